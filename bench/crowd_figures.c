@@ -91,7 +91,7 @@ static bool crowd_calls_are_split(const crowd *c, const crowd_key *key, unsigned
 void crowd_judge(crowd *c, crowd_client *client) {
   const rl_lock *lock = client->lock;
   if (lock->phase != RL_PHASE_DELAY || lock->round == client->judged ||
-      (lock->line != NULL && lock->line->last_us == 0)) {
+      (lock->waitlist != NULL && lock->waitlist->attempt_us == 0)) {
     return; /* It has waited first, and made no attempt yet. */
   }
   client->judged = lock->round;
@@ -154,8 +154,8 @@ static void crowd_print_scripts(const crowd *c, double handed_count) {
   } scripts[] = {{"SET", RL_SCRIPT_NONE},
                  {"RELEASE", RL_SCRIPT_RELEASE},
                  {"RELEASE_CALL", RL_SCRIPT_RELEASE_NOTIFY},
-                 {"STAND", RL_SCRIPT_STAND},
-                 {"LEAVE", RL_SCRIPT_LEAVE},
+                 {"STAND", RL_SCRIPT_ENQUEUE},
+                 {"LEAVE", RL_SCRIPT_DEQUEUE},
                  {"EXTEND", RL_SCRIPT_EXTEND}};
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     double sent = 0;

@@ -88,8 +88,8 @@ static const char *node_script(crowd_node *node, const resp_request *request) {
   } scripts[] = {{RL_SCRIPT_RELEASE, node_release},
                  {RL_SCRIPT_EXTEND, node_extend},
                  {RL_SCRIPT_RELEASE_NOTIFY, queue_release},
-                 {RL_SCRIPT_STAND, queue_stand},
-                 {RL_SCRIPT_LEAVE, queue_leave}};
+                 {RL_SCRIPT_ENQUEUE, queue_stand},
+                 {RL_SCRIPT_DEQUEUE, queue_leave}};
   bool by_text = resp_is(request, 0, "EVAL");
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && request->count > 4; i++) {
     rl_script script = scripts[i].script;

@@ -228,7 +228,7 @@ static bool queue_is_free_for(crowd_node *node, crowd_stored *key, const char *e
 
 static const char *queue_place(crowd_node *node, uint64_t units, size_t position) {
   (void)snprintf(node->reply, sizeof node->reply, ":%llu\r\n",
-                 (unsigned long long)(units * RL_COMMAND_STAND_UNIT + position));
+                 (unsigned long long)(units * RL_COMMAND_ENQUEUE_UNIT + position));
   return node->reply;
 }
 
@@ -238,7 +238,7 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
     return NULL;
   }
   uint64_t mode = resp_number(request, 5), units = 0;
-  bool joins = mode == RL_COMMAND_STAND_JOIN;
+  bool joins = mode == RL_COMMAND_ENQUEUE_APPEND;
   queue_expire(node, key);
   size_t before = key->queue_count;
   if (joins) {
@@ -250,7 +250,7 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
   }
   node->inside += 2; /* GET, PTTL */
   bool free = key->ends_us <= node->now_us;
-  bool evicts = mode >= RL_COMMAND_STAND_EVICT && queue_find(key, entry) + 1 == mode;
+  bool evicts = mode >= RL_COMMAND_ENQUEUE_EVICT && queue_find(key, entry) + 1 == mode;
   if (free && queue_is_free_for(node, key, entry, evicts)) {
     if (joins || key->queue_count != before) {
       queue_keep(node, key, CROWD_NOBODY);
@@ -263,7 +263,7 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
   if (!free) {
     units = (key->ends_us - node->now_us) / REDLOCK_MILLISECONDS + 2;
   }
-  size_t at = mode == RL_COMMAND_STAND_NEW ? CROWD_NOBODY : queue_find(key, entry);
+  size_t at = mode == RL_COMMAND_ENQUEUE_NEW ? CROWD_NOBODY : queue_find(key, entry);
   if (at == CROWD_NOBODY) {
     at = key->queue_count;
     queue_append(key, entry);

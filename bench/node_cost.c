@@ -109,8 +109,9 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
                              step == COST_RELEASE_OURS ? entry : NULL, 1);
     break;
   default:
-    (void)rl_command_queue(out, RL_SCRIPT_STAND, by_text, name, strlen(name), entry,
-                           step == COST_LOOK ? RL_COMMAND_STAND_CHECK : RL_COMMAND_STAND_JOIN);
+    (void)rl_command_queue(out, RL_SCRIPT_ENQUEUE, by_text, name, strlen(name), entry,
+                           step == COST_LOOK ? RL_COMMAND_ENQUEUE_CHECK
+                                             : RL_COMMAND_ENQUEUE_APPEND);
     break;
   }
 }
@@ -125,7 +126,7 @@ static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
     for (unsigned place = 1; cycle->queued && place <= c->waiters; place++) {
       char entry[32];
       cost_entry(place, entry);
-      (void)rl_command_queue(&out, RL_SCRIPT_STAND, 1, name, strlen(name), entry, 0);
+      (void)rl_command_queue(&out, RL_SCRIPT_ENQUEUE, 1, name, strlen(name), entry, 0);
       cost_do(c, &out);
     }
     if (cycle->steps[0] == COST_LOOK) {

@@ -156,7 +156,7 @@ static void last_chance(redlock_client *client) {
   }
   rl_client_enter(client);
   rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
-  rl_core_forget(core);
+  rl_core_reset(core);
   rl_client_leave(client);
 }
 
@@ -568,7 +568,7 @@ static int nginx_close(lua_State *L) {
 static int nginx_forget(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  rl_core_forget(&self->client->core);
+  rl_core_reset(&self->client->core);
   return 0;
 }
 

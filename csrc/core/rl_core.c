@@ -40,7 +40,7 @@ static const rl_upper rl_core_upper = {rl_core_steps, rl_waitlist_leave, rl_life
 
 /* The states of the modules above rl_lock.h. */
 typedef struct rl_core_parts {
-  rl_waitlists lines;
+  rl_waitlists waitlists;
   rl_releases releases;
   rl_backfills backfills;
   rl_losses losses;
@@ -61,7 +61,7 @@ static int rl_core_make_parts(rl_core *core) {
     return REDLOCK_E_NO_MEMORY;
   }
   core->upper = &rl_core_upper;
-  core->lines = &parts->lines;
+  core->waitlists = &parts->waitlists;
   core->releases = &parts->releases;
   core->backfills = &parts->backfills;
   core->losses = &parts->losses;
@@ -105,7 +105,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   }
   rl_node_init(node, core->node_count, address);
   rl_guard_watch(node, guard);
-  node->link.caller = core->calls != NULL ? core->calls->channel : NULL;
+  node->link.notify_channel = core->notify != NULL ? core->notify->channel : NULL;
   core->nodes[core->node_count++] = node;
   return REDLOCK_OK;
 }
@@ -113,7 +113,8 @@ int rl_core_add(rl_core *core, const rl_address *address) {
 /* ------------------------------------------------------------------------------- connections */
 
 unsigned rl_core_connection_count(const rl_core *core) {
-  return core->calls != NULL && core->calls->listening ? 2 * core->node_count : core->node_count;
+  return core->notify != NULL && core->notify->subscribing ? 2 * core->node_count
+                                                           : core->node_count;
 }
 
 static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
@@ -122,13 +123,13 @@ static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
 
 static rl_node *rl_core_end_of(const rl_core *core, unsigned connection) {
   return rl_core_is_subscriber(core, connection)
-             ? core->calls->listeners[connection - core->node_count]
+             ? core->notify->subscribers[connection - core->node_count]
              : core->nodes[connection];
 }
 
 bool rl_core_has(const rl_core *core, unsigned connection) {
   return !rl_core_is_subscriber(core, connection) ||
-         (core->calls != NULL && connection - core->node_count < RL_NOTIFY_NODES_MAX &&
+         (core->notify != NULL && connection - core->node_count < RL_NOTIFY_NODES_MAX &&
           rl_core_end_of(core, connection) != NULL);
 }
 
@@ -145,16 +146,16 @@ static void rl_core_stir(rl_core *core, rl_node *node) {
 }
 
 /* The connection for the calls of a node has ended, or could not be made. */
-static void rl_core_drop_subscriber(rl_core *core, rl_node *listener, redlock_time now_us,
+static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_time now_us,
                                     const char *reason) {
   char kept[RL_NODE_ERROR_MAX + 1];
   rl_outstanding owed;
   (void)snprintf(kept, sizeof kept, "%s", reason);
-  rl_core_stir(core, listener);
-  rl_node_disconnected(listener, now_us, kept);
-  while (rl_link_take(&listener->link, &owed)) {
+  rl_core_stir(core, subscriber);
+  rl_node_disconnected(subscriber, now_us, kept);
+  while (rl_link_take(&subscriber->link, &owed)) {
   }
-  rl_notify_changed(core, rl_subscriber_down(core, listener, now_us, kept), now_us);
+  rl_notify_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
 }
 
 /*
@@ -183,7 +184,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
     rl_attempt_unref(&core->attempts, attempt);
   }
   rl_guarding_review(core, now_us);
-  if (core->calls != NULL) {
+  if (core->notify != NULL) {
     rl_notify_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
@@ -216,7 +217,7 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
     rl_round_node_up(lock, now_us, node);
   }
   rl_backfill_ready(core, node);
-  if (core->calls != NULL) {
+  if (core->notify != NULL) {
     rl_subscriber_node_up(core, node);
   }
 }
@@ -299,25 +300,25 @@ rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlo
 /* ----------------------------------------------------------------------------------- input */
 
 /* What a node calls. */
-static void rl_core_hear(rl_core *core, rl_node *listener, redlock_time now_us, const void *bytes,
+static void rl_core_hear(rl_core *core, rl_node *subscriber, redlock_time now_us, const void *bytes,
                          size_t length) {
-  const char *reason = rl_link_feed(&listener->link, now_us, bytes, length);
+  const char *reason = rl_link_feed(&subscriber->link, now_us, bytes, length);
   while (reason == NULL) {
     rl_outstanding owed;
     bool came_up = false;
-    int got = rl_link_next(&listener->link, now_us, &owed, &came_up, &reason);
+    int got = rl_link_next(&subscriber->link, now_us, &owed, &came_up, &reason);
     if (came_up) {
-      rl_subscriber_up(core, listener);
+      rl_subscriber_up(core, subscriber);
     }
     if (got == 0) {
       break;
     }
     if (got > 0) {
-      rl_notify_message(core, listener->index, now_us, &listener->link.reader.reply);
+      rl_notify_message(core, subscriber->index, now_us, &subscriber->link.reader.reply);
     }
   }
   if (reason != NULL) {
-    rl_core_drop_subscriber(core, listener, now_us, reason);
+    rl_core_drop_subscriber(core, subscriber, now_us, reason);
   }
 }
 
@@ -380,10 +381,10 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
 static void rl_core_advance_subscribers(rl_core *core, redlock_time now_us) {
   rl_subscribers_rest(core, now_us);
   for (unsigned i = core->node_count; i < rl_core_connection_count(core); i++) {
-    rl_node *listener = rl_core_end_of(core, i);
-    const char *reason = rl_subscriber_overdue(core, listener, now_us);
+    rl_node *subscriber = rl_core_end_of(core, i);
+    const char *reason = rl_subscriber_overdue(core, subscriber, now_us);
     if (reason != NULL) {
-      rl_core_drop_subscriber(core, listener, now_us, reason);
+      rl_core_drop_subscriber(core, subscriber, now_us, reason);
     }
   }
 }
@@ -405,7 +406,7 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
       rl_core_drop(core, core->nodes[i], now_us, reason);
     }
   }
-  if (core->calls != NULL) {
+  if (core->notify != NULL) {
     rl_core_advance_subscribers(core, now_us);
   }
 }
@@ -524,13 +525,13 @@ bool rl_core_unanswered(const rl_core *core) {
   return rl_core_awaits(core, core->now_us, REDLOCK_NEVER) || rl_release_due(core) != 0;
 }
 
-void rl_core_forget(rl_core *core) {
+void rl_core_reset(rl_core *core) {
   rl_outstanding owed;
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
-    rl_lock_forget(lock);
+    rl_lock_reset(lock);
   }
-  rl_notify_forget(core);
-  rl_release_forget(core);
+  rl_notify_reset(core);
+  rl_release_reset(core);
   core->backfills->due = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
@@ -547,11 +548,11 @@ void rl_core_forget(rl_core *core) {
 }
 
 void rl_core_free(rl_core *core) {
-  if (core->lines == NULL) {
+  if (core->waitlists == NULL) {
     return; /* It was not made. */
   }
   assert(core->locks == NULL);
-  rl_core_forget(core);
+  rl_core_reset(core);
   rl_notify_close(core);
   rl_waitlists_free(core);
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -564,5 +565,5 @@ void rl_core_free(rl_core *core) {
   rl_reentries_free(core);
   rl_guard_close(core->guards);
   free(core->prefix);
-  free(core->lines); /* The first of the parts. */
+  free(core->waitlists); /* The first of the parts. */
 }

@@ -148,6 +148,6 @@ bool rl_core_unanswered(const rl_core *core);
 bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us);
 
 /* Drops all connections, leases and operations without sending anything (a forked child). */
-void rl_core_forget(rl_core *core);
+void rl_core_reset(rl_core *core);
 
 #endif

@@ -57,8 +57,8 @@ static bool rl_dispatch_send_again(rl_node *node, redlock_time now_us, const rl_
 static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
                                     const rl_outstanding *owed, const rl_verdict *ballot) {
   const rl_reply *reply = &link->reader.reply;
-  bool forces = owed->kind == RL_OUTSTANDING_FORCE && !owed->attempt->any && link->caller != NULL &&
-                link->mute_until_us <= now_us;
+  bool forces = owed->kind == RL_OUTSTANDING_FORCE && !owed->attempt->any &&
+                link->notify_channel != NULL && link->mute_until_us <= now_us;
   bool notifies = owed->script == RL_SCRIPT_RELEASE_NOTIFY ||
                   owed->script == RL_SCRIPT_RELEASE_ALL_NOTIFY || forces;
   bool refused = !ballot->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;

@@ -53,12 +53,12 @@ return {
   { "rl_dispatch_send_again", "true to false", 2,
     why = "without room it fails, and the release is tried again after a while" },
   { "rl_core_hear", "> to >=", why = "0 has left the loop before" },
-  { "rl_core_forget", "false to true",
+  { "rl_core_reset", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/operator/rl_doctor.c
   { "rl_doctor_note", "|| to &&", 1, why = "what answers a question that is over has no lock any more" },
   -- csrc/core/wait/rl_notify.c
-  { "rl_notify_stands", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
+  { "rl_notify_enqueued", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
   -- csrc/core/lease/rl_extend.c
   { "rl_extend_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
   -- csrc/core/lease/rl_fence.c

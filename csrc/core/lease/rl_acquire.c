@@ -41,7 +41,8 @@
  * heard from another, and made none.
  */
 static bool rl_acquire_is_retry(const rl_lock *lock) {
-  return lock->result != REDLOCK_PENDING && (lock->line == NULL || lock->line->last_us != 0);
+  return lock->result != REDLOCK_PENDING &&
+         (lock->waitlist == NULL || lock->waitlist->attempt_us != 0);
 }
 
 /* A1. Returns false when the operation has ended instead. */
@@ -69,8 +70,8 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_ENDED;
   }
   rl_fence_begin(lock, now_us);
-  if (lock->line != NULL) {
-    rl_notify_attempt(lock->line, now_us);
+  if (lock->waitlist != NULL) {
+    rl_notify_attempt(lock->waitlist, now_us);
   }
   memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   lock->core->random ^= lock->random;
@@ -152,8 +153,8 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   if (error == REDLOCK_E_TAKEN && rl_lock_attach(lock) != NULL) {
     error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
   }
-  if (error == REDLOCK_E_TAKEN && lock->line != NULL) {
-    rl_waitlist_others_have_it(lock->core, lock->resource);
+  if (error == REDLOCK_E_TAKEN && lock->waitlist != NULL) {
+    rl_waitlist_held_elsewhere(lock->core, lock->resource);
   }
   if (error == REDLOCK_E_UNAVAILABLE && lock->result == REDLOCK_E_TAKEN &&
       rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE && rl_pause_hears(lock, now_us)) {

@@ -170,7 +170,7 @@ static uint32_t rl_release_wanted(const rl_attempt *attempt) {
   if (attempt->custom && !attempt->held) {
     return attempt->set & ~attempt->released;
   }
-  return attempt->sent & (attempt->uncertain | (attempt->standing & ~attempt->released) |
+  return attempt->sent & (attempt->uncertain | (attempt->enqueued & ~attempt->released) |
                           ~(attempt->released | attempt->refused));
 }
 
@@ -354,7 +354,7 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
     }
   } else if (ballot.vote == REDLOCK_VOTE_GRANTED) {
     if (ballot.called) {
-      rl_notify_others_wait(core, attempt->resource, now_us);
+      rl_notify_note_contention(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
     attempt->uncertain &= ~bit; /* It had executed the SET. */
@@ -399,7 +399,7 @@ void rl_release_advance(rl_core *core, redlock_time now_us) {
   }
 }
 
-void rl_release_forget(rl_core *core) {
+void rl_release_reset(rl_core *core) {
   while (core->releases->first != NULL) {
     rl_release_set_due(core, core->releases->first, 0);
     rl_release_unlist(core, core->releases->first);

@@ -86,7 +86,7 @@ void rl_release_hurry(struct rl_core *core, redlock_time now_us);
 uint32_t rl_release_due(const struct rl_core *core);
 
 /* Empties the list without releasing anything. */
-void rl_release_forget(struct rl_core *core);
+void rl_release_reset(struct rl_core *core);
 
 extern const rl_steps rl_release_steps;
 

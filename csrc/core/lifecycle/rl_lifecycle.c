@@ -199,7 +199,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_tickets_send(core, now_us); /* Who has waited keeps nobody waiting until the next turn. */
 }
 
-void rl_lock_forget(rl_lock *lock) {
+void rl_lock_reset(rl_lock *lock) {
   rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt, lock->failed};
   rl_reentry_forget(lock);
   rl_lock_set_lease(lock, NULL, 0);

@@ -7,7 +7,7 @@
  *   an operation: rl_lock_end() when votes or time decide it, rl_lock_cancel() when the caller does
  *   a lease: rl_lease_lose() when nodes deny it, rl_lock_expire() when time was up before it was told
  *   both: rl_lock_close() with the client, rl_lock_free() with the lock
- * All of these release what may be left on nodes. rl_lock_forget() ends both in a forked child, and
+ * All of these release what may be left on nodes. rl_lock_reset() ends both in a forked child, and
  * sends nothing.
  */
 #ifndef RL_LIFECYCLE_H
@@ -93,7 +93,7 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us);
 void rl_lock_timer(rl_lock *lock, redlock_time now_us);
 
 /* Forgets lease and operation without releasing anything (a forked child). */
-void rl_lock_forget(rl_lock *lock);
+void rl_lock_reset(rl_lock *lock);
 
 /*
  * An operation that asks all nodes something once, of a lock that is not held: whether it may begin,

@@ -35,8 +35,8 @@
 static redlock_time rl_pacer_awaited(const rl_core *core, const rl_node *node,
                                      redlock_duration patience_us) {
   const rl_pacer *pacer = &core->pacer;
-  size_t in_flight =
-      core->busy_count - pacer->acquire_count - pacer->renewals.count - core->lines->parked;
+  size_t in_flight = core->busy_count - pacer->acquire_count - pacer->renewals.count -
+                     core->waitlists->queued_count;
   bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
   bool first = node->failures == 0; /* Or the first since the node was well. */
   return on_its_way && first && in_flight >= pacer->window

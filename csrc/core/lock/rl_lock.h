@@ -64,7 +64,7 @@ struct rl_lock {
   rl_list
       queue; /* the one that it is in: of acquires to be sent, behind another, or of ended ones */
   rl_resource *resource;
-  struct rl_waitlist *line; /* in which its acquire waits; or NULL */
+  struct rl_waitlist *waitlist; /* in which its acquire waits; or NULL */
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
@@ -165,8 +165,8 @@ typedef struct rl_core {
   rl_guards *guards;  /* of the guard (rl_guard.c), or NULL */
 
   const struct rl_upper *upper;   /* what is called of the modules above */
-  struct rl_waitlists *lines;     /* of waiters */
-  struct rl_notifications *calls; /* of nodes, or NULL */
+  struct rl_waitlists *waitlists; /* of waiters */
+  struct rl_notify_state *notify; /* of nodes, or NULL */
   struct rl_releases *releases;   /* that are due */
   struct rl_backfills *backfills; /* of nodes */
   struct rl_losses *losses;       /* that are to be told */

@@ -85,7 +85,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     rl_outbox_leave(lock);
   }
   rl_timers_clear(&lock->core->timers, &lock->timer);
-  if (lock->line != NULL) {
+  if (lock->waitlist != NULL) {
     lock->core->upper->leave_line(lock, now_us, result);
   }
   lock->core->busy_count--;

@@ -354,7 +354,7 @@ redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us) {
 }
 
 bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind) {
-  bool acquire = kind == RL_OUTSTANDING_ACQUIRE || kind == RL_OUTSTANDING_STAND;
+  bool acquire = kind == RL_OUTSTANDING_ACQUIRE || kind == RL_OUTSTANDING_ENQUEUE;
   unsigned owed_max = acquire ? RL_LINK_OWED_ACQUIRE_MAX : RL_LINK_OWED_MAX;
   size_t output_max = acquire ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
   return link->phase == RL_LINK_UP && link->owed_count < owed_max &&
@@ -411,12 +411,12 @@ static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *owed, rl_scri
                                     bool grow) {
   char entry[RL_LINK_ENTRY_SIZE] = "";
   rl_command_key key = rl_attempt_key(owed->attempt);
-  bool leaves = (owed->attempt->standing & link->bit) != 0;
+  bool leaves = (owed->attempt->enqueued & link->bit) != 0;
   owed->script = (uint8_t)script;
   owed->by_text = owed->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
   if (leaves) {
-    rl_link_entry(link->caller, owed->attempt->place, entry);
+    rl_link_entry(link->notify_channel, owed->attempt->ticket, entry);
   }
   if (!rl_link_reserve_owed(link, grow) || !rl_command_release(&link->output, script, owed->by_text,
                                                                &key, leaves ? entry : NULL, grow)) {
@@ -431,7 +431,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
   rl_outstanding owed = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
                          by_text, 0,      RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
-  if (link->caller != NULL && link->mute_until_us <= now_us) {
+  if (link->notify_channel != NULL && link->mute_until_us <= now_us) {
     rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
     return rl_link_queue_notifying(link, &owed, script, grow);
   }
@@ -554,7 +554,7 @@ bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) ||
       !(any ? rl_command_delete(&link->output, &key)
-        : link->caller != NULL && link->mute_until_us <= now_us
+        : link->notify_channel != NULL && link->mute_until_us <= now_us
             ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
             : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
     return false;
@@ -563,25 +563,25 @@ bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt
   return true;
 }
 
-bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
-                         size_t length, const char *entry, unsigned mode) {
-  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_STAND, 0, 0, RL_SCRIPT_STAND};
-  owed.by_text = !link->knows[RL_SCRIPT_STAND];
+bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                           size_t length, const char *entry, unsigned mode) {
+  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_ENQUEUE, 0, 0, RL_SCRIPT_ENQUEUE};
+  owed.by_text = !link->knows[RL_SCRIPT_ENQUEUE];
   if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_queue(&link->output, RL_SCRIPT_STAND, owed.by_text, key, length, entry, mode)) {
+      !rl_command_queue(&link->output, RL_SCRIPT_ENQUEUE, owed.by_text, key, length, entry, mode)) {
     return false;
   }
   rl_link_owe(link, &owed);
   return true;
 }
 
-bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
-                         size_t length, const char *entry) {
-  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_LEAVE, 0, 0, RL_SCRIPT_LEAVE};
-  owed.by_text = !link->knows[RL_SCRIPT_LEAVE];
+bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                           size_t length, const char *entry) {
+  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
+  owed.by_text = !link->knows[RL_SCRIPT_DEQUEUE];
   if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_queue(&link->output, RL_SCRIPT_LEAVE, owed.by_text, key, length, entry,
-                        RL_COMMAND_STAND_NEW)) {
+      !rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, owed.by_text, key, length, entry,
+                        RL_COMMAND_ENQUEUE_NEW)) {
     return false;
   }
   rl_link_owe(link, &owed);

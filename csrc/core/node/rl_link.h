@@ -54,8 +54,8 @@ typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_FORCE,
   RL_OUTSTANDING_DOCTOR,
   RL_OUTSTANDING_BOOTSTRAP, /* as GUARD, but of an attempt, and a vote */
-  RL_OUTSTANDING_STAND,     /* these are of no attempt (rl_notify.c); |round| is the place */
-  RL_OUTSTANDING_LEAVE,
+  RL_OUTSTANDING_ENQUEUE,   /* these are of no attempt (rl_notify.c); |round| is the place */
+  RL_OUTSTANDING_DEQUEUE,
   RL_OUTSTANDING_PROBE
 } rl_outstanding_kind;
 
@@ -95,7 +95,7 @@ typedef struct rl_link {
   bool login_given;               /* this connection has logged in by one that was given */
   rl_guard *guard;                /* the link's; or NULL, when there is none */
   const char *channel;            /* a listener's, to which it subscribes; or NULL */
-  const char *caller;             /* where releases call: the channel of our own places; or NULL */
+  const char *notify_channel;     /* where releases call: the channel of our own places; or NULL */
   redlock_time mute_until_us; /* we may call nobody there: the plain release does it until then, or
                                  each would be noted in the ACL log. Rights may be given meanwhile */
   uint32_t bit;               /* of its node in a set */
@@ -205,10 +205,10 @@ bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt
 void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY_SIZE]);
 
 /* Of the queue beside |key|: |entry| is to stand in it; is to leave it (rl_command.h). */
-bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
-                         size_t length, const char *entry, unsigned mode);
-bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
-                         size_t length, const char *entry);
+bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                           size_t length, const char *entry, unsigned mode);
+bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                           size_t length, const char *entry);
 
 /* PUBLISH of nothing to |channel|; and of a listener PING. */
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);

@@ -1,5 +1,5 @@
 /*
- * A place: where the front of a line stands in the queues of the nodes.
+ * A ticket: where the head of a waitlist stands in the queues of the nodes.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -19,149 +19,152 @@
 /* -------------------------------------------------------------------------------- its life */
 
 rl_ticket *rl_ticket_new(rl_core *core) {
-  rl_notifications *calls = core->calls;
-  rl_ticket *place = calls->free;
-  if (place != NULL) {
-    calls->free = place->next;
+  rl_notify_state *notify = core->notify;
+  rl_ticket *ticket = notify->free;
+  if (ticket != NULL) {
+    notify->free = ticket->next;
   } else {
-    if (calls->place_count == calls->place_capacity) {
-      uint32_t capacity = calls->place_capacity == 0 ? 16 : calls->place_capacity * 2;
-      rl_ticket **places =
+    if (notify->ticket_count == notify->ticket_capacity) {
+      uint32_t capacity = notify->ticket_capacity == 0 ? 16 : notify->ticket_capacity * 2;
+      rl_ticket **tickets =
           capacity > RL_TICKETS_MAX ? NULL : malloc(capacity * sizeof(rl_ticket *));
-      if (places == NULL) {
+      if (tickets == NULL) {
         return NULL;
       }
-      if (calls->place_count > 0) {
-        memcpy(places, calls->places, calls->place_count * sizeof(rl_ticket *));
+      if (notify->ticket_count > 0) {
+        memcpy(tickets, notify->tickets, notify->ticket_count * sizeof(rl_ticket *));
       }
-      free(calls->places);
-      calls->places = places;
-      calls->place_capacity = capacity;
+      free(notify->tickets);
+      notify->tickets = tickets;
+      notify->ticket_capacity = capacity;
     }
-    place = malloc(sizeof *place + core->node_count * sizeof place->at[0]);
-    if (place == NULL) {
+    ticket = malloc(sizeof *ticket + core->node_count * sizeof ticket->at[0]);
+    if (ticket == NULL) {
       return NULL;
     }
-    place->id = calls->place_count + RL_TICKET_SLOT_MASK + 1; /* None is 0. */
-    calls->places[calls->place_count++] = place;
+    ticket->id = notify->ticket_count + RL_TICKET_SLOT_MASK + 1; /* None is 0. */
+    notify->tickets[notify->ticket_count++] = ticket;
   }
-  uint32_t id = place->id;
-  memset(place, 0, sizeof *place);
-  place->id = id;
-  return place;
+  uint32_t id = ticket->id;
+  memset(ticket, 0, sizeof *ticket);
+  ticket->id = id;
+  return ticket;
 }
 
-void rl_ticket_free(rl_notifications *calls, rl_ticket *place) {
-  assert(!place->listed);
-  rl_resource_unref(place->resource);
-  place->resource = NULL;
-  place->line = NULL;
-  place->granted = false;
+void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
+  assert(!ticket->listed);
+  rl_resource_unref(ticket->resource);
+  ticket->resource = NULL;
+  ticket->waitlist = NULL;
+  ticket->granted = false;
   do {
-    place->id += RL_TICKET_SLOT_MASK + 1; /* Late calls for it are for nobody. */
-  } while (place->id <= RL_TICKET_SLOT_MASK);
-  place->next = calls->free;
-  calls->free = place;
+    ticket->id += RL_TICKET_SLOT_MASK + 1; /* Late notify for it are for nobody. */
+  } while (ticket->id <= RL_TICKET_SLOT_MASK);
+  ticket->next = notify->free;
+  notify->free = ticket;
 }
 
-rl_ticket *rl_ticket_at(const rl_notifications *calls, uint32_t id) {
+rl_ticket *rl_ticket_at(const rl_notify_state *notify, uint32_t id) {
   uint32_t slot = id & RL_TICKET_SLOT_MASK;
-  rl_ticket *place = slot < calls->place_count ? calls->places[slot] : NULL;
-  return place != NULL && place->id == id && place->resource != NULL ? place : NULL;
+  rl_ticket *ticket = slot < notify->ticket_count ? notify->tickets[slot] : NULL;
+  return ticket != NULL && ticket->id == id && ticket->resource != NULL ? ticket : NULL;
 }
 
-rl_ticket *rl_ticket_waiting(const rl_notifications *calls, uint32_t id) {
-  rl_ticket *place = rl_ticket_at(calls, id);
-  return place != NULL && place->line != NULL ? place : NULL;
+rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id) {
+  rl_ticket *ticket = rl_ticket_at(notify, id);
+  return ticket != NULL && ticket->waitlist != NULL ? ticket : NULL;
 }
 
-void rl_tickets_forget(rl_notifications *calls) {
-  calls->first = calls->last = NULL;
-  for (uint32_t i = 0; i < calls->place_count; i++) {
-    rl_ticket *place = calls->places[i];
-    place->listed = false;
-    if (place->resource != NULL) {
-      if (place->line != NULL) {
-        place->line->place = NULL;
-        calls->used_count--;
+void rl_tickets_reset(rl_notify_state *notify) {
+  notify->first = notify->last = NULL;
+  for (uint32_t i = 0; i < notify->ticket_count; i++) {
+    rl_ticket *ticket = notify->tickets[i];
+    ticket->listed = false;
+    if (ticket->resource != NULL) {
+      if (ticket->waitlist != NULL) {
+        ticket->waitlist->ticket = NULL;
+        notify->used_count--;
       }
-      rl_ticket_free(calls, place);
+      rl_ticket_free(notify, ticket);
     }
   }
 }
 
-void rl_tickets_free(rl_notifications *calls) {
-  for (uint32_t i = 0; i < calls->place_count; i++) {
-    free(calls->places[i]);
+void rl_tickets_free(rl_notify_state *notify) {
+  for (uint32_t i = 0; i < notify->ticket_count; i++) {
+    free(notify->tickets[i]);
   }
-  free(calls->places);
+  free(notify->tickets);
 }
 
 /* --------------------------------------------------------------------------- what it says */
 
-void rl_ticket_list(rl_notifications *calls, rl_ticket *place) {
-  if (!place->listed) {
-    place->listed = true;
-    place->next = NULL;
-    *(calls->last != NULL ? &calls->last->next : &calls->first) = place;
-    calls->last = place;
+void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket) {
+  if (!ticket->listed) {
+    ticket->listed = true;
+    ticket->next = NULL;
+    *(notify->last != NULL ? &notify->last->next : &notify->first) = ticket;
+    notify->last = ticket;
   }
 }
 
-void rl_ticket_ask(rl_notifications *calls, rl_ticket *place, uint32_t nodes) {
-  place->wanted |= nodes & calls->ready & ~place->asked;
-  if (place->wanted != 0) {
-    rl_ticket_list(calls, place);
+void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes) {
+  ticket->to_enqueue |= nodes & notify->ready & ~ticket->outstanding;
+  if (ticket->to_enqueue != 0) {
+    rl_ticket_list(notify, ticket);
   }
 }
 
-static unsigned rl_ticket_mode(const rl_ticket *place, unsigned node) {
-  if ((place->behind >> node & 1) != 0 && place->at[node].position > RL_COMMAND_STAND_EVICT) {
-    return place->at[node].position;
+static unsigned rl_ticket_mode(const rl_ticket *ticket, unsigned node) {
+  if ((ticket->outranked >> node & 1) != 0 &&
+      ticket->at[node].position > RL_COMMAND_ENQUEUE_EVICT) {
+    return ticket->at[node].position;
   }
-  return (place->behind >> node & 1) != 0     ? RL_COMMAND_STAND_EVICT
-         : (place->standing >> node & 1) != 0 ? RL_COMMAND_STAND_CHECK
-         : place->joins                       ? RL_COMMAND_STAND_JOIN
-                                              : RL_COMMAND_STAND_NEW;
+  return (ticket->outranked >> node & 1) != 0  ? RL_COMMAND_ENQUEUE_EVICT
+         : (ticket->enqueued >> node & 1) != 0 ? RL_COMMAND_ENQUEUE_CHECK
+         : ticket->appends                     ? RL_COMMAND_ENQUEUE_APPEND
+                                               : RL_COMMAND_ENQUEUE_NEW;
 }
 
-static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *place) {
+static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket) {
   char entry[RL_LINK_ENTRY_SIZE];
-  const rl_resource *resource = place->resource;
-  rl_link_entry(core->calls->channel, place->id, entry);
+  const rl_resource *resource = ticket->resource;
+  rl_link_entry(core->notify->channel, ticket->id, entry);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_link *link = &core->nodes[i]->link;
     uint32_t bit = (uint32_t)1 << i;
-    if (((place->wanted | place->leaving) & bit) == 0 ||
-        !rl_link_has_room(link, RL_OUTSTANDING_STAND)) {
+    if (((ticket->to_enqueue | ticket->to_dequeue) & bit) == 0 ||
+        !rl_link_has_room(link, RL_OUTSTANDING_ENQUEUE)) {
       continue;
     }
-    if ((place->leaving & bit) != 0) {
-      (void)rl_link_queue_leave(link, now_us, place->id, resource->key, resource->key_length,
-                                entry);
-      place->standing &= ~bit;
+    if ((ticket->to_dequeue & bit) != 0) {
+      (void)rl_link_queue_dequeue(link, now_us, ticket->id, resource->key, resource->key_length,
+                                  entry);
+      ticket->enqueued &= ~bit;
     }
-    unsigned mode = rl_ticket_mode(place, i);
-    if ((place->wanted & bit) != 0 && rl_link_queue_stand(link, now_us, place->id, resource->key,
-                                                          resource->key_length, entry, mode)) {
-      place->asked |= bit;
-      place->standing |= bit;
-      place->unsure = mode == RL_COMMAND_STAND_JOIN ? place->unsure | bit : place->unsure & ~bit;
+    unsigned mode = rl_ticket_mode(ticket, i);
+    if ((ticket->to_enqueue & bit) != 0 &&
+        rl_link_queue_enqueue(link, now_us, ticket->id, resource->key, resource->key_length, entry,
+                              mode)) {
+      ticket->outstanding |= bit;
+      ticket->enqueued |= bit;
+      ticket->unqueried =
+          mode == RL_COMMAND_ENQUEUE_APPEND ? ticket->unqueried | bit : ticket->unqueried & ~bit;
     }
   }
-  place->wanted = place->leaving = 0; /* Where there was no room it goes without. */
+  ticket->to_enqueue = ticket->to_dequeue = 0; /* Where there was no room it goes without. */
 }
 
 void rl_tickets_send(rl_core *core, redlock_time now_us) {
-  rl_notifications *calls = core->calls;
-  while (calls != NULL && calls->first != NULL) {
-    rl_ticket *place = calls->first;
-    calls->first = place->next;
-    calls->last = calls->first == NULL ? NULL : calls->last;
-    place->listed = false;
-    rl_ticket_send(core, now_us, place);
-    if (place->line == NULL && !place->granted) {
-      rl_ticket_free(calls, place);
+  rl_notify_state *notify = core->notify;
+  while (notify != NULL && notify->first != NULL) {
+    rl_ticket *ticket = notify->first;
+    notify->first = ticket->next;
+    notify->last = notify->first == NULL ? NULL : notify->last;
+    ticket->listed = false;
+    rl_ticket_send(core, now_us, ticket);
+    if (ticket->waitlist == NULL && !ticket->granted) {
+      rl_ticket_free(notify, ticket);
     }
   }
 }

@@ -1,20 +1,20 @@
 /*
- * A line: the locks of one client that wait for the same resource. Only the first of them talks to the nodes.
+ * A waitlist: the locks of one client that wait for the same resource. Only the first of them talks to the nodes.
  *
  * SPDX-License-Identifier: MIT
  *
- *   W1. The first attempt of an acquire that may make more finds the line of its resource, or begins one. Behind
+ *   W1. The first attempt of an acquire that may make more finds the waitlist of its resource, or begins one. Behind
  *       another it is parked: nothing of it is sent. Try-once locks, those of several resources, those with an
- *       owner (who may hold it already, by another lock) and those with a token of their own stand in no line.
- *       All of one line wait alike, for what the first does is done for all: how often it looks, whether it is called,
+ *       owner (who may hold it already, by another lock) and those with a token of their own stand in no waitlist.
+ *       All of one waitlist wait alike, for what the first does is done for all: how often it looks, whether it is called,
  *       how long an attempt may take, and what it asks for. Who says it otherwise would wait as somebody else likes to, or
- *       for what fails for a reason of another's own; that is another line of the same resource. But there are no more
+ *       for what fails for a reason of another's own; that is another waitlist of the same resource. But there are no more
  *       than sixteen: who comes then stands in none, and polls.
  *   W2. A queued waiter keeps the budget with which it came. Its retry_count limits its time, too, to as many
  *       pauses (rl_pause_limit()).
  *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
- *       taken, and the next one begins by waiting (rl_notify.h), else it takes the place of the one before.
- *   W4. Without calls the next one would not hear of a release of this very client before its delay is over. So it
+ *       taken, and the next one begins by waiting (rl_notify.h), else it takes the ticket of the one before.
+ *   W4. Without notify the next one would not hear of a release of this very client before its delay is over. So it
  *       tries behind the release, at once; but not for longer than a few delays in a row, or other clients would
  *       never have their turn.
  */
@@ -33,65 +33,66 @@
 #include "wait/rl_pause.h"
 
 #define RL_WAITLIST_BUCKETS_MIN 16
-#define RL_WAITLIST_KINDS_MAX 16 /* lines of one resource (W1) */
+#define RL_WAITLIST_KINDS_MAX 16 /* waitlists of one resource (W1) */
 #define RL_WAITLIST_OURS                                                                           \
-  5 /* delays for which the client keeps a resource to itself, where nobody calls (W4) */
+  5 /* delays for which the client keeps a resource to itself, where nobody notify (W4) */
 
 /* ------------------------------------------------------------------------------- finding one */
 
 static rl_waitlist **rl_waitlist_bucket(const rl_core *core, uint64_t hash) {
-  return &core->lines->buckets[(hash ^ hash >> 32) & (core->lines->bucket_count - 1)];
+  return &core->waitlists->buckets[(hash ^ hash >> 32) & (core->waitlists->bucket_count - 1)];
 }
 
-/* The first line of the resource from |line| on, in its bucket; or NULL. */
-static rl_waitlist *rl_waitlist_from(rl_waitlist *line, const rl_resource *resource,
+/* The first waitlist of the resource from |waitlist| on, in its bucket; or NULL. */
+static rl_waitlist *rl_waitlist_from(rl_waitlist *waitlist, const rl_resource *resource,
                                      uint64_t hash) {
-  while (line != NULL &&
-         !(line->hash == hash && line->resource->key_length == resource->key_length &&
-           memcmp(line->resource->key, resource->key, resource->key_length) == 0)) {
-    line = line->next;
+  while (waitlist != NULL &&
+         !(waitlist->hash == hash && waitlist->resource->key_length == resource->key_length &&
+           memcmp(waitlist->resource->key, resource->key, resource->key_length) == 0)) {
+    waitlist = waitlist->next;
   }
-  return line;
+  return waitlist;
 }
 
-static rl_waitlist *rl_waitlist_look(const rl_core *core, const rl_resource *resource,
-                                     uint64_t hash) {
-  return core->lines->count == 0
+static rl_waitlist *rl_waitlist_lookup(const rl_core *core, const rl_resource *resource,
+                                       uint64_t hash) {
+  return core->waitlists->count == 0
              ? NULL
              : rl_waitlist_from(*rl_waitlist_bucket(core, hash), resource, hash);
 }
 
-static rl_waitlist *rl_waitlist_another(const rl_waitlist *line) {
-  return rl_waitlist_from(line->next, line->resource, line->hash);
+static rl_waitlist *rl_waitlist_another(const rl_waitlist *waitlist) {
+  return rl_waitlist_from(waitlist->next, waitlist->resource, waitlist->hash);
 }
 
 rl_waitlist *rl_waitlist_find(const rl_core *core, const rl_resource *resource) {
-  return core->lines->count == 0 || resource->count > 1
+  return core->waitlists->count == 0 || resource->count > 1
              ? NULL
-             : rl_waitlist_look(core, resource, rl_waits_hash(core, resource));
+             : rl_waitlist_lookup(core, resource, rl_waits_hash(core, resource));
 }
 
 static bool rl_waitlist_reserve(rl_core *core) {
-  rl_waitlists *lines = core->lines;
-  size_t count = lines->bucket_count == 0 ? RL_WAITLIST_BUCKETS_MIN : lines->bucket_count * 2;
-  if (lines->count < lines->bucket_count) {
+  rl_waitlists *waitlists = core->waitlists;
+  size_t count =
+      waitlists->bucket_count == 0 ? RL_WAITLIST_BUCKETS_MIN : waitlists->bucket_count * 2;
+  if (waitlists->count < waitlists->bucket_count) {
     return true;
   }
   rl_waitlist **buckets = calloc(count, sizeof(rl_waitlist *));
   if (buckets == NULL) {
-    return lines->bucket_count > 0; /* It takes longer, no more. */
+    return waitlists->bucket_count > 0; /* It takes longer, no more. */
   }
-  rl_waitlist **old = lines->buckets;
-  size_t old_count = lines->bucket_count;
-  lines->buckets = buckets;
-  lines->bucket_count = count;
+  rl_waitlist **old = waitlists->buckets;
+  size_t old_count = waitlists->bucket_count;
+  waitlists->buckets = buckets;
+  waitlists->bucket_count = count;
   for (size_t i = 0; i < old_count; i++) {
     rl_waitlist *next;
-    for (rl_waitlist *line = old[i]; line != NULL; line = next) {
-      next = line->next;
-      rl_waitlist **bucket = rl_waitlist_bucket(core, line->hash);
-      line->next = *bucket;
-      *bucket = line;
+    for (rl_waitlist *waitlist = old[i]; waitlist != NULL; waitlist = next) {
+      next = waitlist->next;
+      rl_waitlist **bucket = rl_waitlist_bucket(core, waitlist->hash);
+      waitlist->next = *bucket;
+      *bucket = waitlist;
     }
   }
   free(old);
@@ -99,52 +100,52 @@ static bool rl_waitlist_reserve(rl_core *core) {
 }
 
 /* NULL when out of memory: the lock then goes without. */
-static rl_waitlist *rl_waitlist_new(rl_core *core, rl_lock *front, uint64_t hash) {
-  rl_waitlists *lines = core->lines;
-  rl_waitlist *line = lines->free;
+static rl_waitlist *rl_waitlist_new(rl_core *core, rl_lock *head, uint64_t hash) {
+  rl_waitlists *waitlists = core->waitlists;
+  rl_waitlist *waitlist = waitlists->free;
   if (!rl_waitlist_reserve(core)) {
     return NULL;
   }
-  if (line != NULL) {
-    lines->free = line->next;
-  } else if ((line = malloc(sizeof *line)) == NULL) {
+  if (waitlist != NULL) {
+    waitlists->free = waitlist->next;
+  } else if ((waitlist = malloc(sizeof *waitlist)) == NULL) {
     return NULL;
   }
-  memset(line, 0, sizeof *line);
-  line->resource = front->resource;
-  line->resource->references++;
-  line->hash = hash;
-  line->front = front;
-  rl_list_init(&line->behind);
+  memset(waitlist, 0, sizeof *waitlist);
+  waitlist->resource = head->resource;
+  waitlist->resource->references++;
+  waitlist->hash = hash;
+  waitlist->head = head;
+  rl_list_init(&waitlist->queued);
   rl_waitlist **bucket = rl_waitlist_bucket(core, hash);
-  line->next = *bucket;
-  *bucket = line;
-  lines->count++;
-  return line;
+  waitlist->next = *bucket;
+  *bucket = waitlist;
+  waitlists->count++;
+  return waitlist;
 }
 
-static void rl_waitlist_end(rl_core *core, rl_waitlist *line) {
-  rl_waitlist **at = rl_waitlist_bucket(core, line->hash);
-  while (*at != line) {
+static void rl_waitlist_end(rl_core *core, rl_waitlist *waitlist) {
+  rl_waitlist **at = rl_waitlist_bucket(core, waitlist->hash);
+  while (*at != waitlist) {
     at = &(*at)->next;
   }
-  *at = line->next;
-  core->lines->count--;
-  rl_resource_unref(line->resource);
-  line->next = core->lines->free;
-  core->lines->free = line;
+  *at = waitlist->next;
+  core->waitlists->count--;
+  rl_resource_unref(waitlist->resource);
+  waitlist->next = core->waitlists->free;
+  core->waitlists->free = waitlist;
 }
 
 void rl_waitlists_free(rl_core *core) {
-  rl_waitlists *lines = core->lines;
-  assert(lines->count == 0);
-  while (lines->free != NULL) {
-    rl_waitlist *line = lines->free;
-    lines->free = line->next;
-    free(line);
+  rl_waitlists *waitlists = core->waitlists;
+  assert(waitlists->count == 0);
+  while (waitlists->free != NULL) {
+    rl_waitlist *waitlist = waitlists->free;
+    waitlists->free = waitlist->next;
+    free(waitlist);
   }
-  free(lines->buckets);
-  memset(lines, 0, sizeof *lines);
+  free(waitlists->buckets);
+  memset(waitlists, 0, sizeof *waitlists);
 }
 
 /* ------------------------------------------------------------------------------------- W1, W2 */
@@ -154,50 +155,50 @@ static bool rl_waitlist_is_for(const rl_lock *lock) {
          lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock);
 }
 
-/* W1. What the front of a line decides for those behind it. */
-static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *front) {
+/* W1. What the head of a waitlist decides for those behind it. */
+static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
   const rl_options *ours = lock->current;
-  const rl_options *theirs = front->current;
+  const rl_options *theirs = head->current;
   return ours->retry_delay_us == theirs->retry_delay_us &&
          ours->retry_jitter_us == theirs->retry_jitter_us &&
          ours->poll_interval_us == theirs->poll_interval_us && ours->notify == theirs->notify &&
          ours->fence == theirs->fence && !(ours->drift_factor < theirs->drift_factor) &&
          !(ours->drift_factor > theirs->drift_factor) &&
          rl_options_node_timeout(ours, lock->ttl_us) ==
-             rl_options_node_timeout(theirs, front->ttl_us);
+             rl_options_node_timeout(theirs, head->ttl_us);
 }
 
-static void rl_waitlist_park(rl_lock *lock, rl_waitlist *line, redlock_time now_us) {
+static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
   rl_outbox_leave(lock);
   lock->phase = RL_PHASE_QUEUED;
-  lock->line = line;
-  rl_list_append(&line->behind, &lock->queue);
+  lock->waitlist = waitlist;
+  rl_list_append(&waitlist->queued, &lock->queue);
   rl_pause_limit(lock, now_us);
-  lock->core->lines->parked++;
+  lock->core->waitlists->queued_count++;
   rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);
 }
 
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   rl_core *core = lock->core;
-  if (lock->line != NULL || !rl_waitlist_is_for(lock)) {
+  if (lock->waitlist != NULL || !rl_waitlist_is_for(lock)) {
     return false;
   }
-  if (core->lines->seed == 0) {
-    memcpy(&core->lines->seed, entropy, sizeof core->lines->seed);
-    core->lines->seed |= 1;
-    core->lines->random = core->lines->seed;
+  if (core->waitlists->seed == 0) {
+    memcpy(&core->waitlists->seed, entropy, sizeof core->waitlists->seed);
+    core->waitlists->seed |= 1;
+    core->waitlists->random = core->waitlists->seed;
   }
   uint64_t hash = rl_waits_hash(core, lock->resource);
-  rl_waitlist *line = rl_waitlist_look(core, lock->resource, hash);
+  rl_waitlist *waitlist = rl_waitlist_lookup(core, lock->resource, hash);
   unsigned kinds = 0;
-  for (; line != NULL && !rl_waitlist_waits_alike(lock, line->front); kinds++) {
-    line = rl_waitlist_another(line);
+  for (; waitlist != NULL && !rl_waitlist_waits_alike(lock, waitlist->head); kinds++) {
+    waitlist = rl_waitlist_another(waitlist);
   }
-  if (line != NULL) {
-    rl_waitlist_park(lock, line, now_us);
+  if (waitlist != NULL) {
+    rl_waitlist_queue(lock, waitlist, now_us);
     return true;
   }
-  lock->line = kinds < RL_WAITLIST_KINDS_MAX ? rl_waitlist_new(core, lock, hash) : NULL;
+  lock->waitlist = kinds < RL_WAITLIST_KINDS_MAX ? rl_waitlist_new(core, lock, hash) : NULL;
   return false;
 }
 
@@ -213,11 +214,11 @@ static void rl_waitlist_settle_all(rl_lock *lock, redlock_vote vote, const char 
  * It has not asked the nodes itself: it tells what the first has heard. In the middle of an attempt that is not all, and
  * what has failed says so.
  */
-static void rl_waitlist_quote(rl_lock *lock, const rl_lock *front, int result) {
+static void rl_waitlist_copy_votes(rl_lock *lock, const rl_lock *head, int result) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    const rl_vote *vote = &front->votes[i];
+    const rl_vote *vote = &head->votes[i];
     if (vote->settled) {
-      rl_round_settle(lock, i, (redlock_vote)vote->vote, rl_reasons_text(front->reasons, i),
+      rl_round_settle(lock, i, (redlock_vote)vote->vote, rl_reasons_text(head->reasons, i),
                       REDLOCK_NEVER);
     }
   }
@@ -229,16 +230,16 @@ static void rl_waitlist_quote(rl_lock *lock, const rl_lock *front, int result) {
 }
 
 void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us) {
-  const rl_waitlist *line = lock->line;
-  const rl_lock *front = line->front;
-  int result = front->result != REDLOCK_PENDING ? front->result : REDLOCK_E_UNAVAILABLE;
-  bool hears = rl_pause_hears(front, now_us);
-  if (line->ours_us != 0 && hears) {
+  const rl_waitlist *waitlist = lock->waitlist;
+  const rl_lock *head = waitlist->head;
+  int result = head->result != REDLOCK_PENDING ? head->result : REDLOCK_E_UNAVAILABLE;
+  bool hears = rl_pause_hears(head, now_us);
+  if (waitlist->own_since_us != 0 && hears) {
     result = REDLOCK_E_TAKEN;
     rl_waitlist_settle_all(lock, REDLOCK_VOTE_TAKEN, NULL);
   } else {
     result = result == REDLOCK_E_TAKEN && !hears ? REDLOCK_E_UNAVAILABLE : result;
-    rl_waitlist_quote(lock, front, result);
+    rl_waitlist_copy_votes(lock, head, result);
   }
   rl_lock_end(lock, now_us, result);
 }
@@ -247,30 +248,30 @@ void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us) {
  * Picks the waiter to promote. Skips waiters that have no time left for an attempt, unless all are: of many that
  * came together, with the same budget, each would make a last attempt.
  */
-static rl_lock *rl_waitlist_next(const rl_waitlist *line, redlock_time now_us) {
-  rl_lock *next = rl_lock_queue_first(&line->behind);
+static rl_lock *rl_waitlist_next(const rl_waitlist *waitlist, redlock_time now_us) {
+  rl_lock *next = rl_lock_queue_first(&waitlist->queued);
   while (next != NULL && rl_pause_next(next, 0, now_us) == REDLOCK_NEVER) {
-    next = rl_lock_queue_next(&line->behind, next);
+    next = rl_lock_queue_next(&waitlist->queued, next);
   }
-  return next != NULL ? next : rl_lock_queue_first(&line->behind);
+  return next != NULL ? next : rl_lock_queue_first(&waitlist->queued);
 }
 
 /* The next one is the first. */
-static void rl_waitlist_promote(rl_waitlist *line, redlock_time now_us, bool granted) {
-  rl_lock *next = rl_waitlist_next(line, now_us);
+static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool granted) {
+  rl_lock *next = rl_waitlist_next(waitlist, now_us);
   rl_core *core = next->core;
-  const rl_lock *before = line->front;
+  const rl_lock *before = waitlist->head;
   rl_list_remove(&next->queue);
-  core->lines->parked--;
+  core->waitlists->queued_count--;
   rl_timers_clear(&core->timers, &next->timer);
-  line->front = next;
-  line->last_us = 0;
-  line->has_waited = false;
+  waitlist->head = next;
+  waitlist->attempt_us = 0;
+  waitlist->has_waited = false;
   if (core->closed) { /* It is about to be ended, too. */
     next->phase = RL_PHASE_DELAY;
     return;
   }
-  if (!granted && line->place == NULL && before->result == REDLOCK_PENDING) {
+  if (!granted && waitlist->ticket == NULL && before->result == REDLOCK_PENDING) {
     rl_outbox_enter(next, now_us); /* Nothing is known: the one before was cancelled. */
     return;
   }
@@ -280,7 +281,7 @@ static void rl_waitlist_promote(rl_waitlist *line, redlock_time now_us, bool gra
     rl_waitlist_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
     next->result = REDLOCK_E_TAKEN;
   } else if (before->result != REDLOCK_PENDING && before->result != REDLOCK_OK) {
-    rl_waitlist_quote(next, before, before->result);
+    rl_waitlist_copy_votes(next, before, before->result);
     next->result = before->result;
   }
   redlock_duration pause_us = rl_pause_next(next, next->random, now_us);
@@ -295,52 +296,52 @@ static void rl_waitlist_promote(rl_waitlist *line, redlock_time now_us, bool gra
 
 void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {
   rl_core *core = lock->core;
-  rl_waitlist *line = lock->line;
-  if (line->front != lock) {
+  rl_waitlist *waitlist = lock->waitlist;
+  if (waitlist->head != lock) {
     rl_list_remove(&lock->queue);
-    lock->line = NULL;
-    core->lines->parked--;
+    lock->waitlist = NULL;
+    core->waitlists->queued_count--;
     return;
   }
-  lock->line = NULL;
+  lock->waitlist = NULL;
   bool granted = result == REDLOCK_OK && lock->lease != NULL;
   if (granted) {
-    rl_notify_granted(line, lock->lease, now_us);
-    line->ours_us = line->ours_us != 0 ? line->ours_us : now_us;
+    rl_notify_granted(waitlist, lock->lease, now_us);
+    waitlist->own_since_us = waitlist->own_since_us != 0 ? waitlist->own_since_us : now_us;
   }
-  if (rl_lock_queue_first(&line->behind) != NULL) {
-    rl_waitlist_promote(line, now_us, granted);
+  if (rl_lock_queue_first(&waitlist->queued) != NULL) {
+    rl_waitlist_promote(waitlist, now_us, granted);
   } else {
-    rl_notify_give_up(core, line);
-    rl_waitlist_end(core, line);
+    rl_notify_give_up(core, waitlist);
+    rl_waitlist_end(core, waitlist);
   }
 }
 
 /* -------------------------------------------------------------------------------------- W4 */
 
-/* The line whose turn it is, of those of |line|'s resource: where nobody calls, and the front does nothing just now. */
-static rl_waitlist *rl_waitlist_whose_turn(const rl_core *core, rl_waitlist *line) {
+/* The waitlist whose turn it is, of those of |waitlist|'s resource: where nobody notify, and the head does nothing just now. */
+static rl_waitlist *rl_waitlist_whose_turn(const rl_core *core, rl_waitlist *waitlist) {
   rl_waitlist *found = NULL;
-  for (; line != NULL; line = rl_waitlist_another(line)) {
-    bool sleeps = line->front->phase == RL_PHASE_DELAY && !rl_notify_is_awaited(core, line);
-    if (sleeps && (found == NULL || line->behind_us < found->behind_us)) {
-      found = line;
+  for (; waitlist != NULL; waitlist = rl_waitlist_another(waitlist)) {
+    bool sleeps = waitlist->head->phase == RL_PHASE_DELAY && !rl_notify_is_awaited(core, waitlist);
+    if (sleeps && (found == NULL || waitlist->followed_us < found->followed_us)) {
+      found = waitlist;
     }
   }
   return found;
 }
 
-static void rl_waitlist_set_ours(rl_waitlist *line, redlock_time ours_us) {
-  for (; line != NULL; line = rl_waitlist_another(line)) {
-    line->ours_us = ours_us;
+static void rl_waitlist_set_ours(rl_waitlist *waitlist, redlock_time own_since_us) {
+  for (; waitlist != NULL; waitlist = rl_waitlist_another(waitlist)) {
+    waitlist->own_since_us = own_since_us;
   }
 }
 
-void rl_waitlist_others_have_it(const rl_core *core, const rl_resource *resource) {
+void rl_waitlist_held_elsewhere(const rl_core *core, const rl_resource *resource) {
   rl_waitlist_set_ours(rl_waitlist_find(core, resource), 0);
 }
 
-/* One line tries at a time: two would take the resource from each other, and never be long enough at it. */
+/* One waitlist tries at a time: two would take the resource from each other, and never be long enough at it. */
 void rl_waitlist_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
   rl_waitlist *first = core->closed ? NULL : rl_waitlist_find(core, resource);
   rl_waitlist *turn = rl_waitlist_whose_turn(core, first);
@@ -348,16 +349,18 @@ void rl_waitlist_released(rl_core *core, const rl_resource *resource, redlock_ti
   if (turn == NULL) {
     return;
   }
-  for (const rl_waitlist *line = first; line != NULL; line = rl_waitlist_another(line)) {
-    since_us = line->ours_us != 0 ? rl_time_min(since_us, line->ours_us) : since_us;
+  for (const rl_waitlist *waitlist = first; waitlist != NULL;
+       waitlist = rl_waitlist_another(waitlist)) {
+    since_us =
+        waitlist->own_since_us != 0 ? rl_time_min(since_us, waitlist->own_since_us) : since_us;
   }
   redlock_duration delay_us =
-      rl_time_max(turn->front->current->retry_delay_us, REDLOCK_MILLISECONDS);
+      rl_time_max(turn->head->current->retry_delay_us, REDLOCK_MILLISECONDS);
   bool long_enough = rl_time_sub(now_us, since_us) / RL_WAITLIST_OURS > delay_us;
   rl_waitlist_set_ours(first, long_enough ? now_us : since_us);
   if (!long_enough) {
-    turn->behind_us = now_us;
-    rl_timers_clear(&core->timers, &turn->front->timer);
-    rl_outbox_enter(turn->front, now_us);
+    turn->followed_us = now_us;
+    rl_timers_clear(&core->timers, &turn->head->timer);
+    rl_outbox_enter(turn->head, now_us);
   }
 }

@@ -1,5 +1,5 @@
 /*
- * A line: the locks of one client that wait for the same resource. Only the first of them talks to the nodes.
+ * A waitlist: the locks of one client that wait for the same resource. Only the first of them talks to the nodes.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -15,12 +15,12 @@
 void rl_waitlists_free(struct rl_core *core);
 
 /*
- * W1. A lock is to be launched. Returns whether it stands in line behind another now, and is not launched. |entropy| is
+ * W1. A lock is to be launched. Returns whether it stands in waitlist behind another now, and is not launched. |entropy| is
  * that of its attempt, which is not used up then.
  */
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 
-/* The acquire of |lock|, which is in a line, has ended with |result|: it makes way. */
+/* The acquire of |lock|, which is in a waitlist, has ended with |result|: it makes way. */
 void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result);
 
 /* The budget of a lock that stands behind another is over. */
@@ -30,9 +30,9 @@ void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us);
 void rl_waitlist_released(struct rl_core *core, const rl_resource *resource, redlock_time now_us);
 
 /* W4. Somebody else has it: what this client keeps to itself is counted anew. */
-void rl_waitlist_others_have_it(const struct rl_core *core, const rl_resource *resource);
+void rl_waitlist_held_elsewhere(const struct rl_core *core, const rl_resource *resource);
 
-/* A line of the resource, or NULL. */
+/* A waitlist of the resource, or NULL. */
 rl_waitlist *rl_waitlist_find(const struct rl_core *core, const rl_resource *resource);
 
 #endif

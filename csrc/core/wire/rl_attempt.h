@@ -54,8 +54,8 @@ struct rl_attempt {
       set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */
   uint32_t suspect; /* nodes that may have lost it since they have answered (rl_margin.h) */
   uint32_t
-      place; /* of a lease: the place in queues that its release leaves (rl_notify.h), or 0 ... */
-  uint32_t standing; /* ... on these nodes */
+      ticket; /* of a lease: the place in queues that its release leaves (rl_notify.h), or 0 ... */
+  uint32_t enqueued; /* ... on these nodes */
 };
 
 /* Attempts are allocated this many at once. */

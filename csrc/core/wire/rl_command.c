@@ -123,7 +123,8 @@ typedef struct rl_script_source {
   "elseif #s~=w and redis.pcall('SET',q,s,'PX',60000).err and "                                    \
   "type(redis.pcall('DEL',q))=='table' then c=3 end "
 
-_Static_assert(RL_COMMAND_STAND_JOIN == 1025 && RL_COMMAND_STAND_UNIT == 2000, "as STAND has it");
+_Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2000,
+               "as STAND has it");
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -222,7 +223,7 @@ static const rl_script_source rl_script_sources[] = {
          "if s~='' then redis.pcall(" RL_COMMAND_SIGN ") end end end end if e then return e end "
          "if d==#KEYS then return c end return 0",
          "c0dd7d51bf06178d55561a02bd04a4448357c519"},
-    [RL_SCRIPT_STAND] =
+    [RL_SCRIPT_ENQUEUE] =
         {"local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
          "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "
          "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "
@@ -241,7 +242,7 @@ static const rl_script_source rl_script_sources[] = {
          "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_SIGN
          ") else put() end return (math.min(left,1e11)+2)*2000+n",
          "1b98b77d836b47634d527959c31f10818e1501f7"},
-    [RL_SCRIPT_LEAVE] =
+    [RL_SCRIPT_DEQUEUE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
          "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
              "ARGV[1]") "local n=(w-#s)/24 "
@@ -496,7 +497,7 @@ int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const cha
                      size_t length, const char *entry, unsigned mode) {
   const rl_script_source *source = &rl_script_sources[script];
   size_t body_length = rl_command_body_length(source, by_text);
-  bool stands = script == RL_SCRIPT_STAND;
+  bool stands = script == RL_SCRIPT_ENQUEUE;
   char *out = rl_buffer_reserve(
       buffer, body_length + length + strlen(entry) + 9 * (size_t)RL_COMMAND_FRAME, true);
   if (out == NULL) {

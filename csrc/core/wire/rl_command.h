@@ -27,8 +27,8 @@ typedef enum rl_script {
   /* Beside a key there is a queue of those who wait for it, a string: rl_notify.c. */
   RL_SCRIPT_RELEASE_NOTIFY, /* RELEASE, and call the first of them: 2 if there is one, 3 if we may not */
   RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same of several keys */
-  RL_SCRIPT_STAND,              /* stand in the queue: rl_command_queue() */
-  RL_SCRIPT_LEAVE,              /* leave it, and call the first if the key is free */
+  RL_SCRIPT_ENQUEUE,            /* stand in the queue: rl_command_queue() */
+  RL_SCRIPT_DEQUEUE,            /* leave it, and call the first if the key is free */
   RL_SCRIPT_TAKE_HERE,          /* TAKE of one record, whose hash is in the text: rl_guard.c */
   RL_SCRIPT_COUNT
 } rl_script;
@@ -83,14 +83,14 @@ int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const r
  * when that is full, and so many units as ms are left of the key and two more; none of a key that is free, where
  * others come first and have been called; one of a key that does not expire, or where the queue is full.
  */
-#define RL_COMMAND_STAND_UNIT 2000
+#define RL_COMMAND_ENQUEUE_UNIT 2000
 #define RL_COMMAND_QUEUE_MAX 1024
-typedef enum rl_command_stand {
-  RL_COMMAND_STAND_NEW,
-  RL_COMMAND_STAND_CHECK,
-  RL_COMMAND_STAND_EVICT,
-  RL_COMMAND_STAND_JOIN = RL_COMMAND_QUEUE_MAX + 1
-} rl_command_stand;
+typedef enum rl_command_enqueue {
+  RL_COMMAND_ENQUEUE_NEW,
+  RL_COMMAND_ENQUEUE_CHECK,
+  RL_COMMAND_ENQUEUE_EVICT,
+  RL_COMMAND_ENQUEUE_APPEND = RL_COMMAND_QUEUE_MAX + 1
+} rl_command_enqueue;
 
 int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
                      size_t length, const char *entry, unsigned mode);

@@ -362,7 +362,7 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   int error = rl_core_unanswered(&client->core) ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
   (void)rl_client_note(client, error, error == REDLOCK_OK ? NULL : rl_client_unconfirmed(client));
   rl_client_close_sockets(client, false);
-  rl_core_forget(&client->core);
+  rl_core_reset(&client->core);
   rl_watchdog_stop(client);
   rl_client_leave(client);
   return error;

@@ -25,7 +25,7 @@ void rl_client_check_fork(redlock_client *client) {
   for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
     lock->waited = 0;
   }
-  rl_core_forget(&client->core);
+  rl_core_reset(&client->core);
   rl_fork_adopt(&client->mark);
 }
 

@@ -196,8 +196,9 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
   uint8_t what = fuzz_byte(input);
   unsigned reply = what / 8 < 24 ? what / 8 % 12 : 12 + what / 8 % 4;
   const char *text = index >= world->count ? fuzz_core_messages[what / 8 % 8]
-                     : world->core.calls != NULL && what / 8 >= 24 ? fuzz_core_answers[what / 8 % 8]
-                                                                   : fuzz_core_replies[reply];
+                     : world->core.notify != NULL && what / 8 >= 24
+                         ? fuzz_core_answers[what / 8 % 8]
+                         : fuzz_core_replies[reply];
   size_t length;
   switch (what % 8) {
   case 0: /* any bytes */
@@ -253,9 +254,10 @@ static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
     fuzz_require(strlen(rl_lock_message(lock, message, sizeof message)) < sizeof message);
   }
   fuzz_require(!world->broken);
-  fuzz_require(world->core.lines->parked < FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.lines->count <= FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.lines->parked + world->core.lines->count <= FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.waitlists->queued_count < FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.waitlists->count <= FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.waitlists->queued_count + world->core.waitlists->count <=
+               FUZZ_CORE_LOCKS);
   fuzz_require(world->core.releases->count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
   for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
     fuzz_require(rl_core_end(&world->core, i)->link.owed_count <= RL_LINK_OWED_MAX);
@@ -280,7 +282,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (action == 255) {
       rl_core_close(&world->core, world->now_us);
     } else if (action == 254) {
-      rl_core_forget(&world->core);
+      rl_core_reset(&world->core);
       for (unsigned k = 0; k < 2 * world->count; k++) {
         fake_queue_unsubscribe(&world->nodes[k % world->count].store, 0);
         world->nodes[k].connected = false;

@@ -292,7 +292,7 @@ static void a_lost_subscription_is_made_again(void **state) {
 static void who_is_called_goes_only_if_nobody_has_moved_up_meanwhile(void **state) {
   (void)state;
   static const char queue[] = "other:redlock-queue", who[] = "00000000000000000000aaaa";
-  const char *stand = rl_command_script_text(RL_SCRIPT_STAND);
+  const char *stand = rl_command_script_text(RL_SCRIPT_ENQUEUE);
   char first[ENTRY + 1], second[ENTRY + 1], all[3 * ENTRY + 1];
   redlock_options options = patient();
   waiter *holder = add(&options), *next = add(&options);

@@ -29,12 +29,12 @@ static long long number(const char *answer) {
 static long long stand(const char *entry, unsigned mode) {
   char digits[16];
   (void)snprintf(digits, sizeof digits, "%u", mode);
-  return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_STAND), "1", KEY,
+  return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE), "1", KEY,
                              entry, digits, NULL));
 }
 
 static const char *leave(const char *entry) {
-  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_LEAVE), "1", KEY, entry,
+  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_DEQUEUE), "1", KEY, entry,
                       NULL);
 }
 
@@ -94,22 +94,22 @@ static redlock_client *hear(redlock_lock **lock, char entry[ENTRY + 1]) {
 static void who_joins_others_is_told_its_position_and_nothing_else(void **state) {
   (void)state;
   hold();
-  assert_in_range(stand(A, RL_COMMAND_STAND_NEW) - 1, 30000LL * 2000, 60002LL * 2000);
+  assert_in_range(stand(A, RL_COMMAND_ENQUEUE_NEW) - 1, 30000LL * 2000, 60002LL * 2000);
   (void)ask("PEXPIRE", QUEUE, "20000");
-  assert_int_equal(stand(B, RL_COMMAND_STAND_JOIN), 2000 + 2);
+  assert_int_equal(stand(B, RL_COMMAND_ENQUEUE_APPEND), 2000 + 2);
   assert_stand(A, B);
   assert_in_range(number(ask("PTTL", QUEUE, NULL)), 1, 20000);
 }
 
 static void who_joins_nobody_is_told_all_and_leaves_nothing_that_does_not_end(void **state) {
   (void)state;
-  assert_int_equal(stand(A, RL_COMMAND_STAND_JOIN), 0);
+  assert_int_equal(stand(A, RL_COMMAND_ENQUEUE_APPEND), 0);
   assert_stand(A, "");
   assert_ends();
   assert_string_equal(leave(A), "1");
   assert_int_equal(number(farm_command(&five, 0, "EXISTS", QUEUE, SIGN, NULL)), 0);
   hold();
-  long long answer = stand(A, RL_COMMAND_STAND_JOIN);
+  long long answer = stand(A, RL_COMMAND_ENQUEUE_APPEND);
   assert_int_equal(answer % 2000, 1);
   assert_in_range(answer / 2000, 30000, 60002);
   assert_ends();
@@ -118,20 +118,20 @@ static void who_joins_nobody_is_told_all_and_leaves_nothing_that_does_not_end(vo
 static void who_stands_already_is_found_and_lets_the_queue_live_on(void **state) {
   (void)state;
   hold();
-  (void)stand(A, RL_COMMAND_STAND_NEW);
-  (void)stand(B, RL_COMMAND_STAND_NEW);
+  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)stand(B, RL_COMMAND_ENQUEUE_NEW);
   (void)ask("PEXPIRE", QUEUE, "20000");
-  assert_int_equal(stand(B, RL_COMMAND_STAND_CHECK) % 2000, 2);
+  assert_int_equal(stand(B, RL_COMMAND_ENQUEUE_CHECK) % 2000, 2);
   assert_stand(A, B);
   assert_in_range(number(ask("PTTL", QUEUE, NULL)), 30000, 60000);
-  assert_int_equal(stand(C, RL_COMMAND_STAND_CHECK) % 2000, 3);
+  assert_int_equal(stand(C, RL_COMMAND_ENQUEUE_CHECK) % 2000, 3);
   assert_ends();
 }
 
 /* Or it would take itself for the first. */
 static void in_a_full_queue_nobody_is_told_that_the_key_is_free(void **state) {
-  static const unsigned modes[] = {RL_COMMAND_STAND_NEW, RL_COMMAND_STAND_CHECK,
-                                   RL_COMMAND_STAND_JOIN};
+  static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK,
+                                   RL_COMMAND_ENQUEUE_APPEND};
   (void)state;
   redlock_lock *lock;
   char heard[ENTRY + 1];
@@ -164,14 +164,14 @@ static void a_release_calls_who_is_first_and_lives(void **state) {
   char heard[ENTRY + 1];
   redlock_client *client = hear(&lock, heard);
   hold();
-  (void)stand(A, RL_COMMAND_STAND_NEW);
-  (void)stand(heard, RL_COMMAND_STAND_NEW);
-  (void)stand(B, RL_COMMAND_STAND_NEW);
+  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)stand(heard, RL_COMMAND_ENQUEUE_NEW);
+  (void)stand(B, RL_COMMAND_ENQUEUE_NEW);
   assert_int_equal(give_back(NULL), 2);
   assert_stand(heard, B);
   assert_ends();
   hold();
-  (void)stand(C, RL_COMMAND_STAND_NEW);
+  (void)stand(C, RL_COMMAND_ENQUEUE_NEW);
   assert_int_equal(give_back(B), 2); /* Who has waited leaves it, wherever it stands. */
   assert_stand(heard, C);
   assert_int_equal(give_back(C), 0); /* The key is gone; the others are called all the same. */
@@ -202,20 +202,20 @@ static void a_hand_over_costs_a_node_eight_commands(void **state) {
   char heard[ENTRY + 1];
   redlock_client *client = hear(&lock, heard);
   hold();
-  (void)stand(A, RL_COMMAND_STAND_NEW);
-  (void)stand(heard, RL_COMMAND_STAND_JOIN);
+  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)stand(heard, RL_COMMAND_ENQUEUE_APPEND);
   (void)farm_command(&five, 0, "CONFIG", "RESETSTAT", NULL);
   long long before = executed();
   assert_int_equal(give_back("000000000000000a00010000"), 2); /* EVAL MGET DEL PUBLISH SET */
   hold();                                                     /* SET */
-  (void)stand(B, RL_COMMAND_STAND_JOIN);                      /* EVAL APPEND */
+  (void)stand(B, RL_COMMAND_ENQUEUE_APPEND);                  /* EVAL APPEND */
   assert_int_equal(executed() - before, 8); /* One in sixteen lets the sign live on, too. */
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
 static void a_key_that_is_no_queue_is_left_as_it_is(void **state) {
-  static const unsigned modes[] = {RL_COMMAND_STAND_NEW, RL_COMMAND_STAND_CHECK, 2};
+  static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK, 2};
   (void)state;
   for (unsigned kind = 0; kind < 2; kind++) {
     (void)ask("DEL", QUEUE, NULL);
@@ -224,7 +224,7 @@ static void a_key_that_is_no_queue_is_left_as_it_is(void **state) {
       (void)ask("DEL", KEY, NULL);
       char digits[16];
       (void)snprintf(digits, sizeof digits, "%u", modes[i]);
-      const char *answer = farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_STAND),
+      const char *answer = farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE),
                                         "1", KEY, A, digits, NULL);
       assert_non_null(strstr(answer, "WRONGTYPE"));
       hold();
@@ -242,23 +242,23 @@ static void a_key_that_is_no_queue_is_left_as_it_is(void **state) {
 static void a_key_that_lives_for_ages_does_not_overflow_the_answer(void **state) {
   (void)state;
   (void)farm_command(&five, 0, "SET", KEY, TOKEN, "PX", "5000000000000000", NULL);
-  long long answer = stand(A, RL_COMMAND_STAND_NEW);
+  long long answer = stand(A, RL_COMMAND_ENQUEUE_NEW);
   assert_int_equal(answer % 2000, 1);
   assert_true(answer / 2000 > 1000LL * 3600 * 24 * 365);
   (void)farm_command(&five, 0, "PERSIST", KEY, NULL);
-  assert_int_equal(stand(A, RL_COMMAND_STAND_CHECK), 2000 + 1);
+  assert_int_equal(stand(A, RL_COMMAND_ENQUEUE_CHECK), 2000 + 1);
 }
 
 /* Nobody has the key there, then: who waits looks, and stands there again when there is memory. */
 static void a_queue_that_there_is_no_memory_for_is_given_up(void **state) {
   (void)state;
   hold();
-  (void)stand(A, RL_COMMAND_STAND_NEW);
-  (void)stand(B, RL_COMMAND_STAND_NEW);
+  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)stand(B, RL_COMMAND_ENQUEUE_NEW);
   (void)farm_command(&five, 0, "CONFIG", "SET", "maxmemory", "1", NULL);
   long long left = number(leave(B));
-  const char *answer = farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_STAND), "1",
-                                    KEY, B, "0", NULL);
+  const char *answer = farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE),
+                                    "1", KEY, B, "0", NULL);
   assert_non_null(strstr(answer, "OOM"));
   (void)farm_command(&five, 0, "CONFIG", "SET", "maxmemory", "0", NULL);
   assert_int_equal(left, 1);

@@ -90,7 +90,7 @@ static inline void make_listeners(fake_world *world) {
   fake_settle(world);
   for (unsigned i = 0; i < world->count; i++) {
     fake_node *node = &world->nodes[i];
-    assert_true((world->core.calls->ready >> i & 1) != 0);
+    assert_true((world->core.notify->ready >> i & 1) != 0);
     assert_null(fake_queue_at(&node->store, "warm", 0));
     fake_store_remove(&node->store, "warm");
     node->sets = node->releases = node->stands = node->leaves = 0;
@@ -120,9 +120,9 @@ static inline bool other_hears(fake_world *world, unsigned node) {
 /* The entry of the front in the queues of the nodes. */
 static inline const char *entry_of(const rl_lock *lock) {
   static char entry[RL_LINK_ENTRY_SIZE];
-  assert_non_null(lock->line);
-  assert_non_null(lock->line->place);
-  rl_link_entry(lock->core->calls->channel, lock->line->place->id, entry);
+  assert_non_null(lock->waitlist);
+  assert_non_null(lock->waitlist->ticket);
+  rl_link_entry(lock->core->notify->channel, lock->waitlist->ticket->id, entry);
   return entry;
 }
 
@@ -136,7 +136,7 @@ static inline void assert_stands(fake_world *world, unsigned node, unsigned at, 
 static inline void shout(fake_world *world, unsigned node, const char *said) {
   char message[FAKE_REPLY_MAX + 600];
   (void)snprintf(message, sizeof message, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-                 strlen(world->core.calls->channel), world->core.calls->channel, strlen(said),
+                 strlen(world->core.notify->channel), world->core.notify->channel, strlen(said),
                  said);
   fake_deliver(world, world->count + node, message);
 }

@@ -183,8 +183,8 @@ unsigned fake_queue_released(fake_store *store, const fake_command *command, con
 static bool fake_queue_is_next(fake_store *store, const fake_command *command) {
   int at = fake_queue_position(fake_queue_find(store, command->key, command->key_length),
                                command->entry);
-  bool evicts = command->mode >= RL_COMMAND_STAND_EVICT && command->mode < RL_COMMAND_STAND_JOIN &&
-                at + 1 == (int)command->mode;
+  bool evicts = command->mode >= RL_COMMAND_ENQUEUE_EVICT &&
+                command->mode < RL_COMMAND_ENQUEUE_APPEND && at + 1 == (int)command->mode;
   for (unsigned i = 0; i < FAKE_CALLS_MAX; i++) {
     fake_queue *queue = fake_queue_find(store, command->key, command->key_length);
     if (queue == NULL || strcmp(queue->entries[0], command->entry) == 0) {
@@ -205,17 +205,17 @@ static unsigned long long fake_queue_stand(fake_store *store, const fake_command
                             : ends_us == REDLOCK_NEVER
                                 ? 1
                                 : (ends_us - now_us) / REDLOCK_MILLISECONDS + 2;
-  if (command->mode == RL_COMMAND_STAND_JOIN &&
+  if (command->mode == RL_COMMAND_ENQUEUE_APPEND &&
       fake_queue_find(store, command->key, command->key_length) != NULL) {
     unsigned joined = fake_queue_push(store, command->key, command->key_length, command->entry);
     if (joined > 0) {
-      return RL_COMMAND_STAND_UNIT + joined;
+      return RL_COMMAND_ENQUEUE_UNIT + joined;
     }
   }
   if (ends_us == 0 && fake_queue_is_next(store, command)) {
     return 0;
   }
-  int at = command->mode == RL_COMMAND_STAND_NEW
+  int at = command->mode == RL_COMMAND_ENQUEUE_NEW
                ? -1
                : fake_queue_position(fake_queue_find(store, command->key, command->key_length),
                                      command->entry);
@@ -223,7 +223,7 @@ static unsigned long long fake_queue_stand(fake_store *store, const fake_command
       at >= 0 ? (unsigned)at + 1
               : fake_queue_push(store, command->key, command->key_length, command->entry);
   left = position == 0 && left == 0 ? 1 : left;
-  return left * RL_COMMAND_STAND_UNIT + position;
+  return left * RL_COMMAND_ENQUEUE_UNIT + position;
 }
 
 bool fake_queue_is(const fake_command *command) {

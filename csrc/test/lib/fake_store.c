@@ -152,7 +152,7 @@ static bool fake_read_rest(fake_command *command, const resp_request *request) {
   case FAKE_STAND:
   case FAKE_LEAVE:
     return request->count == (command->verb == FAKE_STAND ? 6 : 5) &&
-           command->mode <= RL_COMMAND_STAND_JOIN && request->lengths[4] == FAKE_ENTRY_MAX &&
+           command->mode <= RL_COMMAND_ENQUEUE_APPEND && request->lengths[4] == FAKE_ENTRY_MAX &&
            fake_read_word(command->entry, sizeof command->entry, request, 4);
   default:
     return false;
@@ -167,8 +167,8 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
   } scripts[] = {{RL_SCRIPT_RELEASE, FAKE_RELEASE, false},
                  {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
                  {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true},
-                 {RL_SCRIPT_STAND, FAKE_STAND, false},
-                 {RL_SCRIPT_LEAVE, FAKE_LEAVE, false}};
+                 {RL_SCRIPT_ENQUEUE, FAKE_STAND, false},
+                 {RL_SCRIPT_DEQUEUE, FAKE_LEAVE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (request->count < 5 || !resp_is(request, 2, "1") || !fake_read_key(command, request, 3)) {
     return false;

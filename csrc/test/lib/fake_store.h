@@ -83,7 +83,7 @@ typedef struct fake_command {
   uint64_t age_us;
   bool calls;                     /* FAKE_RELEASE: whoever waits is called */
   char entry[FAKE_ENTRY_MAX + 1]; /* STAND, LEAVE, and a release that leaves the queue */
-  unsigned mode;                  /* STAND: an rl_command_stand */
+  unsigned mode;                  /* STAND: an rl_command_enqueue */
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
 

@@ -45,7 +45,7 @@ static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
 static unsigned check_waiting_rows(const sim_client *client, const rl_ticket *place) {
   unsigned before = place == NULL ? 0 : SIM_WAITERS_MAX;
   for (unsigned i = 0; place != NULL && i < client->nodes; i++) {
-    bool told = ((place->held | place->behind) >> i & 1) != 0;
+    bool told = ((place->held | place->outranked) >> i & 1) != 0;
     if (told && place->at[i].position <= before) {
       before = place->at[i].position - 1;
     }
@@ -60,12 +60,12 @@ static bool check_waiting_acquires(const sim_lock *own) {
 
 /* A front that sleeps wakes up in time. */
 static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own) {
-  if (own->lock->phase != RL_PHASE_DELAY || own->lock->line == NULL) {
+  if (own->lock->phase != RL_PHASE_DELAY || own->lock->waitlist == NULL) {
     own->slept_us = 0;
     return;
   }
-  const rl_ticket *place = own->lock->line->place;
-  uint64_t looked_us = place == NULL ? 0 : place->since_us;
+  const rl_ticket *place = own->lock->waitlist->ticket;
+  uint64_t looked_us = place == NULL ? 0 : place->polled_us;
   unsigned rows = check_waiting_rows(client, place);
   if (own->slept_us == 0 || own->slept_round != own->lock->round ||
       own->slept_since_us != looked_us) {
@@ -112,7 +112,7 @@ static void check_waiting_parked(sim *s, const sim_client *client, const sim_loc
   for (unsigned i = 0; i < s->config.locks; i++) {
     const sim_lock *other = &client->locks[i];
     if (other != own && check_waiting_acquires(other) && other->named == own->named &&
-        other->lock->phase != RL_PHASE_QUEUED && other->lock->line == own->lock->line) {
+        other->lock->phase != RL_PHASE_QUEUED && other->lock->waitlist == own->lock->waitlist) {
       return;
     }
   }
@@ -122,10 +122,10 @@ static void check_waiting_parked(sim *s, const sim_client *client, const sim_loc
 
 /* Returns true if somebody waits at the place, or it is to be left, or has gone with a lease. */
 static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t place) {
-  const rl_notifications *calls = client->core.calls;
-  for (uint32_t i = 0; calls != NULL && i < calls->place_count; i++) {
-    const rl_ticket *at = calls->places[i];
-    if (at->id == place && (at->line != NULL || at->listed || at->granted)) {
+  const rl_notify_state *calls = client->core.notify;
+  for (uint32_t i = 0; calls != NULL && i < calls->ticket_count; i++) {
+    const rl_ticket *at = calls->tickets[i];
+    if (at->id == place && (at->waitlist != NULL || at->listed || at->granted)) {
       return true;
     }
   }

@@ -480,14 +480,14 @@ static int64_t sim_calls_place_of(sim *s, const sim_connection *from, unsigned r
                                   const char *entry, uint64_t mode, sim_request *request) {
   sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
   const sim_key *key = sim_key_find(s, from->node, from->database, resource);
-  bool full = sim_calls_is_full(s, from->node), joins = mode == RL_COMMAND_STAND_JOIN;
+  bool full = sim_calls_is_full(s, from->node), joins = mode == RL_COMMAND_ENQUEUE_APPEND;
   unsigned before = waiters->count;
   if (joins && full) {
     return -1;
   }
   if (joins && sim_calls_stands(s, waiters, entry, false) > 1) {
     sim_count(s, SIM_STAND_JOINED);
-    return RL_COMMAND_STAND_UNIT + waiters->count;
+    return RL_COMMAND_ENQUEUE_UNIT + waiters->count;
   }
   if (key == NULL) {
     int first = sim_calls_comes_first(s, from, resource, entry, joins ? 0 : mode);
@@ -504,11 +504,11 @@ static int64_t sim_calls_place_of(sim *s, const sim_connection *from, unsigned r
   } else if (full) {
     return -1;
   }
-  unsigned at = sim_calls_stands(s, waiters, entry, mode != RL_COMMAND_STAND_NEW);
+  unsigned at = sim_calls_stands(s, waiters, entry, mode != RL_COMMAND_ENQUEUE_NEW);
   sim_calls_live(s, from->node, waiters);
   request->full = at == 0;
   uint64_t left_ms = key == NULL ? at == 0 : key->expire_ms - sim_key_wall_ms(s, from->node) + 2;
-  return (int64_t)(left_ms * RL_COMMAND_STAND_UNIT + at);
+  return (int64_t)(left_ms * RL_COMMAND_ENQUEUE_UNIT + at);
 }
 
 /* EVALSHA or EVAL, script, 1, key, entry, mode */
@@ -520,7 +520,7 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   char reply[64];
   uint64_t mode =
       resp_number(command, 5); /* 0: new; 1: it may be there; else the position of before */
-  if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_STAND_JOIN) {
+  if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_ENQUEUE_APPEND) {
     sim_violation(s, "wire", "a STAND that the node does not understand");
     return;
   }
@@ -536,9 +536,9 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
                    SIM_OUTCOME_ERROR);
     return;
   }
-  sim_count(s, answer == 0                      ? SIM_STAND_FREE
-               : answer < RL_COMMAND_STAND_UNIT ? SIM_STAND_BEHIND
-                                                : SIM_STAND_HELD);
+  sim_count(s, answer == 0                        ? SIM_STAND_FREE
+               : answer < RL_COMMAND_ENQUEUE_UNIT ? SIM_STAND_BEHIND
+                                                  : SIM_STAND_HELD);
   SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %lld", from->node,
             sim_calls_place(entry), from->client, resource, (long long)answer);
   (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);

@@ -278,15 +278,15 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
 
 /* Returns true if it waits in a line, or in queues. */
 static void sim_client_wait_of(sim *s, sim_lock *own) {
-  const rl_waitlist *line = own->lock->line;
+  const rl_waitlist *line = own->lock->waitlist;
   if (line != NULL && own->line_call == 0) {
     own->line_call = s->calls;
     if (own->lock->phase == RL_PHASE_QUEUED) {
       sim_count(s, SIM_WAIT_PARKED);
     }
   }
-  own->stood = own->stood || (line != NULL && line->front == own->lock && line->place != NULL &&
-                              line->place->standing != 0);
+  own->stood = own->stood || (line != NULL && line->head == own->lock && line->ticket != NULL &&
+                              line->ticket->enqueued != 0);
 }
 
 /* Compares the lock with what it was before the call. */
@@ -325,8 +325,8 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     SIM_TRACE(s, "client %u, lock %u: HOLDS %u with token %u for %lld us", client->index, index,
               own->resource, lease, (long long)(own->ends_us - s->now_us));
     s->tokens[lease].granted = true;
-    s->tokens[lease].place = lock->lease->place;
-    s->tokens[lease].standing = lock->lease->standing;
+    s->tokens[lease].place = lock->lease->ticket;
+    s->tokens[lease].standing = lock->lease->enqueued;
     own->told = REDLOCK_OK;
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
@@ -869,7 +869,7 @@ void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
 /* As a forked child would: everything is dropped, nothing is sent. */
 void sim_client_fork(sim *s, unsigned index) {
   sim_client *client = &s->clients[index];
-  rl_core_forget(&client->core);
+  rl_core_reset(&client->core);
   sim_client_hang_up(s, client);
   sim_client_abandon(s, client);
   client->reading_us = sim_client_clock(s, client);

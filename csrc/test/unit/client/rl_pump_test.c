@@ -63,7 +63,7 @@ static void output_is_named_until_it_is_sent(void **state) {
   assert_int_equal(rl_pump_output(core), 2u);
   rl_core_output_sent(core, 1, 1);
   assert_int_equal(rl_pump_output(core), 0);
-  rl_core_forget(core);
+  rl_core_reset(core);
   assert_true(fake_world_end(world));
 }
 
@@ -114,7 +114,7 @@ static void without_entropy_nothing_but_acquires_is_held_back(void **state) {
   no_entropy = false;
   assert_error(rl_pump_send(core), REDLOCK_OK);
   assert_int_equal(lock->round, 1);
-  rl_core_forget(core);
+  rl_core_reset(core);
   assert_true(fake_world_end(world));
 }
 

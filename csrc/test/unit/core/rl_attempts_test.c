@@ -58,8 +58,8 @@ static void notified_waiter_makes_no_more_attempts_than_retry_count(void **state
       rl_lock *lock = begin_of(world, KEY, &options);
       for (unsigned ms = 0; ms < 25000 && rl_lock_result(lock) == REDLOCK_PENDING; ms++) {
         for (unsigned node = 0; node < 3 && ms % every_ms == 0; node++) {
-          if (lock->line != NULL && lock->line->place != NULL) {
-            call_place(world, node, lock->line->place->id); /* In vain. */
+          if (lock->waitlist != NULL && lock->waitlist->ticket != NULL) {
+            call_place(world, node, lock->waitlist->ticket->id); /* In vain. */
           }
         }
         pass(world, MS);

@@ -424,7 +424,7 @@ static void freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing(void
       assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
       rl_lock_cancel(other, world->now_us, REDLOCK_E_CANCELLED);
     } else {
-      rl_core_forget(&world->core);
+      rl_core_reset(&world->core);
     }
     assert_true(way == 0 || rl_lock_attach(other) == NULL);
     assert_int_equal(world->core.attempts.live, 0);

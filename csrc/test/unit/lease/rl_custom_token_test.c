@@ -213,7 +213,7 @@ static void a_lock_that_is_freed_or_a_child_forgets_it(void **state) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = lock_with_token(world, NULL);
     if (forked) {
-      rl_core_forget(&world->core);
+      rl_core_reset(&world->core);
     } else {
       rl_lock_free(lock, world->now_us);
     }

@@ -525,7 +525,7 @@ static void a_forked_child_forgets_the_second_round(void **state) {
   set_counter(world, 1, KEY, clock_of(world) + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-  rl_core_forget(&world->core);
+  rl_core_reset(&world->core);
   assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
   assert_true(token_of(lock) == 0);
   assert_true(fake_world_end(world));

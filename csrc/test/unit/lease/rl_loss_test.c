@@ -290,7 +290,7 @@ static void by_fork(fake_world *world, rl_lock *lock) {
     world->nodes[i].connected = false;
     world->nodes[i].queued = 0;
   }
-  rl_core_forget(&world->core);
+  rl_core_reset(&world->core);
 }
 static void by_expiry(fake_world *world, rl_lock *lock) {
   rl_lock_expire(lock, world->now_us);

@@ -735,7 +735,7 @@ static void a_forked_child_counts_on_nothing(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
-  rl_core_forget(&world->core);
+  rl_core_reset(&world->core);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].connected = false;
   }

@@ -526,7 +526,7 @@ static void forgetting_sends_nothing_and_holds_nothing(void **state) {
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
     unsigned releases = world->nodes[0].releases;
     world->core.releases->again = true; /* as after a release that found no room */
-    rl_core_forget(&world->core);
+    rl_core_reset(&world->core);
     assert_false(rl_core_wants_send(&world->core));
     assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);

@@ -185,7 +185,7 @@ static void cancelled_or_in_a_forked_child_nothing_is_left_to_tell(void **state)
     fake_world *world = held(3, &lock);
     send(world, lock);
     if (forked) {
-      rl_core_forget(&world->core);
+      rl_core_reset(&world->core);
     } else {
       fake_settle(world);
       rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);

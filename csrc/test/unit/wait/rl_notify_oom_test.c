@@ -91,9 +91,9 @@ static void nobody_waits(fake_world *world, rl_lock **locks) {
   }
   fake_settle(world);
   go_on(world, 10 * SECONDS);
-  assert_int_equal(world->core.lines->count, 0);
-  assert_int_equal(world->core.lines->parked, 0);
-  assert_int_equal(world->core.calls->used_count, 0);
+  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->queued_count, 0);
+  assert_int_equal(world->core.notify->used_count, 0);
   assert_int_equal(world->core.busy_count, 0);
   assert_int_equal(fake_keys(world, KEY), 0);
 }

@@ -250,16 +250,16 @@ static void where_others_have_waited_it_joins_them_and_asks_for_the_key_soon(voi
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(fake_answer(world, i).mode, RL_COMMAND_STAND_JOIN);
+    assert_int_equal(fake_answer(world, i).mode, RL_COMMAND_ENQUEUE_APPEND);
   }
   fake_turn(world);
-  assert_int_equal(lock->line->place->unsure, 7);
+  assert_int_equal(lock->waitlist->ticket->unqueried, 7);
   unsigned stands = world->nodes[0].stands;
   pass(world, 49 * MS);
   assert_int_equal(world->nodes[0].stands, stands);
   pass(world, 2 * MS);
   assert_int_equal(world->nodes[0].stands, stands + 1);
-  assert_int_equal(lock->line->place->unsure, 0);
+  assert_int_equal(lock->waitlist->ticket->unqueried, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -324,17 +324,17 @@ static void who_finds_no_place_waits_first_but_once(void **state) {
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = listening(3);
-  rl_notifications *calls = world->core.calls;
+  rl_notify_state *calls = world->core.notify;
   while (calls->free != NULL) {
     calls->free = calls->free->next;
   }
-  uint32_t capacity = calls->place_capacity;
-  calls->place_capacity = calls->place_count = 65536;
+  uint32_t capacity = calls->ticket_capacity;
+  calls->ticket_capacity = calls->ticket_count = 65536;
   rl_lock *lock = begin_of(world, KEY, &options);
   pass(world, 51 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  calls->place_capacity = capacity;
-  calls->place_count = 1; /* They are whole for the end of the test. */
+  calls->ticket_capacity = capacity;
+  calls->ticket_count = 1; /* They are whole for the end of the test. */
   assert_true(fake_world_end(world));
 }
 
@@ -817,7 +817,7 @@ static void measure_attempts(fake_world *world, const rl_lock *lock, redlock_dur
   *least_us = REDLOCK_NEVER;
   *most_us = 0;
   for (unsigned i = 0, sets = world->nodes[1].sets; i < 5000; i++) {
-    call_place(world, 0, lock->line->place->id);
+    call_place(world, 0, lock->waitlist->ticket->id);
     pass(world, MS);
     fake_settle(world);
     if (world->nodes[1].sets != sets && tried_us != 0) {
@@ -875,7 +875,7 @@ static void notification_of_a_front_that_polls_keeps_the_usual_delay(void **stat
   (void)fake_reply(world, 1, "-OOM command not allowed\r\n");
   (void)fake_reply(world, 2, "-OOM command not allowed\r\n");
   fake_settle(world);
-  assert_true(lock->line->place->looks);
+  assert_true(lock->waitlist->ticket->polls);
   release_key(world, 1);
   pass(world, DELAY - 1);
   assert_int_equal(world->nodes[1].sets, 1);
@@ -891,7 +891,7 @@ static void a_call_that_is_repeated_counts_once(void **state) {
   rl_lock *lock = begin_patient(world);
   pass(world, 110 * MS);
   for (unsigned i = 0; i < 3; i++) {
-    call_place(world, 0, lock->line->place->id);
+    call_place(world, 0, lock->waitlist->ticket->id);
   }
   assert_int_equal(world->nodes[0].sets, 1);
   pass(world, MS);
@@ -905,10 +905,10 @@ static void a_call_of_a_node_that_has_gone_does_not_count(void **state) {
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
   pass(world, 110 * MS);
-  call_place(world, 0, lock->line->place->id);
+  call_place(world, 0, lock->waitlist->ticket->id);
   world->nodes[0].policy = FAKE_HANGS;
   fake_break(world, 0, "Connection reset by peer");
-  call_place(world, 1, lock->line->place->id);
+  call_place(world, 1, lock->waitlist->ticket->id);
   assert_int_equal(world->nodes[1].sets, 1);
   fake_pass(world, MS);
   assert_int_equal(world->nodes[1].sets, 2);
@@ -921,7 +921,7 @@ static void a_call_during_an_attempt_is_not_forgotten(void **state) {
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
   pass(world, 110 * MS);
-  uint32_t id = lock->line->place->id;
+  uint32_t id = lock->waitlist->ticket->id;
   call_place(world, 0, id);
   fake_pass(world, MS); /* The attempt is under way, */
   assert_int_equal(world->nodes[0].sets, 2);
@@ -979,7 +979,7 @@ static void the_release_leaves_the_queue_in_the_same_script(void **state) {
     assert_true(other_hears(world, i));
     assert_int_equal(world->nodes[i].leaves, 0);
   }
-  assert_int_equal(world->core.calls->used_count, 0);
+  assert_int_equal(world->core.notify->used_count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -1016,7 +1016,7 @@ static void a_queue_that_could_not_be_left_is_left_when_it_calls(void **state) {
   fake_settle(world);
   assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
   assert_non_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
-  assert_int_equal(world->core.calls->used_count, 0);
+  assert_int_equal(world->core.notify->used_count, 0);
   world->nodes[2].policy = FAKE_ACCEPTS;
   pass(world, 5 * SECONDS);
   release_key(world, 2);
@@ -1130,7 +1130,7 @@ static void a_call_for_nobody_is_passed_on(void **state) {
   (void)state;
   char entry[RL_LINK_ENTRY_SIZE];
   fake_world *world = listening(3);
-  rl_link_entry(world->core.calls->channel, 0x12345678, entry);
+  rl_link_entry(world->core.notify->channel, 0x12345678, entry);
   fake_queue_put(&world->nodes[1].store, KEY, entry); /* It was left behind there. */
   let_other_stand(world);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1148,13 +1148,13 @@ static void a_place_that_is_used_again_has_another_id(void **state) {
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *before = begin_patient(world);
-  uint32_t id = before->line->place->id;
+  uint32_t id = before->waitlist->ticket->id;
   rl_lock_free(before, world->now_us);
   fake_settle(world);
   pass(world, SECONDS);
   rl_lock *lock = begin_patient(world);
-  assert_int_equal(lock->line->place->id, id + 0x10000);
-  assert_int_equal(world->core.calls->place_count, 1);
+  assert_int_equal(lock->waitlist->ticket->id, id + 0x10000);
+  assert_int_equal(world->core.notify->ticket_count, 1);
   pass(world, 60 * MS);
   for (unsigned i = 0; i < 3; i++) {
     call_place(world, i, id); /* They are late, and for who is gone. */
@@ -1176,7 +1176,7 @@ static void what_is_no_call_changes_nothing(void **state) {
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
-  lock->line->place->id += 0x10000; /* so that none of them is for it */
+  lock->waitlist->ticket->id += 0x10000; /* so that none of them is for it */
   memset(much, 'f', sizeof much - 1);
   much[sizeof much - 1] = '\0';
   for (unsigned i = 0; i < COUNT_OF(said); i++) {
@@ -1187,8 +1187,8 @@ static void what_is_no_call_changes_nothing(void **state) {
   pass(world, 60 * MS);
   assert_int_equal(total_of(world, leaves), 0);
   assert_int_equal(total_of(world, sets), 3);
-  assert_int_equal(world->core.calls->ready, 7);
-  lock->line->place->id -= 0x10000;
+  assert_int_equal(world->core.notify->ready, 7);
+  lock->waitlist->ticket->id -= 0x10000;
   assert_true(fake_world_end(world));
 }
 
@@ -1403,10 +1403,11 @@ static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
     fake_turn(world);
     assert_true(rl_subscriber_state(&world->core, 0, &reason));
     assert_null(reason);
-    assert_int_equal(lock->line->place->standing, 1); /* Whatever it says, it is left in the end. */
+    assert_int_equal(lock->waitlist->ticket->enqueued,
+                     1); /* Whatever it says, it is left in the end. */
     assert_true(lock->timer.due_us <= world->now_us + DELAY);
     const rl_lock *other = begin_of(world, "another", &options);
-    assert_int_equal(other->line->place->held, 1);
+    assert_int_equal(other->waitlist->ticket->held, 1);
     assert_true(fake_world_end(world));
   }
 }
@@ -1423,7 +1424,7 @@ static void a_script_that_a_node_has_forgotten_goes_by_its_text(void **state) {
   assert_int_equal(world->nodes[0].stands, 3); /* by its name, and by its text */
   rl_lock_free(lock, world->now_us);
   fake_settle(world);
-  assert_true(world->core.calls->ready == 1);
+  assert_true(world->core.notify->ready == 1);
   assert_true(fake_world_end(world));
 }
 
@@ -1433,21 +1434,21 @@ static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
   char channel[RL_NOTIFY_CHANNEL_SIZE];
-  memcpy(channel, world->core.calls->channel, sizeof channel);
-  rl_core_forget(&world->core);
+  memcpy(channel, world->core.notify->channel, sizeof channel);
+  rl_core_reset(&world->core);
   for (unsigned i = 0; i < 6; i++) {
     world->nodes[i].connected = false;
     world->nodes[i].queued = 0;
     fake_queue_unsubscribe(&world->nodes[i % 3].store, 0);
   }
   assert_int_equal(rl_core_connection_count(&world->core), 3);
-  assert_int_equal(world->core.calls->used_count, 0);
-  assert_int_equal(world->core.lines->count, 0);
+  assert_int_equal(world->core.notify->used_count, 0);
+  assert_int_equal(world->core.waitlists->count, 0);
   fake_settle(world);
   assert_int_equal(total_of(world, leaves), 0);
   rl_lock_free(lock, world->now_us);
   rl_lock *own = begin_patient(world); /* Its calls come by another channel. */
-  assert_string_not_equal(world->core.calls->channel, channel);
+  assert_string_not_equal(world->core.notify->channel, channel);
   for (unsigned i = 0; i < 3; i++) {
     release_key(world, i);
   }
@@ -1471,15 +1472,15 @@ static void many_resources_have_a_place_each(void **state) {
     assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
     assert_int_equal(fake_reply(world, 0, ":20001\r\n").verb, FAKE_STAND);
   }
-  assert_int_equal(world->core.calls->used_count, MANY);
+  assert_int_equal(world->core.notify->used_count, MANY);
   for (unsigned i = 0; i < MANY; i++) {
-    assert_int_equal(locks[i]->line->place->id & 0xffff, i);
+    assert_int_equal(locks[i]->waitlist->ticket->id & 0xffff, i);
   }
   for (unsigned i = 0; i < MANY; i += 2) {
     rl_lock_free(locks[i], world->now_us);
   }
   fake_turn(world);
-  assert_int_equal(world->core.calls->used_count, MANY / 2);
+  assert_int_equal(world->core.notify->used_count, MANY / 2);
   assert_true(fake_world_end(world));
 }
 

@@ -60,7 +60,7 @@ static void there_are_listeners_when_somebody_has_to_wait(void **state) {
     assert_int_equal(listener_of(world, i)->connections, 1);
     assert_true(arrives(world, i));
     assert_string_equal(world->nodes[i].store.listeners[0],
-                        world->core.calls->channel + strlen(RL_COMMAND_CHANNEL));
+                        world->core.notify->channel + strlen(RL_COMMAND_CHANNEL));
   }
   assert_true(fake_world_end(world));
 }
@@ -104,9 +104,9 @@ static void the_seventeenth_node_has_no_listener(void **state) {
     assert_error(rl_core_add(&core, &address), REDLOCK_OK);
   }
   (void)rl_subscriber_mute(&core, core.nodes[15], FAKE_START_US);
-  assert_int_equal(core.calls->refused, 1u << 15);
+  assert_int_equal(core.notify->refused, 1u << 15);
   (void)rl_subscriber_mute(&core, core.nodes[16], FAKE_START_US);
-  assert_int_equal(core.calls->refused, 1u << 15);
+  assert_int_equal(core.notify->refused, 1u << 15);
   rl_core_free(&core);
 }
 
@@ -168,7 +168,7 @@ static void calls_are_relied_on_only_when_the_probe_has_arrived(void **state) {
   (void)shake_hands(world);
   char reply[128];
   (void)snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$29\r\n%s\r\n:1\r\n",
-                 world->core.calls->channel);
+                 world->core.notify->channel);
   fake_deliver(world, 1, reply);
   assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
   assert_false(arrives(world, 0));
@@ -517,7 +517,7 @@ static void bytes_may_come_in_any_pieces(void **state) {
     char message[200];
     int length = snprintf(
         message, sizeof message, "*3\r\n$7\r\nmessage\r\n$29\r\n%s\r\n$%zu\r\n%08x%s\r\n",
-        world->core.calls->channel, 8 + sizeof KEY - 1, (unsigned)lock->line->place->id, KEY);
+        world->core.notify->channel, 8 + sizeof KEY - 1, (unsigned)lock->waitlist->ticket->id, KEY);
     for (int at = 0; at < length; at++) {
       rl_core_input(&world->core, 3 + i, world->now_us, message + at, 1);
     }

@@ -21,8 +21,8 @@ static rl_lock *begin_without_answers(fake_world *world, const char *key,
 static void assert_parked(const rl_lock *lock, const rl_lock *front) {
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(lock->phase, RL_PHASE_QUEUED);
-  assert_non_null(lock->line);
-  assert_ptr_equal(lock->line->front, front);
+  assert_non_null(lock->waitlist);
+  assert_ptr_equal(lock->waitlist->head, front);
 }
 
 static void assert_says(const rl_lock *lock, const char *part) {
@@ -51,8 +51,8 @@ static void who_waits_for_the_same_stands_behind_the_first(void **state) {
   assert_int_equal(front->phase, RL_PHASE_DELAY);
   assert_parked(second, front);
   assert_parked(third, front);
-  assert_int_equal(world->core.lines->count, 1);
-  assert_int_equal(world->core.lines->parked, 2);
+  assert_int_equal(world->core.waitlists->count, 1);
+  assert_int_equal(world->core.waitlists->queued_count, 2);
   assert_int_equal(world->nodes[0].sets, 1);
   assert_true(fake_world_end(world));
 }
@@ -102,7 +102,7 @@ static void locks_of_several_resources_stand_in_no_line(void **state) {
   rl_lock *both = fake_lock_many(world, names, 2, &options);
   assert_error(rl_lock_acquire(both, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
-  assert_null(both->line);
+  assert_null(both->waitlist);
   assert_int_equal(world->nodes[0].sets, 2);
   assert_true(fake_world_end(world));
 }
@@ -117,7 +117,7 @@ static void a_token_of_ones_own_stands_in_no_line(void **state) {
   assert_error(rl_custom_token_set(lock, OTHER, sizeof OTHER - 1), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
-  assert_null(lock->line);
+  assert_null(lock->waitlist);
   assert_int_equal(world->nodes[0].sets, 2);
   assert_true(fake_world_end(world));
 }
@@ -142,7 +142,7 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
   take_key(world, 7, FAKE_START_US + DELAY / 2);
   rl_lock *front = begin_of(world, KEY, &seldom);
   rl_lock *often = begin_of(world, KEY, &others[3]);
-  assert_ptr_not_equal(often->line, front->line);
+  assert_ptr_not_equal(often->waitlist, front->waitlist);
   assert_parked(begin_of(world, KEY, &seldom), front);
   assert_parked(begin_of(world, KEY, &others[3]), often);
   for (unsigned i = 0; i < KINDS; i++) {
@@ -150,8 +150,8 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
       continue;
     }
     rl_lock *lock = begin_of(world, KEY, &others[i]);
-    assert_ptr_equal(lock->line->front, lock);
-    assert_int_equal(world->core.lines->count, 3);
+    assert_ptr_equal(lock->waitlist->head, lock);
+    assert_int_equal(world->core.waitlists->count, 3);
     rl_lock_free(lock, world->now_us);
   }
   pass(world, 2 * DELAY);
@@ -169,10 +169,10 @@ static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(
     redlock_options options = patient();
     options.retry_delay_us = (1 + i) * MS;
     rl_lock *lock = begin_of(world, KEY, &options);
-    assert_int_equal(lock->line != NULL, i < 16);
+    assert_int_equal(lock->waitlist != NULL, i < 16);
   }
-  assert_int_equal(world->core.lines->count, 16);
-  assert_int_equal(world->core.lines->parked, 0);
+  assert_int_equal(world->core.waitlists->count, 16);
+  assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_int_equal(world->nodes[0].sets, 40);
   assert_true(fake_world_end(world));
 }
@@ -191,16 +191,16 @@ static void each_resource_has_a_line_of_its_own(void **state) {
     assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
     fake_settle(world);
   }
-  assert_int_equal(world->core.lines->count, MANY);
+  assert_int_equal(world->core.waitlists->count, MANY);
   for (unsigned i = 0; i < MANY; i++) {
     assert_parked(others[i], fronts[i]);
-    assert_ptr_equal(rl_waitlist_find(&world->core, fronts[i]->resource), fronts[i]->line);
+    assert_ptr_equal(rl_waitlist_find(&world->core, fronts[i]->resource), fronts[i]->waitlist);
   }
   for (unsigned i = 0; i < MANY; i += 2) {
     rl_lock_free(fronts[i], world->now_us);
     rl_lock_free(others[i], world->now_us);
   }
-  assert_int_equal(world->core.lines->count, MANY / 2);
+  assert_int_equal(world->core.waitlists->count, MANY / 2);
   for (unsigned i = 1; i < MANY; i += 2) {
     assert_parked(others[i], fronts[i]);
   }
@@ -212,8 +212,8 @@ static void when_nobody_waits_any_more_the_line_is_gone(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_null(lock->line);
-  assert_int_equal(world->core.lines->count, 0);
+  assert_null(lock->waitlist);
+  assert_int_equal(world->core.waitlists->count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -234,7 +234,7 @@ static void who_stands_behind_keeps_the_budget_it_came_with(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_says(lock, "is taken: 2 of 3 nodes hold it");
   assert_says_not(lock, "without a vote"); /* It was asked, by the first. */
-  assert_int_equal(world->core.lines->parked, 0);
+  assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -490,14 +490,14 @@ static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **st
   rl_lock_cancel(locks[1], world->now_us, REDLOCK_E_CANCELLED);
   rl_lock_free(locks[2], world->now_us);
   assert_error(rl_lock_result(locks[1]), REDLOCK_E_CANCELLED);
-  assert_int_equal(world->core.lines->parked, 1);
+  assert_int_equal(world->core.waitlists->queued_count, 1);
   assert_parked(locks[3], locks[0]);
   rl_lock_free(locks[0], world->now_us);
   fake_settle(world);
-  assert_int_equal(world->core.lines->parked, 0);
-  assert_ptr_equal(locks[3]->line->front, locks[3]);
+  assert_int_equal(world->core.waitlists->queued_count, 0);
+  assert_ptr_equal(locks[3]->waitlist->head, locks[3]);
   rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
-  assert_int_equal(world->core.lines->count, 0);
+  assert_int_equal(world->core.waitlists->count, 0);
   assert_int_equal(world->core.busy_count, 0);
   assert_true(fake_world_end(world));
 }
@@ -514,7 +514,7 @@ static void one_that_was_cancelled_may_come_again(void **state) {
     fake_settle(world);
     assert_parked(lock, front);
   }
-  assert_int_equal(world->core.lines->parked, 1);
+  assert_int_equal(world->core.waitlists->queued_count, 1);
   assert_true(fake_world_end(world));
 }
 
@@ -530,10 +530,10 @@ static void closing_ends_the_whole_line(void **state) {
     rl_core_close(&world->core, world->now_us);
     for (unsigned i = 0; i < 3; i++) {
       assert_error(rl_lock_result(locks[i]), REDLOCK_E_CLOSED);
-      assert_null(locks[i]->line);
+      assert_null(locks[i]->waitlist);
     }
-    assert_int_equal(world->core.lines->count, 0);
-    assert_int_equal(world->core.lines->parked, 0);
+    assert_int_equal(world->core.waitlists->count, 0);
+    assert_int_equal(world->core.waitlists->queued_count, 0);
     fake_settle(world);
     assert_int_equal(world->nodes[0].sets, 1);
     assert_true(fake_world_end(world));
@@ -548,12 +548,12 @@ static void a_forked_child_has_no_lines(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     locks[i] = begin_patient(world);
   }
-  rl_core_forget(&world->core);
-  assert_int_equal(world->core.lines->count, 0);
-  assert_int_equal(world->core.lines->parked, 0);
+  rl_core_reset(&world->core);
+  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_int_equal(world->core.busy_count, 0);
   for (unsigned i = 0; i < 3; i++) {
-    assert_null(locks[i]->line);
+    assert_null(locks[i]->waitlist);
   }
   assert_true(fake_world_end(world));
 }
@@ -574,10 +574,10 @@ static void in_each_order_of_leaving_nothing_is_left(void **state) {
       rl_lock_free(locks[at], world->now_us);
       locks[at] = locks[count - 1];
       fake_settle(world);
-      assert_int_equal(world->core.lines->count, count > 1);
+      assert_int_equal(world->core.waitlists->count, count > 1);
     }
     assert_null(fake_queue_at(&world->nodes[1].store, KEY, 0));
-    assert_int_equal(world->core.calls->used_count, 0);
+    assert_int_equal(world->core.notify->used_count, 0);
     assert_true(fake_world_end(world));
   }
 }

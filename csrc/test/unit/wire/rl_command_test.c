@@ -140,14 +140,14 @@ static void what_is_said_of_queues_is_what_hiredis_formats(void **state) {
     size_t length = key_lengths[i / 8];
     int by_text = i / 4 % 2 == 1;
     unsigned mode = i % 4;
-    rl_script script = mode < 3 ? RL_SCRIPT_STAND : RL_SCRIPT_LEAVE;
+    rl_script script = mode < 3 ? RL_SCRIPT_ENQUEUE : RL_SCRIPT_DEQUEUE;
     const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
     fill(key, length);
     const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, ENTRY, modes[mode % 3]};
     const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, strlen(ENTRY), 1};
     size_t from = buffer.tail;
     assert_int_equal(rl_command_queue(&buffer, script, by_text, key, length, ENTRY,
-                                      (rl_command_stand)(mode % 3)),
+                                      (rl_command_enqueue)(mode % 3)),
                      1);
     assert_formatted(&buffer, from, mode < 3 ? 6 : 5, words, lengths);
   }
