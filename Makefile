@@ -22,7 +22,10 @@ INSTALL ?= install
 LIBFLAG ?= -shared
 
 VERSION := $(shell sed -n 's/^.define REDLOCK_VERSION "\(.*\)"/\1/p' csrc/include/redlock.h)
+# The ABI in one place: the number in the sonames, and the version of every symbol. It changes when a program that was
+# compiled earlier would break; docs/c.md has the rules.
 ABI = 0
+SYMBOL_VERSION = REDLOCK_$(ABI)
 
 LUA_VERSIONS = 5.1 5.2 5.3 5.4 jit
 ifeq ($(filter $(LUA_VERSION),$(LUA_VERSIONS)),)
@@ -128,6 +131,8 @@ LDLIBS_REDLOCK = $(HIREDIS_LIBS) -pthread -lm
 # Bsymbolic: a copy inside a Lua module must never use half of another copy in the same process.
 # nodelete: a resolver thread may still be running when the module is closed.
 SHARED_LDFLAGS = -Wl,-Bsymbolic -Wl,-z,nodelete
+SYMBOL_MAP = $(BUILD)/symbols.map
+VERSIONED_LDFLAGS = -Wl,-soname,$(@F) -Wl,--version-script=$(SYMBOL_MAP) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS)
 compile = $(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -MMD -MP
 # An instrumented library finds its runtime in the program that loads it.
 NO_UNDEFINED = $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
@@ -168,6 +173,8 @@ $(BUILD)/flags: force
 	$(call remember,$(compile) $(HIREDIS_CFLAGS) $(HIREDIS_LIBS) $(LDFLAGS))
 $(BUILD)/$(LUA_VERSION)/flags: force
 	$(call remember,$(compile) $(LUA_CFLAGS) $(HIREDIS_LIBS) $(LDFLAGS) $(LIBFLAG))
+$(SYMBOL_MAP): force
+	$(call remember,$(SYMBOL_VERSION) { global: redlock_*; };)
 $(BUILD)/tls-flags: force
 	$(call remember,$(OPENSSL_CFLAGS) $(OPENSSL_LIBS))
 
@@ -214,18 +221,18 @@ $(BUILD)/obj/redlock_tls.o: $(TLS_OBJECTS)
 $(TLS_STATIC_LIBRARY): $(BUILD)/obj/redlock_tls.o
 	@mkdir -p $(@D)
 	$(archive)
-$(TLS_SHARED_LIBRARY): $(TLS_OBJECTS)
+$(TLS_SHARED_LIBRARY): $(TLS_OBJECTS) $(SYMBOL_MAP)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS) -o $@ $^ $(OPENSSL_LIBS)
+	$(CC) $(ALL_CFLAGS) -shared $(VERSIONED_LDFLAGS) -o $@ $(TLS_OBJECTS) $(OPENSSL_LIBS)
 $(BUILD)/lib/libredlock_tls.so: $(TLS_SHARED_LIBRARY)
 	ln -sf $(<F) $@
 $(TLS_LUA_MODULE): $(TLS_LUA_OBJECTS) $(TLS_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@ $^ $(OPENSSL_LIBS)
 
-$(SHARED_LIBRARY): $(LIBRARY_OBJECTS)
+$(SHARED_LIBRARY): $(LIBRARY_OBJECTS) $(SYMBOL_MAP)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+	$(CC) $(ALL_CFLAGS) -shared $(VERSIONED_LDFLAGS) -o $@ $(LIBRARY_OBJECTS) $(LDLIBS_REDLOCK)
 # It finds libredlock_tls, if it needs it, in this tree, in PREFIX, or where the system looks. A sanitizer calls dlopen()
 # for it, and only the old tag counts for whoever calls.
 CLI_DTAGS = $(if $(findstring -fsanitize,$(CFLAGS)),--disable-new-dtags,--enable-new-dtags)
@@ -370,7 +377,7 @@ help:
 	@echo 'ci                                test and lint, as .ci/run has it'
 	@echo 'setup                             install what all of it needs, or say what is missing'
 	@echo 'fresh                             demo and test on machines that have nothing yet (debootstrap)'
-	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks check-without-tls other-servers'
+	@echo 'lint unit spec luas examples-test check-pure check-exports check-abi abidiff check-header check-install check-rocks check-without-tls other-servers'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
 	@echo 'sim sim-test sim-long controls mutants fuzz              docs/testing.md'

@@ -8,6 +8,7 @@ CC=${CC:-cc}
 AR=${AR:-ar}
 NM=${NM:-nm}
 READELF=${READELF:-readelf}
+abi=${ABI:-0}
 header=$1 shared=$2 static=$3 module=$4 binding=$5
 tls_header=${6:-} tls_shared=${7:-} tls_static=${8:-} tls_module=${9:-}
 failed=0
@@ -20,7 +21,7 @@ exported() {
   case $1 in
   *.so | *.so.*) "$NM" -D --defined-only -P "$1" ;;
   *) "$NM" -g --defined-only -P "$1" ;;
-  esac | awk 'NF > 1 { print $1 }' | sort -u
+  esac | awk 'NF > 1 && $2 != "A" { sub(/@.*/, "", $1); print $1 }' | sort -u
 }
 strangers() {
   exported "$1" | grep -vE '^(redlock_[a-z0-9_]+|luaopen_redlock_core)$'
@@ -56,8 +57,13 @@ for file in "$shared" "$static" "$module" "$binding"; do
   [ -z "$needs" ] || complain "$file does not have all its own symbols:" $needs
 done
 
-dynamic=$("$READELF" -dW "$shared")
-echo "$dynamic" | grep -q 'SONAME.*\[libredlock\.so\.0\]' || complain "$shared has no soname libredlock.so.0"
+# check_abi file name: the soname, and one version of all symbols.
+check_abi() {
+  "$READELF" -dW "$1" | grep -q "SONAME.*\[$2\.so\.$abi\]" || complain "$1 has no soname $2.so.$abi"
+  others=$("$READELF" --dyn-syms -W "$1" | grep -E ' (GLOBAL|WEAK) .* redlock_' | grep -v "@@REDLOCK_$abi\$")
+  [ -z "$others" ] || complain "$1 has symbols without the version REDLOCK_$abi:" $others
+}
+check_abi "$shared" libredlock
 for file in "$shared" "$module"; do
   "$READELF" -dW "$file" | grep -q 'FLAGS_1.*NODELETE' || complain "$file may be unloaded under its threads"
 done
@@ -84,8 +90,7 @@ check_tls() {
     "$READELF" -dW "$file" | grep -q 'NEEDED.*libredlock' && complain "$file does not stand alone"
     "$READELF" -dW "$file" | grep -q 'NEEDED.*libssl' || complain "$file carries no OpenSSL of the system's"
   done
-  "$READELF" -dW "$tls_shared" | grep -q 'SONAME.*\[libredlock_tls\.so\.0\]' ||
-    complain "$tls_shared has no soname libredlock_tls.so.0"
+  check_abi "$tls_shared" libredlock_tls
 }
 [ -z "$tls_header" ] || check_tls
 
@@ -93,7 +98,7 @@ check_tls() {
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 echo 'int rl_leak; int redlock_fine;' >"$scratch/leak.c"
-$CC -fPIC -c -o "$scratch/leak.o" "$scratch/leak.c" && "$CC" -shared -o "$scratch/leak.so" "$scratch/leak.o" &&
+$CC -fPIC -c -o "$scratch/leak.o" "$scratch/leak.c" && $CC -shared -o "$scratch/leak.so" "$scratch/leak.o" &&
   "$AR" rcs "$scratch/leak.a" "$scratch/leak.o" || exit 1
 for file in "$scratch/leak.so" "$scratch/leak.a"; do
   [ "$(strangers "$file")" = rl_leak ] || complain "does not notice a leaked symbol in a ${file##*.}"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A public header stands alone, in C99, C11 and C++, with every warning on.
+# A public header stands alone, in C99, C11 and C++, with every warning on. So does the program at its head, if any.
 set -u
 CC=${CC:-cc}
 header=$1
@@ -7,6 +7,8 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 name=$(basename "$header")
 printf '#include "%s"\n#include "%s"\nint used(void);\nint used(void) { return REDLOCK_OK; }\n' "$name" "$name" >"$scratch/use.c"
+sed -n '/^ \* \{5\}#include <redlock.h>$/,/^ \* \{5\}}$/{s/^ \*\( \{5\}\)\{0,1\}//;p;}' "$header" >"$scratch/program.c"
+[ -s "$scratch/program.c" ] || cp "$scratch/use.c" "$scratch/program.c"
 for standard in c99 c11 c++11; do
   language=c
   [ "$standard" = c++11 ] && language=c++
@@ -14,6 +16,7 @@ for standard in c99 c11 c++11; do
     echo "check-header: $CC knows no C++"
     exit 1
   fi
-  $CC -x "$language" -std="$standard" -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$(dirname "$header")" "$scratch/use.c" || exit 1
+  $CC -x "$language" -std="$standard" -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$(dirname "$header")" "$scratch/use.c" \
+    "$scratch/program.c" || exit 1
 done
 echo "check-header: $name stands alone in C99, C11 and C++11"

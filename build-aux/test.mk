@@ -103,11 +103,25 @@ luas:
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
-	@CC='$(CC)' NM='$(NM)' READELF='$(READELF)' AR='$(AR)' sh build-aux/check_exports.sh csrc/include/redlock.h \
+	@CC='$(CC)' NM='$(NM)' READELF='$(READELF)' AR='$(AR)' ABI='$(ABI)' sh build-aux/check_exports.sh csrc/include/redlock.h \
 	  $(SHARED_LIBRARY) $(STATIC_LIBRARY) $(LUA_MODULE) $(LUA_LIBRARY) \
 	  $(call with_tls,csrc/include/redlock_tls.h $(TLS_SHARED_LIBRARY) $(TLS_STATIC_LIBRARY) $(TLS_LUA_MODULE))
 check-header:
 	@for header in csrc/include/*.h; do CC='$(CC)' sh build-aux/check_header.sh $$header || exit 1; done
+# A program that was compiled with an older header runs with today's library.
+OLDER_PROGRAM = $(BUILD)/test/older_program
+.PHONY: check-abi abidiff
+$(OLDER_PROGRAM): csrc/test/abi/older_program.c csrc/test/abi/redlock_0.h $(BUILD)/lib/libredlock.so
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $< -L$(BUILD)/lib -Wl,-rpath,$(abspath $(BUILD)/lib) -lredlock
+check-abi: $(OLDER_PROGRAM)
+	@$(OLDER_PROGRAM)
+# make abidiff OLD=libredlock.so.0: what differs for programs from an older build of the library.
+ABIDIFF ?= abidiff
+abidiff: $(SHARED_LIBRARY)
+	@command -v $(ABIDIFF) >/dev/null || { echo 'abidiff: not installed; it is in abigail-tools of Debian, libabigail of Fedora'; exit 1; }
+	@test -n '$(OLD)' || { echo 'abidiff: set OLD to the libredlock.so.$(ABI) of an older release, with debug information'; exit 1; }
+	$(ABIDIFF) --headers-dir1 csrc/include --headers-dir2 csrc/include '$(OLD)' $(SHARED_LIBRARY)
 # Nothing but libredlock_tls needs OpenSSL: not its headers, not its libraries.
 check-without-tls:
 	MAKE='$(MAKE)' sh build-aux/test_without_tls.sh

@@ -87,6 +87,7 @@ test_jobs() {
   job examples/c sleeping '' 5.4:examples-programs "$MAKE examples-test"
   job demo/demo sleeping '' 5.4:lua "$MAKE demo-test"
   job checks/exports sleeping '' '5.4:lib 5.4:lua' "$MAKE check-exports"
+  job checks/abi sleeping '' 5.4:lib "$MAKE check-abi"
 }
 
 # ---------------------------------------------------------------------------------------- other configurations
