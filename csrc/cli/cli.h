@@ -1,9 +1,9 @@
 /*
- * redlock(1): a command that runs under a lock, as with flock(1), but over several nodes.
+ * redlock(1): runs a command under a lock, as flock(1) does, but on several nodes.
  *
  * SPDX-License-Identifier: MIT
  *
- * It is built on redlock.h alone. docs/cli.md is its manual.
+ * The tool uses redlock.h alone. docs/cli.md is its manual.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -11,12 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli_loop.h"
 #include "redlock.h"
 
-/* What it exits with, if not with the status of the command. 64 to 75 are those of sysexits.h. */
+/* Exit statuses besides that of the command. 64 to 75 have the meanings of sysexits.h. */
 enum {
-  CLI_TAKEN = 1, /* unless -E says otherwise */
-  CLI_FOUND = 1, /* doctor: something keeps locks from being taken, or from being safe */
+  CLI_TAKEN = 1, /* unless -E sets another */
+  CLI_FOUND = 1, /* doctor: found an error */
   CLI_USAGE = 64,
   CLI_UNAVAILABLE = 69,
   CLI_SYSTEM = 71,
@@ -30,30 +31,22 @@ typedef struct cli_verb cli_verb;
 typedef struct cli_settings {
   const char *nodes[REDLOCK_NODES_MAX];
   size_t node_count;
-  char *environment; /* REDLOCK_NODES, which |nodes| point into; or NULL */
-  const char *prefix;
-  int quorum; /* 0 = a majority */
-  bool guard;
-  redlock_duration guard_max_ttl_us; /* 0 = the default */
-  const char *guard_cluster;         /* or NULL */
+  char *environment;       /* REDLOCK_NODES, if |nodes| point into it; or NULL */
+  redlock_settings client; /* its |options| are the next field */
   redlock_options options;
-  redlock_duration max_hold_us; /* of run; 0 = none */
+  redlock_duration max_hold_us; /* of run; 0 = unlimited */
   int taken_status;
-  bool keys; /* of doctor: look through keys */
+  bool keys; /* of doctor: searches keys */
   const cli_verb *verb;
-  char **operands;         /* the verb's name, and what belongs to it; ended by NULL */
-  redlock_settings tls;    /* what it says of TLS */
+  char **operands;         /* the verb's name and its operands; ended by NULL */
   char key_password[1025]; /* from a file; or empty */
 } cli_settings;
 
-/* Reads the command line. Returns -1, or the status to exit with: a sentence has been written. */
+/* Reads the command line and the environment. Returns -1, or the exit status after a message. */
 int cli_settings_read(cli_settings *settings, int argc, char **argv);
 void cli_settings_free(cli_settings *settings);
 
-/*
- * The options of TLS without a short name. Those that are a text: X(its number, its name, its variable in the environment,
- * its field). Whoever writes any of them wants TLS.
- */
+/* TLS options with a text: X(number, name, environment variable, field of redlock_settings). */
 #define CLI_TLS_TEXTS(X)                                                                           \
   X(CA, "tls-ca", "REDLOCK_TLS_CA", tls_ca)                                                        \
   X(CA_PATH, "tls-ca-path", "REDLOCK_TLS_CA_PATH", tls_ca_path)                                    \
@@ -64,7 +57,7 @@ void cli_settings_free(cli_settings *settings);
   X(CIPHERS, "tls-ciphers", "REDLOCK_TLS_CIPHERS", tls_ciphers)
 #define CLI_TLS_NUMBER(code, name, variable, field) CLI_TLS_##code,
 enum {
-  CLI_TLS = 256, /* beyond all letters */
+  CLI_TLS = 256, /* above all letters */
   CLI_TLS_MIN_VERSION,
   CLI_TLS_KEY_PASSWORD,
   CLI_TLS_KEY_PASSWORD_FILE,
@@ -72,32 +65,47 @@ enum {
   CLI_TLS_TEXTS(CLI_TLS_NUMBER) CLI_TLS_END
 };
 
-/* Takes one of these options. Returns -1, or the status to exit with. */
+/* Reads one of these options; each turns TLS on. Returns -1, or the exit status after a message. */
 int cli_tls_option(cli_settings *settings, int option, const char *value);
 
-/* What the environment says, where the command line says nothing. Returns as above. */
+/* Reads the environment for options that the command line has not set. Returns as above. */
 int cli_tls_environment(cli_settings *settings);
 
-/* Loads libredlock_tls. NULL when it cannot: that has been told. */
-const redlock_transport *cli_tls_carrier(void);
+/* Loads libredlock_tls. Returns NULL after a message. */
+const redlock_transport *cli_tls_transport(void);
 
-/* Writes a line to the standard error, with the program's name before it. Returns |status|. */
+/* Writes a line with the program's name to the standard error. Returns |status|. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The status for an acquire that ended with |error|; says why. */
-int cli_fail_to_acquire(const cli_settings *settings, redlock_lock *lock, int error);
+/* The work of a verb with its lock. Returns the exit status. */
+typedef int cli_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock);
+
+/* Runs |step| with a lock of |resource|. Returns the exit status. */
+int cli_with_lock(const cli_settings *settings, redlock_client *client, const char *resource,
+                  cli_step *step);
 
 /*
- * The verbs: X(name, its fewest and most operands, what they are, what it does). A new one is a line here
- * and a file cli_NAME.c with the function cli_NAME(), which returns the status to exit with.
+ * Waits for the end of an operation, whose start returned |error|. Returns -1 when the operation
+ * has ended. Returns the exit status if the start failed, or if a signal came (128 + its number).
+ */
+int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, int error);
+
+/* Returns -1 if the operation succeeded, or the exit status after a message. */
+int cli_result(const cli_settings *settings, redlock_lock *lock);
+
+/* Flushes what the verb has printed. Returns the exit status: 0 if the operation succeeded. */
+int cli_print_result(const cli_settings *settings, redlock_lock *lock);
+
+/*
+ * X(name, fewest and most operands, their names, purpose). A new verb is a line here and a file
+ * cli_NAME.c with a function cli_NAME(), which returns the exit status.
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                              \
-    "takes the lock, runs the command, keeps the lock while it runs, releases it")                 \
-  X(nodes, 0, 0, "", "takes a lock of its own name, and shows what each node answered")            \
-  X(doctor, 0, 1, " [RESOURCE]", "examines the nodes, changes nothing, and says what is wrong")    \
-  X(bootstrap, 0, 0, "",                                                                           \
-    "with --guard: tells new nodes that they may vote; not while a lock is held")
+    "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
+  X(nodes, 0, 0, "", "takes a lock of its own name, and shows the answer of each node")            \
+  X(doctor, 0, 1, " [RESOURCE]", "examines the nodes without changing them, and reports problems") \
+  X(bootstrap, 0, 0, "", "with --guard: lets new nodes vote; only safe while no lock is held")
 #define CLI_OPERANDS_ANY ((size_t)-1)
 
 struct cli_verb {
@@ -107,7 +115,7 @@ struct cli_verb {
   int (*call)(const cli_settings *settings, redlock_client *client);
 };
 
-#define CLI_VERB_FUNCTION(name, fewest, most, operands, does)                                      \
+#define CLI_VERB_FUNCTION(name, fewest, most, operands, purpose)                                   \
   int cli_##name(const cli_settings *settings, redlock_client *client);
 CLI_VERBS(CLI_VERB_FUNCTION)
 

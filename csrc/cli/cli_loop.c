@@ -1,5 +1,5 @@
 /*
- * redlock(1): waiting for nodes and signals at once.
+ * redlock(1): waits for nodes and signals at once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* A handler has no argument for it. */
-static int cli_loop_noted = -1;
+/* Write end of the pipe: a signal handler has no argument for it. */
+static int cli_loop_pipe = -1;
 
-static void cli_loop_note(int number) {
+static void cli_loop_handle(int number) {
   int saved = errno;
   unsigned char byte = (unsigned char)number;
-  ssize_t written = write(cli_loop_noted, &byte, 1); /* When it is full, enough has been noted. */
+  ssize_t written = write(cli_loop_pipe, &byte, 1); /* A full pipe already has signals to read. */
   (void)written;
   errno = saved;
 }
@@ -27,16 +27,16 @@ static bool cli_loop_prepare(int fd) {
   return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-/* Handles a signal, unless it is ignored. Returns false when the system refuses. */
+/* Handles a signal unless it is ignored. Returns false if the system refuses. */
 static bool cli_loop_take(cli_loop *loop, int number) {
-  struct sigaction action = {.sa_handler = number == SIGPIPE ? SIG_IGN : cli_loop_note,
+  struct sigaction action = {.sa_handler = number == SIGPIPE ? SIG_IGN : cli_loop_handle,
                              .sa_flags = SA_RESTART};
   struct sigaction before;
   (void)sigemptyset(&action.sa_mask);
   if (sigaction(number, NULL, &before) != 0) {
     return false;
   }
-  /* A child that is ignored cannot be waited for. */
+  /* SIGCHLD must not stay ignored: waitpid() would find no status. */
   if (before.sa_handler == SIG_IGN && number != SIGCHLD) {
     return true;
   }
@@ -53,7 +53,7 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client) {
   }
   loop->client = client;
   loop->signals = ends[0];
-  cli_loop_noted = ends[1];
+  cli_loop_pipe = ends[1];
   (void)sigemptyset(&loop->taken);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     if (!cli_loop_take(loop, numbers[i])) {
@@ -63,7 +63,7 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client) {
   return pthread_sigmask(SIG_UNBLOCK, &loop->taken, &loop->before) == 0;
 }
 
-/* Milliseconds for poll(), rounded up. */
+/* Returns the timeout for poll() in milliseconds, rounded up. */
 static int cli_loop_timeout(redlock_client *client, redlock_time until_us) {
   redlock_time now_us = redlock_now();
   redlock_duration left_us = until_us > now_us ? until_us - now_us : 0;
@@ -73,7 +73,10 @@ static int cli_loop_timeout(redlock_client *client, redlock_time until_us) {
   return wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;
 }
 
-/* The descriptor becomes readable as soon as a suspended machine is resumed; poll() alone would sleep on. */
+/*
+ * Waits for the client's descriptor: unlike the timeout of poll(), it also ends the wait after a
+ * suspend.
+ */
 int cli_loop_turn(cli_loop *loop, redlock_time until_us) {
   struct pollfd fds[REDLOCK_NODES_MAX + 1] = {
       {.fd = loop->signals, .events = POLLIN},
@@ -84,7 +87,7 @@ int cli_loop_turn(cli_loop *loop, redlock_time until_us) {
   (void)poll(fds, (nfds_t)(count + 1), cli_loop_timeout(loop->client, until_us));
   (void)redlock_client_process(loop->client, NULL, 0);
   while (redlock_client_next_ended(loop->client) != NULL) {
-    /* There is one lock, whose result is asked for. */
+    /* Its one lock has a result, which the verb reads. */
   }
   unsigned char byte;
   return read(loop->signals, &byte, 1) == 1 ? byte : 0;

@@ -1,5 +1,5 @@
 /*
- * redlock(1): waiting for nodes and signals at once.
+ * redlock(1): waits for nodes and signals at once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,19 +13,20 @@
 
 typedef struct cli_loop {
   redlock_client *client;
-  int signals;     /* the end of a pipe from which signals are read */
-  sigset_t taken;  /* those that arrive there, or are ignored, and were not before */
-  sigset_t before; /* those that were blocked before */
+  int signals;     /* read end of the pipe that the signal handler writes to */
+  sigset_t taken;  /* signals whose disposition the loop has changed */
+  sigset_t before; /* signals that were blocked before */
 } cli_loop;
 
 /*
- * From here on SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 arrive in the loop, also if they were
- * blocked, except for those that were ignored (nohup). SIGPIPE is ignored: whoever reads our messages may have gone,
- * and the lock is kept all the same. One loop in a process. Returns false when the system refuses.
+ * Handles and unblocks SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2, but leaves
+ * those that are ignored (nohup) ignored. Ignores SIGPIPE, because the lock must be extended even
+ * if the reader of our messages ends. A process can have one loop. Returns false with errno if the
+ * system refuses.
  */
 bool cli_loop_open(cli_loop *loop, redlock_client *client);
 
-/* Does what the client has to do, until |until_us| at most. Returns a signal that has come, or 0. */
+/* Processes the client once, waiting until |until_us| at most. Returns a signal, or 0. */
 int cli_loop_turn(cli_loop *loop, redlock_time until_us);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * redlock(1): makes the client, and hands it to the verb.
+ * redlock(1): makes the client, calls the verb, and what the verbs share.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +21,24 @@ int cli_fail(int status, const char *format, ...) {
   return status;
 }
 
-int cli_fail_to_acquire(const cli_settings *settings, redlock_lock *lock, int error) {
+/* --------------------------------------------------------------------------------------- verbs */
+
+int cli_with_lock(const cli_settings *settings, redlock_client *client, const char *resource,
+                  cli_step *step) {
+  cli_loop loop;
+  redlock_lock *lock;
+  if (redlock_lock_new(&lock, client, resource, strlen(resource), NULL) != REDLOCK_OK) {
+    return cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
+  }
+  int status = cli_loop_open(&loop, client)
+                   ? step(settings, &loop, lock)
+                   : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
+  redlock_lock_free(lock);
+  return status;
+}
+
+/* Returns the exit status for |error|, after a message. */
+static int cli_fail_with(const cli_settings *settings, redlock_lock *lock, int error) {
   const char *message = redlock_lock_message(lock);
   int status = error == REDLOCK_E_TAKEN                                    ? settings->taken_status
                : error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM ? CLI_SYSTEM
@@ -30,48 +47,64 @@ int cli_fail_to_acquire(const cli_settings *settings, redlock_lock *lock, int er
   return cli_fail(status, "%s", message[0] != '\0' ? message : redlock_strerror(error));
 }
 
-/* Makes the client and its nodes. Returns an error of redlock.h; |which| and |message| say of what. */
+int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, int error) {
+  if (error != REDLOCK_OK) {
+    return cli_fail_with(settings, lock, error);
+  }
+  while (redlock_lock_result(lock) == REDLOCK_PENDING) {
+    int number = cli_loop_turn(loop, REDLOCK_NEVER);
+    if (number != 0 && number != SIGCHLD) {
+      redlock_lock_cancel(lock);
+      return 128 + number;
+    }
+  }
+  return -1;
+}
+
+int cli_result(const cli_settings *settings, redlock_lock *lock) {
+  int error = redlock_lock_result(lock);
+  return error == REDLOCK_OK ? -1 : cli_fail_with(settings, lock, error);
+}
+
+int cli_print_result(const cli_settings *settings, redlock_lock *lock) {
+  if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+    return cli_fail(CLI_SYSTEM, "cannot write to the standard output: %m");
+  }
+  int status = cli_result(settings, lock);
+  return status < 0 ? 0 : status;
+}
+
+/* ---------------------------------------------------------------------------------------- main */
+
+/* Makes the client and its nodes. Returns an error of redlock.h with a message. */
 static int cli_make(redlock_client **client, const cli_settings *settings,
-                    const redlock_settings *given, char which[static 32],
                     char message[static 512]) {
-  int error = redlock_client_new(client, given, message, 512);
+  int error = redlock_client_new(client, &settings->client, message, 512);
   for (size_t i = 0; error == REDLOCK_OK && i < settings->node_count; i++) {
-    /* By its number: it may hold a password. */
-    (void)snprintf(which, 32, "node %zu: ", i + 1);
-    error = redlock_client_add(*client, settings->nodes[i], message, 512);
+    /* The message has the number of the node, because an address may contain a password. */
+    size_t length = (size_t)snprintf(message, 512, "node %zu: ", i + 1);
+    error = redlock_client_add(*client, settings->nodes[i], message + length, 512 - length);
   }
   return error;
 }
 
-static int cli_open(redlock_client **client, const cli_settings *settings) {
+/* Makes the client. Loads the library for TLS only if a node needs it. */
+static int cli_open(redlock_client **client, cli_settings *settings) {
   char message[512] = "";
-  char which[32] = "";
-  redlock_settings given = settings->tls;
-  given.options = &settings->options;
-  given.prefix = settings->prefix;
-  given.quorum = settings->quorum;
-  given.guard = settings->guard ? REDLOCK_YES : REDLOCK_NO;
-  given.guard_max_ttl_us = settings->guard_max_ttl_us;
-  given.guard_cluster = settings->guard_cluster;
-  given.prefix_length = settings->prefix != NULL ? strlen(settings->prefix) : 0;
-  int error = cli_make(client, settings, &given, which, message);
-  if (error == REDLOCK_E_UNSUPPORTED) { /* A node speaks TLS. */
-    given.transport = cli_tls_carrier();
-    if (given.transport == NULL) {
+  int error = cli_make(client, settings, message);
+  if (error == REDLOCK_E_UNSUPPORTED) {
+    settings->client.transport = cli_tls_transport();
+    if (settings->client.transport == NULL) {
       return CLI_SYSTEM;
     }
     redlock_client_free(*client);
-    error = cli_make(client, settings, &given, which, message);
+    error = cli_make(client, settings, message);
   }
-  if (error == REDLOCK_OK) {
-    return 0;
-  }
-  return cli_fail(error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM ? CLI_SYSTEM
-                                                                            : CLI_USAGE,
-                  "%s%s", which, message);
+  bool system = error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM;
+  return error == REDLOCK_OK ? 0 : cli_fail(system ? CLI_SYSTEM : CLI_USAGE, "%s", message);
 }
 
-/* A node's connection must not be what this program, or the command, takes for its standard error. */
+/* Opens descriptors 0 to 2 if they are closed: a node's connection must not become one of them. */
 static bool cli_fill_standard_descriptors(void) {
   int fd;
   do {

@@ -1,16 +1,15 @@
 /*
- * redlock(1): a command under a lock.
+ * redlock run: runs a command under a lock.
  *
  * SPDX-License-Identifier: MIT
  *
- *   1. Take the lock. A signal ends this, and what was taken is given back.
- *   2. Start the command.
- *   3. While it runs, the lease keeps itself. One that ends all the same is told of at once; the
- *      command goes on, for only its author knows what it is in the middle of.
- *   4. When it has ended, release the lock.
+ *   RUN-1. Acquire the lock. A signal ends this.
+ *   RUN-2. Start the command.
+ *   RUN-3. While the command runs, the lease extends itself. If it ends all the same, report that
+ *          at once, but let the command run: only its author knows whether it can be interrupted.
+ *   RUN-4. When the command has ended, release the lock.
  */
 #include "cli.h"
-#include "cli_loop.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -20,22 +19,7 @@
 
 extern char **environ;
 
-/* 1. Returns -1 when it is held, else the status to exit with. */
-static int cli_run_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
-  int error = redlock_lock_acquire_start(lock, &options);
-  while (error == REDLOCK_OK && redlock_lock_result(lock) == REDLOCK_PENDING) {
-    int number = cli_loop_turn(loop, REDLOCK_NEVER);
-    if (number != 0 && number != SIGCHLD) {
-      redlock_lock_cancel(lock);
-      return 128 + number;
-    }
-  }
-  error = error == REDLOCK_OK ? redlock_lock_result(lock) : error;
-  return error == REDLOCK_OK ? -1 : cli_fail_to_acquire(settings, lock, error);
-}
-
-/* Returns 0 or an errno. The command has the signals that this program had. */
+/* Returns 0 or an errno. The command gets the signal dispositions and mask of our parent. */
 static int cli_run_spawn(const cli_loop *loop, char **command, pid_t *child) {
   posix_spawnattr_t attributes;
   int error = posix_spawnattr_init(&attributes);
@@ -49,7 +33,7 @@ static int cli_run_spawn(const cli_loop *loop, char **command, pid_t *child) {
   return error;
 }
 
-/* A script without "#!": a shell runs it, as a shell, env(1) and flock(1) would have it. */
+/* Runs a script without "#!" by a shell, as env(1) and flock(1) do. Returns 0 or an errno. */
 static int cli_run_script(const cli_loop *loop, char **command, pid_t *child) {
   static char *const shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exec \"$0\" \"$@\""};
   size_t count = 0;
@@ -67,7 +51,7 @@ static int cli_run_script(const cli_loop *loop, char **command, pid_t *child) {
   return error;
 }
 
-/* 2. Returns -1, or the status to exit with. */
+/* RUN-2. Returns -1, or the exit status after a message. */
 static int cli_run_start(const cli_loop *loop, char **command, pid_t *child) {
   int error = cli_run_spawn(loop, command, child);
   if (error == ENOEXEC) {
@@ -82,8 +66,9 @@ static int cli_run_start(const cli_loop *loop, char **command, pid_t *child) {
                   "%s: %s", command[0], strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-/* 3. Why the lease is lost, or about to be. */
-static void cli_run_tell(redlock_client *client, redlock_lock *lock) {
+/* RUN-3. Reports a loss, and the nodes that are not connected. */
+static void cli_run_report(redlock_client *client, redlock_lock *lock) {
+  redlock_node_info node;
   if (redlock_client_next_lost(client) == NULL) {
     return;
   }
@@ -97,69 +82,53 @@ static void cli_run_tell(redlock_client *client, redlock_lock *lock) {
     (void)cli_fail(0, "the lock has ended, and the command still runs: %s",
                    redlock_strerror(error));
   }
-  for (size_t i = 0; i < redlock_client_node_count(client); i++) {
-    redlock_node_info node;
-    if (redlock_client_node_info(client, i, &node) == REDLOCK_OK && node.state != REDLOCK_NODE_UP) {
+  for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
+    if (node.state != REDLOCK_NODE_UP) {
       (void)cli_fail(0, "%s: %s", node.name, node.error != NULL ? node.error : "not connected");
     }
   }
 }
 
-/* Signals from a terminal reach the command without us; the others are handed on. */
-static void cli_run_hand_on(int number, pid_t child) {
-  if (number == SIGTERM || number == SIGHUP || number == SIGUSR1 || number == SIGUSR2) {
-    (void)kill(child, number);
-  }
-}
-
-/* 3. Returns the status of the command. */
+/* RUN-3. Returns the exit status of the command. */
 static int cli_run_wait(cli_loop *loop, redlock_lock *lock, pid_t child) {
   int state = 0;
   pid_t ended;
   while ((ended = waitpid(child, &state, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-    cli_run_hand_on(cli_loop_turn(loop, REDLOCK_NEVER), child);
-    cli_run_tell(loop->client, lock);
+    int number = cli_loop_turn(loop, REDLOCK_NEVER);
+    /* A terminal sends the other signals to the command, too. */
+    if (number == SIGTERM || number == SIGHUP || number == SIGUSR1 || number == SIGUSR2) {
+      (void)kill(child, number);
+    }
+    cli_run_report(loop->client, lock);
   }
   return ended < 0 ? CLI_SYSTEM : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
 }
 
-/* 4. Returns the status to exit with. */
+/* RUN-4. Returns the exit status for a command that has ended with |status|. */
 static int cli_run_release(redlock_lock *lock, int status) {
   bool over = redlock_lock_remaining(lock) == 0;
   int error = redlock_lock_release(lock);
   if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
     (void)cli_fail(0, "%s", redlock_lock_message(lock));
   }
-  if (over || error == REDLOCK_E_LOST) {
-    return status != 0 ? status : cli_fail(CLI_LOST, "the lock ended before the command did");
-  }
-  return status;
+  return (over || error == REDLOCK_E_LOST) && status == 0
+             ? cli_fail(CLI_LOST, "the lock ended before the command did")
+             : status;
 }
 
-static int cli_run_under(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
   char **command = settings->operands + (strcmp(settings->operands[2], "--") == 0 ? 3 : 2);
   pid_t child = 0;
-  int status = cli_run_acquire(settings, loop, lock);
+  int status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, &options));
+  status = status < 0 ? cli_result(settings, lock) : status;
   if (status >= 0) {
     return status;
   }
   status = cli_run_start(loop, command, &child);
-  if (status < 0) {
-    status = cli_run_wait(loop, lock, child);
-  }
-  return cli_run_release(lock, status);
+  return cli_run_release(lock, status < 0 ? cli_run_wait(loop, lock, child) : status);
 }
 
 int cli_run(const cli_settings *settings, redlock_client *client) {
-  const char *resource = settings->operands[1];
-  cli_loop loop;
-  redlock_lock *lock;
-  if (redlock_lock_new(&lock, client, resource, strlen(resource), NULL) != REDLOCK_OK) {
-    return cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
-  }
-  int status = cli_loop_open(&loop, client)
-                   ? cli_run_under(settings, &loop, lock)
-                   : cli_fail(CLI_SYSTEM, "no pipe, or no handler for signals");
-  redlock_lock_free(lock);
-  return status;
+  return cli_with_lock(settings, client, settings->operands[1], cli_run_step);
 }

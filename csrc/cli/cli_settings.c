@@ -11,43 +11,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLI_VERB_HELP(name, fewest, most, operands, does) "  " #name operands "\n      " does "\n"
-static const char cli_help[] =
-    "usage: redlock [option]... VERB [operand]...\n"
-    "\n" CLI_VERBS(
-        CLI_VERB_HELP) "\n"
-                       "  -n, --node ADDRESS              a node, once for each; or REDLOCK_NODES, between spaces\n"
-                       "  -w, --wait TIME                 for the lock; 0 = try once [four attempts, about a second]\n"
-                       "  -t, --ttl TIME                  after which the lock ends when this program dies [10s]\n"
-                       "      --max-hold TIME             after which the lock is extended no more [never]\n"
-                       "      --node-timeout TIME         for one attempt [100ms, at most a tenth of the ttl]\n"
-                       "      --quorum NUMBER             nodes that are needed, if more than a majority\n"
-                       "      --guard                     nodes vote only when they have forgotten no lock. As does any of\n"
-                       "      --guard-max-ttl TIME        the longest ttl that any client uses [30s]\n"
-                       "      --guard-cluster NAME        a name for the list of nodes [a hash of it]\n"
-                       "  -p, --prefix TEXT               before the name of the resource\n"
-                       "  -E, --conflict-exit-code NUMBER when the lock is taken [1]\n"
-                       "      --keys                      doctor: look for locks without an expiry, too\n"
-                       "  -h, --help    -V, --version\n"
-                       "\n"
-                       "      --tls                       with nodes that are no Unix sockets; or rediss:// for one. As does any of\n"
-                       "      --tls-ca FILE, --tls-ca-path DIRECTORY   whom to trust [the system's CAs]\n"
-                       "      --tls-crl FILE              certificates that were revoked\n"
-                       "      --tls-cert FILE, --tls-key FILE, --tls-key-password-file FILE\n"
-                       "      --tls-server-name NAME      whom the certificates are for [the host of the node]\n"
-                       "      --tls-min-version 1.2|1.3, --tls-ciphers LIST, --tls-dangerously-unverified\n"
-                       "\n"
-                       "A TIME is a number and ms, s, m or h: 500ms, 10s.\n"
-                       "It exits with the status of the command (128 and the signal that ended it), or 1: the lock is\n"
-                       "taken; 64: usage; 69: too few nodes; 71: system; 75: the command succeeded, but its lock ended\n"
-                       "before; 126, 127: the command cannot be executed, is not there.\n";
+#define CLI_VERB_HELP(name, fewest, most, operands, purpose)                                       \
+  "  " #name operands "\n      " purpose "\n"
+static const char cli_usage[] =
+    "usage: redlock [option]... VERB [operand]...\n\n" CLI_VERBS(CLI_VERB_HELP);
+static const char cli_options[] =
+    "\n"
+    "  -n, --node ADDRESS       a node; once per node, or REDLOCK_NODES with spaces between them\n"
+    "  -w, --wait TIME          time to wait for the lock; 0 = try once [four attempts, about 1s]\n"
+    "  -t, --ttl TIME           time after which the lock ends if this program dies [10s]\n"
+    "      --max-hold TIME      time after which the lock is not extended any longer [unlimited]\n"
+    "      --node-timeout TIME  time limit of one attempt [100ms, at most a tenth of the ttl]\n"
+    "      --quorum NUMBER      nodes that must grant the lock, if more than a majority\n"
+    "      --guard              ignore nodes that may have lost locks (implied by the next two)\n"
+    "      --guard-max-ttl TIME longest ttl of any client of the nodes [30s]\n"
+    "      --guard-cluster NAME name of the list of nodes [a hash of the list]\n"
+    "  -p, --prefix TEXT        text before the name of the resource\n"
+    "  -E, --conflict-exit-code NUMBER  exit status if the lock is taken [1]\n"
+    "      --keys               doctor: also search for locks that never expire\n"
+    "  -h, --help               show this help\n"
+    "  -V, --version            show the version\n"
+    "\n"
+    "TLS (each of these options turns it on; rediss:// turns it on for one node):\n"
+    "      --tls                use TLS for all nodes except Unix sockets\n"
+    "      --tls-ca FILE, --tls-ca-path DIRECTORY  trusted CA certificates [the system's]\n"
+    "      --tls-crl FILE       revoked certificates\n"
+    "      --tls-cert FILE, --tls-key FILE, --tls-key-password-file FILE  own certificate and key\n"
+    "      --tls-server-name NAME  name in the nodes' certificates [the host of the node]\n"
+    "      --tls-min-version 1.2|1.3\n"
+    "      --tls-ciphers LIST\n"
+    "      --tls-dangerously-unverified  accept any certificate\n"
+    "\n"
+    "A TIME is a number with ms, s, m or h: 500ms, 10s.\n"
+    "\n"
+    "Exit status: that of the command (128 + signal number if a signal ended it), or\n"
+    "  1    the lock is taken, or doctor found an error\n"
+    "  64   wrong usage\n"
+    "  69   too few nodes\n"
+    "  71   system error\n"
+    "  75   the command succeeded, but its lock ended before\n"
+    "  126  the command cannot be executed\n"
+    "  127  the command was not found\n";
 
-static int cli_wrong(const char *what, const char *text) {
-  return cli_fail(CLI_USAGE, "%s '%s'; redlock --help shows what there is", what, text);
+/* Rejects |value|: writes "|what| '|value|' |rule|" with a reference to the help. */
+static int cli_reject(const char *what, const char *value, const char *rule) {
+  return cli_fail(CLI_USAGE, "%s '%s'%s; see redlock --help", what, value, rule);
 }
 
-/* "10s" -> microseconds; false when it is no time, or one of more than a year. A bare 0 is one. */
-static bool cli_settings_time(const char *text, redlock_duration *time_us) {
+/*
+ * Reads "10s" as microseconds, up to a year. A 0 needs no unit. Returns false if |text| is invalid.
+ */
+static bool cli_settings_read_time(const char *text, redlock_duration *time_us) {
   static const struct {
     const char *name;
     redlock_duration length_us;
@@ -71,53 +85,48 @@ static bool cli_settings_time(const char *text, redlock_duration *time_us) {
   return number == 0 && *end == '\0';
 }
 
-static int cli_settings_time_of(redlock_duration *field_us, redlock_duration zero_us,
-                                const char *text) {
-  if (!cli_settings_time(text, field_us)) {
-    return cli_wrong("not a time such as 500ms or 10s:", text);
+/* Sets a time; 0 becomes |zero_us|, or is rejected if that is 0. Returns -1, or the exit status. */
+static int cli_settings_time(redlock_duration *field_us, redlock_duration zero_us,
+                             const char *text) {
+  if (!cli_settings_read_time(text, field_us)) {
+    return cli_reject("invalid time", text, ": use a number with ms, s, m or h, up to a year");
   }
   if (*field_us == 0) {
     *field_us = zero_us;
   }
-  return *field_us == 0 ? cli_wrong("a time that must be more than 0:", text) : -1;
+  return *field_us == 0 ? cli_reject("invalid time", text, ": it must be more than 0") : -1;
 }
 
-static int cli_settings_status(int *status, const char *text) {
+/* Sets a number from |least| to |most|. Returns -1, or the exit status. */
+static int cli_settings_number(int *field, const char *what, int least, int most,
+                               const char *text) {
   char *end;
   long number = strtol(text, &end, 10);
-  if (text[0] < '0' || text[0] > '9' || *end != '\0' || number > 255) {
-    return cli_wrong("not an exit status from 0 to 255:", text);
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < least || number > most) {
+    char rule[64];
+    (void)snprintf(rule, sizeof rule, ": it must be from %d to %d", least, most);
+    return cli_reject(what, text, rule);
   }
-  *status = (int)number;
-  return -1;
-}
-
-static int cli_settings_quorum(int *quorum, const char *text) {
-  char *end;
-  long number = strtol(text, &end, 10);
-  if (text[0] < '1' || text[0] > '9' || *end != '\0' || number > REDLOCK_NODES_MAX) {
-    return cli_wrong("not a number of nodes from 1 to 32:", text);
-  }
-  *quorum = (int)number;
+  *field = (int)number;
   return -1;
 }
 
 static int cli_settings_node(cli_settings *settings, const char *address) {
   if (settings->node_count == REDLOCK_NODES_MAX) {
-    return cli_fail(CLI_USAGE, "there are more than %d nodes", REDLOCK_NODES_MAX);
+    return cli_fail(CLI_USAGE, "more than %d nodes", REDLOCK_NODES_MAX);
   }
   settings->nodes[settings->node_count++] = address;
   return -1;
 }
 
-/* The nodes of the environment, when the command line has named none. */
+/* Takes the nodes from the environment if the command line names none. */
 static int cli_settings_environment(cli_settings *settings) {
   const char *text = getenv("REDLOCK_NODES"); /* NOLINT(concurrency-mt-unsafe) */
   char *rest = NULL;
-  if (settings->node_count > 0 || text == NULL) {
-    return settings->node_count > 0 ? -1 : cli_fail(CLI_USAGE, "no node: -n or REDLOCK_NODES");
+  if (settings->node_count > 0) {
+    return -1;
   }
-  settings->environment = strdup(text);
+  settings->environment = strdup(text != NULL ? text : "");
   if (settings->environment == NULL) {
     return cli_fail(CLI_SYSTEM, "out of memory");
   }
@@ -128,13 +137,15 @@ static int cli_settings_environment(cli_settings *settings) {
       return status;
     }
   }
-  return settings->node_count > 0 ? -1 : cli_fail(CLI_USAGE, "REDLOCK_NODES names no node");
+  return settings->node_count > 0
+             ? -1
+             : cli_fail(CLI_USAGE, "no nodes; use --node, or set REDLOCK_NODES to addresses");
 }
 
-#define CLI_VERB_ROW(name, fewest, most, operands, does)                                           \
+#define CLI_VERB_ROW(name, fewest, most, operands, purpose)                                        \
   {#name, fewest, most, operands, cli_##name},
 static const cli_verb cli_verbs[] = {CLI_VERBS(CLI_VERB_ROW)};
-#define CLI_VERB_NAME(name, fewest, most, operands, does) " " #name
+#define CLI_VERB_NAME(name, fewest, most, operands, purpose) " " #name
 
 static const cli_verb *cli_settings_verb(const char *name) {
   for (size_t i = 0; i < sizeof cli_verbs / sizeof cli_verbs[0]; i++) {
@@ -145,80 +156,84 @@ static const cli_verb *cli_settings_verb(const char *name) {
   return NULL;
 }
 
-/* The verb, and how many operands it wants. */
+/* Finds the verb and checks the number of its operands. */
 static int cli_settings_operands(cli_settings *settings, char **operands) {
   settings->operands = operands;
   if (operands[0] == NULL) {
     return cli_fail(CLI_USAGE,
-                    "no verb; there are" CLI_VERBS(CLI_VERB_NAME) ": see redlock --help");
+                    "no verb; use one of" CLI_VERBS(CLI_VERB_NAME) "; see redlock --help");
   }
   const cli_verb *verb = cli_settings_verb(operands[0]);
   if (verb == NULL) {
-    return cli_wrong("unknown verb", operands[0]);
+    return cli_reject("unknown verb", operands[0], "");
   }
   settings->verb = verb;
   size_t count = 0;
   size_t words = 1;
   for (; operands[words] != NULL; words++) {
-    /* A "--" may stand behind the resource. */
+    /* A "--" may follow the resource. */
     count += words != 2 || strcmp(operands[words], "--") != 0;
   }
   if (count > verb->most) {
-    return cli_fail(CLI_USAGE, "%s takes no operand '%s'; redlock --help shows what there is",
-                    verb->name, operands[verb->most + 1]);
+    return cli_reject("unexpected operand", operands[verb->most + 1], "");
   }
-  /* A variable of a script that is not set, with quotes or without: all such scripts would share a lock. */
+  /*
+   * An unset shell variable as resource, quoted or not, would make all such scripts share a lock.
+   */
   bool no_resource =
       verb->fewest > 0 && words > 1 && (operands[1][0] == '\0' || strcmp(operands[1], "--") == 0);
   return count >= verb->fewest && !no_resource
              ? -1
-             : cli_fail(CLI_USAGE, "%s wants%s", verb->name, verb->operands);
+             : cli_fail(CLI_USAGE, "usage: redlock %s%s", verb->name, verb->operands);
 }
 
 static int cli_settings_option(cli_settings *settings, int option, char **argv) {
   redlock_options *options = &settings->options;
+  redlock_settings *client = &settings->client;
   switch (option) {
   case 'n':
     return cli_settings_node(settings, optarg);
   case 'w':
-    return cli_settings_time_of(&options->wait_us, REDLOCK_DURATION_NONE, optarg);
+    return cli_settings_time(&options->wait_us, REDLOCK_DURATION_NONE, optarg);
   case 't':
-    return cli_settings_time_of(&options->ttl_us, 0, optarg);
+    return cli_settings_time(&options->ttl_us, 0, optarg);
   case 'M':
-    return cli_settings_time_of(&settings->max_hold_us, 0, optarg);
+    return cli_settings_time(&settings->max_hold_us, 0, optarg);
   case 'T':
-    return cli_settings_time_of(&options->node_timeout_us, 0, optarg);
+    return cli_settings_time(&options->node_timeout_us, 0, optarg);
   case 'p':
-    settings->prefix = optarg;
+    client->prefix = optarg;
+    client->prefix_length = strlen(optarg);
     return -1;
   case 'Q':
-    return cli_settings_quorum(&settings->quorum, optarg);
+    return cli_settings_number(&client->quorum, "invalid quorum", 1, REDLOCK_NODES_MAX, optarg);
   case 'G':
-    settings->guard = true;
+    client->guard = REDLOCK_YES;
     return -1;
   case 'L':
-    settings->guard = true;
-    return cli_settings_time_of(&settings->guard_max_ttl_us, 0, optarg);
+    client->guard = REDLOCK_YES;
+    return cli_settings_time(&client->guard_max_ttl_us, 0, optarg);
   case 'C':
-    settings->guard = true;
-    settings->guard_cluster = optarg;
+    client->guard = REDLOCK_YES;
+    client->guard_cluster = optarg;
     return -1;
   case 'E':
-    return cli_settings_status(&settings->taken_status, optarg);
+    return cli_settings_number(&settings->taken_status, "invalid exit status", 0, 255, optarg);
   case 'K':
     settings->keys = true;
     return -1;
   case 'h':
-    (void)fputs(cli_help, stdout);
+    (void)printf("%s%s", cli_usage, cli_options);
     return 0;
   case 'V':
     (void)printf("redlock %s\n", redlock_version());
     return 0;
   case ':':
-    return cli_wrong("a value is missing after", argv[optind - 1]);
+    return cli_reject("missing value after", argv[optind - 1], "");
   default:
-    return option > CLI_TLS_END || option < CLI_TLS ? cli_wrong("unknown option", argv[optind - 1])
-                                                    : cli_tls_option(settings, option, optarg);
+    return option > CLI_TLS_END || option < CLI_TLS
+               ? cli_reject("unknown option", argv[optind - 1], "")
+               : cli_tls_option(settings, option, optarg);
   }
 }
 
@@ -247,22 +262,16 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
       {"tls-dangerously-unverified", no_argument, NULL, CLI_TLS_DANGEROUSLY_UNVERIFIED},
       CLI_TLS_TEXTS(CLI_TLS_NAME){NULL, 0, NULL, 0}};
   int status = -1;
+  int option;
   memset(settings, 0, sizeof *settings);
   settings->taken_status = CLI_TAKEN;
-  while (status < 0) {
-    /* There is one thread yet. NOLINTNEXTLINE(concurrency-mt-unsafe) */
-    int option = getopt_long(argc, argv, "+:n:w:t:p:E:hV", names, NULL);
-    if (option == -1) {
-      break;
-    }
+  settings->client.options = &settings->options;
+  /* The program has one thread. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+  while (status < 0 && (option = getopt_long(argc, argv, "+:n:w:t:p:E:hV", names, NULL)) != -1) {
     status = cli_settings_option(settings, option, argv);
   }
-  if (status < 0) {
-    status = cli_settings_operands(settings, argv + optind);
-  }
-  if (status < 0) {
-    status = cli_tls_environment(settings);
-  }
+  status = status < 0 ? cli_settings_operands(settings, argv + optind) : status;
+  status = status < 0 ? cli_tls_environment(settings) : status;
   return status < 0 ? cli_settings_environment(settings) : status;
 }
 

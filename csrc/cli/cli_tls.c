@@ -1,13 +1,12 @@
 /*
- * redlock(1): TLS, its options and its library.
+ * redlock(1): the options and the library of TLS.
  *
  * SPDX-License-Identifier: MIT
  *
- * The tool is not linked with libredlock_tls: where nobody asks for TLS, nobody needs OpenSSL. It looks for the library beside
- * itself (../lib, its RUNPATH), then where the system does.
+ * The tool is not linked with libredlock_tls, so that it needs OpenSSL only for TLS. It looks for
+ * the library in ../lib beside itself (its RUNPATH), then in the system's directories.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +25,19 @@ static const struct {
 #define CLI_TLS_TEXTS_COUNT (sizeof cli_tls_texts / sizeof cli_tls_texts[0])
 
 static const char **cli_tls_field(cli_settings *settings, size_t i) {
-  return (const char **)(void *)((char *)&settings->tls + cli_tls_texts[i].offset);
+  return (const char **)(void *)((char *)&settings->client + cli_tls_texts[i].offset);
 }
 
 static int cli_tls_min_version(cli_settings *settings, const char *text) {
-  settings->tls.tls_min_version = strcmp(text, "1.2") == 0   ? REDLOCK_TLS_1_2
-                                  : strcmp(text, "1.3") == 0 ? REDLOCK_TLS_1_3
-                                                             : 0;
-  return settings->tls.tls_min_version != 0
+  settings->client.tls_min_version = strcmp(text, "1.2") == 0   ? REDLOCK_TLS_1_2
+                                     : strcmp(text, "1.3") == 0 ? REDLOCK_TLS_1_3
+                                                                : 0;
+  return settings->client.tls_min_version != 0
              ? -1
-             : cli_fail(CLI_USAGE, "not a version of TLS from 1.2 to 1.3: '%s'", text);
+             : cli_fail(CLI_USAGE, "invalid TLS version '%s': use 1.2 or 1.3", text);
 }
 
-/* The first line of a file. Nothing of it is ever shown. */
+/* Reads the first line of a file. No message contains any of it. */
 static int cli_tls_key_password(cli_settings *settings, const char *path) {
   FILE *file = fopen(path, "re");
   size_t size = sizeof settings->key_password;
@@ -51,28 +50,26 @@ static int cli_tls_key_password(cli_settings *settings, const char *path) {
   char *end = memchr(settings->key_password, '\n', length);
   length = end != NULL ? (size_t)(end - settings->key_password) : length;
   if (failed || length == 0 || length == size) {
-    return cli_fail(CLI_USAGE, "%s has no password of up to %zu bytes in its first line", path,
+    return cli_fail(CLI_USAGE, "%s must have a password of 1 to %zu bytes in its first line", path,
                     size - 1);
   }
   settings->key_password[length] = '\0';
-  settings->tls.tls_key_password = settings->key_password;
+  settings->client.tls_key_password = settings->key_password;
   return -1;
 }
 
 int cli_tls_option(cli_settings *settings, int option, const char *value) {
-  settings->tls.tls = REDLOCK_YES;
+  settings->client.tls = REDLOCK_YES;
   switch (option) {
-  case CLI_TLS:
-    return -1;
   case CLI_TLS_MIN_VERSION:
     return cli_tls_min_version(settings, value);
-  case CLI_TLS_KEY_PASSWORD: /* Else it would be taken for the name of that file, and shown. */
-    return cli_fail(CLI_USAGE, "others see the command line: a password is for "
-                               "--tls-key-password-file, or REDLOCK_TLS_KEY_PASSWORD");
+  case CLI_TLS_KEY_PASSWORD: /* Without this case getopt would take it for --tls-key-password-file. */
+    return cli_fail(CLI_USAGE, "other users can read the command line; pass the password with "
+                               "--tls-key-password-file or REDLOCK_TLS_KEY_PASSWORD");
   case CLI_TLS_KEY_PASSWORD_FILE:
     return cli_tls_key_password(settings, value);
   case CLI_TLS_DANGEROUSLY_UNVERIFIED:
-    settings->tls.tls_dangerously_unverified = REDLOCK_YES;
+    settings->client.tls_dangerously_unverified = REDLOCK_YES;
     return -1;
   default:
     break;
@@ -85,35 +82,34 @@ int cli_tls_option(cli_settings *settings, int option, const char *value) {
   return -1;
 }
 
-/* There is one thread yet. */
+/* Returns the value of a variable, or NULL if it is unset or empty. */
 static const char *cli_tls_variable(const char *name) {
-  const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe) */
+  const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): the program has one thread. */
   return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
 int cli_tls_environment(cli_settings *settings) {
   const char *version = cli_tls_variable("REDLOCK_TLS_MIN_VERSION");
-  const char *password = cli_tls_variable("REDLOCK_TLS_KEY_PASSWORD");
   for (size_t i = 0; i < CLI_TLS_TEXTS_COUNT; i++) {
     const char *value = cli_tls_variable(cli_tls_texts[i].variable);
     if (value != NULL && *cli_tls_field(settings, i) == NULL) {
       (void)cli_tls_option(settings, cli_tls_texts[i].option, value);
     }
   }
-  if (password != NULL && settings->tls.tls_key_password == NULL) {
-    settings->tls.tls_key_password = password;
+  if (settings->client.tls_key_password == NULL) {
+    settings->client.tls_key_password = cli_tls_variable("REDLOCK_TLS_KEY_PASSWORD");
   }
-  return version != NULL && settings->tls.tls_min_version == 0
+  return version != NULL && settings->client.tls_min_version == 0
              ? cli_tls_option(settings, CLI_TLS_MIN_VERSION, version)
              : -1;
 }
 
-const redlock_transport *cli_tls_carrier(void) {
+const redlock_transport *cli_tls_transport(void) {
   const redlock_transport *(*redlock_tls)(void) = NULL;
-  void *library = dlopen(CLI_TLS_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* It stays: there is one exit. */
+  void *library = dlopen(CLI_TLS_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never closed */
   void *found = library != NULL ? dlsym(library, "redlock_tls") : NULL;
   if (found == NULL) {
-    (void)cli_fail(CLI_SYSTEM, "TLS needs " CLI_TLS_LIBRARY ", a library of its own: %s",
+    (void)cli_fail(CLI_SYSTEM, "TLS needs the library " CLI_TLS_LIBRARY ": %s",
                    dlerror()); /* NOLINT(concurrency-mt-unsafe) */
     return NULL;
   }

@@ -1,24 +1,18 @@
 /*
- * redlock(1) and TLS: its options, its variables, and the library that it loads.
+ * redlock(1) and TLS: its options, its environment variables and its library.
  *
  * SPDX-License-Identifier: MIT
  */
-#include <fcntl.h>
-#include <libgen.h>
-
 #include "support.h"
 #include "tls_farm.h"
+#include "tool.h"
 
 static tls_farm nodes;
-static char tool[512];
-static char told[8192]; /* both outputs of the last program */
+static tool_run last; /* the run that has ended last */
 
 static int start(void **state) {
   (void)state;
-  char self[256] = "";
   tls_farm_start(&nodes, 1);
-  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-  (void)snprintf(tool, sizeof tool, "%s/../../bin/redlock", dirname(self));
   return 0;
 }
 
@@ -34,160 +28,126 @@ static int reset(void **state) {
   return 0;
 }
 
-/*
- * What a shell returns for |script|, in which $R is the tool, $TLS a node over TLS, $HOST the same without its scheme,
- * $PLAIN the same without TLS, $OLD where the certificates are.
- */
-__attribute__((format(printf, 1, 2))) static int shell(const char *format, ...) {
-  char script[2048];
-  int ends[2];
-  size_t length = 0;
-  ssize_t got;
-  int state;
-  va_list arguments;
-  va_start(arguments, format);
-  (void)vsnprintf(script, sizeof script, format, arguments);
-  va_end(arguments);
-  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-  pid_t pid = fork();
-  if (pid == 0) {
-    const farm_node *node = &nodes.farm.nodes[0];
-    (void)setenv("R", tool, 1);
-    (void)setenv("TLS", node->tls_address, 1);
-    (void)setenv("HOST", strstr(node->tls_address, "://") + 3, 1);
-    (void)setenv("PLAIN", node->address, 1);
-    (void)setenv("OLD", nodes.certificates.path, 1);
-    (void)dup2(ends[1], STDOUT_FILENO);
-    (void)dup2(ends[1], STDERR_FILENO);
-    (void)execl("/bin/sh", "sh", "-c", script, (char *)NULL);
-    _exit(99);
-  }
-  (void)close(ends[1]);
-  while (length < sizeof told - 1 &&
-         (got = read(ends[0], told + length, sizeof told - 1 - length)) > 0) {
-    length += (size_t)got;
-  }
-  told[length] = '\0';
-  (void)close(ends[0]);
-  assert_int_equal(waitpid(pid, &state, 0), pid);
-  return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+static void set_variables(void) {
+  const farm_node *node = &nodes.farm.nodes[0];
+  (void)setenv("R", tool_path(), 1);
+  (void)setenv("TLS", node->tls_address, 1);
+  (void)setenv("HOST", strstr(node->tls_address, "://") + 3, 1);
+  (void)setenv("PLAIN", node->address, 1);
+  (void)setenv("DIR", nodes.certificates.path, 1);
 }
 
-static void assert_status(int status, int expected) {
-  if (status != expected) {
-    fail_msg("exit status %d, not %d: %s", status, expected, told);
-  }
+/*
+ * Runs |script| by a shell, in which $R is the tool, $TLS a node over TLS, $HOST the same without
+ * its scheme, $PLAIN the same node without TLS, and $DIR the directory of the certificates.
+ */
+static void check(const char *script, int expected) {
+  last = tool_start(set_variables, (const char *[]){"/bin/sh", "-c", script, NULL});
+  tool_check_status(&last, tool_wait(&last), expected);
 }
 
 /* A loaded machine may need longer for a handshake than 100 ms. */
-#define PATIENT " --node-timeout 5s -t 60s "
+#define TOOL "$R --node-timeout 5s -t 60s "
 /* For a node that does not answer. */
-#define IMPATIENT " --node-timeout 200ms -w 0 "
+#define IMPATIENT "$R --node-timeout 200ms -w 0 "
+#define CA "--tls-ca $DIR/ca.pem "
+#define OWN "--tls-cert $DIR/client.pem --tls-key $DIR/client.key "
+#define VARIABLES                                                                                  \
+  "export REDLOCK_NODES=$TLS REDLOCK_TLS_CA=$DIR/ca.pem REDLOCK_TLS_CERT=$DIR/client.pem "         \
+  "REDLOCK_TLS_KEY=$DIR/client_locked.key REDLOCK_TLS_MIN_VERSION=1.2; "
+#define PASSWORD "REDLOCK_TLS_KEY_PASSWORD='" CERTIFICATES_PASSWORD "' "
 
-static void options_say_how_tls_is_spoken(void **state) {
-  (void)state;
-  tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
-#define CERTIFIED " --tls-cert $OLD/client.pem --tls-key $OLD/client.key "
-  assert_status(shell("$R" PATIENT "-n $TLS --tls-ca $OLD/ca.pem" CERTIFIED "run job -- true"), 0);
-  assert_string_equal(told, "");
-  assert_status(shell("$R" PATIENT "-n $HOST --tls --tls-min-version 1.3 --tls-crl $OLD/crl.pem "
-                      "--tls-ciphers TLS_AES_128_GCM_SHA256 --tls-ca $OLD/ca.pem" CERTIFIED
-                      "run job -- true"),
-                0);
-  assert_status(
-      shell("$R" PATIENT "-n $HOST --tls-dangerously-unverified" CERTIFIED "run job -- true"), 0);
-  assert_status(shell("$R" PATIENT
-                      "-n $TLS --tls-ca $OLD/ca.pem --tls-server-name elsewhere.test" CERTIFIED
-                      "nodes"),
-                69);
-  assert_contains(told, "elsewhere.test");
-  assert_status(shell("$R" PATIENT "-n $TLS" CERTIFIED "nodes"), 69);
-  assert_contains(told, "certificate");
-  assert_status(shell("$R" PATIENT "-n $TLS --tls-ca $OLD/ca.pem nodes"), 69);
-}
+typedef struct shell_case {
+  const char *script;
+  int status;
+  const char *output; /* a part of it, or NULL */
+} shell_case;
 
-/* Whoever writes one of them wants TLS: without it the password would go to anybody. */
-static void any_option_of_tls_asks_for_tls(void **state) {
-  (void)state;
-  assert_status(shell("$R" PATIENT "-n $HOST --tls-ca $OLD/ca.pem nodes"), 0);
-  assert_status(shell("$R" IMPATIENT "-n $PLAIN --tls-ca $OLD/ca.pem nodes"), 69);
-  assert_status(shell("REDLOCK_TLS_CA=$OLD/ca.pem $R" PATIENT "-n $HOST nodes"), 0);
-  assert_status(shell("REDLOCK_TLS_CA= $R" PATIENT "-n $PLAIN nodes"), 0);
-}
-
-static void the_environment_says_what_the_command_line_does_not(void **state) {
-  (void)state;
-  tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
-  assert_status(
-      shell("export REDLOCK_NODES=$TLS REDLOCK_TLS_CA=$OLD/ca.pem REDLOCK_TLS_CERT=$OLD/client.pem "
-            "REDLOCK_TLS_KEY=$OLD/client_locked.key REDLOCK_TLS_MIN_VERSION=1.2; "
-            "REDLOCK_TLS_KEY_PASSWORD='%s' $R" PATIENT "nodes && "
-            "printf '%%s\\nmore\\n' '%s' >$OLD/password && "
-            "$R" PATIENT "--tls-key-password-file $OLD/password nodes && "
-            "REDLOCK_TLS_KEY=/none $R" PATIENT
-            "--tls-key $OLD/client.key --tls-min-version 1.3 nodes",
-            CERTIFICATES_PASSWORD, CERTIFICATES_PASSWORD),
-      0);
-  assert_status(
-      shell(
-          "REDLOCK_TLS_CA=$OLD/ca.pem REDLOCK_TLS_CERT=$OLD/client.pem "
-          "REDLOCK_TLS_KEY=$OLD/client_locked.key REDLOCK_TLS_KEY_PASSWORD=wrong-secret $R -n $TLS nodes"),
-      64);
-  assert_contains(told, "tls_key");
-  assert_null(strstr(told, "wrong-secret"));
-}
-
-static void mistakes_are_told(void **state) {
-  (void)state;
-  static const struct {
-    const char *arguments;
-    const char *says;
-  } cases[] = {
-      {"--tls-ca /none nodes", "tls_ca"},
-      {"--tls-ca '' nodes", "tls_ca must be a file"},
-      {"--tls-cert $OLD/client.pem nodes", "go together"},
-      {"--tls-min-version 1.1 nodes", "not a version of TLS from 1.2 to 1.3: '1.1'"},
-      {"--tls-ciphers nonsense nodes", "cipher"},
-      {"--tls-key-password-file /none nodes", "cannot read /none: No such file"},
-      {"--tls-key-password-file /dev/null nodes", "/dev/null has no password of up to 1024 bytes"},
-      {"--tls-key-password-file /dev/zero nodes", "/dev/zero has no password of up to 1024 bytes"},
-      {"--tls-key-password hush nodes", "--tls-key-password-file, or REDLOCK_TLS_KEY_PASSWORD"},
-      {"--tls-verify nodes", "unknown option '--tls-verify'"},
-      {"--tls-ca", "a value is missing"},
-  };
-  for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_status(shell("$R -n $TLS %s", cases[i].arguments), 64);
-    assert_contains(told, cases[i].says);
-    assert_null(strstr(told, "hush"));
+static void check_all(const shell_case *cases, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    check(cases[i].script, cases[i].status);
+    assert_contains(last.text, cases[i].output != NULL ? cases[i].output : "");
+    assert_null(strstr(last.text, "secret"));
   }
 }
+#define CHECK_ALL(cases) check_all(cases, sizeof(cases) / sizeof(cases)[0])
 
-/* Without TLS nobody needs it, and so nobody needs OpenSSL. */
-static void the_library_is_loaded_when_a_node_wants_it(void **state) {
+static void options_configure_tls(void **state) {
+  static const shell_case cases[] = {
+      {TOOL "-n $TLS " CA OWN "run job -- true", 0, NULL},
+      {TOOL "-n $HOST --tls --tls-min-version 1.3 --tls-crl $DIR/crl.pem "
+            "--tls-ciphers TLS_AES_128_GCM_SHA256 " CA OWN "run job -- true",
+       0, NULL},
+      {TOOL "-n $HOST --tls-dangerously-unverified " OWN "run job -- true", 0, NULL},
+      {TOOL "-n $TLS --tls-server-name elsewhere.test " CA OWN "nodes", 69, "elsewhere.test"},
+      {TOOL "-n $TLS " OWN "nodes", 69, "certificate"},
+      {TOOL "-n $TLS " CA "nodes", 69, NULL},
+      {VARIABLES PASSWORD TOOL "nodes", 0, NULL},
+      {VARIABLES "printf '%s\nmore\n' '" CERTIFICATES_PASSWORD "' >$DIR/password; " TOOL
+                 "--tls-key-password-file $DIR/password nodes",
+       0, NULL},
+      {VARIABLES "REDLOCK_TLS_KEY=/none " TOOL "--tls-key $DIR/client.key --tls-min-version 1.3 "
+                 "nodes",
+       0, NULL},
+      {VARIABLES "REDLOCK_TLS_KEY_PASSWORD=wrong-secret $R nodes", 64, "tls_key"},
+  };
   (void)state;
-  assert_status(shell("mkdir $OLD/bin && cp $R $OLD/bin/redlock && $OLD/bin/redlock" PATIENT
-                      "-n $PLAIN nodes"),
-                0);
-  assert_status(shell("$OLD/bin/redlock -n rediss://u:secret@h run job true"), 71);
-  assert_contains(told, "TLS needs libredlock_tls.so.0, a library of its own: ");
-  assert_contains(told, "cannot open shared object file");
-  assert_null(strstr(told, "secret"));
-  assert_status(shell("mkdir $OLD/lib && cp ${R%%/bin/redlock}/lib/libredlock_tls.so.0 $OLD/lib && "
-                      "$OLD/bin/redlock" PATIENT "-n $TLS --tls-ca $OLD/ca.pem nodes"),
-                0);
-  assert_status(shell("readelf -d $R | grep -i ssl; LD_DEBUG=libs $R" PATIENT
-                      "-n $PLAIN nodes 2>&1 | grep -c libssl"),
-                1);
-  assert_string_equal(told, "0\n");
+  tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
+  CHECK_ALL(cases);
+}
+
+/* Without TLS the password of the node would go to whatever server answers. */
+static void each_option_of_tls_turns_it_on(void **state) {
+  static const shell_case cases[] = {
+      {TOOL "-n $HOST " CA "nodes", 0, NULL},
+      {IMPATIENT "-n $PLAIN " CA "nodes", 69, NULL},
+      {"REDLOCK_TLS_CA=$DIR/ca.pem " TOOL "-n $HOST nodes", 0, NULL},
+      {"REDLOCK_TLS_CA= " TOOL "-n $PLAIN nodes", 0, NULL},
+  };
+  (void)state;
+  CHECK_ALL(cases);
+}
+
+static void mistakes_are_reported(void **state) {
+  static const shell_case cases[] = {
+      {"$R -n $TLS --tls-ca /none nodes", 64, "tls_ca"},
+      {"$R -n $TLS --tls-ca '' nodes", 64, "tls_ca must be a file"},
+      {"$R -n $TLS --tls-cert $DIR/client.pem nodes", 64, "go together"},
+      {"$R -n $TLS --tls-min-version 1.1 nodes", 64, "invalid TLS version '1.1': use 1.2 or 1.3"},
+      {"$R -n $TLS --tls-ciphers nonsense nodes", 64, "cipher"},
+      {"$R --tls-key-password-file /none nodes", 64, "cannot read /none: No such file"},
+      {"$R --tls-key-password-file /dev/null nodes", 64, "must have a password of 1 to 1024 bytes"},
+      {"$R --tls-key-password-file /dev/zero nodes", 64, "must have a password of 1 to 1024 bytes"},
+      {"$R --tls-key-password secret nodes", 64,
+       "--tls-key-password-file or REDLOCK_TLS_KEY_PASSWORD"},
+      {"$R --tls-verify nodes", 64, "unknown option '--tls-verify'"},
+      {"$R --tls-ca", 64, "missing value after '--tls-ca'"},
+  };
+  (void)state;
+  CHECK_ALL(cases);
+}
+
+static void library_is_loaded_only_for_tls(void **state) {
+  static const shell_case cases[] = {
+      {"mkdir $DIR/bin && cp $R $DIR/bin && R=$DIR/bin/redlock; " TOOL "-n $PLAIN nodes", 0, NULL},
+      {"$DIR/bin/redlock -n rediss://u:secret@h run job true", 71,
+       "TLS needs the library libredlock_tls.so.0: "},
+      {"mkdir $DIR/lib && cp ${R%/bin/redlock}/lib/libredlock_tls.so.0 $DIR/lib && "
+       "R=$DIR/bin/redlock; " TOOL "-n $TLS " CA "nodes",
+       0, NULL},
+      {"readelf -d $R | grep -i ssl; LD_DEBUG=libs " TOOL "-n $PLAIN nodes 2>&1 | grep -c libssl",
+       1, "0\n"},
+  };
+  (void)state;
+  CHECK_ALL(cases);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(options_say_how_tls_is_spoken, reset),
-      cmocka_unit_test_setup(any_option_of_tls_asks_for_tls, reset),
-      cmocka_unit_test_setup(the_environment_says_what_the_command_line_does_not, reset),
-      cmocka_unit_test_setup(mistakes_are_told, reset),
-      cmocka_unit_test_setup(the_library_is_loaded_when_a_node_wants_it, reset),
+      cmocka_unit_test_setup(options_configure_tls, reset),
+      cmocka_unit_test_setup(each_option_of_tls_turns_it_on, reset),
+      cmocka_unit_test_setup(mistakes_are_reported, reset),
+      cmocka_unit_test_setup(library_is_loaded_only_for_tls, reset),
   };
   return cmocka_run_group_tests(tests, start, end);
 }

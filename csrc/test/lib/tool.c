@@ -1,0 +1,62 @@
+/*
+ * Runs programs and collects their output; finds the tool redlock(1).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tool.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+
+#include "support.h"
+
+const char *tool_path(void) {
+  static char path[512];
+  char self[256] = "";
+  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  (void)snprintf(path, sizeof path, "%s/../../bin/redlock", dirname(self));
+  return path;
+}
+
+tool_run tool_start(void (*prepare)(void), const char *const *argv) {
+  int ends[2];
+  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+  tool_run self = {.pid = fork(), .output = ends[0]};
+  assert_true(self.pid >= 0);
+  if (self.pid == 0) {
+    (void)dup2(ends[1], STDOUT_FILENO);
+    (void)dup2(ends[1], STDERR_FILENO);
+    if (prepare != NULL) {
+      prepare();
+    }
+    (void)execv(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(99);
+  }
+  (void)close(ends[1]);
+  return self;
+}
+
+bool tool_read(tool_run *self, int timeout_ms) {
+  struct pollfd readable = {self->output, POLLIN, 0};
+  if (poll(&readable, 1, timeout_ms) == 0) {
+    return true;
+  }
+  ssize_t got = read(self->output, self->text + self->length, sizeof self->text - 1 - self->length);
+  self->length += got > 0 ? (size_t)got : 0;
+  self->text[self->length] = '\0';
+  return got > 0;
+}
+
+int tool_wait(tool_run *self) {
+  int state;
+  eventually(!tool_read(self, 2));
+  (void)close(self->output);
+  assert_int_equal(waitpid(self->pid, &state, 0), self->pid);
+  return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+}
+
+void tool_check_status(const tool_run *self, int status, int expected) {
+  if (status != expected) {
+    fail_msg("exit status %d, not %d: %s", status, expected, self->text);
+  }
+}

@@ -1,0 +1,38 @@
+/*
+ * Runs programs and collects their output; finds the tool redlock(1).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+typedef struct tool_run {
+  pid_t pid;
+  int output; /* read end of a pipe: the standard output and the standard error */
+  size_t length;
+  char text[8192]; /* what was read so far; ended by NUL */
+} tool_run;
+
+/* Returns the path of the tool in the build directory of the running test program. */
+const char *tool_path(void);
+
+/* Starts argv[0] in a child, which first calls |prepare| unless it is NULL. */
+tool_run tool_start(void (*prepare)(void), const char *const *argv);
+
+/* Reads output, for |timeout_ms| at most. Returns false at its end. */
+bool tool_read(tool_run *self, int timeout_ms);
+
+#define tool_until_output(self, part)                                                              \
+  eventually(!tool_read((self), 2) || strstr((self)->text, (part)) != NULL)
+
+/* Waits for the end. Returns the exit status as a shell has it. */
+int tool_wait(tool_run *self);
+
+/* Fails with the output unless |status| is |expected|. */
+void tool_check_status(const tool_run *self, int status, int expected);
+
+#endif
