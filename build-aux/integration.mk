@@ -7,7 +7,7 @@ INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SO
 # These run once more, with all clients speaking TLS: what concerns descriptors, bytes that are left over, threads and
 # the end of a client. Replies are read in the same way with and without TLS; tls_hostile_test and tls_server_test have
 # hostile peers and forks.
-INTEGRATION_OVER_TLS = nodes loop leaving burst client_thread
+INTEGRATION_OVER_TLS = nodes loop linger burst client_thread
 INTEGRATION_THREAD_PROGRAMS = $(filter %_thread_test,$(INTEGRATION_PROGRAMS))
 
 $(BUILD)/test/integration/%_test: csrc/test/integration/%_test.c $(BUILD)/test/integration/%_test.o \

@@ -96,7 +96,7 @@ SANITIZER_OPTIONS='UBSAN_OPTIONS=print_stacktrace=1'
 
 # These tests reach faults that unit tests cannot: threads, forks, descriptors, hostile bytes,
 # finalizers, hooks and callbacks. Everything else runs under them in check-long.
-asan_programs='client_thread keeper_thread child process leaving resolver hostile tls_hostile loop nodes login cli tls_cli tls_server'
+asan_programs='client_thread watchdog_thread fork process linger resolver hostile tls_hostile loop nodes login cli tls_cli tls_server'
 asan_specs='redlock_spec@5.4 gc_spec@5.4 lost_spec@5.4 credentials_spec@5.4 reentry_spec@5.4 interrupt_spec@5.4 close_spec@5.4
   cqueues_calls_spec@5.4 gc_spec@jit nginx/owner_spec@jit nginx/request_spec@jit nginx/lost_spec@jit nginx/rest_spec@jit
   nginx/behaviour_spec@jit nginx/abandoned_spec@jit'
@@ -230,11 +230,11 @@ check_jobs() {
 
 long_jobs() {
   local name version
-  KEEPER="KEEPER_TEST='cycles*' KEEPER_CYCLES=1000"
+  CYCLES="WATCHDOG_TEST='cycles*' WATCHDOG_CYCLES=1000"
   job long/sim computing '' 5.4:build/sim/sim "$MAKE sim-long"
   job long/model computing '' 5.4:model-programs "$MAKE model-long"
   job long/soak sleeping '' 5.4:chaos-programs "$MAKE soak"
-  job long/renew sleeping '' 5.4:build/test/integration/renew_test 'RENEW_TIMES=100 build/test/integration/renew_test'
+  job long/auto_extend sleeping '' 5.4:build/test/integration/auto_extend_test 'AUTO_EXTEND_ROUNDS=100 build/test/integration/auto_extend_test'
   job long/guard sleeping '' 5.4:build/test/integration/guard_test 'GUARD_ROUNDS=1000 build/test/integration/guard_test'
   job long/fence sleeping '' 5.4:build/test/integration/fence_test 'FENCE_ROUNDS=50 build/test/integration/fence_test'
   job long/burst computing '' 5.4:build/test/integration/burst_test 'BURST_LEASES=50000 build/test/integration/burst_test'
@@ -246,14 +246,14 @@ long_jobs() {
   job asan/build computing '' '' "$MAKE asan-programs"
   asan_long_jobs
   for name in $valgrind_long; do valgrind_job "$name"; done
-  job asan/long/cycles sleeping asan/build '' "$KEEPER ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/keeper_thread_test"
+  job asan/long/cycles sleeping asan/build '' "$CYCLES ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/watchdog_thread_test"
   job tsan/build computing '' '' "$MAKE tsan-programs"
-  job tsan/long/cycles sleeping tsan/build '' "$KEEPER ${no_aslr}build/tsan/test/integration/keeper_thread_test"
+  job tsan/long/cycles sleeping tsan/build '' "$CYCLES ${no_aslr}build/tsan/test/integration/watchdog_thread_test"
   # Ten minutes of everything that threads may do with a client.
   job tsan/long/stress sleeping tsan/build '' \
     "STRESS_SECONDS=600 TSAN_OPTIONS=die_after_fork=0 ${no_aslr}build/tsan/test/integration/stress_thread_test"
-  job valgrind/long/cycles sleeping '' 5.4:build/test/integration/keeper_thread_test \
-    "$KEEPER $VALGRIND --freelist-vol=100000 build/test/integration/keeper_thread_test"
+  job valgrind/long/cycles sleeping '' 5.4:build/test/integration/watchdog_thread_test \
+    "$CYCLES $VALGRIND --freelist-vol=100000 build/test/integration/watchdog_thread_test"
 }
 
 case ${1:-} in

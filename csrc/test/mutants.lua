@@ -40,9 +40,9 @@ local CORE = units("base", "options", "wire", "node", "lock", "wait", "lease", "
 local DRIVER = units("os", "net", "client", "api", "core", "cli")
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
   "integration clients_thread_test",
-  "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
-  "integration first_lock_test", "integration silence_test", "integration child_test",
-  "integration keeper_thread_test", "integration renew_test" }
+  "integration linger_test", "integration hostile_test", "integration process_test", "integration nodes_test",
+  "integration first_lock_test", "integration unresponsive_test", "integration fork_test",
+  "integration watchdog_thread_test", "integration auto_extend_test" }
 local LUA = "options option_table messages redlock lost close gc cqueues cqueues_lost interrupt keeper reentry "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }

@@ -398,12 +398,12 @@ static void a_fair_acquire_does_not_overtake(void **state) {
   }
 }
 
-typedef struct calls_test {
+typedef struct notify_test {
   void (*run)(void **state);
-} calls_test;
+} notify_test;
 
 static void repeat(void **state) {
-  const calls_test *self = *state;
+  const notify_test *self = *state;
   for (unsigned tries = 1;; tries++) {
     missed = false;
     self->run(state);
@@ -419,7 +419,7 @@ static void repeat(void **state) {
 
 #define CALLS_TEST(name)                                                                           \
   {                                                                                                \
-#name, repeat, reset, clear, &(calls_test) {                                                   \
+#name, repeat, reset, clear, &(notify_test) {                                                   \
       name                                                                                         \
     }                                                                                              \
   }

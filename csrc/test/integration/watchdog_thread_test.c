@@ -132,7 +132,7 @@ static void a_dropped_client_takes_its_thread_along(void **state) {
 #endif
 
 static unsigned cycles(void) {
-  const char *said = getenv("KEEPER_CYCLES"); /* NOLINT(concurrency-mt-unsafe) */
+  const char *said = getenv("WATCHDOG_CYCLES"); /* NOLINT(concurrency-mt-unsafe) */
   return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 100;
 }
 
@@ -536,6 +536,6 @@ int main(void) {
       TEST(what_a_finalizer_has_left_is_sent),
       TEST(the_keeper_works_beside_threads_and_forks),
   };
-  cmocka_set_test_filter(getenv("KEEPER_TEST")); /* long/cycles wants but one */
+  cmocka_set_test_filter(getenv("WATCHDOG_TEST")); /* long/cycles wants but one */
   return cmocka_run_group_tests_name("the keeper", tests, five_start_threaded, five_end);
 }

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * RENEW_TIMES says how often a test is repeated, at another moment of the lease each time [2]; the job
- * long/renew takes 100.
+ * AUTO_EXTEND_ROUNDS says how often a test is repeated, at another moment of the lease each time [2]; the job
+ * long/auto_extend takes 100.
  */
 #include "support.h"
 
@@ -12,7 +12,7 @@
 #define NODE_TIMEOUT_US MS(100)
 
 static unsigned times(void) {
-  const char *said = getenv("RENEW_TIMES");
+  const char *said = getenv("AUTO_EXTEND_ROUNDS");
   return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 2;
 }
 
