@@ -68,6 +68,7 @@ tests_of_file() {
   csrc/binding/rl_lua_nginx*) echo nginx ;;
   csrc/binding/* | lua/* | spec/*) echo spec/ ;;
   examples/*) echo examples ;;
+  README.md | docs/*) echo pages ;;
   esac
 }
 
