@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * CLOCK_BOOTTIME goes on while the machine is suspended, as the nodes' clocks do; CLOCK_MONOTONIC
- * stands still, and a resumed client would believe in a lease that is long over. The wall clock can
- * be set, so no lease goes by it. It is a first guess at the clocks of the nodes, who check it (rl_fence.c).
+ * CLOCK_BOOTTIME counts suspend, as the nodes' clocks do. CLOCK_MONOTONIC stands still, and a
+ * resumed client would believe in a lease that is long over. The wall clock can be set, so no lease
+ * depends on it. It is a first guess at the nodes' clocks, which check it (rl_fence.c).
  */
 #include "os/rl_clock.h"
 

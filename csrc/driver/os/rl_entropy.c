@@ -28,7 +28,7 @@ bool rl_entropy_fill(unsigned char *bytes, size_t length) {
 #else
 #include <unistd.h>
 
-#define RL_ENTROPY_CHUNK 256 /* what getentropy() gives at once */
+#define RL_ENTROPY_CHUNK 256 /* bytes that getentropy() returns at once */
 
 bool rl_entropy_fill(unsigned char *bytes, size_t length) {
   while (length > 0) {

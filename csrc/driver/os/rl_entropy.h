@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /*
- * Fills |bytes| from the kernel's generator. Nothing is kept between calls: a pool would be
- * duplicated by fork(), and two processes would draw the same tokens. False when the kernel has none.
+ * Fills |bytes|. Returns false if the kernel has no entropy. Keeps nothing between calls: fork()
+ * would duplicate a pool, and two processes would draw the same tokens.
  */
 bool rl_entropy_fill(unsigned char *bytes, size_t length);
 

@@ -54,12 +54,11 @@ void rl_event_close(rl_event *event) {
 
 void rl_event_set(rl_event *event) {
   int before = errno;
-  uint64_t one = 1; /* What an eventfd wants; a pipe takes anything. */
+  uint64_t one = 1; /* An eventfd requires this size; a pipe takes anything. */
   int fd = atomic_load(&event->set);
   if (fd >= 0) {
-    /* A pipe that takes no more is readable. */
     ssize_t written = write(fd, &one, sizeof one);
-    (void)written;
+    (void)written; /* A full pipe is readable already. */
   }
   errno = before;
 }

@@ -1,11 +1,10 @@
 /*
- * Telling a forked child from the process that made an object.
+ * Tells a forked child from the process that made an object.
  *
  * SPDX-License-Identifier: MIT
  *
- * A page that the kernel empties on fork() is asked for every call; getpid() would cost a system
- * call each time. pthread_atfork() would not do: its handlers cannot be taken back by a library that
- * a Lua state loads and unloads.
+ * Every call asks, so it reads a page that the kernel empties on fork(): getpid() costs a system
+ * call. pthread_atfork() cannot be undone by a library that a Lua state unloads.
  */
 #include "os/rl_fork.h"
 

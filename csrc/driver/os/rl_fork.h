@@ -1,5 +1,5 @@
 /*
- * Telling a forked child from the process that made an object.
+ * Tells a forked child from the process that made an object.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,18 +12,18 @@
 #define RL_FORK_PAGE 4096
 
 typedef struct rl_fork {
-  volatile unsigned char *page; /* 1 here, 0 in a child; NULL where the kernel cannot do that */
-  pid_t pid;                    /* then the process is asked for its number */
+  volatile unsigned char *page; /* 1 here, 0 in a child; NULL if the kernel cannot do that */
+  pid_t pid;                    /* compared with getpid() without a page */
 } rl_fork;
 
 /* Marks this process as the owner. Cannot fail. */
 void rl_fork_init(rl_fork *mark);
 void rl_fork_free(rl_fork *mark);
 
-/* Returns true if this process is a child of the one that is marked. No system call on Linux >= 4.14. */
+/* Returns true if this process is a child of the owner. No system call on Linux >= 4.14. */
 bool rl_fork_happened(const rl_fork *mark);
 
-/* Marks this process as the owner from now on. */
+/* Makes this process the owner. */
 void rl_fork_adopt(rl_fork *mark);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * fork() waits until no thread holds one of them, and holds them all while the process is copied: a child
- * finds what a mutex guards whole, and the mutex free. So a mutex is held for short steps only, never while
- * its holder waits for a node.
+ * fork() waits until no thread holds such a mutex, and holds them all while it copies the process.
+ * So a child finds each mutex free, and the data that it guards consistent. Hold one for short
+ * steps only, never while waiting for a node.
  */
 #ifndef RL_MUTEX_H
 #define RL_MUTEX_H
@@ -13,19 +13,21 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/rl_list.h"
+
 typedef struct rl_mutex {
+  rl_list list; /* in the list of all mutexes of the process */
   pthread_mutex_t mutex;
-  bool held_to_fork;                /* by the thread that forks */
-  struct rl_mutex *previous, *next; /* among all of the process */
+  bool held_to_fork; /* by the thread that forks */
 } rl_mutex;
 
-/* False when out of memory. The mutex must not move. */
+/* Returns false if out of memory. The mutex must not move. */
 bool rl_mutex_init(rl_mutex *mutex);
 
-/* Nobody holds it. */
+/* No thread may hold it. */
 void rl_mutex_free(rl_mutex *mutex);
 
-/* How often to ask before sleeping: its holder gives it back within microseconds, and a sleep costs more. */
+/* Attempts before sleeping: a holder unlocks within microseconds, and a sleep costs more. */
 #define RL_MUTEX_TRIES 50
 
 static inline void rl_mutex_lock(rl_mutex *mutex) {

@@ -1,5 +1,5 @@
 /*
- * What one thread sleeps on until another posts.
+ * A semaphore: one thread sleeps until another posts.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,7 +26,7 @@ void rl_semaphore_post(rl_semaphore *semaphore) {
 bool rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   struct timespec until;
   int error;
-  do { /* A signal handler may have run, or a slice be over. */
+  do { /* Repeat after a signal handler, and after each slice. */
     if (until_us == REDLOCK_NEVER) {
       error = sem_wait(&semaphore->native);
     } else {

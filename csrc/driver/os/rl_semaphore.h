@@ -1,10 +1,11 @@
 /*
- * What one thread sleeps on until another posts.
+ * A semaphore: one thread sleeps until another posts.
  *
  * SPDX-License-Identifier: MIT
  *
- * A condition would do, but who wakes from one takes the mutex as if others waited for it, and each
- * that gives it back after that calls the kernel for nothing: at 64 threads two calls of seven for each pair.
+ * Not a condition, if possible: a thread that wakes from one locks the mutex as contended, and each
+ * unlock after that costs a system call (with 64 threads two of seven for each pair of acquire and
+ * release).
  */
 #ifndef RL_SEMAPHORE_H
 #define RL_SEMAPHORE_H
@@ -15,7 +16,7 @@
 
 #include "redlock.h"
 
-/* The C library's, where it can wait by a clock that nobody sets; else one made of a condition. */
+/* The C library's semaphore if it can wait on CLOCK_MONOTONIC; else one made of a condition. */
 #if !defined(RL_SEMAPHORE_IS_NATIVE)
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #define RL_SEMAPHORE_IS_NATIVE __GLIBC_PREREQ(2, 30)
@@ -34,14 +35,14 @@ typedef struct rl_semaphore {
 #endif
 } rl_semaphore;
 
-/* False when the system refuses one. In a forked child it may be made anew over what the parent had. */
+/* Returns false if the system refuses one. A forked child may call it again for the parent's. */
 bool rl_semaphore_init(rl_semaphore *semaphore);
 void rl_semaphore_free(rl_semaphore *semaphore);
 
-/* Wakes the one that sleeps, or lets the next one that would sleep go on. */
+/* Wakes the sleeping thread, or lets the next wait end at once. */
 void rl_semaphore_post(rl_semaphore *semaphore);
 
-/* Sleeps until somebody has posted; false when |until_us| has come before. */
+/* Sleeps until a post. Returns false if |until_us| came first. */
 bool rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
 
 #endif

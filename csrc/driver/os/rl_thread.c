@@ -1,5 +1,5 @@
 /*
- * Threads of the library's own.
+ * Starts threads of the library.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,9 +27,8 @@ static int rl_thread_create(pthread_t *thread, size_t stack, void *(*run)(void *
 }
 
 /*
- * The C library takes the thread-local memory of the host out of the stack, and says how much that is at
- * least in _SC_THREAD_STACK_MIN (glibc since 2.34); where that was too little, what the system gives by
- * default has to do.
+ * The C library puts the program's thread-local memory into the stack. _SC_THREAD_STACK_MIN
+ * includes it (glibc since 2.34). If that was too little, the system's default size is used.
  */
 int rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
   sigset_t all;

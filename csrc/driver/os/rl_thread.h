@@ -1,5 +1,5 @@
 /*
- * Threads of the library's own.
+ * Starts threads of the library.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 /*
- * Starts a thread with all signals blocked: the host's handlers must not run in it. |stack| bytes are
- * for what it does, beside the host's thread-local memory. Without |thread| it is detached. Returns 0 or
- * an errno.
+ * Starts a thread with all signals blocked, so that the program's handlers never run in it. |stack|
+ * is the size of its stack in bytes, without the program's thread-local memory. If |thread| is
+ * NULL, it is detached. Returns 0 or an errno.
  */
 int rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
 

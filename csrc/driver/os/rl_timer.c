@@ -43,8 +43,8 @@ bool rl_timer_open(rl_timer *timer) {
 void rl_timer_set(rl_timer *timer, redlock_time at_us) {
   redlock_time now_us = redlock_now();
   struct itimerspec wait = {{0, 0}, {0, 0}};
-  bool has_come = timer->at_us <= now_us;
-  if (has_come ? at_us <= now_us : timer->at_us <= at_us) {
+  bool expired = timer->at_us <= now_us;
+  if (expired ? at_us <= now_us : timer->at_us <= at_us) {
     return;
   }
   if (at_us != REDLOCK_NEVER) {

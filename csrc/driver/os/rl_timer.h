@@ -1,5 +1,6 @@
 /*
- * A timer that poll() can wait for, on the clock of leases: poll()'s own time-out does not count suspend.
+ * A timer that poll() can wait for, on the clock of leases: the time-out of poll() does not count
+ * suspend.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,20 +13,21 @@
 
 typedef struct rl_timer {
   int fd;             /* -1: not open */
-  redlock_time at_us; /* what it is set to */
+  redlock_time at_us; /* time that it is set to */
 } rl_timer;
 
-/* Without a descriptor. */
+/* Makes a timer without a descriptor. */
 void rl_timer_init(rl_timer *timer);
 
-/* Opens the timer unless it is open. Returns false if the system has none, or refuses one. */
+/* Opens the timer unless it is open. Returns false if the system has no timerfd, or refuses one. */
 bool rl_timer_open(rl_timer *timer);
 void rl_timer_close(rl_timer *timer);
 
 /*
- * Makes the descriptor readable at |at_us| at the latest. A timer that is set to an earlier time keeps it, and
- * wakes its caller once for nothing: that is cheaper than a system call for each operation, most of which end
- * long before their time-out. A descriptor that is readable stays so until its timer is set anew.
+ * Makes the descriptor readable at |at_us| or earlier. A timer that is set to an earlier time keeps
+ * it and wakes its caller once for nothing. That is cheaper than a system call for each operation:
+ * most end long before their time-out. A readable descriptor stays readable until the timer is set
+ * again.
  */
 void rl_timer_set(rl_timer *timer, redlock_time at_us);
 
