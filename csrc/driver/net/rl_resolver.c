@@ -1,18 +1,16 @@
 /*
- * Host names to addresses, without blocking.
+ * Resolves host names without blocking.
  *
  * SPDX-License-Identifier: MIT
  *
- * getaddrinfo() is the only look-up that does what the machine is configured to do, and it blocks,
- * for tens of seconds when a name server is gone. So it runs in a thread, which shares nothing with
- * the rest but one reference-counted request. The thread is detached and cannot be interrupted: the
- * request is abandoned instead. Libraries with this code are linked with -z nodelete, because the
- * thread may outlive the last dlclose().
+ * Only getaddrinfo() resolves names as the machine is configured, and it blocks for tens of seconds
+ * if a name server is down. So it runs in a detached thread, which shares only a reference-counted
+ * request. The thread cannot be interrupted: the client abandons the request. The thread may
+ * outlive the last dlclose(), so libraries with this code are linked with -z nodelete.
  *
- * Threads that hang in a look-up belong to no client any more, and a process that makes clients beside a
- * name server that is gone would collect them. So they are counted, in a variable that is neither a
- * client's nor a constant: nothing that has an owner can bound what outlives its owner. It holds the
- * process's number beside the count, because a forked child has none of the threads.
+ * A thread that hangs belongs to no client. A process that makes many clients while a name server
+ * is down would collect such threads, so a static variable counts them. A forked child has none of
+ * them, so the variable holds the process number, too.
  */
 #include "net/rl_resolver.h"
 
@@ -27,9 +25,10 @@
 
 #include "os/rl_thread.h"
 
-#define RL_RESOLVER_STACK ((size_t)512 * 1024) /* beside the host's thread-local memory */
+#define RL_RESOLVER_STACK                                                                          \
+  ((size_t)512 * 1024) /* bytes, without the program's thread-local memory */
 
-/* Process number << 32 | threads of this process that look something up. */
+/* Process number << 32 | number of its threads that resolve. */
 static _Atomic uint64_t rl_resolver_threads;
 
 struct rl_resolver {
@@ -42,7 +41,7 @@ struct rl_resolver {
   char host[];
 };
 
-/* Counts one thread more, unless there are as many as there may be. */
+/* Counts one more thread. Returns false if the limit is reached. */
 static bool rl_resolver_enter(void) {
   uint64_t process = (uint64_t)getpid() << 32;
   uint64_t before = atomic_load(&rl_resolver_threads);
@@ -95,7 +94,7 @@ static void *rl_resolver_run(void *argument) {
   return NULL;
 }
 
-static rl_resolver *rl_resolver_make(const char *host, int port) {
+static rl_resolver *rl_resolver_create(const char *host, int port) {
   rl_resolver *resolver = calloc(1, sizeof *resolver + strlen(host) + 1);
   if (resolver == NULL) {
     return NULL;
@@ -104,7 +103,7 @@ static rl_resolver *rl_resolver_make(const char *host, int port) {
     free(resolver);
     return NULL;
   }
-  memcpy(resolver->host, host, strlen(host)); /* A NUL stands behind. */
+  memcpy(resolver->host, host, strlen(host)); /* calloc() has set the NUL. */
   (void)snprintf(resolver->port, sizeof resolver->port, "%d", port);
   atomic_init(&resolver->references, 2);
   atomic_init(&resolver->done, false);
@@ -121,7 +120,7 @@ rl_resolver *rl_resolver_new(const char *host, int port, bool *busy) {
   if (*busy) {
     return NULL;
   }
-  rl_resolver *resolver = rl_resolver_make(host, port);
+  rl_resolver *resolver = rl_resolver_create(host, port);
   if (resolver == NULL) {
     rl_resolver_leave();
   }
@@ -149,7 +148,7 @@ bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const 
 }
 
 void rl_resolver_forget(rl_resolver *resolver) {
-  /* The request itself is left behind: the thread may have been writing to it when we forked. */
+  /* Leak the request: the thread may have been writing to it during the fork. */
   (void)close(resolver->fds[0]);
   (void)close(resolver->fds[1]);
 }

@@ -1,5 +1,5 @@
 /*
- * Host names to addresses, without blocking.
+ * Resolves host names without blocking.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,32 +12,32 @@ struct addrinfo;
 
 typedef struct rl_resolver rl_resolver;
 
-/* Threads of the process, of all clients together, that look names up at once. */
+/* Threads that resolve names at once, of all clients of the process together. */
 #define RL_RESOLVER_THREADS_MAX 32
 
 /*
- * Begins to resolve |host|, in a thread of its own, for stream sockets on |port|. NULL when there is
- * no memory, descriptor or thread; also with |*busy| when so many look-ups are under way that this one
- * has to wait for its turn. To be given up with rl_resolver_free() at any time.
+ * Begins to resolve |host|, in a thread of its own, for stream sockets on |port|. Returns NULL
+ * without memory, descriptor or thread; also, with |*busy|, if too many look-ups are in progress:
+ * retry later. Give it up with rl_resolver_free() at any time.
  */
 rl_resolver *rl_resolver_new(const char *host, int port, bool *busy);
 
 /* Never waits for the thread. NULL is allowed. */
 void rl_resolver_free(rl_resolver *resolver);
 
-/* A descriptor that is readable when the answer has come. */
+/* Returns a descriptor that is readable when the answer has come. */
 int rl_resolver_fd(const rl_resolver *resolver);
 
 /*
- * Returns true if the answer has come. Then |*addresses| is the list, the caller's to free with
- * freeaddrinfo(), or NULL with |*error| saying why.
+ * Returns true if the answer has come. |*addresses| is then the list, which the caller frees with
+ * freeaddrinfo(); or NULL, and |*error| is the reason.
  */
 bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const char **error);
 
-/* In a forked child, where the thread does not exist: closes the descriptors. */
+/* In a forked child, which does not have the thread: closes the descriptors. */
 void rl_resolver_forget(rl_resolver *resolver);
 
-/* Resolves an address in digits at once; NULL when |host| is none. freeaddrinfo() is the caller's. */
+/* Parses a numeric address; the caller frees it with freeaddrinfo(). Returns NULL for a name. */
 struct addrinfo *rl_resolver_numeric(const char *host, int port);
 
 #endif

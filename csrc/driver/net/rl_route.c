@@ -1,5 +1,5 @@
 /*
- * How each node of a client is reached: by the bare socket, or through a transport with options.
+ * How a node is reached: by the bare socket, or through a transport.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,42 +8,40 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char rl_route_wants_transport[] =
-    "TLS is a library of its own: link with -lredlock_tls, and set transport to redlock_tls()";
-
-/* The first thing that a struct says of TLS, or NULL. */
-#define RL_ROUTE_SAID(name, kind, field, low, high, also, must)                                    \
+/* Returns the name of the first TLS option that is set in a struct, or NULL. */
+#define RL_ROUTE_SET(name, kind, field, low, high, also, must)                                     \
   if (of->field != 0) {                                                                            \
     return #field;                                                                                 \
   }
 
-static const char *rl_route_said_of_node(const redlock_node *of) {
-  RL_OPTIONS_OF_TLS(RL_ROUTE_SAID)
+static const char *rl_route_option_of_node(const redlock_node *of) {
+  RL_OPTIONS_OF_TLS(RL_ROUTE_SET)
   return NULL;
 }
 
-static const char *rl_route_said_of_client(const redlock_settings *of) {
-  RL_OPTIONS_OF_TLS(RL_ROUTE_SAID)
+static const char *rl_route_option_of_client(const redlock_settings *of) {
+  RL_OPTIONS_OF_TLS(RL_ROUTE_SET)
   return NULL;
 }
 
 /*
- * A node that speaks no TLS. What is said of it all the same is no mistake where somebody has said no: a client may have
- * nodes of both kinds. Otherwise its password would go over the network for all to read.
+ * Checks a node without TLS. TLS options of its client are no mistake if tls was set to REDLOCK_NO,
+ * because a client may have nodes of both kinds. Otherwise the password would cross the network in
+ * clear text.
  */
 static int rl_route_without_tls(const rl_address *address, const redlock_node *node,
                                 const redlock_settings *settings, char *message) {
-  const char *useless = rl_route_said_of_node(node);
+  const char *useless = rl_route_option_of_node(node);
   if (useless != NULL) {
-    (void)snprintf(message, RL_STREAM_ERROR_MAX, "%s is of no use without tls", useless);
+    (void)snprintf(message, RL_STREAM_ERROR_MAX, "%s has no effect without tls", useless);
     return REDLOCK_E_INVALID;
   }
   bool open = node->tls == 0 && settings->tls == 0 && address->path[0] == '\0';
-  const char *forgotten = open ? rl_route_said_of_client(settings) : NULL;
+  const char *forgotten = open ? rl_route_option_of_client(settings) : NULL;
   if (forgotten != NULL) {
     (void)snprintf(message, RL_STREAM_ERROR_MAX,
-                   "%s is said, but not tls: REDLOCK_YES, or REDLOCK_NO for a node or a client "
-                   "without",
+                   "%s is set, but tls is not: set tls to REDLOCK_YES, or to REDLOCK_NO for a node "
+                   "or a client without",
                    forgotten);
     return REDLOCK_E_INVALID;
   }
@@ -61,8 +59,10 @@ int rl_route_make(rl_route *route, const rl_address *address, const redlock_node
   const redlock_transport *transport = settings->transport;
   if (transport == NULL || transport->version != RL_TRANSPORT_VERSION) {
     (void)snprintf(message, RL_STREAM_ERROR_MAX, "%s",
-                   transport == NULL ? rl_route_wants_transport
-                                     : "libredlock_tls is of another version than libredlock");
+                   transport == NULL
+                       ? "TLS is in a library of its own: link with -lredlock_tls, and set "
+                         "transport to redlock_tls()"
+                       : "libredlock_tls has another version than libredlock: install the same");
     return REDLOCK_E_UNSUPPORTED;
   }
   rl_transport_options options = {.host = address->host,

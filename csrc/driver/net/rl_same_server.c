@@ -1,5 +1,5 @@
 /*
- * Returns true if two nodes are one server.
+ * Detects that two nodes are one server.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What an address of IPv4 looks like as one of IPv6: all addresses here have 16 bytes. */
+/* Prefix of an IPv4 address as an IPv6 address: all addresses here have 16 bytes. */
 static const unsigned char rl_same_server_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 typedef struct rl_same_server_peer {
@@ -19,7 +19,7 @@ typedef struct rl_same_server_peer {
   in_port_t port;
 } rl_same_server_peer;
 
-/* False when it has no such address: a Unix socket, or a connection that has ended. */
+/* Returns false for a Unix socket, and for a connection that has ended. */
 static bool rl_same_server_of(int fd, rl_same_server_peer *peer) {
   struct sockaddr_storage name = {0};
   socklen_t length = sizeof name;
@@ -50,7 +50,7 @@ static bool rl_same_server_is_name(const rl_address *address) {
          inet_pton(AF_INET6, address->host, &parsed) != 1;
 }
 
-/* 127.0.0.1 and ::1, which "localhost" may stand for. */
+/* Returns true for 127.0.0.1 and ::1, the addresses of "localhost". */
 static bool rl_same_server_is_this_host(const rl_same_server_peer *peer) {
   static const unsigned char four[4] = {127, 0, 0, 1};
   struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;

@@ -1,10 +1,10 @@
 /*
- * Returns true if two nodes are one server.
+ * Detects that two nodes are one server.
  *
  * SPDX-License-Identifier: MIT
  *
- * A server that is named twice (`localhost` and `127.0.0.1`) grants the lock under one name and calls
- * it taken under the other.
+ * A server with two names (`localhost` and `127.0.0.1`) grants the lock under one name, and answers
+ * under the other that it is taken.
  */
 #ifndef RL_SAME_SERVER_H
 #define RL_SAME_SERVER_H
@@ -14,9 +14,9 @@
 #include "options/rl_address.h"
 
 /*
- * Returns true if the connections |first| and |second|, made for |a| and |b|, lead to the same database of the
- * same server. When one of them was given as a name, 127.0.0.1 and ::1 are the same host: a name may
- * stand for both, and a server listens on both. A path of several hops may hide that two are one.
+ * Returns true if the connections |first| and |second|, made for |a| and |b|, lead to one database
+ * of one server. If one of the two is a name, 127.0.0.1 and ::1 count as one host, because a server
+ * may listen on both. A path with several hops may hide that two are one.
  */
 bool rl_same_server(int first, const rl_address *a, int second, const rl_address *b);
 

@@ -26,10 +26,10 @@
 
 #define RL_SOCKET_ADDRESS_MIN_US (250 * REDLOCK_MILLISECONDS)
 
-/* How often a look-up that waits for its turn asks whether it has come. */
-#define RL_SOCKET_TURN_US (10 * REDLOCK_MILLISECONDS)
+/* Time between attempts to begin a look-up while too many are in progress. */
+#define RL_SOCKET_RETRY_US (10 * REDLOCK_MILLISECONDS)
 
-/* Of a dead path. As long as a node may be silent (rl_link.h). */
+/* Time-outs of a dead path: as long as a node may be silent (rl_link.h). */
 #define RL_SOCKET_UNACKNOWLEDGED_MS 3000
 #define RL_SOCKET_KEEPALIVE_IDLE_S 10
 #define RL_SOCKET_KEEPALIVE_INTERVAL_S 1
@@ -44,8 +44,8 @@ void rl_socket_init(rl_socket *socket) {
 
 #if defined(__linux__)
 /*
- * A descriptor has to leave the epoll set before it is closed: it stays in it as long as a forked
- * child, or the thread of a resolver, has it open too.
+ * Removes a descriptor before it is closed: the epoll set keeps it while a forked child or the
+ * thread of a resolver has it open, too.
  */
 static void rl_socket_unregister(rl_socket *socket) {
   if (socket->polled_fd >= 0) {
@@ -86,12 +86,11 @@ void rl_socket_register(rl_socket *socket, int epoll_fd, bool has_output) {
 }
 #endif
 
-static void rl_socket_forget_addresses(rl_socket *socket) {
+static void rl_socket_drop_addresses(rl_socket *socket) {
   if (socket->addresses != NULL) {
     freeaddrinfo(socket->addresses);
   }
-  socket->addresses = NULL;
-  socket->current = NULL;
+  socket->addresses = socket->current = NULL;
 }
 
 static void rl_socket_close_fd(rl_socket *socket) {
@@ -105,14 +104,13 @@ static void rl_socket_close_fd(rl_socket *socket) {
 }
 
 static void rl_socket_set(int fd, int level, int option, int value) {
-  (void)setsockopt(fd, level, option, &value,
-                   sizeof value); /* Without it things are slower at worst. */
+  (void)setsockopt(fd, level, option, &value, sizeof value); /* Only speed depends on it. */
 }
 
 /*
- * A path that is dead (a NAT that has forgotten the connection, a host without power) acknowledges
- * nothing, where a node that hangs does: its kernel answers. The kernel is told to give such a
- * connection up when bytes have been underway for 3 s, and to try the path when it has been idle for 10.
+ * On a dead path (a NAT that has forgotten the connection, a host without power) nothing is
+ * acknowledged, while the kernel of a hanging node acknowledges. Our kernel gives a connection up
+ * when bytes have been unacknowledged for 3 s, and probes a path that has been idle for 10 s.
  */
 static void rl_socket_tune(int fd, int family) {
   if (family == AF_UNIX) {
@@ -145,7 +143,9 @@ static int rl_socket_begin(rl_socket *socket_, int family, const struct sockaddr
   socket_->changes++;
   rl_socket_tune(socket_->fd, family);
   int error = connect(socket_->fd, address, length) == 0 ? 0 : errno;
-  /* An interrupted connect goes on by itself, as one in progress does. Where hands are to be shaken, poll() goes on. */
+  /*
+   * An interrupted connect() goes on, too. With a transport, poll() continues with the handshake.
+   */
   if (error != 0 && error != EINPROGRESS && error != EINTR) {
     return error;
   }
@@ -154,14 +154,17 @@ static int rl_socket_begin(rl_socket *socket_, int family, const struct sockaddr
   return 0;
 }
 
-/* What a node has said in a handshake tells more than that another address of its name has no server. */
+/*
+ * Keeps the reason of a failed handshake: it explains more than an error of the name's other
+ * addresses.
+ */
 static void rl_socket_explain(rl_socket *socket, int error) {
   if (!socket->refused) {
     rl_stream_explain(socket->error, error);
   }
 }
 
-/* Tries the current address and those after it. */
+/* Tries the current address and the following ones. */
 static void rl_socket_try(rl_socket *socket, redlock_time now_us) {
   unsigned left = 0;
   for (const struct addrinfo *address = socket->current; address != NULL;
@@ -217,7 +220,7 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   rl_socket_try(socket, now_us);
 }
 
-/* Begins to look the name up, goes on with a look-up that was begun before, or waits for its turn. */
+/* Begins a look-up, continues one, or waits until one may begin. */
 static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
   bool busy = false;
   if (socket->resolver == NULL) {
@@ -226,7 +229,7 @@ static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
   }
   if (busy) {
     socket->phase = RL_SOCKET_RESOLVING;
-    socket->turn_us = rl_time_add(now_us, RL_SOCKET_TURN_US);
+    socket->retry_us = rl_time_add(now_us, RL_SOCKET_RETRY_US);
     return;
   }
   if (socket->resolver == NULL) {
@@ -241,7 +244,7 @@ static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
 
 void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_route *route,
                        redlock_time now_us) {
-  rl_socket_forget_addresses(socket);
+  rl_socket_drop_addresses(socket);
   socket->route = route;
   socket->refused = false;
   socket->address_deadline_us = REDLOCK_NEVER;
@@ -260,7 +263,7 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_ro
   rl_socket_resolve(socket, now_us);
 }
 
-/* Returns true if the kernel still connects; when not, whether that failed is |*error|, an errno. */
+/* Returns true if the kernel still connects; else |*error| is 0, or an errno if it failed. */
 static bool rl_socket_is_connecting(const rl_socket *socket, redlock_time now_us, int *error) {
   struct pollfd writable = {socket->fd, POLLOUT, 0};
   socklen_t length = sizeof *error;
@@ -275,7 +278,7 @@ static bool rl_socket_is_connecting(const rl_socket *socket, redlock_time now_us
   return false;
 }
 
-/* The connection is made: it is open, or hands are to be shaken. False when it cannot be used. */
+/* The connection is made: opens it or begins the handshake. Returns false if it cannot be used. */
 static bool rl_socket_connected(rl_socket *socket, int error) {
   if (error != 0) {
     rl_socket_explain(socket, error);
@@ -288,9 +291,9 @@ static bool rl_socket_connected(rl_socket *socket, int error) {
   return true;
 }
 
-/* Goes on with the handshake. False when it has failed. */
+/* Continues the handshake. Returns false if it has failed. */
 static bool rl_socket_shake(rl_socket *socket, redlock_time now_us) {
-  socket->stream.blocked = false; /* Else poll() would not have told. */
+  socket->stream.blocked = false; /* poll() has reported it. */
   int ended = rl_stream_shake(&socket->stream, socket->fd, socket->error);
   if (ended == 0 && now_us >= rl_socket_deadline(socket)) {
     (void)snprintf(socket->error, sizeof socket->error,
@@ -321,12 +324,12 @@ void rl_socket_progress(rl_socket *socket, redlock_time now_us) {
     well = rl_socket_shake(socket, now_us);
   }
   if (well && socket->phase == RL_SOCKET_OPEN) {
-    rl_socket_forget_addresses(socket);
+    rl_socket_drop_addresses(socket);
   }
   if (well) {
     return;
   }
-  if (socket->current == NULL) { /* A Unix socket has but one address. */
+  if (socket->current == NULL) { /* A Unix socket has only one address. */
     rl_socket_close(socket);
     return;
   }
@@ -389,7 +392,7 @@ long rl_socket_receive(rl_socket *socket, void *bytes, size_t length) {
 
 void rl_socket_close(rl_socket *socket) {
   rl_socket_close_fd(socket);
-  rl_socket_forget_addresses(socket);
+  rl_socket_drop_addresses(socket);
   socket->phase = RL_SOCKET_CLOSED;
 }
 
@@ -400,7 +403,7 @@ void rl_socket_give_up(rl_socket *socket, const char *reason) {
 
 void rl_socket_free(rl_socket *socket, bool forked) {
   if (forked) {
-    socket->polled_fd = -1; /* The epoll set is the parent's too: it must not be touched. */
+    socket->polled_fd = -1; /* Leave the epoll set alone: it is the parent's, too. */
     rl_stream_close(&socket->stream, socket->fd, true);
   }
   rl_socket_unregister(socket);
@@ -420,7 +423,7 @@ void rl_socket_free(rl_socket *socket, bool forked) {
 
 redlock_time rl_socket_deadline(const rl_socket *socket) {
   if (socket->phase == RL_SOCKET_RESOLVING && socket->resolver == NULL) {
-    return socket->turn_us;
+    return socket->retry_us;
   }
   if (socket->phase == RL_SOCKET_SHAKING) {
     return rl_time_min(socket->address_deadline_us, socket->shake_deadline_us);

@@ -1,5 +1,5 @@
 /*
- * The bytes of a connection that has been made: as they are, or through a transport.
+ * The bytes of a connection that has been made: bare, or through a transport.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,40 +17,42 @@ typedef struct rl_route {
 } rl_route;
 
 typedef struct rl_stream {
-  const redlock_transport *transport; /* NULL: the bytes go as they are */
-  rl_transport_stream *line;
-  bool blocked; /* the kernel takes no more bytes for now */
+  const redlock_transport *transport; /* NULL: bytes go as they are */
+  rl_transport_stream *inner;         /* the transport's stream */
+  bool blocked;                       /* the kernel takes no more bytes for now */
 } rl_stream;
 
 /*
- * A connection to a node of |route| was made. False, with a sentence in |error|, when it cannot be used. |error|, here
- * and below, has RL_STREAM_ERROR_MAX bytes.
+ * Begins the stream of a new connection by |route|. Returns false if it cannot be used. |error|,
+ * here and below, has RL_STREAM_ERROR_MAX bytes, and receives a sentence after a failure.
  */
 bool rl_stream_open(rl_stream *stream, const rl_route *route, char *error);
 
-/* Says farewell as far as the socket |fd| takes it at once, unless |silent|; then nothing is left. */
+/* Frees the stream. Unless |silent|, sends as much of a farewell as |fd| takes at once. */
 void rl_stream_close(rl_stream *stream, int fd, bool silent);
 
 /* Returns true if a handshake comes before the first byte. */
 bool rl_stream_shakes(const rl_stream *stream);
 
-/* Goes on with it: 1 when it has ended well, 0 when poll() has to tell first, -1 for |error|. */
+/* Continues it. Returns 1 when it is complete, 0 if poll() must report first, -1 if it failed. */
 int rl_stream_shake(rl_stream *stream, int fd, char *error);
 
-/* Returns true if bytes wait for the kernel to take them, besides those of the caller. */
+/* Returns true if the stream has bytes to send besides those of the caller. */
 bool rl_stream_unsent(const rl_stream *stream);
 
-/* Returns true if rl_stream_receive() has bytes of which poll() does not tell. */
+/* Returns true if rl_stream_receive() has bytes that poll() does not report. */
 bool rl_stream_holds_input(const rl_stream *stream);
 
-/* As rl_socket_send() and rl_socket_receive(); a send of no bytes sends what is unsent. */
+/* As rl_socket_send() and rl_socket_receive(). A send of no bytes sends what is unsent. */
 long rl_stream_send(rl_stream *stream, int fd, const void *bytes, size_t length, char *error);
 long rl_stream_receive(rl_stream *stream, int fd, void *bytes, size_t length, char *error);
 
-/* What the error number |error| means, into |text|, of RL_STREAM_ERROR_MAX bytes. */
+/* Writes the meaning of the error number |error| into |text|. */
 void rl_stream_explain(char *text, int error);
 
-/* Shaken: for how long the peer's certificate is valid yet; REDLOCK_NEVER without one. */
+/*
+ * After the handshake: the remaining validity of the peer's certificate; REDLOCK_NEVER without one.
+ */
 redlock_duration rl_stream_certificate(const rl_stream *stream);
 
 #endif

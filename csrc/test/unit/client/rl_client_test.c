@@ -345,7 +345,7 @@ static void a_node_that_speaks_tls_wants_a_carrier(void **state) {
   redlock_node node = {.host = "h", .tls = REDLOCK_NO};
   char message[128];
   const char *wanted =
-      "h:6379: TLS is a library of its own: link with -lredlock_tls, and set transport to "
+      "h:6379: TLS is in a library of its own: link with -lredlock_tls, and set transport to "
       "redlock_tls()";
   assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://u:secret@h", message, sizeof message),

@@ -158,11 +158,11 @@ static void what_is_said_of_tls_without_tls_is_a_mistake(void **state) {
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h", .tls_server_name = "s"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
-  assert_string_equal(message, "tls_server_name is of no use without tls");
+  assert_string_equal(message, "tls_server_name has no effect without tls");
   node = (redlock_node){.path = "/s", .tls_min_version = REDLOCK_TLS_1_2};
   settings.tls = REDLOCK_YES; /* Not for a Unix socket. */
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
-  assert_string_equal(message, "tls_min_version is of no use without tls");
+  assert_string_equal(message, "tls_min_version has no effect without tls");
 }
 
 /* A program that names a CA and forgets "rediss" would send its password to anybody. */
@@ -171,8 +171,8 @@ static void settings_of_tls_are_not_ignored_in_silence(void **state) {
   redlock_settings settings = {.transport = &transport, .tls_ca = "a"};
   redlock_node node = {.address = "redis://:secret@h"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
-  assert_string_equal(message, "tls_ca is said, but not tls: REDLOCK_YES, or REDLOCK_NO for a node "
-                               "or a client without");
+  assert_string_equal(message, "tls_ca is set, but tls is not: set tls to REDLOCK_YES, or to "
+                               "REDLOCK_NO for a node or a client without");
   assert_int_equal(made, 0);
   settings.tls = REDLOCK_NO;
   assert_error(make(&node, &settings), REDLOCK_OK);
@@ -197,7 +197,7 @@ static void a_carrier_is_needed_and_of_this_version(void **state) {
   settings.transport = &transport;
   transport.version++;
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
-  assert_string_equal(message, "libredlock_tls is of another version than libredlock");
+  assert_string_equal(message, "libredlock_tls has another version than libredlock: install the same");
   transport.version -= 2;
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
   assert_int_equal(made, 0);
@@ -248,7 +248,7 @@ static void what_a_client_made_it_gives_up(void **state) {
   assert_string_equal(sentence, "i:6379: the transport's sentence");
   answer = REDLOCK_OK;
   assert_error(redlock_client_add(client, "h2", sentence, sizeof sentence), REDLOCK_E_INVALID);
-  assert_non_null(strstr(sentence, "h2:6379: tls_server_name is said, but not tls"));
+  assert_non_null(strstr(sentence, "h2:6379: tls_server_name is set, but tls is not"));
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://j", sentence, sizeof sentence), REDLOCK_E_BUSY);
   assert_int_equal(freed, made - 2); /* All but the first, and the one that was refused. */

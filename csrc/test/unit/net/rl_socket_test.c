@@ -274,11 +274,11 @@ static void line_ends(rl_transport_stream *line) {
 /* "localhost" has two, of which servers often know one: the other is not what is wrong. */
 static void a_handshake_that_fails_tells_more_than_an_address_without_a_server(void **state) {
   (void)state;
-  static const redlock_transport transport = {.line_new = line_new,
+  static const redlock_transport transport = {.stream_new = line_new,
                                               .shake = line_shake,
                                               .output = line_output,
                                               .finish = line_ends,
-                                              .line_free = line_ends};
+                                              .stream_free = line_ends};
   const rl_route route = {&transport, (rl_transport_node *)(uintptr_t)&transport};
   rl_socket socket;
   int port, closed_port;

@@ -193,8 +193,8 @@ static void finish(rl_transport_stream *line) {
 }
 
 static const redlock_transport transport = {.version = RL_TRANSPORT_VERSION,
-                                            .line_new = line_new,
-                                            .line_free = line_free,
+                                            .stream_new = line_new,
+                                            .stream_free = line_free,
                                             .shake = shake,
                                             .room = room,
                                             .fed = fed,
