@@ -120,6 +120,31 @@ local function check(house)
   return good
 end
 
+-- The module that writes a field of rl_lock. Others call its functions.
+local WRITERS = { phase = "lock/rl_lock", waiting = "lock/rl_round", result = "lock/rl_lock" }
+
+-- The fields that |text| of |module| writes, although another module is their writer. A link has a phase, too.
+local function foreign_writes(module, text)
+  local found = {}
+  for variable, field in text:gmatch("([%w%]%)]+)%->(%l+) [|&]?=[^=]") do
+    if WRITERS[field] and WRITERS[field] ~= module and variable ~= "link" then found[#found + 1] = field end
+  end
+  return found
+end
+
+local function check_writers()
+  local good = true
+  for line in lines_of("grep -rn --include='*.[ch]' -e '->' csrc/core") do
+    local path, number, text = line:match("^(.-):(%d+):(.*)$")
+    for _, field in ipairs(foreign_writes(module_of("csrc/core", path), text)) do
+      good = false
+      print(("not ok - %s:%s writes %s: only %s may"):format(path, number, field, WRITERS[field]))
+    end
+  end
+  if good then print("ok - one module writes a lock's phase, one its awaited nodes, and one its result") end
+  return good
+end
+
 -- Negative controls: a cycle and a dependency across folders, of which only the cycle inside a folder counts.
 local graph = {
   ["a/x"] = { ["a/y"] = true },
@@ -128,7 +153,10 @@ local graph = {
 }
 local found = cyclic_modules(graph, function(from, to) return from:sub(1, 1) == to:sub(1, 1) end)
 assert(table.concat(found, " ") == "a/x a/y", "a cycle is not found")
+assert(#foreign_writes("lease/x", "  lock->phase = 1;") == 1, "a foreign write is not found")
+assert(#foreign_writes("lock/rl_lock", "  lock->phase = 1;") == 0, "a write of the writer is found")
 
 local good = true
 for _, house in ipairs(HOUSES) do good = check(house) and good end
+good = check_writers() and good
 os.exit(good and 0 or 1)

@@ -86,7 +86,7 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   redlock_lock_set_data(self->lock, self);
   lock = rl_lock_of(self->lock);
   lock->operation = self->operation;
-  lock->result = (int8_t)kept->result;
+  rl_lock_set_result(lock, kept->result);
   lock->abandoned = kept->unheard != 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rest_vote *rest = &votes_of(kept)[i];

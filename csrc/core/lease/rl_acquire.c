@@ -59,7 +59,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   rl_release_settle_failed(lock, now_us, true);
   if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us)) {
     rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
-    lock->phase = RL_PHASE_IDLE;
+    rl_lock_end_grace(lock);
     return RL_BEGUN_ENDED;
   }
   if (lock->attempt == NULL) { /* Else the caller has given a token. */
@@ -170,10 +170,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     rl_lock_end(lock, now_us, error);
     return;
   }
-  lock->phase = RL_PHASE_DELAY;
-  lock->result = (int8_t)error;
-  lock->waiting = 0;
-  rl_timers_set(&lock->core->timers, &lock->timer, rl_time_add(now_us, delay_us));
+  rl_lock_pause(lock, error, rl_time_add(now_us, delay_us));
   rl_notify_wait(lock, now_us);
 }
 

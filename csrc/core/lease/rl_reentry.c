@@ -35,6 +35,7 @@
 #include "lease/rl_fence.h"
 #include "lease/rl_renew.h"
 #include "lock/rl_lock.h"
+#include "lock/rl_outbox.h"
 
 /* -------------------------------------------------------------------------------- the carriers */
 
@@ -205,12 +206,11 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   if (lease == NULL) {
     return;
   }
-  from->phase = RL_PHASE_IDLE;
-  from->waiting = 0;
+  rl_lock_end_grace(from);
   rl_lock_set_lease(from, NULL, 0);
   rl_lock_set_lease(to, lease, deadline_us);
   lease->lock = to;
-  to->phase = RL_PHASE_IDLE;
+  rl_lock_end_grace(to);
   to->round =
       (from->round > to->round ? from->round : to->round) + 1; /* No late reply is a vote. */
   rl_renew_copy_end(to, from);

@@ -434,7 +434,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, "too many commands are waiting for the node",
                       REDLOCK_NEVER);
     } else if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
-      lock->waiting |= bit;
+      rl_round_await(lock, node);
     } else {
       rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
     }

@@ -11,6 +11,7 @@
 #include "lease/rl_renew.h"
 #include "lifecycle/rl_lifecycle.h"
 #include "lock/rl_lock.h"
+#include "lock/rl_outbox.h"
 #include "lock/rl_ring.h"
 #include "wait/rl_notify.h"
 
@@ -67,8 +68,7 @@ void rl_lock_detach(rl_lock *lock) {
   rl_renew_stop(lock, lock->core->now_us);
   rl_reentry_forget(lock);
   rl_loss_clear(lock);
-  lock->phase = RL_PHASE_IDLE;
-  lock->waiting = 0;
+  rl_lock_end_grace(lock);
   rl_notify_released(lock->core, lease, true);
   rl_lock_set_lease(lock, NULL, 0);
   lease->lock = NULL;

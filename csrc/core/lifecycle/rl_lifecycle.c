@@ -113,9 +113,6 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
     rl_lock_drop_custom_token(lock, now_us);
   }
-  if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
-    lock->waiting = 0;
-  }
   if (lock->notify) {
     rl_list_append(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, &lock->queue);
   }
@@ -150,7 +147,7 @@ void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error) {
 
 void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
   rl_renew_stop(lock, now_us);
-  lock->phase = RL_PHASE_IDLE;
+  rl_lock_end_grace(lock);
   rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
   rl_lock_note_end(lock, now_us);
   rl_lease_drop(lock, now_us, true);

@@ -7,6 +7,7 @@
  */
 #include "lock/rl_lock.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 const rl_options *rl_lock_options(const rl_lock *lock) {
@@ -37,6 +38,24 @@ bool rl_lock_reserve_extension(rl_lock *lock) {
     lock->extension = calloc(1, sizeof *lock->extension);
   }
   return lock->extension != NULL;
+}
+
+#define RL_LOCK_TO(phase) (1u << RL_PHASE_##phase)
+
+/* The phases that may follow each phase, as bits. */
+static const uint8_t rl_lock_next_phases[] = {
+    [RL_PHASE_IDLE] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_GRACE] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_SEND] = RL_LOCK_TO(ROUND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(QUEUED) |
+                      RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_ROUND] = RL_LOCK_TO(DELAY) | RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_DELAY] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_QUEUED] = RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(IDLE),
+};
+
+void rl_lock_enter(rl_lock *lock, rl_phase phase) {
+  assert((rl_lock_next_phases[lock->phase] >> phase & 1) != 0);
+  lock->phase = phase;
 }
 
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us) {

@@ -198,6 +198,17 @@ static inline bool rl_lock_is_in_flight(const rl_lock *lock) {
   return lock->phase != RL_PHASE_IDLE && lock->phase != RL_PHASE_GRACE;
 }
 
+/*
+ * Changes the phase: no other function does. The table in rl_lock.c has the phases that may follow
+ * each phase.
+ */
+void rl_lock_enter(rl_lock *lock, rl_phase phase);
+
+/* Sets the result of the operation in flight, or of the last one. */
+static inline void rl_lock_set_result(rl_lock *lock, int result) {
+  lock->result = (int8_t)result;
+}
+
 /* Returns true if an operation of the user's is in flight. */
 static inline bool rl_lock_is_busy(const rl_lock *lock) {
   return rl_lock_is_in_flight(lock) && !lock->automatic;

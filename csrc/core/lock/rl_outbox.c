@@ -28,7 +28,7 @@ bool rl_outbox_reserve(rl_core *core, size_t locks) {
 
 void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
   rl_pacer *pacer = &lock->core->pacer;
-  lock->phase = RL_PHASE_SEND;
+  rl_lock_enter(lock, RL_PHASE_SEND);
   rl_outbox_reopen(lock->core);
   switch (lock->operation) {
   case RL_OPERATION_ACQUIRE:
@@ -68,7 +68,7 @@ void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_
   assert(!rl_lock_is_in_flight(lock));
   lock->operation = operation;
   lock->notify = notify;
-  lock->result = REDLOCK_PENDING;
+  rl_lock_set_result(lock, REDLOCK_PENDING);
   lock->has_refused = false;
   lock->limited = false;
   lock->budget_us = budget_us;
@@ -89,8 +89,24 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     lock->core->upper->leave_line(lock, now_us, result);
   }
   lock->core->busy_count--;
-  lock->phase = result == REDLOCK_OK ? RL_PHASE_GRACE : RL_PHASE_IDLE;
-  lock->result = (int8_t)result;
+  rl_lock_enter(lock, result == REDLOCK_OK ? RL_PHASE_GRACE : RL_PHASE_IDLE);
+  rl_lock_set_result(lock, result);
+  if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
+    rl_round_await_none(lock); /* An acquire that was granted backfills the others. */
+  }
   rl_lock_note_end(lock, now_us);
   lock->core->upper->ended(lock, now_us, result);
+}
+
+void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us) {
+  rl_lock_enter(lock, RL_PHASE_DELAY);
+  rl_lock_set_result(lock, result);
+  rl_round_await_none(lock);
+  rl_timers_set(&lock->core->timers, &lock->timer, until_us);
+}
+
+void rl_lock_end_grace(rl_lock *lock) {
+  assert(!rl_lock_is_in_flight(lock));
+  rl_lock_enter(lock, RL_PHASE_IDLE);
+  rl_round_await_none(lock);
 }

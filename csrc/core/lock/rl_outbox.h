@@ -25,7 +25,13 @@ void rl_outbox_reopen(rl_core *core);
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,
                         redlock_time budget_us, bool notify);
 
-/* What is in flight has ended. */
+/* Ends the operation in flight with |result|. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
+
+/* The acquire in flight pauses before its next attempt, because the last one ended with |result|. */
+void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us);
+
+/* No operation is in flight. Late answers to the last one no longer matter. */
+void rl_lock_end_grace(rl_lock *lock);
 
 #endif

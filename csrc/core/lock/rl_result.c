@@ -51,7 +51,7 @@ void rl_result_end(rl_lock *lock, int result) {
   if (lock->automatic) {
     lock->renewal->report.result = (int8_t)result;
   } else {
-    lock->result = (int8_t)result;
+    rl_lock_set_result(lock, result);
   }
 }
 

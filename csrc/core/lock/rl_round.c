@@ -22,9 +22,28 @@
 
 /* ------------------------------------------------------------------------------------- votes */
 
+void rl_round_await(rl_lock *lock, const rl_node *node) {
+  lock->waiting |= rl_node_bit(node);
+}
+
+void rl_round_await_none(rl_lock *lock) {
+  lock->waiting = 0;
+}
+
+static bool rl_round_awaits(const rl_lock *lock, const rl_node *node) {
+  return (lock->waiting & rl_node_bit(node)) != 0;
+}
+
+/* Returns true if the round awaited the node, which it does not any longer. */
+static bool rl_round_take_awaited(rl_lock *lock, const rl_node *node) {
+  bool awaited = rl_round_awaits(lock, node);
+  lock->waiting &= ~rl_node_bit(node);
+  return awaited;
+}
+
 void rl_round_clear(rl_lock *lock) {
   lock->extended = false;
-  lock->waiting = 0;
+  rl_round_await_none(lock);
   lock->denied = 0;
   memset(&lock->quorum, 0, sizeof lock->quorum);
   lock->quorum.nodes = lock->core->node_count & 63;
@@ -160,7 +179,9 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
 bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *owed) {
   bool awaited = lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
                  !lock->votes[node->index].settled;
-  lock->waiting |= awaited ? rl_node_bit(node) : 0;
+  if (awaited) {
+    rl_round_await(lock, node);
+  }
   return awaited;
 }
 
@@ -185,7 +206,7 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
   case RL_GUARD_MAY_VOTE:
     return true;
   case RL_GUARD_MUST_WAIT:
-    lock->waiting |= rl_node_bit(node);
+    rl_round_await(lock, node);
     return false;
   case RL_GUARD_MUST_NOT:
   default:
@@ -225,7 +246,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     return;
   }
   if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
-    lock->waiting |= rl_node_bit(node);
+    rl_round_await(lock, node);
     return;
   }
   rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
@@ -249,7 +270,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   const rl_steps *steps = rl_round_steps(lock);
   redlock_duration timeout_us =
       steps->timeout != NULL ? steps->timeout(lock) : rl_ring_node_timeout(lock);
-  lock->phase = RL_PHASE_ROUND;
+  rl_lock_enter(lock, RL_PHASE_ROUND);
   lock->round++;
   lock->round_start_us = now_us;
   lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_us);
@@ -277,10 +298,9 @@ void rl_round_start(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  if ((lock->waiting & rl_node_bit(node)) == 0) {
+  if (!rl_round_take_awaited(lock, node)) {
     return;
   }
-  lock->waiting &= ~rl_node_bit(node);
   if (lock->phase == RL_PHASE_GRACE) {
     lock->core->upper->steps[RL_OPERATION_ACQUIRE]->grace_up(lock, now_us, node);
   }
@@ -296,10 +316,9 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
 }
 
 void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node) {
-  if ((lock->waiting & rl_node_bit(node)) == 0) {
+  if (!rl_round_take_awaited(lock, node)) {
     return;
   }
-  lock->waiting &= ~rl_node_bit(node);
   if (lock->phase != RL_PHASE_ROUND) {
     return;
   }
@@ -327,8 +346,8 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
   redlock_duration after_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_node *node = lock->core->nodes[i];
-    bool unconnected = (lock->waiting & rl_node_bit(node)) != 0 && node->link.phase != RL_LINK_UP;
-    bool guarded = (lock->waiting & rl_node_bit(node)) != 0 && !unconnected;
+    bool unconnected = rl_round_awaits(lock, node) && node->link.phase != RL_LINK_UP;
+    bool guarded = rl_round_awaits(lock, node) && !unconnected;
     const char *missed = guarded                             ? "too few nodes told who they are"
                          : !unconnected                      ? "no reply"
                          : rl_link_awaits_login(&node->link) ? "no credentials"

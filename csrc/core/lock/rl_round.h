@@ -50,6 +50,12 @@ const char *rl_round_reason(const rl_lock *lock, unsigned node);
 /* For how long a node may owe a reply and still be asked by the lock: else it is behind. */
 redlock_duration rl_round_patience(const rl_lock *lock);
 
+/* The round asks the node when its connection is up. */
+void rl_round_await(rl_lock *lock, const rl_node *node);
+
+/* The round awaits no node any longer. */
+void rl_round_await_none(rl_lock *lock);
+
 /* No node has voted. */
 void rl_round_clear(rl_lock *lock);
 

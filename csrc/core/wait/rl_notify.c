@@ -402,7 +402,7 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   redlock_duration answers_us = /* If no majority tells. */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_outbox_leave(lock);
-  lock->phase = RL_PHASE_DELAY;
+  rl_lock_enter(lock, RL_PHASE_DELAY);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, answers_us));
   rl_notify_wait(lock, now_us);
   return true;
@@ -432,7 +432,7 @@ static void rl_notify_copy_votes(rl_lock *head, const rl_ticket *ticket) {
       rl_round_settle(head, i, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
     }
   }
-  head->result = REDLOCK_E_TAKEN;
+  rl_lock_set_result(head, REDLOCK_E_TAKEN);
 }
 
 /* C1: what the script has answered; rl_command.h. */

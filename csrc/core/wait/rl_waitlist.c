@@ -170,7 +170,7 @@ static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
 
 static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
   rl_outbox_leave(lock);
-  lock->phase = RL_PHASE_QUEUED;
+  rl_lock_enter(lock, RL_PHASE_QUEUED);
   lock->waitlist = waitlist;
   rl_list_append(&waitlist->queued, &lock->queue);
   rl_pause_limit(lock, now_us);
@@ -268,21 +268,21 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
   waitlist->attempt_us = 0;
   waitlist->has_waited = false;
   if (core->closed) { /* It is about to be ended, too. */
-    next->phase = RL_PHASE_DELAY;
+    rl_lock_enter(next, RL_PHASE_DELAY);
     return;
   }
   if (!granted && waitlist->ticket == NULL && before->result == REDLOCK_PENDING) {
     rl_outbox_enter(next, now_us); /* Nothing is known: the one before was cancelled. */
     return;
   }
-  next->phase = RL_PHASE_DELAY;
+  rl_lock_enter(next, RL_PHASE_DELAY);
   next->random = rl_waits_random(core);
   if (granted) {
     rl_waitlist_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
-    next->result = REDLOCK_E_TAKEN;
+    rl_lock_set_result(next, REDLOCK_E_TAKEN);
   } else if (before->result != REDLOCK_PENDING && before->result != REDLOCK_OK) {
     rl_waitlist_copy_votes(next, before, before->result);
-    next->result = before->result;
+    rl_lock_set_result(next, before->result);
   }
   redlock_duration pause_us = rl_pause_next(next, next->random, now_us);
   if (pause_us == REDLOCK_NEVER) {
