@@ -189,13 +189,13 @@ describe("credentials", function()
     it("one that fails is told, and asked again", function()
       local answers = {
         { function() error("no network", 0) end, "its credentials could not be had: no network" },
-        { function() return nil, "s3cr3t" end, "nil, and what is behind that is not shown: an error() would say why" },
+        { function() return nil, "s3cr3t" end, "nil and a second value, which is hidden; raise an error() to give a reason" },
         { function() error("the vault\r\n\27[31mis locked", 0) end, "could not be had: the vault   [31mis locked" },
         { function() return nil end, "its credentials could not be had" },
         { function() end, "its credentials could not be had" },
         { function() error({}) end, "its credentials could not be had" },
-        { function() return 1 end, "neither a password nor a username and a password" },
-        { function() return "u", {} end, "neither a password nor a username and a password" },
+        { function() return 1 end, "must return a password, or a username and a password" },
+        { function() return "u", {} end, "must return a password, or a username and a password" },
         { function() return "a\0b", "p" end, "the username contains a NUL byte" },
         { function() return "u", ("x"):rep(16385) end, "the password is longer than 16384 bytes" },
         { function() return ("x"):rep(513), "p" end, "the username is longer than 512 bytes" },

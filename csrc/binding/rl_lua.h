@@ -1,76 +1,94 @@
 /*
- * The types that the files of the Lua binding share.
+ * Types that the files of the Lua binding share.
  *
  * SPDX-License-Identifier: MIT
  *
- * Rules. A userdata is made first, zeroed and with its complete metatable, and what it owns second,
- * so that an error in between leaks nothing. A call of Lua may run finalizers of other objects of
- * the same client, so texts that the library lends are copied before they are pushed. No lua_State
- * is kept, and C never calls Lua functions.
+ * Rules. Push a userdata first, zeroed and with its complete metatable; create what it owns second.
+ * Then an error in between leaks nothing. A call of Lua may run finalizers of other objects of the
+ * same client: copy borrowed texts before the first push. Keep no lua_State.
  */
 #ifndef RL_LUA_H
 #define RL_LUA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
 
 #include "api/rl_linger.h"
 #include "client/rl_client.h"
 #include "redlock.h"
 #include "rl_lua_compat.h"
 #include "rl_lua_memory.h"
-#include "rl_lua_share.h"
 
 /* The number is the version of the structs below: two builds never take each other's objects. */
 #define RL_LUA_CLIENT "redlock.client/1"
 #define RL_LUA_LOCK "redlock.lock/1"
-#define RL_LUA_SENTINEL "redlock.sentinel/1"
-#define RL_LUA_SENTINEL_CLASS "redlock.sentinel/1 class"
+#define RL_LUA_ANCHOR "redlock.anchor/1"
+#define RL_LUA_ANCHOR_CLASS "redlock.anchor/1 class"
 
-/* What redlock.tls returns (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_transport. */
+/* Userdata of redlock.tls (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_transport. */
 #define RL_LUA_TRANSPORT "redlock.transport/1"
 
-#define RL_LUA_NAME_SIZE 320     /* of a node: a socket's path, or a host name and a port */
-#define RL_LUA_MESSAGE_SIZE 2048 /* of any sentence of the library */
+#define RL_LUA_NAME_SIZE 320     /* bytes of a node's name: a socket's path, or a host and a port */
+#define RL_LUA_MESSAGE_SIZE 2048 /* bytes of any message of the library */
 
-/* Which function of the stack an error is reported for: the one that called the C function, or, for
-   functions that only the module's own Lua code calls, the one that called that. */
+/* Level of the function that an error is reported for: the caller of the C function, or, for C functions
+   that only the module's own Lua code calls, the caller of that code. */
 #define RL_LUA_DIRECT 1
 #define RL_LUA_WRAPPED 2
 
 /*
- * One for each Lua state, older than all clients, and therefore finalized after them. It looks after
- * the clients that became garbage before everything of theirs was sent.
+ * One object for each Lua state. It is older than all clients and therefore finalized after them. It
+ * sends what collected clients have left to send.
  */
-typedef struct rl_lua_sentinel {
+typedef struct rl_lua_anchor {
   rl_linger linger;
   rl_lua_memory memory;
   int finished;
-} rl_lua_sentinel;
+} rl_lua_anchor;
 
 struct rl_lua_worker;
 
+/* Common to a client inside nginx that shares its connections, and to the locks of that client. */
+typedef struct rl_lua_share {
+  size_t references; /* the client and its locks */
+  bool closed;       /* the client was closed; other clients use the connections */
+} rl_lua_share;
+
 typedef struct rl_lua_client {
   redlock_client *client;
-  rl_lua_sentinel *sentinel;    /* kept alive by the user value */
-  size_t bytes;                 /* of it that Lua does not see */
+  rl_lua_anchor *anchor;        /* kept alive by the user value */
+  size_t bytes;                 /* of the client that Lua does not see */
   double next_id;               /* of the next lock */
-  struct rl_lua_worker *worker; /* of nginx, which carries its bytes (rl_lua_worker.h), or NULL */
-  int of_worker;                /* whose its locks are inside nginx when nothing else is said */
-  int reentrant;                /* what its locks are then (rl_lua_reentry.h) */
-  rl_lua_share
-      *share; /* inside nginx; NULL = its memory was out, and it is closed with the others */
+  struct rl_lua_worker *worker; /* nginx's driver (rl_lua_worker.h), or NULL */
+  int of_worker;                /* true if its locks belong to the nginx worker by default */
+  int reentrant;                /* default of its locks (rl_lua_reentry.h) */
+  rl_lua_share *share;          /* inside nginx; NULL if memory was short */
 } rl_lua_client;
 
 typedef struct rl_lua_lock {
   redlock_lock *lock;
-  rl_lua_sentinel *sentinel;    /* kept alive by the user value, which the client shares */
-  rl_operation operation;       /* the last one that was started */
-  struct rl_lua_worker *worker; /* its client's; kept alive by the user value */
-  rl_lua_share *share;          /* its client's, or NULL */
-  int of_worker;                /* whose it is inside nginx, if nothing else is said */
+  rl_lua_anchor *anchor;        /* kept alive by the user value, which the client shares */
+  rl_operation operation;       /* last operation that was started */
+  struct rl_lua_worker *worker; /* of its client; kept alive by the user value */
+  rl_lua_share *share;          /* of its client, or NULL */
+  int of_worker;                /* true if the lock belongs to the nginx worker by default */
   int reentrant;                /* rl_lua_reentry.h */
-  int owner_ended;              /* it was released because its request has ended */
-  int has_options;              /* of its own */
-  int has_own_value;            /* a user value of its own: rl_lua_loss.h */
-  size_t bytes;                 /* of it that Lua does not see */
+  int owner_ended;              /* released because its request has ended */
+  int has_options;              /* made with options of its own */
+  int has_own_value;            /* has a user value of its own (rl_lua_loss.h) */
+  size_t bytes;                 /* of the lock that Lua does not see */
 } rl_lua_lock;
+
+/* Drops a reference. NULL is allowed. */
+static inline void rl_lua_share_unref(rl_lua_share *share) {
+  if (share != NULL && --share->references == 0)
+    free(share);
+}
+
+/* Returns true if the client was closed while other clients go on with its connections. */
+static inline bool rl_lua_share_is_closed(const rl_lua_share *share) {
+  return share != NULL && share->closed;
+}
 
 #endif /* RL_LUA_H */

@@ -1,10 +1,10 @@
 /*
- * Arguments: what Lua hands in, checked.
+ * Checks of arguments that come from Lua.
  *
  * SPDX-License-Identifier: MIT
  *
- * The Lua side of the module has checked most of this already, with better words. The checks here
- * make sure that no script can reach the library with something that it does not expect.
+ * The module's Lua code has checked most arguments already, with better messages. These checks keep
+ * unexpected values of any script from the library.
  */
 #include "rl_lua_argument.h"
 
@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The longest duration that is accepted, in milliseconds. */
+/* The longest accepted duration, in milliseconds. */
 #define DURATION_MAX ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
 
 int rl_lua_misuse(lua_State *L, int level, const char *format, ...) {
@@ -34,8 +34,8 @@ double rl_lua_check_whole(lua_State *L, int index, const char *name, const char 
   char limit[32], got[32];
   double value;
 
-  /* luaL_checkinteger() cuts fractions off in some versions, and takes NaN for a number; "%f" of
-     lua_pushfstring() looks different in each. */
+  /* luaL_checkinteger() truncates fractions in some versions and accepts NaN. "%f" of
+     lua_pushfstring() looks different in each version. */
   (void)snprintf(limit, sizeof limit, "%.14g", low);
   if (lua_type(L, index) != LUA_TNUMBER) {
     rl_lua_misuse(L, level, "redlock: %s must be an integer >= %s%s, got a %s", name, limit, unit,

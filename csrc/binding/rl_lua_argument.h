@@ -1,5 +1,5 @@
 /*
- * Arguments: what Lua hands in, checked.
+ * Checks of arguments that come from Lua.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,18 +8,18 @@
 
 #include "rl_lua.h"
 
-/* Raises a sentence at the line that called level |level|. */
+/* Raises an error with the position of level |level|. */
 int rl_lua_misuse(lua_State *L, int level, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((noreturn))
 #endif
     ;
 
-/* A whole number between |low| and |high| at |index|, or misuse of |name|. */
+/* Returns the whole number at |index|, from |low| to |high|, or raises misuse of argument |name|. */
 double rl_lua_check_whole(lua_State *L, int index, const char *name, const char *unit, double low,
                           double high, int level);
 
-/* The same for a duration: milliseconds in Lua. */
+/* Returns the duration at |index|, which is milliseconds in Lua, or raises misuse of argument |name|. */
 redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
                                        int level);
 

@@ -13,16 +13,13 @@
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
 #include "rl_lua_argument.h"
-#include "rl_lua_class.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
-#include "rl_lua_memory.h"
 #include "rl_lua_object.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
-#include "rl_lua_sentinel.h"
 #include "rl_lua_worker.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
@@ -32,10 +29,10 @@ rl_lua_client *rl_lua_client_push(lua_State *L) {
   luaL_getmetatable(L, RL_LUA_CLIENT);
   lua_setmetatable(L, -2);
 
-  /* This table becomes the user value of the locks as well, and keeps both objects for them. */
+  /* The locks share this user value, which keeps anchor and client alive for them. */
   lua_createtable(L, 2, 0);
-  lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_SENTINEL);
-  self->sentinel = lua_touserdata(L, -1);
+  lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_ANCHOR);
+  self->anchor = lua_touserdata(L, -1);
   lua_rawseti(L, -2, 1);
   lua_pushvalue(L, -2);
   lua_rawseti(L, -2, 2);
@@ -43,16 +40,7 @@ rl_lua_client *rl_lua_client_push(lua_State *L) {
   return self;
 }
 
-/* Tells the collector by how much the client has grown. */
-static void note_size(lua_State *L, rl_lua_client *self) {
-  size_t bytes = rl_client_size(self->client);
-  size_t grown = bytes - self->bytes;
-
-  self->bytes = bytes;
-  rl_lua_memory_take(L, &self->sentinel->memory, grown);
-}
-
-/* nil, and what redlock_client_new() or redlock_client_add_node() failed for. */
+/* Pushes nil and the reason why redlock_client_new() or redlock_client_add_node() failed. */
 static int push_refusal(lua_State *L, int error, const char *message) {
   char text[RL_LUA_MESSAGE_SIZE];
 
@@ -62,11 +50,8 @@ static int push_refusal(lua_State *L, int error, const char *message) {
   return 2;
 }
 
-/*
- * (options, without_keeper) -> client, or nil and what is wrong. |without_keeper|: leases are extended by calls
- * alone.
- */
-int rl_lua_client_new(lua_State *L) {
+/* (options, without_watchdog) -> client; or nil, message. |without_watchdog|: only calls extend leases. */
+static int client_new(lua_State *L) {
   redlock_settings settings;
   redlock_options options;
   rl_options defaults;
@@ -76,51 +61,49 @@ int rl_lua_client_new(lua_State *L) {
 
   lua_settop(L, 2);
   rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
-  rl_lua_read_keeping(L, 1, &options, RL_LUA_WRAPPED);
+  rl_lua_read_lease_options(L, 1, &options, RL_LUA_WRAPPED);
   rl_options_default(&defaults);
-  if (rl_lua_lease_is_nothing(&defaults, &options, message, sizeof message))
+  if (rl_lua_lease_is_empty(&defaults, &options, message, sizeof message))
     return push_refusal(L, REDLOCK_E_INVALID, message);
   settings.options = &options;
 
   of_worker = rl_lua_read_owner(L, 1, 0, RL_LUA_WRAPPED);
   reentrant = rl_lua_reentry_read(L, 1, RL_LUA_WRAPPED);
   self = rl_lua_client_push(L);
-  rl_lua_tend(self->sentinel);
+  rl_lua_tend(self->anchor);
   self->of_worker = of_worker;
   self->reentrant = reentrant;
   error = redlock_client_new(&self->client, &settings, message, sizeof message);
-  if (error == REDLOCK_OK) {
-    self->client->keeper.forbidden = lua_toboolean(L, 2);
-    rl_lua_loss_note_client(L, self, 1);
-    rl_lua_credentials_note(L, 1);
-    return 1;
+  if (error != REDLOCK_OK) {
+    self->client = NULL;
+    return push_refusal(L, error, message);
   }
-  self->client = NULL;
-  return push_refusal(L, error, message);
+  self->client->keeper.forbidden = lua_toboolean(L, 2);
+  rl_lua_loss_note_client(L, self, 1);
+  rl_lua_credentials_note(L, 1);
+  return 1;
 }
 
-/* (client, what redlock.tls is): its nodes may speak TLS by that from now on. Returns nothing, or what is wrong. */
-int rl_lua_client_carry(lua_State *L) {
+/* (client, userdata of redlock.tls): sets the transport of nodes that speak TLS. -> nothing, or message. */
+static int client_set_transport(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   const redlock_transport *const *transport = luaL_testudata(L, 2, RL_LUA_TRANSPORT);
 
   if (transport == NULL) {
-    lua_pushliteral(L, "the module redlock.tls is not the one that belongs to this version");
+    lua_pushliteral(L, "the module redlock.tls belongs to another version of redlock; install both "
+                       "from one build");
     return 1;
   }
   self->client->settings.transport = *transport;
   return 0;
 }
 
-/*
- * (client, address or parts) -> true; or nil, why not, and whether it is because the node speaks TLS and nobody
- * carries that.
- */
-int rl_lua_client_add(lua_State *L) {
+/* (client, address or parts) -> true; or nil, message, true if the node needs TLS and there is no transport. */
+static int client_add(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   char message[RL_LUA_MESSAGE_SIZE] = "";
   redlock_node node;
-  size_t length;
+  size_t length, bytes;
   int error;
 
   lua_settop(L, 2);
@@ -138,67 +121,61 @@ int rl_lua_client_add(lua_State *L) {
     lua_pushboolean(L, error == REDLOCK_E_UNSUPPORTED && self->client->settings.transport == NULL);
     return 3;
   }
-  note_size(L, self);
+  bytes = rl_client_size(self->client);
+  rl_lua_memory_take(L, &self->anchor->memory, bytes - self->bytes);
+  self->bytes = bytes;
   lua_pushboolean(L, 1);
   return 1;
+}
+
+static void push_node(lua_State *L, const redlock_node_info *info) {
+  char name[RL_LUA_NAME_SIZE], error[RL_LUA_MESSAGE_SIZE];
+  char quarantine[RL_LUA_MESSAGE_SIZE], notify_error[RL_LUA_MESSAGE_SIZE];
+
+  rl_lua_copy(name, sizeof name, info->name);
+  rl_lua_copy_message(error, sizeof error, info->error);
+  rl_lua_copy(quarantine, sizeof quarantine, info->quarantine);
+  rl_lua_copy_message(notify_error, sizeof notify_error, info->notify_error);
+  lua_createtable(L, 0, 8);
+  rl_lua_set_text(L, "node", name);
+  rl_lua_set_text(L, "state", redlock_node_state_name(info->state));
+  rl_lua_set_text(L, "error", error);
+  rl_lua_set_text(L, "quarantine", quarantine);
+  if (quarantine[0] != '\0') {
+    lua_pushnumber(L, info->quarantined_us == REDLOCK_NEVER
+                          ? (lua_Number)HUGE_VAL
+                          : (lua_Number)info->quarantined_us / (lua_Number)REDLOCK_MILLISECONDS);
+    lua_setfield(L, -2, "quarantined");
+  }
+  lua_pushboolean(L, info->notifies == REDLOCK_YES);
+  lua_setfield(L, -2, "notifies");
+  rl_lua_set_text(L, "notify_error", notify_error);
+  rl_lua_set_latency(L, info->latency_us);
 }
 
 static int client_nodes(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:nodes()");
   size_t count = redlock_client_node_count(self->client);
+  redlock_node_info info;
 
   lua_createtable(L, (int)count, 0);
   for (size_t index = 0; index < count; index++) {
-    char name[RL_LUA_NAME_SIZE];
-    char text[RL_LUA_MESSAGE_SIZE];
-    char quarantine[RL_LUA_MESSAGE_SIZE];
-    char notify_error[RL_LUA_MESSAGE_SIZE];
-    redlock_node_info info;
-
     if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
       break;
-    rl_lua_copy(name, sizeof name, info.name);
-    rl_lua_copy_message(text, sizeof text, info.error);
-    rl_lua_copy(quarantine, sizeof quarantine, info.quarantine);
-    rl_lua_copy_message(notify_error, sizeof notify_error, info.notify_error);
-
-    lua_createtable(L, 0, 8);
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "node");
-    if (quarantine[0] != '\0') {
-      lua_pushstring(L, quarantine);
-      lua_setfield(L, -2, "quarantine");
-      lua_pushnumber(L, info.quarantined_us == REDLOCK_NEVER
-                            ? (lua_Number)HUGE_VAL
-                            : (lua_Number)info.quarantined_us / (lua_Number)REDLOCK_MILLISECONDS);
-      lua_setfield(L, -2, "quarantined");
-    }
-    lua_pushstring(L, redlock_node_state_name(info.state));
-    lua_setfield(L, -2, "state");
-    if (text[0] != '\0') {
-      lua_pushstring(L, text);
-      lua_setfield(L, -2, "error");
-    }
-    lua_pushboolean(L, info.notifies == REDLOCK_YES);
-    lua_setfield(L, -2, "notifies");
-    if (notify_error[0] != '\0') {
-      lua_pushstring(L, notify_error);
-      lua_setfield(L, -2, "notify_error");
-    }
-    rl_lua_set_latency(L, info.latency_us);
+    push_node(L, &info);
     lua_rawseti(L, -2, (int)index + 1);
   }
   return 1;
 }
 
-/* The time that an operation on |client| may take, which is what closing it may. */
+/* Returns the time that an operation of |client| may take, and that closing the client may take. */
 static redlock_duration node_timeout(const redlock_client *client) {
   return rl_options_node_timeout(&client->core.options, client->core.options.ttl_us);
 }
 
 /*
- * Waits for |budget|, but not after a hook has been set, as by Ctrl-C. It runs as soon as Lua does: here an error
- * would hide the one that may be on its way through the scope.
+ * Waits for |budget|, but no longer than until a hook is set, for example by Ctrl-C. Lua runs that hook
+ * later: an error raised here would hide an error that leaves the scope.
  */
 static int close_client(lua_State *L, redlock_client *client, redlock_duration budget) {
   redlock_time deadline = rl_time_add(redlock_now(), budget);
@@ -228,15 +205,15 @@ static int client_close(lua_State *L) {
   return close_within(L, self->client, node_timeout(self->client), RL_LUA_DIRECT);
 }
 
-/* (client): the same without waiting, for drivers that have waited already. */
-int rl_lua_client_close_now(lua_State *L) {
+/* (client): closes without waiting, for drivers that have waited already. */
+static int client_close_now(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
 
   return close_within(L, self->client, 0, RL_LUA_WRAPPED);
 }
 
-/* (client): releases what its locks hold and ends what they do, but leaves the connections open for the replies. */
-int rl_lua_client_shut(lua_State *L) {
+/* (client): releases its locks and ends their operations, and leaves the connections open for the replies. */
+static int client_shut(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
 
   rl_client_enter(self->client);
@@ -246,24 +223,24 @@ int rl_lua_client_shut(lua_State *L) {
   return 0;
 }
 
-/* (client) -> how many replies are awaited, and for how many seconds close() would do so. */
-int rl_lua_client_owed(lua_State *L) {
+/* (client) -> number of outstanding replies, and the seconds for which close() may wait for them. */
+static int client_outstanding(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
-  size_t owed = 0;
+  size_t outstanding = 0;
+  redlock_node_info info;
 
   for (size_t index = 0; index < redlock_client_node_count(self->client); index++) {
-    redlock_node_info info;
     if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK)
-      owed += info.outstanding;
+      outstanding += info.outstanding;
   }
-  lua_pushnumber(L, (lua_Number)owed);
-  lua_pushnumber(L, (lua_Number)node_timeout(self->client) / (lua_Number)REDLOCK_SECONDS);
+  lua_pushnumber(L, (lua_Number)outstanding);
+  rl_lua_push_seconds(L, node_timeout(self->client));
   return 2;
 }
 
-/* (client, seconds): its descriptor is readable then at the latest, so that a driver needs no timer of its own. */
-int rl_lua_client_alarm(lua_State *L) {
-  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "alarm()");
+/* (client, seconds): makes its descriptor readable after that time, so that a driver needs no timer. */
+static int client_set_timer(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "set_timer()");
   lua_Number seconds = luaL_checknumber(L, 2);
   redlock_duration wait_us =
       seconds > 0 ? (redlock_duration)(seconds * (lua_Number)REDLOCK_SECONDS) : 0;
@@ -274,9 +251,9 @@ int rl_lua_client_alarm(lua_State *L) {
   return 0;
 }
 
-/* () -> the seconds of a clock that goes on whatever happens to the date. */
-int rl_lua_client_now(lua_State *L) {
-  lua_pushnumber(L, (lua_Number)redlock_now() / (lua_Number)REDLOCK_SECONDS);
+/* () -> seconds of a monotonic clock. */
+static int client_now(lua_State *L) {
+  rl_lua_push_seconds(L, redlock_now());
   return 1;
 }
 
@@ -300,13 +277,8 @@ static int client_events(lua_State *L) {
 
 static int client_timeout(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:timeout()");
-  redlock_duration timeout = redlock_client_timeout(self->client);
 
-  if (timeout == REDLOCK_NEVER) {
-    lua_pushnil(L);
-  } else {
-    lua_pushnumber(L, (lua_Number)timeout / (lua_Number)REDLOCK_SECONDS);
-  }
+  rl_lua_push_seconds(L, redlock_client_timeout(self->client));
   return 1;
 }
 
@@ -322,8 +294,8 @@ static int client_process(lua_State *L) {
   return 1;
 }
 
-/* (client) -> the number of the next lock whose started operation has ended, or nil. */
-int rl_lua_client_next_ended(lua_State *L) {
+/* (client) -> id of the next lock whose started operation has ended, or nil. */
+static int client_next_ended_id(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "next_ended()");
   redlock_lock *lock = redlock_client_next_ended(self->client);
 
@@ -335,7 +307,7 @@ int rl_lua_client_next_ended(lua_State *L) {
   return 1;
 }
 
-/* (client) -> the next lock whose started operation has ended, or nil. One that is garbage is passed over. */
+/* (client) -> the next lock whose started operation has ended, or nil. Skips collected locks. */
 static int client_next_ended(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:next_ended()");
   redlock_lock *lock;
@@ -348,7 +320,7 @@ static int client_next_ended(lua_State *L) {
   return 1;
 }
 
-/* Never blocks: a client that has something left to send is handed to the sentinel. */
+/* Never blocks: the anchor takes over a client that has something left to send. */
 static int client_gc(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
   redlock_client *client;
@@ -357,12 +329,12 @@ static int client_gc(lua_State *L) {
     return 0;
   client = self->client;
   self->client = NULL;
-  if (self->sentinel != NULL)
-    rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
+  if (self->anchor != NULL)
+    rl_lua_memory_give_back(&self->anchor->memory, self->bytes);
   if (self->worker != NULL) {
     self->worker->functions->free_client(self, client);
-  } else if (self->sentinel != NULL && !self->sentinel->finished) {
-    rl_linger_add(&self->sentinel->linger, client);
+  } else if (self->anchor != NULL && !self->anchor->finished) {
+    rl_linger_add(&self->anchor->linger, client);
   } else {
     redlock_client_free(client);
   }
@@ -372,15 +344,15 @@ static int client_gc(lua_State *L) {
 static int client_end_of_scope(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
 
-  if (self != NULL && self->client != NULL) {
+  if (self != NULL && self->client != NULL)
     (void)close_client(L, self->client, node_timeout(self->client));
-  }
   return 0;
 }
 
 static int client_tostring(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
   size_t count, up = 0;
+  redlock_node_info info;
 
   if (self == NULL || self->client == NULL) {
     lua_pushliteral(L, "redlock.client (collected)");
@@ -388,11 +360,8 @@ static int client_tostring(lua_State *L) {
   }
   count = redlock_client_node_count(self->client);
   for (size_t index = 0; index < count; index++) {
-    redlock_node_info info;
-    if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK &&
-        info.state == REDLOCK_NODE_UP) {
-      up++;
-    }
+    up += redlock_client_node_info(self->client, index, &info) == REDLOCK_OK &&
+          info.state == REDLOCK_NODE_UP;
   }
   lua_pushfstring(L, "redlock.client (%d of %d nodes connected)", (int)up, (int)count);
   return 1;
@@ -407,6 +376,18 @@ void rl_lua_client_register(lua_State *L) {
                                      {"pollfd", client_pollfd},         {"events", client_events},
                                      {"timeout", client_timeout},       {"process", client_process},
                                      {"next_ended", client_next_ended}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"client", client_new},
+                                       {"add", client_add},
+                                       {"set_transport", client_set_transport},
+                                       {"close", client_close_now},
+                                       {"shut", client_shut},
+                                       {"outstanding", client_outstanding},
+                                       {"set_timer", client_set_timer},
+                                       {"now", client_now},
+                                       {"next_ended", client_next_ended_id},
+                                       {NULL, NULL}};
 
+  luaL_setfuncs(L, functions, 0);
   rl_lua_class(L, RL_LUA_CLIENT, "redlock.client", metamethods, methods);
+  lua_setfield(L, -2, "client_methods");
 }

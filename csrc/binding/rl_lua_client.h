@@ -8,21 +8,10 @@
 
 #include "rl_lua.h"
 
-/* Pushes an empty client object with everything that it needs of the Lua state, but no client. */
+/* Pushes a client object that is complete but for the client itself. */
 rl_lua_client *rl_lua_client_push(lua_State *L);
 
-/* Registers the class, and leaves its table of methods on the stack. */
+/* Registers the class, and adds its functions to the module table on top of the stack. */
 void rl_lua_client_register(lua_State *L);
-
-/* The functions of the module table. */
-int rl_lua_client_new(lua_State *L);
-int rl_lua_client_add(lua_State *L);
-int rl_lua_client_carry(lua_State *L);
-int rl_lua_client_next_ended(lua_State *L);
-int rl_lua_client_close_now(lua_State *L);
-int rl_lua_client_shut(lua_State *L);
-int rl_lua_client_owed(lua_State *L);
-int rl_lua_client_alarm(lua_State *L);
-int rl_lua_client_now(lua_State *L);
 
 #endif /* RL_LUA_CLIENT_H */

@@ -1,5 +1,5 @@
 /*
- * credentials: a Lua function that says as whom to log in, for each connection.
+ * Option 'credentials': a Lua function that supplies username and password of each connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 #include "client/rl_poll.h"
 #include "rl_lua_result.h"
 
-/* With which lua(1) and luajit(1) end what runs when Ctrl-C is pressed. */
+/* Message of the error that lua(1) and luajit(1) raise for Ctrl-C. */
 #define INTERRUPTED "interrupted!"
 
 int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_credentials *credentials,
@@ -44,8 +44,6 @@ void rl_lua_credentials_push(lua_State *L, int index) {
   lua_pop(L, 3);
 }
 
-/* ------------------------------------------------------------------------------------ whom to ask for */
-
 bool rl_lua_credentials_wanted(redlock_client *client) {
   bool wanted;
 
@@ -76,7 +74,7 @@ bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *no
   return found;
 }
 
-/* Returns true if it may be asked now: not from within itself. */
+/* Returns true unless the function is running already. */
 static bool begin(redlock_client *client) {
   bool may;
 
@@ -93,9 +91,7 @@ static void end(redlock_client *client) {
   rl_client_leave(client);
 }
 
-/* ------------------------------------------------------------------------------------ what it says */
-
-/* The text of an error, if it is one, as people may be shown it. */
+/* Copies the error at |index|, if it is a string, without control characters. */
 static void read_error(lua_State *L, int index, rl_lua_credentials_answer *answer) {
   if (lua_type(L, index) != LUA_TSTRING)
     return;
@@ -119,17 +115,14 @@ void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer 
     read_error(L, index + 1, answer);
     return;
   }
-  if (!lua_toboolean(
-          L,
-          index + 1)) { /* A username that is nil has a password behind it, which nobody may see. */
+  if (!lua_toboolean(L, index + 1)) { /* The second value may be a password: hide it. */
     if (lua_toboolean(L, index + 2))
-      refuse(
-          answer,
-          "the function returned nil, and what is behind that is not shown: an error() would say why");
+      refuse(answer, "the function returned nil and a second value, which is hidden; raise an "
+                     "error() to give a reason");
     return;
   }
   if (lua_type(L, index + 1) != LUA_TSTRING || lua_type(L, last) != LUA_TSTRING) {
-    refuse(answer, "the function returned neither a password nor a username and a password");
+    refuse(answer, "the function must return a password, or a username and a password");
     return;
   }
   answer->had = true;
@@ -153,8 +146,6 @@ void rl_lua_credentials_give(redlock_client *client, unsigned node,
   }
 }
 
-/* ------------------------------------------------------------------------------------ asking */
-
 static bool is_interrupt(lua_State *L, int index) {
   size_t length;
   const char *text = lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &length) : NULL;
@@ -164,8 +155,8 @@ static bool is_interrupt(lua_State *L, int index) {
 }
 
 /*
- * (object, client as a pointer): raises nothing but what is to be raised, and that memory is short. Asks once for each
- * node: while a function blocks, connections may end and be begun anew, and whoever waits would wait for ever.
+ * (object, client as a pointer): asks once for each node. While a function blocks, new connections may
+ * begin; asking for them, too, might never end. Raises Ctrl-C and lack of memory, nothing else.
  */
 static int ask_all(lua_State *L) {
   redlock_client *client = lua_touserdata(L, 2);
@@ -180,7 +171,8 @@ static int ask_all(lua_State *L) {
     lua_pushboolean(L, 0);
     rl_lua_credentials_push(L, 1);
     if (lua_isnil(L, -1)) {
-      (void)redlock_client_refuse_credentials(client, node, "its function is in another Lua state");
+      (void)redlock_client_refuse_credentials(client, node,
+                                              "its function belongs to another Lua state");
       continue;
     }
     lua_pushstring(L, name);
@@ -212,7 +204,7 @@ bool rl_lua_credentials_run(lua_State *L, redlock_client *client) {
   raises = lua_pcall(L, 2, 0, 0) != 0;
   end(client);
   if (raises && !is_interrupt(L, -1)) {
-    lua_pop(L, 1); /* Out of memory: the node is asked for again. */
+    lua_pop(L, 1); /* Out of memory: the next call asks again. */
     raises = false;
   }
   return raises;

@@ -1,5 +1,5 @@
 /*
- * Hooks that are set while C waits: Ctrl-C.
+ * Debug hooks that are set while C waits: Ctrl-C.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* In Lua 5.1 the main thread cannot be found from a coroutine; in LuaJIT a hook is for all. */
+/* Returns the main thread; in Lua 5.1, which cannot find it, and in LuaJIT, whose hooks are global, |L|. */
 static lua_State *main_thread(lua_State *L) {
   lua_State *main = L;
 
@@ -49,7 +49,7 @@ int rl_lua_hook_run(lua_State *L, rl_lua_hook *known) {
     lua_sethook(L, lua_gethook(known->main), lua_gethookmask(known->main),
                 lua_gethookcount(known->main));
   }
-  /* One that lets us go on is not run again. */
+  /* Do not run a hook again that has returned. */
   known->own = lua_gethook(L);
   known->of_main = lua_gethook(known->main);
   lua_pushcfunction(L, nothing);

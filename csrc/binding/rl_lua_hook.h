@@ -1,10 +1,10 @@
 /*
- * Hooks that are set while C waits: Ctrl-C.
+ * Debug hooks that are set while C waits: Ctrl-C.
  *
  * SPDX-License-Identifier: MIT
  *
- * The handler that lua(1) and luajit(1) have for SIGINT can do no more than set a hook, which raises
- * an error in whatever Lua does next. A call that blocks in C therefore has to let such a hook run.
+ * The SIGINT handlers of lua(1) and luajit(1) only set a hook, which raises an error in the next Lua code.
+ * A call that blocks in C must therefore run such a hook.
  */
 #ifndef RL_LUA_HOOK_H
 #define RL_LUA_HOOK_H
@@ -13,28 +13,25 @@
 
 #include "redlock.h"
 
-/*
- * A signal that comes just before the wait does not end it, nor one that another thread takes. The hook is
- * looked for as often as this.
- */
+/* Time between two looks for a hook: a signal just before the wait, or in another thread, does not end it. */
 #define RL_LUA_HOOK_PATIENCE (100 * REDLOCK_MILLISECONDS)
 
 typedef struct rl_lua_hook {
-  lua_State *main; /* signal handlers know this one, whatever coroutine is running */
-  lua_Hook own;    /* the hooks that were there before */
+  lua_State *main; /* thread whose hook signal handlers set, whatever coroutine runs */
+  lua_Hook own;    /* hooks that were set before */
   lua_Hook of_main;
 } rl_lua_hook;
 
-/* Notes the hooks that are there, which are no reason to stop waiting. To be called before waiting. */
+/* Notes the hooks that are set before the wait, which do not end it. */
 void rl_lua_hook_note(lua_State *L, rl_lua_hook *known);
 
-/* The same for a wait that can run hooks: a hook that a signal has set just before is run once, like each other. */
+/* Notes no hook, so that a wait that can run hooks also runs one that a signal has set just before. */
 void rl_lua_hook_note_none(lua_State *L, rl_lua_hook *known);
 
-/* Returns true if one has been set since. */
+/* Returns true if a hook has been set since. */
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known);
 
-/* Lets it run. Returns 0, or what lua_pcall() does, with an error on the stack that is to be raised. */
+/* Runs the hook. Returns 0; or the status of lua_pcall(), with the error on the stack for the caller to raise. */
 int rl_lua_hook_run(lua_State *L, rl_lua_hook *known);
 
 #endif /* RL_LUA_HOOK_H */

@@ -11,27 +11,23 @@
 
 #include "api/rl_handle.h"
 #include "rl_lua_argument.h"
-#include "rl_lua_call.h"
-#include "rl_lua_class.h"
 #include "rl_lua_credentials.h"
-#include "rl_lua_doctor.h"
 #include "rl_lua_hook.h"
-#include "rl_lua_inspect.h"
 #include "rl_lua_loss.h"
-#include "rl_lua_memory.h"
 #include "rl_lua_object.h"
+#include "rl_lua_operation.h"
+#include "rl_lua_operator.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
-#include "rl_lua_share.h"
 #include "rl_lua_worker.h"
 
 #define STILL_COUNTED                                                                              \
-  "its owner has acquired it more than once: the others have to be released first"
-#define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
+  "its owner has acquired it more than once: release the other lock objects first"
+#define SHOWN_NAME_MAX 80 /* bytes of a resource name that tostring(lock) and messages show */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
 
-/* Writes |length| bytes so that they can be printed anywhere, shortened if need be. */
+/* Writes |length| bytes as printable ASCII, with \\x1b for other bytes, and shortens long names. */
 static void show_name(char *shown, size_t size, const unsigned char *name, size_t length) {
   shown[0] = '\0';
   size_t limit = length < SHOWN_NAME_MAX ? length : SHOWN_NAME_MAX;
@@ -46,7 +42,7 @@ static void show_name(char *shown, size_t size, const unsigned char *name, size_
   (void)snprintf(shown + used, size - used, "%s", limit < length ? "..." : "");
 }
 
-/* The first of |count| resources, and how many more there are. */
+/* Writes the first of |count| resources, and the number of the rest. */
 static void show_resources(char *shown, size_t size, const redlock_resource *first, size_t count) {
   size_t used;
 
@@ -56,18 +52,14 @@ static void show_resources(char *shown, size_t size, const redlock_resource *fir
     (void)snprintf(shown + used, size - used, " and %d more", (int)count - 1);
 }
 
-static void show_resource(char *shown, size_t size, const redlock_lock *lock) {
+void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size) {
   redlock_resource first = {NULL, 0};
 
-  (void)redlock_lock_resource_at(lock, 0, &first);
-  show_resources(shown, size, &first, redlock_lock_resource_count(lock));
+  (void)redlock_lock_resource_at(self->lock, 0, &first);
+  show_resources(shown, size, &first, redlock_lock_resource_count(self->lock));
 }
 
-void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size) {
-  show_resource(shown, size, self->lock);
-}
-
-/* Returns true for a resource that no caller has named: those of bootstrap() and doctor(). */
+/* Returns true for the names that bootstrap() and doctor() use, which no caller has chosen. */
 static bool is_own(const redlock_resource *resource) {
   static const char *const names[] = {"redlock-bootstrap", "redlock-doctor"};
   bool own = false;
@@ -78,7 +70,7 @@ static bool is_own(const redlock_resource *resource) {
   return own;
 }
 
-/* No lock was made: pushes why, or raises it. */
+/* Reports that no lock object was created: pushes nil, message and code, or raises an error. */
 static int refuse_lock(lua_State *L, int error, redlock_client *client,
                        const redlock_resource *resources, size_t count) {
   char name[SHOWN_NAME_SIZE];
@@ -102,15 +94,17 @@ static int refuse_lock(lua_State *L, int error, redlock_client *client,
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
 
-/* Reads the options at |index| into |options|, for a level below |above|. NULL if there are none. */
-static const redlock_options *check_options(lua_State *L, int index, const rl_options *above,
+/* Reads the options at |index| into |options|, below those of the client. Returns NULL if there are none. */
+static const redlock_options *check_options(lua_State *L, int index, const rl_lua_client *client,
                                             redlock_options *options) {
+  const rl_options *above = &client->client->core.options;
+
   return rl_lua_read_lock_options(L, index, above, options, RL_LUA_WRAPPED) ? options : NULL;
 }
 
 /*
- * Reads the resource, or the list of resources, at |index|. The strings are left on the stack: a list can
- * be changed by a finalizer that runs meanwhile. Returns how many there are.
+ * Reads the resource, or the list of resources, at |index|, and returns their number. Leaves the strings
+ * on the stack, because a finalizer may change the list meanwhile.
  */
 static size_t check_resources(lua_State *L, int index, redlock_resource *resources) {
   size_t count = 1;
@@ -136,7 +130,7 @@ static size_t check_resources(lua_State *L, int index, redlock_resource *resourc
   return count;
 }
 
-/* Pushes a lock object for the client at index 1, with room for its resource, but no lock. */
+/* Pushes a lock object without a lock for the client at index 1, with room for |length| bytes of resource. */
 static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t length,
                               int has_options, int of_worker) {
   size_t size = client->worker == NULL
@@ -146,7 +140,7 @@ static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t 
 
   memset(self, 0, size);
   self->has_options = has_options;
-  self->sentinel = client->sentinel;
+  self->anchor = client->anchor;
   self->worker = client->worker;
   self->share = client->share;
   if (self->share != NULL)
@@ -160,12 +154,12 @@ static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t 
   return self;
 }
 
-/* The lock has been made: numbers it, and tells the collector of it. */
-static int made_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self) {
+/* Completes a lock object: gives it an id, and accounts for its memory. */
+static int complete_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self) {
   client->next_id += 1;
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
   self->bytes = rl_handle_size(self->lock);
-  rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
+  rl_lua_memory_take(L, &self->anchor->memory, self->bytes);
   rl_lua_loss_note_lock(L, self, 3);
   rl_lua_reentry_note_lock(L, self, 3);
   return 1;
@@ -183,7 +177,7 @@ static int lock_new(lua_State *L) {
 
   lua_settop(L, 3);
   count = check_resources(L, 2, resources);
-  given = check_options(L, 3, &client->client->core.options, &options);
+  given = check_options(L, 3, client, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
   if (rl_lua_share_is_closed(client->share))
     return refuse_lock(L, REDLOCK_E_CLOSED, NULL, resources, count);
@@ -194,7 +188,7 @@ static int lock_new(lua_State *L) {
     self->lock = NULL;
     return refuse_lock(L, error, client->client, resources, count);
   }
-  return made_lock(L, client, self);
+  return complete_lock(L, client, self);
 }
 
 /* (client, text of lock:detach(), options) -> lock, or nil, message, code. */
@@ -209,21 +203,21 @@ static int lock_attach(lua_State *L) {
 
   lua_settop(L, 3);
   text = luaL_checklstring(L, 2, &length);
-  given = check_options(L, 3, &client->client->core.options, &options);
+  given = check_options(L, 3, client, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
   if (rl_lua_share_is_closed(client->share))
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
-  /* The lock has options of its own: those of the lease. The text is longer than the resource. */
+  /* The lease brings options of its own. The text is longer than the resource. */
   self = push_lock(L, client, length, 1, of_worker);
   error = redlock_lock_attach(&self->lock, client->client, text, length, given);
   if (error != REDLOCK_OK) {
     self->lock = NULL;
     return rl_lua_push_error(L, error, redlock_client_message(client->client), RL_LUA_WRAPPED);
   }
-  return made_lock(L, client, self);
+  return complete_lock(L, client, self);
 }
 
-/* (lock) -> the number that next_ended() tells it by. */
+/* (lock) -> its id, as next_ended() returns it. */
 static int lock_id(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "id()");
 
@@ -235,26 +229,24 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   char name[SHOWN_NAME_SIZE];
   char text[sizeof name + 128];
 
-  if (error == REDLOCK_E_BUSY) {
-    show_resource(name, sizeof name, self->lock);
+  if (error != REDLOCK_E_BUSY &&
+      (error != REDLOCK_E_NOT_HELD || self->operation == RL_OPERATION_FORCE_RELEASE))
+    return rl_lua_push_error(L, error, redlock_lock_message(self->lock), level);
+  rl_lua_lock_show(self, name, sizeof name);
+  if (error == REDLOCK_E_BUSY)
     return rl_lua_misuse(
         L, level, "redlock: '%s' has an operation in flight, and a lock has one at a time", name);
-  }
-  if (error == REDLOCK_E_NOT_HELD && self->operation != RL_OPERATION_FORCE_RELEASE) {
-    show_resource(name, sizeof name, self->lock);
-    (void)snprintf(text, sizeof text,
-                   self->owner_ended ? "'%s': the lock was released when the request that took it "
-                                       "ended (see owner in docs/openresty.md)"
-                                     : "'%s': the lock is not held",
-                   name);
-    return rl_lua_push_error(L, error, text, level);
-  }
-  return rl_lua_push_error(L, error, redlock_lock_message(self->lock), level);
+  (void)snprintf(text, sizeof text,
+                 self->owner_ended ? "'%s': the lock was released when the request that took it "
+                                     "ended (see owner in docs/openresty.md)"
+                                   : "'%s': the lock is not held",
+                 name);
+  return rl_lua_push_error(L, error, text, level);
 }
 
 /*
- * Every result leaves here. Lua counts whole milliseconds: less than one is no validity, and so no
- * lock.
+ * Pushes the result of |operation|. Lua counts whole milliseconds, so less than one millisecond of
+ * validity is no lock.
  */
 static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
                         int level) {
@@ -263,7 +255,7 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
   if (error == REDLOCK_OK)
     error = rl_handle_outcome(self->lock, REDLOCK_MILLISECONDS, &validity);
   if (error != REDLOCK_E_BUSY)
-    self->operation = operation; /* What lock:result() tells of. */
+    self->operation = operation; /* lock:result() reports it. */
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, level);
   rl_lua_push_success(L, self, operation, validity);
@@ -271,10 +263,11 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
 }
 
 /*
- * Waits for the operation that |error| says was started. A hook that is set meanwhile may raise an
- * error, as that of Ctrl-C does: the operation is cancelled then, which releases what it has taken.
+ * Waits for the end of the operation if |error|, the result of starting it, is OK. A hook that is set
+ * meanwhile may raise an error, for example that of Ctrl-C. Then cancels the operation, which releases what
+ * it has acquired.
  */
-static int finish(lua_State *L, rl_lua_lock *self, int error) {
+static int wait_for_end(lua_State *L, rl_lua_lock *self, int error) {
   rl_lua_hook hook;
 
   if (error != REDLOCK_OK)
@@ -291,21 +284,21 @@ static int finish(lua_State *L, rl_lua_lock *self, int error) {
     }
   }
   rl_handle_end(self->lock, error);
-  return REDLOCK_OK; /* It was begun: push_outcome() asks how it ended. */
+  return REDLOCK_OK; /* It had begun: push_outcome() reads its result. */
 }
 
-/* (lock, code of a call, argument) -> what the method returns: begins it, and waits for its end. */
+/* (lock, code of an operation, argument) -> results of the method: starts it, and waits for its end. */
 static int lock_run(lua_State *L) {
-  const rl_lua_call *call = rl_lua_check_call(L, 2);
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
+  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
   int error;
 
   lua_settop(L, 3);
-  error = finish(L, self, call->begin(L, self, 3, RL_LUA_BLOCKING));
-  return push_outcome(L, self, call->operation, error, RL_LUA_WRAPPED);
+  error = wait_for_end(L, self, row->begin(L, self, 3, RL_LUA_BLOCKING));
+  return push_outcome(L, self, row->operation, error, RL_LUA_WRAPPED);
 }
 
-/* (lock) -> true, or nil, message, code: a release that is not waited for. */
+/* (lock) -> true; or nil, message, code: sends the release, and does not wait. */
 static int lock_release_send(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:release()");
   int error = redlock_lock_release_send(self->lock);
@@ -318,25 +311,25 @@ static int lock_release_send(lua_State *L) {
   return 1;
 }
 
-/* (lock, code of a call, argument) -> true, or nil, message, code: begins it. */
+/* (lock, code of an operation, argument) -> true; or nil, message, code: starts it. */
 static int lock_start(lua_State *L) {
-  const rl_lua_call *call = rl_lua_check_call(L, 2);
+  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
   int error;
 
   lua_settop(L, 3);
   if (!redlock_lock_client(self->lock)->told_by_driver)
-    rl_lua_loss_watch(L, self->lock); /* client:next_ended() finds it. */
-  error = call->begin(L, self, 3, RL_LUA_LOOP);
+    rl_lua_loss_watch(L, self->lock); /* client:next_ended() returns the object. */
+  error = row->begin(L, self, 3, RL_LUA_LOOP);
   if (error != REDLOCK_E_BUSY)
-    self->operation = call->operation;
+    self->operation = row->operation;
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   lua_pushboolean(L, 1);
   return 1;
 }
 
-/* (lock) -> true, or nil, message, code: no loop goes on when the started operation has ended. */
+/* (lock) -> true; or nil, message, code: no loop runs, so the watchdog extends the lease. */
 static int lock_keep(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "keep()");
   int error = rl_handle_keep(self->lock);
@@ -347,7 +340,7 @@ static int lock_keep(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> whether an operation is in flight. */
+/* (lock) -> true if an operation is in flight. */
 static int lock_pending(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "pending()");
 
@@ -355,20 +348,20 @@ static int lock_pending(lua_State *L) {
   return 1;
 }
 
-/* (lock): the caller of the operation in flight is gone. */
+/* (lock): no caller waits for the operation in flight: the next operation may end it. */
 static int lock_abandon(lua_State *L) {
   rl_handle_abandon(rl_lua_check_lock(L, RL_LUA_WRAPPED, "abandon()")->lock);
   return 0;
 }
 
-/* (lock) -> for how many seconds to go on for late nodes after an operation has ended, or nil. */
-static int lock_late(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "late()");
-  redlock_duration late = rl_handle_late(self->lock);
+/* (lock) -> seconds of the grace period, in which the loop still serves late nodes; or nothing. */
+static int lock_grace(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "grace()");
+  redlock_duration grace_us = rl_handle_late(self->lock);
 
-  if (late == 0)
+  if (grace_us == 0)
     return 0;
-  lua_pushnumber(L, (lua_Number)late / (lua_Number)REDLOCK_SECONDS);
+  rl_lua_push_seconds(L, grace_us);
   return 1;
 }
 
@@ -376,7 +369,7 @@ static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
 
   if (self->worker == NULL)
-    rl_handle_look(self->lock); /* Nobody waits for it, so nobody may have looked. */
+    rl_handle_look(self->lock); /* No caller waits, so the replies may be unread. */
   if (rl_handle_pending(self->lock)) {
     lua_pushnil(L);
     lua_pushliteral(L, "the operation has not ended yet");
@@ -403,7 +396,7 @@ static int lock_remaining(lua_State *L) {
   return 1;
 }
 
-/* The same as remaining() > 0: in the last, begun millisecond both say no. */
+/* Returns true if remaining() > 0: false in the last millisecond. */
 static int lock_is_held(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:is_held()");
 
@@ -411,7 +404,7 @@ static int lock_is_held(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> nil when it is not held; a number, -1 for what makes a second holder possible. */
+/* (lock) -> nil unless it is held; else the margin, -1 if a second holder is possible. */
 static int lock_margin(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:margin()");
 
@@ -423,7 +416,7 @@ static int lock_margin(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> nil, or the code of the loss and since how many milliseconds. */
+/* (lock) -> nil; or the code of the loss, and the milliseconds since then. */
 static int lock_lost(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:lost()");
   redlock_time since = 0;
@@ -490,7 +483,7 @@ static int lock_fence(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> the text for client:attach(), or nil, message, code. The lock is not held any more. */
+/* (lock) -> the text for client:attach(); or nil, message, code. After success the lock is not held. */
 static int lock_detach(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
   char room[REDLOCK_HANDOVER_MAX];
@@ -498,7 +491,7 @@ static int lock_detach(lua_State *L) {
   size_t length;
   int error = redlock_lock_detach(self->lock, text, sizeof room, &length);
 
-  if (error == REDLOCK_E_LIMIT) { /* It has several long resources. */
+  if (error == REDLOCK_E_LIMIT) { /* Several long resources need more. */
     text = lua_newuserdata(L, length + 1);
     error = redlock_lock_detach(self->lock, text, length + 1, &length);
   }
@@ -513,7 +506,7 @@ static int lock_detach(lua_State *L) {
   return 1;
 }
 
-/* (lock, token): the next acquire takes it. */
+/* (lock, token): the next acquire uses the token. */
 static int lock_give_token(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
   size_t length;
@@ -532,31 +525,28 @@ static int lock_ttl(lua_State *L) {
   return 1;
 }
 
+static void push_vote(lua_State *L, const redlock_vote_info *info) {
+  char name[RL_LUA_NAME_SIZE], text[RL_LUA_MESSAGE_SIZE];
+
+  rl_lua_copy(name, sizeof name, info->name);
+  rl_lua_copy(text, sizeof text, info->error);
+  lua_createtable(L, 0, 4);
+  rl_lua_set_text(L, "node", name);
+  rl_lua_set_text(L, "vote", redlock_vote_name(info->vote));
+  rl_lua_set_text(L, "error", text);
+  rl_lua_set_latency(L, info->latency_us);
+}
+
 static int lock_votes(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:votes()");
   size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
+  redlock_vote_info info;
 
   lua_createtable(L, (int)count, 0);
   for (size_t index = 0; index < count; index++) {
-    char name[RL_LUA_NAME_SIZE];
-    char text[RL_LUA_MESSAGE_SIZE];
-    redlock_vote_info info;
-
     if (redlock_lock_vote(self->lock, index, &info) != REDLOCK_OK)
       break;
-    rl_lua_copy(name, sizeof name, info.name);
-    rl_lua_copy(text, sizeof text, info.error);
-
-    lua_createtable(L, 0, 4);
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "node");
-    lua_pushstring(L, redlock_vote_name(info.vote));
-    lua_setfield(L, -2, "vote");
-    if (text[0] != '\0') {
-      lua_pushstring(L, text);
-      lua_setfield(L, -2, "error");
-    }
-    rl_lua_set_latency(L, info.latency_us);
+    push_vote(L, &info);
     lua_rawseti(L, -2, (int)index + 1);
   }
   return 1;
@@ -570,11 +560,11 @@ void rl_lua_lock_free(rl_lua_lock *self) {
   self->lock = NULL;
   if (self->worker != NULL)
     self->worker->functions->forget_lock(self);
-  rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
+  rl_lua_memory_give_back(&self->anchor->memory, self->bytes);
   redlock_lock_free(lock);
 }
 
-/* (lock), which nobody else has: what the collector would do, now. */
+/* (lock): frees what the collector would free. The caller must drop the object. */
 static int lock_discard(lua_State *L) {
   rl_lua_lock_free(rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock"));
   return 0;
@@ -591,7 +581,7 @@ static int lock_gc(lua_State *L) {
   return 0;
 }
 
-/* After Ctrl-C the release goes on without its caller; the hook runs as soon as Lua does. */
+/* Stops waiting at Ctrl-C. The release goes on, and the hook runs as soon as Lua runs. */
 static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
   rl_lua_hook hook;
   int error = rl_handle_release(self->lock);
@@ -610,8 +600,8 @@ static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
   rl_handle_end(self->lock, error);
 }
 
-/* Waits for the release, but for no longer than one node timeout, and swallows its outcome: an
-   error here would hide the one that may be on its way through the scope. */
+/* Waits for the release for one node timeout at most. Ignores its result: an error here would hide an error
+   that leaves the scope. */
 static int lock_end_of_scope(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 
@@ -632,41 +622,18 @@ static int lock_tostring(lua_State *L) {
     lua_pushliteral(L, "redlock.lock (collected)");
     return 1;
   }
-  show_resource(name, sizeof name, self->lock);
+  rl_lua_lock_show(self, name, sizeof name);
   remaining = redlock_lock_remaining(self->lock) / REDLOCK_MILLISECONDS;
-  if (rl_handle_pending(self->lock)) {
+  if (rl_handle_pending(self->lock))
     (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name,
                    rl_operation_gerund(self->operation));
-  } else if (remaining > 0) {
+  else if (remaining > 0)
     (void)snprintf(text, sizeof text, "redlock.lock %s (held, %llu ms left)", name,
                    (unsigned long long)remaining);
-  } else {
+  else
     (void)snprintf(text, sizeof text, "redlock.lock %s (not held)", name);
-  }
   lua_pushstring(L, text);
   return 1;
-}
-
-void rl_lua_lock_add_functions(lua_State *L) {
-  static const luaL_Reg functions[] = {{"lock", lock_new},
-                                       {"attach", lock_attach},
-                                       {"detach", lock_detach},
-                                       {"run", lock_run},
-                                       {"start", lock_start},
-                                       {"release_send", lock_release_send},
-                                       {"keys", rl_lua_lock_keys},
-                                       {"findings", rl_lua_lock_findings},
-                                       {"give_token", lock_give_token},
-                                       {"keep", lock_keep},
-                                       {"pending", lock_pending},
-                                       {"abandon", lock_abandon},
-                                       {"late", lock_late},
-                                       {"id", lock_id},
-                                       {"discard", lock_discard},
-                                       {"number_requests_by", rl_lua_reentry_number_by},
-                                       {NULL, NULL}};
-
-  luaL_setfuncs(L, functions, 0);
 }
 
 void rl_lua_lock_register(lua_State *L) {
@@ -687,6 +654,25 @@ void rl_lua_lock_register(lua_State *L) {
                                      {"margin", lock_margin},
                                      {"votes", lock_votes},
                                      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"lock", lock_new},
+                                       {"attach", lock_attach},
+                                       {"detach", lock_detach},
+                                       {"run", lock_run},
+                                       {"start", lock_start},
+                                       {"release_send", lock_release_send},
+                                       {"keys", rl_lua_lock_keys},
+                                       {"findings", rl_lua_lock_findings},
+                                       {"give_token", lock_give_token},
+                                       {"keep", lock_keep},
+                                       {"pending", lock_pending},
+                                       {"abandon", lock_abandon},
+                                       {"grace", lock_grace},
+                                       {"id", lock_id},
+                                       {"discard", lock_discard},
+                                       {"number_requests_by", rl_lua_reentry_number_by},
+                                       {NULL, NULL}};
 
+  luaL_setfuncs(L, functions, 0);
   rl_lua_class(L, RL_LUA_LOCK, "redlock.lock", metamethods, methods);
+  lua_setfield(L, -2, "lock_methods");
 }

@@ -8,20 +8,16 @@
 
 #include "rl_lua.h"
 
-/* Writes the name of the lock's resource so that it can be printed anywhere, shortened if need be. */
+/* Writes the lock's resources as printable ASCII, shortened if necessary. */
 void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size);
 
-/* Never blocks and allocates nothing: the token goes to the client's releases. Calls no Lua. */
+/* Frees the lock of the object. Never blocks, allocates nothing and calls no Lua: the client releases the token. */
 void rl_lua_lock_free(rl_lua_lock *self);
 
-/* Pushes nil, a message and a code, or raises what is a mistake of the caller, for what an operation of |self|
-   ended with, or why it was not begun. */
+/* Reports why an operation of |self| failed, or did not start: pushes nil, message and code, or raises misuse. */
 int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
 
-/* Registers the class, and leaves its table of methods on the stack. */
+/* Registers the class, and adds its functions to the module table on top of the stack. */
 void rl_lua_lock_register(lua_State *L);
-
-/* Adds the functions for the module's own Lua code to the table on top of the stack. */
-void rl_lua_lock_add_functions(lua_State *L);
 
 #endif /* RL_LUA_LOCK_H */

@@ -1,5 +1,5 @@
 /*
- * on_lost: which function is told that which lock is lost.
+ * Option 'on_lost': the function that a loss is reported to.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,8 +11,8 @@
 #include "client/rl_poll.h"
 #include "rl_lua_worker.h"
 
-#define WATCHED "redlock.watched/1"       /* registry: locks by the number of their address, weak */
-#define DISPATCHER "redlock.dispatcher/1" /* registry: what calls an on_lost */
+#define WATCHED "redlock.watched/1"       /* registry: locks by address, weak values */
+#define DISPATCHER "redlock.dispatcher/1" /* registry: function that calls an on_lost */
 
 void rl_lua_loss_init(lua_State *L) {
   lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
@@ -27,19 +27,19 @@ void rl_lua_loss_init(lua_State *L) {
   lua_pop(L, 1);
 }
 
-int rl_lua_loss_asked(lua_State *L, int index) {
-  int asked;
+int rl_lua_loss_has_option(lua_State *L, int index) {
+  int has;
 
   if (index == 0 || !lua_istable(L, index))
     return 0;
   lua_getfield(L, index, "on_lost");
-  asked = !lua_isnil(L, -1);
+  has = !lua_isnil(L, -1);
   lua_pop(L, 1);
-  return asked;
+  return has;
 }
 
 void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index) {
-  if (!rl_lua_loss_asked(L, index))
+  if (!rl_lua_loss_has_option(L, index))
     return;
   lua_getuservalue(L, -1);
   lua_getfield(L, index, "on_lost");
@@ -66,7 +66,7 @@ void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index) {
 void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index) {
   int at = lua_gettop(L);
 
-  if (!rl_lua_loss_asked(L, index))
+  if (!rl_lua_loss_has_option(L, index))
     return;
   rl_lua_loss_push_own(L, self, at);
   lua_getfield(L, index, "on_lost");
@@ -91,7 +91,7 @@ int rl_lua_loss_find(lua_State *L, const redlock_lock *lock) {
   lua_rawget(L, -2);
   lua_remove(L, -2);
   self = luaL_testudata(L, -1, RL_LUA_LOCK);
-  if (self != NULL && self->lock == lock) /* The address may have been another lock's. */
+  if (self != NULL && self->lock == lock) /* The address may have been reused. */
     return 1;
   lua_pop(L, 1);
   return 0;
@@ -115,11 +115,11 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
 }
 
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
-  /* One that counts and asks for nothing leaves what the one before has asked for. */
+  /* A nested acquire without on_lost keeps the function of the outer one. */
   if (self->has_own_value && !(lua_isnil(L, -1) && rl_ring_was_again(rl_lock_of(self->lock)))) {
     lua_getuservalue(L, 1);
     lua_insert(L, -2);
-    lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL); /* It has room for that. */
+    lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL); /* Preallocated: raises nothing. */
   }
   lua_pop(L, 1);
 }
@@ -152,7 +152,7 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
       continue;
     rl_lua_lock *self = lua_touserdata(L, -1);
     bool ended = self->worker != NULL && self->worker->functions->owner_has_ended(self);
-    /* A request that has ended is told of nothing: what its function refers to may have gone. */
+    /* Skip the function of a request that has ended: its variables may be gone. */
     if (reason != REDLOCK_OK && !ended) {
       rl_lua_loss_push(L, -1);
       if (!lua_isnil(L, -1)) {
@@ -167,8 +167,8 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
   return 0;
 }
 
-/* (client, a pointer): calls the dispatcher, which catches what on_lost raises, for each loss. */
-static int tell_all(lua_State *L) {
+/* (client as a pointer): calls the dispatcher, which catches errors of on_lost, for each loss. */
+static int report_all(lua_State *L) {
   redlock_client *client = lua_touserdata(L, 1);
 
   for (;;) {
@@ -190,17 +190,17 @@ void rl_lua_loss_run(lua_State *L, redlock_client *client) {
   if (client->telling)
     return;
   luaL_checkstack(L, 4, "redlock: on_lost");
-  lua_pushcfunction(L, tell_all);
+  lua_pushcfunction(L, report_all);
   lua_pushlightuserdata(L, client);
   client->telling = true;
   processed = redlock_client_timeout(client) == 0;
   if (processed)
     (void)redlock_client_process(client, NULL, 0);
   if (lua_pcall(L, 1, 0, 0) != 0)
-    lua_pop(L, 1); /* Out of memory: this loss is told by lock:lost() alone. */
+    lua_pop(L, 1); /* Out of memory: only lock:lost() reports this loss. */
   client->telling = false;
   if (processed) {
-    /* Not the loop's own turn: what has ended in it is still to be fetched. */
+    /* The loop did not run this turn: wake it for the operations that have ended. */
     rl_client_enter(client);
     rl_poll_wake(client);
     rl_client_leave(client);

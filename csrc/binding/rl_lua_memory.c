@@ -7,7 +7,7 @@
 
 #define RL_LUA_MEMORY_BATCH ((size_t)32 * 1024)
 
-/* Lua 5.1 cannot be asked; LuaJIT, which loads modules that were built for 5.1, can. */
+/* Lua 5.1 does not know this request; LuaJIT, which loads modules built for 5.1, does. */
 #ifndef LUA_GCISRUNNING
 #define LUA_GCISRUNNING 9
 #endif
@@ -26,12 +26,12 @@ void rl_lua_memory_take(lua_State *L, rl_lua_memory *memory, size_t bytes) {
     return;
   switch (lua_gc(L, LUA_GCISRUNNING, 0)) {
   case 0:
-    break; /* The program has stopped it. */
+    break; /* The program has stopped the collector. */
   case 1:
     (void)lua_gc(L, LUA_GCSTEP, (int)(batch / 1024));
     break;
   default:
-    /* A step would set a collector going that was stopped. Garbage of the same size does not. */
+    /* A step would restart a stopped collector. Garbage of the same size does not. */
     (void)lua_newuserdata(L, batch);
     lua_pop(L, 1);
     break;

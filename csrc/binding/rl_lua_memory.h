@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A lock object is small for Lua, and what the library keeps for it is not. A collector that counts
- * the one and not the other lets garbage pile up, so it is told: once that what it does not see is
- * worth a look beside what it does see, it makes the steps that it would have made for as much memory
- * of its own.
+ * A lock object is small for Lua, but large in the library. A collector that counts only the former lets
+ * garbage pile up. So as soon as the unseen memory matters next to the seen one, the collector makes the
+ * steps that it would make for as much memory of its own.
  */
 #ifndef RL_LUA_MEMORY_H
 #define RL_LUA_MEMORY_H
@@ -17,13 +16,13 @@
 
 typedef struct rl_lua_memory {
   size_t unseen; /* bytes in use */
-  size_t untold; /* of these, taken since the collector was told last */
+  size_t untold; /* bytes of these that were taken since the last step */
 } rl_lua_memory;
 
-/* |bytes| are in use now. May run finalizers, as whatever allocates in Lua may. */
+/* Accounts for |bytes| that were allocated. May run finalizers. */
 void rl_lua_memory_take(lua_State *L, rl_lua_memory *memory, size_t bytes);
 
-/* They are not any more. For finalizers: does nothing but count. */
+/* Accounts for |bytes| that were freed. Only counts, so that finalizers may call it. */
 void rl_lua_memory_give_back(rl_lua_memory *memory, size_t bytes);
 
 #endif /* RL_LUA_MEMORY_H */

@@ -1,11 +1,11 @@
 /*
- * The core for drivers that own no sockets: OpenResty's, whose connections are cosockets.
+ * C functions of nginx's driver, which has cosockets instead of sockets of its own.
  *
  * SPDX-License-Identifier: MIT
  *
- * The driver is written in Lua (redlock/nginx_driver.lua), and takes the steps of rl_core.h with what
- * rl_pump.h has for every driver. Clients and locks are the usual objects, but the client's own
- * sockets stay closed. What requests wait for is in rl_lua_nginx_wait.c.
+ * The driver is written in Lua (redlock/nginx_driver.lua). It takes the steps of rl_core.h and uses
+ * rl_pump.h, like every driver. The client's own sockets stay closed. rl_lua_nginx_wait.c has the functions
+ * by which requests wait.
  */
 #include "rl_lua_nginx.h"
 
@@ -19,7 +19,6 @@
 #include "client/rl_credentials.h"
 #include "client/rl_pump.h"
 #include "lease/rl_renew.h"
-#include "rl_lua_class.h"
 #include "rl_lua_client.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
@@ -29,18 +28,17 @@
 #include "rl_lua_nginx_wait.h"
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
-#include "rl_lua_share.h"
 
-#define OUTPUT_MAX 32768 /* bytes handed to a writer at once */
-#define LAST_CHANCE (100 * REDLOCK_MILLISECONDS)
+#define OUTPUT_MAX 32768                          /* bytes that a writer gets at once */
+#define DRAIN_BUDGET (100 * REDLOCK_MILLISECONDS) /* time to send releases when the worker ends */
 
 static uint32_t bit_of(unsigned connection) {
   return (uint32_t)1 << connection;
 }
 
 /*
- * The number of a connection (rl_core_connection_count()), which Lua counts from 1. Those for calls may have been
- * forgotten by the core, and be open yet.
+ * Returns the number of the connection at index 2, which Lua counts from 1. A connection for notifications may
+ * still be open when the core has dropped it.
  */
 static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
   const rl_core *core = &self->client->core;
@@ -48,15 +46,13 @@ static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
 
   if (index < 1 || index > 2 * (lua_Integer)core->node_count ||
       !rl_core_has(core, (unsigned)(index - 1)))
-    luaL_error(L, "redlock: there is no such connection");
+    luaL_error(L, "redlock: no such connection");
   return (unsigned)(index - 1);
 }
 
-/* ------------------------------------------------------------------------ what the core wants */
-
 /*
- * Every step of the driver ends in this: -> how many operations have ended, |count| of which are in
- * the table at |list| already; writers to wake; whether the clock is to be woken.
+ * Ends each step of the driver: -> number of operations that have ended, |count| of which are in the table
+ * at |list| already; writers to wake; true if the clock must be woken.
  */
 static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   uint32_t writers;
@@ -71,10 +67,8 @@ static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   return 3;
 }
 
-/* ------------------------------------------------------------------------------------- sharing */
-
-/* A client begins to use the connections. */
-static void enter(rl_lua_client *client, rl_lua_nginx *nginx) {
+/* Adds a user of the connections. */
+static void add_user(rl_lua_client *client, rl_lua_nginx *nginx) {
   client->worker = &nginx->worker;
   client->share = calloc(1, sizeof *client->share);
   if (client->share != NULL)
@@ -82,12 +76,12 @@ static void enter(rl_lua_client *client, rl_lua_nginx *nginx) {
   nginx->users++;
 }
 
-/* Releases what the locks of |share| hold, and ends what they do. */
+/* Releases the locks of |share| and ends their operations. */
 static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
-    /* Only one that was begun has its object there. */
+    /* |data| points to the object only after an operation has begun. */
     bool begun = rl_lock_is_busy(lock) || rl_ring_owner(lock)->lease != NULL;
     if (begun && ((const rl_lua_lock *)lock->data)->share == share)
       rl_lock_close(lock, now_us);
@@ -95,10 +89,7 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
   rl_core_rest(&self->client->core, now_us);
 }
 
-/*
- * (client) -> true if it is closed, and the connections are not, because other clients use them; false if it is the
- * last one.
- */
+/* (client) -> true if it was closed alone, because other clients use its connections; false if it is the last. */
 static int nginx_close_one(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
   rl_lua_nginx *self = rl_lua_nginx_of(client->worker);
@@ -114,7 +105,7 @@ static int nginx_close_one(lua_State *L) {
   return 1;
 }
 
-/* (handle, driver) -> another client with the same connections; or nil, if these are closed. */
+/* (handle, driver) -> another client with the same connections; or nil if these are closed. */
 static int nginx_another(lua_State *L) {
   rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
   rl_lua_client *client;
@@ -134,14 +125,12 @@ static int nginx_another(lua_State *L) {
   client->of_worker = self->of_worker;
   client->reentrant = self->reentrant;
   client->client = redlock_client_ref(self->client);
-  enter(client, self);
+  add_user(client, self);
   return 1;
 }
 
-/* --------------------------------------------------------------------------------- life */
-
-/* What the driver's connections owe is taken up by connections of the client's own. */
-static void last_chance(redlock_client *client) {
+/* Sends the outstanding releases over connections of the client's own. */
+static void drain(redlock_client *client) {
   redlock_time now_us = redlock_now();
   rl_core *core = &client->core;
 
@@ -150,30 +139,30 @@ static void last_chance(redlock_client *client) {
     rl_core_disconnected(core, i, now_us, "the worker has ended");
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
-    /* We have no TLS here, and no Lua that could be asked. */
+    /* Neither TLS nor Lua, for credentials, is available here. */
     bool reachable = !node->address.tls && !rl_credentials_are_asked(client, i);
     node->connect_at_us = reachable ? 0 : REDLOCK_NEVER;
   }
   rl_client_enter(client);
-  rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
+  rl_client_drain(client, rl_time_add(now_us, DRAIN_BUDGET));
   rl_core_reset(core);
   rl_client_leave(client);
 }
 
 /*
- * Gives up a reference to a client whose sockets are the driver's. With the last one, what is still to be released
- * goes out over connections of its own: this is how a worker that ends leaves nothing locked. Calls no Lua.
+ * Drops a reference to a client of the driver. The last one sends the outstanding releases, so that a worker
+ * that ends leaves nothing locked. Calls no Lua.
  */
 static void free_client(redlock_client *client) {
   if (client->references == 1) {
     rl_client_check_fork(client);
-    last_chance(client);
+    drain(client);
   }
   redlock_client_free(client);
 }
 
-/* A client is collected: it is no user any more. */
-static void leave(rl_lua_client *self, redlock_client *client) {
+/* Removes a client that is being collected. */
+static void remove_user(rl_lua_client *self, redlock_client *client) {
   if (!rl_lua_share_is_closed(self->share))
     rl_lua_nginx_of(self->worker)->users--;
   rl_lua_share_unref(self->share);
@@ -196,10 +185,10 @@ static const rl_lua_worker_functions worker_functions = {
     .forget_lock = rl_lua_nginx_wait_forget_lock,
     .owner_has_ended = owner_has_ended,
     .request_number = request_number,
-    .free_client = leave,
+    .free_client = remove_user,
 };
 
-/* (client) -> handle. From here on the client's connections are the driver's. */
+/* (client) -> handle. From now on the driver makes the client's connections. */
 static int nginx_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   rl_lua_nginx *self;
@@ -219,14 +208,14 @@ static int nginx_new(lua_State *L) {
   self->client = redlock_client_ref(client->client);
   self->client->carried = true;
   self->client->told_by_driver = true;
-  self->client->core.keeps = true; /* Cosockets have no such options, or not all. */
+  self->client->core.keeps = true; /* Cosockets lack some options of sockets. */
   self->of_worker = client->of_worker;
   self->reentrant = client->reentrant;
-  enter(client, self);
+  add_user(client, self);
   return 1;
 }
 
-/* (client, driver): the table that start() returns for the client's locks. */
+/* (client, driver): sets the table that start() returns for the client's locks. */
 static int nginx_attach(lua_State *L) {
   rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -236,7 +225,7 @@ static int nginx_attach(lua_State *L) {
   return 0;
 }
 
-/* (client, method that is called) -> the driver's table, or nil. */
+/* (client, name of the called method) -> the driver's table, or nil. */
 static int nginx_driver(lua_State *L) {
   char method[32];
 
@@ -259,11 +248,7 @@ static int nginx_gc(lua_State *L) {
   return 0;
 }
 
-/* --------------------------------------------------------------------------------- connections */
-
-/*
- * (handle, connection) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name.
- */
+/* (handle, connection) -> host, port (or "unix:" and a path, nil), true for TLS, name of the node. */
 static int nginx_address(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   const rl_address *address = &rl_core_end(&self->client->core, check_connection(L, self))->address;
@@ -280,7 +265,7 @@ static int nginx_address(lua_State *L) {
   return 4;
 }
 
-/* (handle, connection): a connection is being made. */
+/* (handle, connection): the driver begins to connect. */
 static int nginx_connecting(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -289,11 +274,11 @@ static int nginx_connecting(lua_State *L) {
     rl_core_connecting(&self->client->core, connection, redlock_now());
   }
   self->open |= bit_of(connection);
-  self->woken |= bit_of(connection); /* A writer begins by asking for its bytes. */
+  self->woken |= bit_of(connection); /* A new writer begins by asking for bytes. */
   return 0;
 }
 
-/* (handle, connection) -> whether the connection is still wanted. */
+/* (handle, connection): it is connected. -> true if the core still wants it. */
 static int nginx_connected(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -306,8 +291,8 @@ static int nginx_connected(lua_State *L) {
 }
 
 /*
- * (handle, connection) -> the name and the number of the node whose credentials a function is to be asked for, or nil;
- * the connection that was said to be made waits for answer(). Until then there is none that would have to be closed.
+ * (handle, connection) -> name and number of the node if the driver must ask for its credentials, else nil. The
+ * connection then waits for answer(), and no socket is open.
  */
 static int nginx_asks(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -325,10 +310,7 @@ static int nginx_asks(lua_State *L) {
   return 2;
 }
 
-/*
- * (handle, connection, what pcall() has returned of the function ...) -> whether to go on with the connection. settle()
- * is to follow.
- */
+/* (handle, connection, results of pcall()) -> true if the driver must connect. The caller must call settle(). */
 static int nginx_answer(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -349,7 +331,7 @@ static int nginx_answer(lua_State *L) {
   return 1;
 }
 
-/* (handle, connection, reason): it could not be made, or has ended. settle() is to follow. */
+/* (handle, connection, reason): it failed or has ended. The caller must call settle(). */
 static int nginx_disconnected(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -358,7 +340,7 @@ static int nginx_disconnected(lua_State *L) {
   return 0;
 }
 
-/* (handle, connection, reason): as above, and nothing of the connection is left: another can be made. */
+/* (handle, connection, reason): likewise; its threads have ended, so the driver may connect again. */
 static int nginx_closed(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -367,7 +349,7 @@ static int nginx_closed(lua_State *L) {
   return 0;
 }
 
-/* (handle, list) -> how many ended, writers to wake, whether to wake the clock. */
+/* (handle, list) -> results of push_wakes(). */
 static int nginx_settle(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -375,7 +357,7 @@ static int nginx_settle(lua_State *L) {
   return push_wakes(L, self, 2, 0);
 }
 
-/* (handle, connection, bytes, list) -> how many ended, writers to wake, whether to wake the clock. */
+/* (handle, connection, bytes, list) -> results of push_wakes(). */
 static int nginx_input(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -387,10 +369,7 @@ static int nginx_input(lua_State *L) {
   return push_wakes(L, self, 4, 0);
 }
 
-/*
- * (handle, connection) -> the bytes to send, which count as sent; nil when there are none for now; false when
- * the connection is to be closed.
- */
+/* (handle, connection) -> bytes to send, which count as sent; nil: none now; false: close the connection. */
 static int nginx_output(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -408,7 +387,7 @@ static int nginx_output(lua_State *L) {
     lua_pushnil(L);
     return 1;
   }
-  /* A finalizer that runs while the string is made may move the buffer. */
+  /* Copy first: a finalizer that runs during the push may move the buffer. */
   length = length < sizeof copy ? length : sizeof copy;
   memcpy(copy, bytes, length);
   rl_core_output_sent(core, connection, length);
@@ -416,17 +395,15 @@ static int nginx_output(lua_State *L) {
   return 1;
 }
 
-/* ------------------------------------------------------------------------------------- the clock */
-
-/* () -> the time, in milliseconds. */
+/* () -> milliseconds of a monotonic clock. */
 static int nginx_now(lua_State *L) {
   lua_pushnumber(L, (lua_Number)(redlock_now() / REDLOCK_MILLISECONDS));
   return 1;
 }
 
 /*
- * Returns the nodes whose state differs from what was logged: those of |down| that are up, and others that are down. A
- * node is down if its last connection failed and the next one is not tried yet, or if it refuses to write.
+ * Returns the nodes whose state differs from the logged one, |down|. A node is down if its last connection
+ * failed and the next one has not begun, or if it is read-only.
  */
 static uint32_t to_log(const rl_core *core, uint32_t down, redlock_time now_us) {
   uint32_t changed = 0;
@@ -442,7 +419,7 @@ static uint32_t to_log(const rl_core *core, uint32_t down, redlock_time now_us) 
   return changed;
 }
 
-/* (handle, node) -> its name, and why it is down. */
+/* (handle, node) -> its name, and the reason why it is down. */
 static int nginx_why(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   const rl_node *node = rl_core_end(&self->client->core, check_connection(L, self));
@@ -457,9 +434,9 @@ static int nginx_why(lua_State *L) {
 }
 
 /*
- * (handle, list, longest, nodes that were logged as down) -> how many ended, writers to wake, true, how long to wait
- * at most in milliseconds, connections to make, connections to be closed, the time, whether there are losses to tell,
- * nodes whose state is to be logged.
+ * (handle, list, longest, nodes logged as down) -> results of push_wakes(), longest wait in milliseconds,
+ * connections to make, connections to close, the time, true if there are losses to report, nodes whose
+ * state must be logged. |longest| is in milliseconds.
  */
 static int nginx_advance(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -470,7 +447,7 @@ static int nginx_advance(lua_State *L) {
 
   lua_settop(L, 3);
   wants = rl_pump_advance(core, redlock_now(), self->open);
-  push_wakes(L, self, 2, rl_lua_nginx_wait_bury(L, self, 2));
+  push_wakes(L, self, 2, rl_lua_nginx_wait_release_ended(L, self, 2));
   self->wake_us = rl_time_add(redlock_now(), longest);
   self->wake_us = rl_time_min(self->wake_us, rl_core_deadline(core));
   lua_pushnumber(L, (lua_Number)rl_time_ms_up(rl_time_sub(self->wake_us, redlock_now())));
@@ -482,7 +459,7 @@ static int nginx_advance(lua_State *L) {
   return 9;
 }
 
-/* (handle) -> a function to be called, the lock and the reason to call it with; or nothing. */
+/* (handle) -> a function to call with the lock and the reason, which follow; or nothing. */
 static int nginx_lost(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -490,37 +467,37 @@ static int nginx_lost(lua_State *L) {
 }
 
 /*
- * (handle) -> how many locks there are; how many leases may last; how many of them belong to requests;
- * whether somebody waits for an operation, or one of a closed client is in flight; whether there is somebody
- * who can use the client; whether it has been closed. Costs the same however many locks there are.
+ * (handle) -> number of locks; of leases that may last; of leases that requests own; true if a request waits for
+ * an operation, or a closed client has one in flight; true if a client object exists; true if the client is
+ * closed. Takes constant time.
  */
 static int nginx_state(lua_State *L) {
   rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
   const rl_core *core;
 
   if (self->client == NULL)
-    return 0; /* Finalized, and about to be freed. */
+    return 0; /* Finalized. */
   rl_lua_nginx_check_fork(self);
   core = &self->client->core;
   lua_pushnumber(L, (lua_Number)core->lock_count);
   lua_pushnumber(L, (lua_Number)rl_core_leases(core, redlock_now()));
   lua_pushnumber(L, (lua_Number)self->owners.owned_count);
-  /* Of thousands of leases that keep themselves, an extend is always in flight. */
+  /* Thousands of auto-extended leases always have an extend in flight: count only waiting requests. */
   lua_pushboolean(L, core->closed ? rl_core_is_busy(core) : self->waited > 0);
   lua_pushboolean(L, self->client->references > 1);
   lua_pushboolean(L, core->closed);
   return 6;
 }
 
-/* (handle) -> whether a node is still worth waiting for, before the connections are closed. */
+/* (handle) -> true if the driver should wait for a node before it closes the connections. */
 static int nginx_awaits(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), LAST_CHANCE));
+  lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), DRAIN_BUDGET));
   return 1;
 }
 
-/* (handle) -> whether anything is owed that close() promises. */
+/* (handle) -> true if a reply that close() waits for is outstanding. */
 static int nginx_unanswered(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -528,7 +505,7 @@ static int nginx_unanswered(lua_State *L) {
   return 1;
 }
 
-/* (handle): the worker ends, and nobody needs its locks any more. */
+/* (handle): releases all idle locks, because the worker ends. */
 static int nginx_release_leases(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
@@ -540,10 +517,7 @@ static int nginx_release_leases(lua_State *L) {
   return 0;
 }
 
-/*
- * (handle) -> whether there are losses to tell: nobody extends the worker's own leases any more. They are
- * told as those are whose extends fail.
- */
+/* (handle) -> true if there are losses to report: no thread extends the worker's leases any more. Reports them like failed extends. */
 static int nginx_abandon(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
@@ -564,7 +538,7 @@ static int nginx_close(lua_State *L) {
   return 0;
 }
 
-/* (handle): what has not been released by now is left to its ttl. */
+/* (handle): leaves the rest of the leases to their ttl. */
 static int nginx_forget(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -608,4 +582,5 @@ void rl_lua_nginx_register(lua_State *L) {
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
   rl_lua_nginx_wait_register(L);
+  lua_setfield(L, -2, "nginx");
 }

@@ -1,5 +1,5 @@
 /*
- * The core for drivers that own no sockets: OpenResty's, whose connections are cosockets.
+ * C functions of nginx's driver, which has cosockets instead of sockets of its own.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 
 #include <lua.h>
 
-/* Pushes the table of the functions that the driver is written with: redlock.core.nginx. */
+/* Adds the table "nginx" of these functions to the module table on top of the stack. */
 void rl_lua_nginx_register(lua_State *L);
 
 #endif /* RL_LUA_NGINX_H */

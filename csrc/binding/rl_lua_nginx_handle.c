@@ -1,5 +1,5 @@
 /*
- * What stands for a client in nginx's driver.
+ * The handles of clients and locks in nginx's driver.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 #include "client/rl_client.h"
 #include "client/rl_pump.h"
 
-/* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
+/* LuaJIT's type cdata, which lua.h does not name; lua_topointer() returns the address of its value. */
 #define TYPE_CDATA 10
 
 void *rl_lua_nginx_request_at(lua_State *L, int index) {
@@ -28,7 +28,7 @@ rl_lua_nginx *rl_lua_nginx_check(lua_State *L) {
   rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
 
   if (self->client == NULL)
-    luaL_error(L, "redlock: the connections have been given up");
+    luaL_error(L, "redlock: the client has been collected");
   rl_lua_nginx_check_fork(self);
   return self;
 }

@@ -1,5 +1,5 @@
 /*
- * What stands for a client in nginx's driver, and for its locks.
+ * The handles of clients and locks in nginx's driver.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,39 +22,40 @@
 
 struct rl_lua_nginx_lock;
 
-/* What stands for a client in the driver's threads, which must not keep the client itself alive. */
+/* The driver's threads use this handle, because they must not keep the client object alive. */
 typedef struct rl_lua_nginx {
-  rl_lua_worker worker;   /* what the rest of the binding sees of it */
-  redlock_client *client; /* NULL once it was finalized */
-  uint32_t open;          /* connections that the driver has, or is making */
-  uint32_t woken;         /* connections whose writer knows that there is something to send */
-  redlock_time wake_us;   /* when the driver's clock looks next */
+  rl_lua_worker worker;   /* for the rest of the binding */
+  redlock_client *client; /* NULL after finalization */
+  uint32_t open;          /* connections that the driver has or makes */
+  uint32_t woken;         /* connections whose writer is awake */
+  redlock_time wake_us;   /* next turn of the driver's clock */
   rl_lua_nginx_owners owners;
-  struct rl_lua_nginx_lock **waiting; /* by slot, from 1: whose operation is waited for */
-  size_t waiting_count;               /* slots that there is room for */
-  size_t waited;                      /* slots that stand for a lock */
-  size_t users;  /* clients that share the connections, and were neither closed nor collected */
-  int of_worker; /* of these clients, as rl_lua_client has it */
+  struct rl_lua_nginx_lock *
+      *waiting;         /* by slot, from 1: locks whose operation a request waits for */
+  size_t waiting_count; /* slots allocated */
+  size_t waited;        /* slots in use */
+  size_t users;         /* clients that share the connections, without closed and collected ones */
+  int of_worker;        /* of these clients, as in rl_lua_client */
   int reentrant;
 } rl_lua_nginx;
 
-/* A lock of a client that nginx carries. */
+/* A lock of such a client. */
 typedef struct rl_lua_nginx_lock {
   rl_lua_lock base;
-  size_t slot;              /* in which a request of nginx waits for the operation; 0 = none does */
-  rl_lua_nginx_owned owned; /* by a request of nginx */
-  int given_back;           /* the lock is not there: rl_lua_nginx_released.h */
-  int result;               /* of the last operation then */
-  int unheard;              /* that was a release whose result may still be asked for */
+  size_t slot;              /* where a request waits for the operation; 0 = none waits */
+  rl_lua_nginx_owned owned; /* list entry of the request that owns the lock */
+  int freed;                /* the lock was freed: rl_lua_nginx_released.h */
+  int result;               /* of its last operation */
+  int abandoned;            /* that was a fire-and-forget release */
   size_t resource_length;
 } rl_lua_nginx_lock;
 
-/* The worker of a client or a lock. NULL is allowed. */
+/* Returns the handle of a worker; NULL for NULL. */
 static inline rl_lua_nginx *rl_lua_nginx_of(rl_lua_worker *worker) {
   return (rl_lua_nginx *)worker; /* Its first field. */
 }
 
-/* Only for a lock that has a worker. */
+/* Converts a lock that has a worker. */
 static inline rl_lua_nginx_lock *rl_lua_nginx_lock_of(rl_lua_lock *self) {
   return (rl_lua_nginx_lock *)self; /* Its first field. */
 }
@@ -63,20 +64,22 @@ static inline rl_lua_nginx_lock *rl_lua_nginx_lock_owned(rl_lua_nginx_owned *own
   return (rl_lua_nginx_lock *)((char *)owned - offsetof(rl_lua_nginx_lock, owned));
 }
 
-/* The handle at index 1, or an error; a worker that inherited it has nothing of its connections. */
+/* Returns the handle at index 1, or raises an error. */
 rl_lua_nginx *rl_lua_nginx_check(lua_State *L);
+
+/* Resets the handle in a forked child, which has none of the connections. */
 void rl_lua_nginx_check_fork(rl_lua_nginx *self);
 
-/* The request at |index|, as nginx's Lua names it: a pointer that is a cdata. NULL for anything else. */
+/* Returns the request at |index|, a pointer in a cdata of nginx's Lua; NULL for anything else. */
 void *rl_lua_nginx_request_at(lua_State *L, int index);
 
-/* The connections whose writers are to be woken; each is said once until it has asked for its bytes. */
+/* Returns the connections whose writers sleep and have bytes to send, and marks them as woken. */
 uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self);
 
-/* Returns true if the driver's clock sleeps for too long; said once. */
+/* Returns true if the driver's clock must be woken, and notes that the caller wakes it. */
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self);
 
-/* Returns true if somebody is to be told of a loss. */
+/* Returns true if there are losses to report. */
 bool rl_lua_nginx_has_losses(const rl_lua_nginx *self);
 
 #endif /* RL_LUA_NGINX_HANDLE_H */

@@ -1,5 +1,5 @@
 /*
- * Which request of nginx a lock belongs to.
+ * The request of nginx that owns a lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,18 +12,16 @@
 #include <string.h>
 
 #define BUCKETS_MIN 16
-#define BUCKETS_MAX 65536 /* nginx has not many more connections, and so requests, in a worker */
+#define BUCKETS_MAX 65536 /* a worker has hardly more connections, and so requests */
 
 struct rl_lua_nginx_owner {
-  rl_lua_nginx_owners *owners; /* NULL when they have gone before */
+  rl_lua_nginx_owners *owners; /* NULL: freed before */
   rl_lua_nginx_owner *next;    /* in its bucket */
   rl_lua_nginx_cleanup *cleanup;
   void *request;
   uint64_t number;
-  rl_lua_nginx_owned locks; /* the head of a circle */
+  rl_lua_nginx_owned locks; /* head of a circular list */
 };
-
-/* ---------------------------------------------------------------------------------------- lists */
 
 static void list_init(rl_lua_nginx_owned *head) {
   head->previous = head;
@@ -46,16 +44,14 @@ static void list_remove(rl_lua_nginx_owned *owned) {
   owned->next = NULL;
 }
 
-/* ------------------------------------------------------------------------------------- requests */
-
 static rl_lua_nginx_owner **bucket_of(const rl_lua_nginx_owners *owners, const void *request) {
   uintptr_t address = (uintptr_t)request;
 
-  /* Requests are allocated in pages or in large parts of them. */
+  /* The allocator aligns requests to pages, or to large parts of pages. */
   return &owners->buckets[((address >> 4) ^ (address >> 12)) & (owners->bucket_count - 1)];
 }
 
-/* Without memory the chains become longer, or there are none; returns whether there are any. */
+/* Grows the table. Without memory the chains become longer. Returns false if there is no table. */
 static bool make_room(rl_lua_nginx_owners *owners) {
   size_t bucket_count = owners->bucket_count == 0 ? BUCKETS_MIN : 2 * owners->bucket_count;
   rl_lua_nginx_owners grown = *owners;
@@ -81,7 +77,7 @@ static bool make_room(rl_lua_nginx_owners *owners) {
   return true;
 }
 
-/* The request has ended. Called by nginx, once. */
+/* Handler that nginx calls once at the end of a request. */
 static void request_ended(void *data) {
   rl_lua_nginx_owner *owner = data;
   rl_lua_nginx_owners *owners = owner->owners;
@@ -102,7 +98,7 @@ static void request_ended(void *data) {
   }
 }
 
-/* NULL when the request has taken no lock. */
+/* Returns NULL if the request has owned no lock. */
 static rl_lua_nginx_owner *known_owner(const rl_lua_nginx_owners *owners, const void *request) {
   rl_lua_nginx_owner *owner = owners->bucket_count > 0 ? *bucket_of(owners, request) : NULL;
 
@@ -111,7 +107,7 @@ static rl_lua_nginx_owner *known_owner(const rl_lua_nginx_owners *owners, const 
   return owner;
 }
 
-/* One for each request, however many locks it takes one after the other. */
+/* Returns the owner of a request; creates it for the request's first lock. NULL: memory is short. */
 static rl_lua_nginx_owner *find_owner(rl_lua_nginx_owners *owners, void *request) {
   rl_lua_nginx_owner **bucket;
   rl_lua_nginx_owner *owner = known_owner(owners, request);
@@ -139,8 +135,6 @@ static rl_lua_nginx_owner *find_owner(rl_lua_nginx_owners *owners, void *request
   return owner;
 }
 
-/* ------------------------------------------------------------------------------------- interface */
-
 void rl_lua_nginx_owners_init(rl_lua_nginx_owners *owners) {
   void *symbol = dlsym(RTLD_DEFAULT, "ngx_http_cleanup_add");
 
@@ -156,7 +150,7 @@ void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners) {
       while (owner->locks.next != &owner->locks)
         rl_lua_nginx_owners_take(owners, owner->locks.next);
       owner->owners = NULL;
-      owner->cleanup->handler = NULL; /* It may end after this module has been unloaded. */
+      owner->cleanup->handler = NULL; /* The request may end after this module is unloaded. */
     }
   }
   while (rl_lua_nginx_owners_next_ended(owners) != NULL) {

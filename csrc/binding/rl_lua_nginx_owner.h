@@ -1,16 +1,15 @@
 /*
- * Which request of nginx a lock belongs to: with the request's end the lock is given back.
+ * The request of nginx that owns a lock: at the end of the request the lock is released.
  *
  * SPDX-License-Identifier: MIT
  *
- * nginx calls what ngx_http_cleanup_add() registered when a request ends, however it ends; timers have
- * a request too. It is called once, in the middle of nginx's own work, so it runs no Lua, allocates
- * nothing and sends nothing: it moves the request's locks to those that the client's clock is to
- * release with its next turn. Until then the log phase, which comes later, still finds them held.
+ * nginx calls the handler of ngx_http_cleanup_add() once when a request ends, however it ends; timers have
+ * requests, too. The handler runs in the middle of nginx's own work: it runs no Lua, allocates nothing
+ * and sends nothing. It moves the locks of the request to a list that the next turn of the client's
+ * clock releases. Until then the log phase, which comes later, still finds them held.
  *
- * Request, lock and client may go in any order. An owner lies in the memory of its request, an owned
- * in its lock, the owners in their client's handle; each is taken out of the lists of the others before
- * its memory goes.
+ * Request, lock and client may end in any order. An owner is in the memory of its request, an owned in its
+ * lock, the owners in their client's handle. Each leaves the lists of the others before its memory is freed.
  */
 #ifndef RL_LUA_NGINX_OWNER_H
 #define RL_LUA_NGINX_OWNER_H
@@ -22,61 +21,62 @@
 typedef struct rl_lua_nginx_owner rl_lua_nginx_owner;
 typedef struct rl_lua_nginx_owned rl_lua_nginx_owned;
 
-/* A lock's place in a list: of its owner's locks, or of those whose owner has ended. */
+/* List entry of a lock: in the list of its owner, or in that of locks whose owner has ended. */
 struct rl_lua_nginx_owned {
-  rl_lua_nginx_owned *previous, *next; /* NULL in no list */
-  rl_lua_nginx_owner *owner;           /* NULL when it has none, or that has ended */
+  rl_lua_nginx_owned *previous, *next; /* NULL: in no list */
+  rl_lua_nginx_owner *owner;           /* NULL: none, or it has ended */
 };
 
-/* nginx's: of the request's cleanups. */
+/* nginx's struct of a request's cleanup. */
 typedef struct rl_lua_nginx_cleanup {
   void (*handler)(void *data);
   void *data;
   struct rl_lua_nginx_cleanup *next;
 } rl_lua_nginx_cleanup;
 
-/* The owners of one client's locks, found by the address of the request. */
+/* Owners of one client's locks, by the address of the request. */
 typedef struct rl_lua_nginx_owners {
-  rl_lua_nginx_cleanup *(*cleanup_add)(void *request, size_t size); /* NULL where nginx has none */
+  rl_lua_nginx_cleanup *(*cleanup_add)(void *request,
+                                       size_t size); /* NULL: nginx has no such function */
   rl_lua_nginx_owner **buckets;
   size_t bucket_count; /* a power of 2, or 0 */
   size_t count;
-  uint64_t last_number;     /* of a request */
+  uint64_t last_number;     /* last number of a request */
   size_t owned_count;       /* locks with an owner */
-  rl_lua_nginx_owned ended; /* the head of the locks whose owner has ended */
+  rl_lua_nginx_owned ended; /* head of the locks whose owner has ended */
 } rl_lua_nginx_owners;
 
 void rl_lua_nginx_owners_init(rl_lua_nginx_owners *owners);
 
-/* Detaches all requests and locks, and frees what the owners allocated. */
+/* Detaches all requests and locks, and frees the table. */
 void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners);
 
 /*
- * The lock belongs to |request| from now on. Returns false, and the lock belongs to nobody, when
- * |request| is NULL, this program does not tell when requests end, or there is no memory.
+ * Makes |request| the owner of the lock. Returns false, and the lock has no owner, if |request| is NULL,
+ * nginx does not report the end of requests, or memory is short.
  */
 bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
                               rl_lua_nginx_owned *owned);
 
-/* Returns true if the lock belongs to a request that lasts, and to another one than |request|. */
+/* Returns true if the owner of the lock is another request than |request|, and has not ended. */
 bool rl_lua_nginx_owner_is_another(const rl_lua_nginx_owned *owned, const void *request);
 
-/* The number of a request, which no other has had; 0 when |request| is NULL, or as above. */
+/* Returns the number of a request, which is never reused; 0 if |request| is NULL, or as above. */
 uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request);
 
 /* Returns true if the request with that number has not ended. */
 bool rl_lua_nginx_owners_last(const rl_lua_nginx_owners *owners, const void *request,
                               uint64_t number);
 
-/* The lock belongs to nobody any more. */
+/* Takes the lock from its owner. */
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned);
 
-/* Returns true if the lock's owner has ended, and the lock has not been taken off the list of such. */
+/* Returns true if the lock is in the list of locks whose owner has ended. */
 static inline bool rl_lua_nginx_owner_has_ended(const rl_lua_nginx_owned *owned) {
   return owned->next != NULL && owned->owner == NULL;
 }
 
-/* A lock whose owner has ended, taken off the list; NULL when there is none. */
+/* Removes and returns a lock whose owner has ended; NULL if there is none. */
 rl_lua_nginx_owned *rl_lua_nginx_owners_next_ended(rl_lua_nginx_owners *owners);
 
 #endif /* RL_LUA_NGINX_OWNER_H */

@@ -1,5 +1,5 @@
 /*
- * What is left of a lock of nginx that was released.
+ * Frees the lock of a released lock object of nginx, and recreates it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,9 +15,9 @@
 #include "rl_lua_memory.h"
 #include "rl_lua_nginx_handle.h"
 
-#define NOT_KEPT "what it said is not kept for a lock that was released"
+#define NOT_KEPT "the reason is not kept after the release"
 
-/* Behind the object: its own options, if it has any, a vote for each node, and the resource. */
+/* Behind the object: its own options, if any, a vote of each node, and the resource. */
 typedef struct rest_vote {
   uint32_t latency_us;
   uint8_t vote;
@@ -42,7 +42,7 @@ size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_l
          client->client->core.node_count * sizeof(rest_vote) + resource_length;
 }
 
-void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
+void rl_lua_nginx_released_free(rl_lua_lock *self) {
   rl_lua_nginx_lock *kept = rl_lua_nginx_lock_of(self);
   redlock_lock *lock = self->lock;
   const rl_lock *known = rl_lock_of(lock);
@@ -62,8 +62,8 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   resource = redlock_lock_resource(lock, &kept->resource_length);
   memcpy(resource_of(kept, core), resource, kept->resource_length);
   kept->result = rl_lock_result(known);
-  kept->unheard = known->abandoned;
-  kept->given_back = 1;
+  kept->abandoned = known->abandoned;
+  kept->freed = 1;
   rl_lua_lock_free(self);
 }
 
@@ -73,7 +73,7 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   redlock_resource resource;
   rl_lock *lock;
 
-  if (client == NULL || !kept->given_back)
+  if (client == NULL || !kept->freed)
     return 0;
   resource.bytes = resource_of(kept, &client->core);
   resource.length = kept->resource_length;
@@ -82,12 +82,12 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
     self->lock = NULL;
     return 0;
   }
-  kept->given_back = 0;
+  kept->freed = 0;
   redlock_lock_set_data(self->lock, self);
   lock = rl_lock_of(self->lock);
   lock->operation = self->operation;
   rl_lock_set_result(lock, kept->result);
-  lock->abandoned = kept->unheard != 0;
+  lock->abandoned = kept->abandoned != 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rest_vote *rest = &votes_of(kept)[i];
     lock->votes[i].latency_us = rest->latency_us;
@@ -96,6 +96,6 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
     if (rest->settled && rl_vote_counts_as(rest->vote) == RL_COUNT_FAILED)
       rl_round_set_reason(lock, i, NOT_KEPT);
   }
-  rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
+  rl_lua_memory_take(L, &self->anchor->memory, self->bytes);
   return 1;
 }

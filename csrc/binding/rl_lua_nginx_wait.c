@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Of each operation that is waited for, the driver keeps a number, the slot, and no object: requests
- * die at any time, and what they left behind must be collectable. The handle knows which lock a slot
- * stands for, without keeping it alive: a lock that is collected takes itself out.
+ * For each operation that a request waits for, the driver keeps a number, the slot, and no object: requests end
+ * at any time, and their objects must be collectable. The handle maps a slot to its lock without keeping it
+ * alive: the finalizer of a lock clears its slot.
  */
 #include "rl_lua_nginx_wait.h"
 
@@ -19,38 +19,35 @@
 #include "client/rl_client.h"
 #include "client/rl_pump.h"
 #include "lock/rl_result.h"
-#include "rl_lua_call.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx_handle.h"
 #include "rl_lua_nginx_owner.h"
 #include "rl_lua_nginx_released.h"
 #include "rl_lua_object.h"
+#include "rl_lua_operation.h"
 #include "rl_lua_option.h"
 #include "rl_lua_result.h"
-#include "rl_lua_share.h"
 
-/* When what could not be launched at once is again. */
-#define LAUNCH_SOON (5 * REDLOCK_MILLISECONDS)
+/* Time until the next look at an operation that could not be sent at once. */
+#define SEND_AGAIN (5 * REDLOCK_MILLISECONDS)
 
-/* ---------------------------------------------------------------------------------------- slots */
-
-/* The slot in which a request waits for the lock's operation, or 0. */
+/* Returns the slot in which a request waits for the lock's operation, or 0. */
 static size_t slot_of(const rl_lua_lock *self) {
   return self->worker == NULL ? 0 : ((const rl_lua_nginx_lock *)self)->slot;
 }
 
-/* The place of the lock, which has a worker, among those of a request. */
+/* Returns the list entry of a lock that has a worker. */
 static rl_lua_nginx_owned *owned_of(rl_lua_lock *self) {
   return &rl_lua_nginx_lock_of(self)->owned;
 }
 
-/* The lock belongs to nobody any more. It has a worker. */
+/* Takes a lock that has a worker from its owner. */
 static void take_from_owner(rl_lua_lock *self) {
   rl_lua_nginx_owners_take(&rl_lua_nginx_of(self->worker)->owners, owned_of(self));
 }
 
-/* Nobody waits for the lock's operation any more. */
+/* Clears the lock's slot: no request waits for its operation. */
 static void leave_slot(rl_lua_lock *self) {
   size_t slot = slot_of(self);
 
@@ -76,14 +73,14 @@ static bool enter_slot(rl_lua_lock *self, size_t slot) {
     nginx->waiting_count = count;
   }
   if (nginx->waiting[slot - 1] != NULL)
-    leave_slot(&nginx->waiting[slot - 1]->base); /* Nobody came to wait for it. */
+    leave_slot(&nginx->waiting[slot - 1]->base); /* No request came to wait for it. */
   nginx->waiting[slot - 1] = rl_lua_nginx_lock_of(self);
   nginx->waited++;
   nginx->waiting[slot - 1]->slot = slot;
   return true;
 }
 
-/* Nothing of a lock is touched after Lua was called: it may be collected by that. */
+/* The caller must not use a lock after this call of Lua, which may collect it. */
 static void push_slot(lua_State *L, int list, int index, size_t slot) {
   lua_pushnumber(L, (lua_Number)slot);
   lua_rawseti(L, list, index);
@@ -97,12 +94,12 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
     if (slot_of(lock) != 0)
       push_slot(L, list, ++count, slot_of(lock));
     else if (lock->operation == RL_OPERATION_RELEASE)
-      rl_lua_nginx_released_give_back(lock); /* Nobody has waited for it. */
+      rl_lua_nginx_released_free(lock); /* No request waits for it. */
   }
   return count;
 }
 
-/* Ends what is in flight, but for a release, and releases the lease. Nobody is told. */
+/* Cancels the operation in flight, unless it is a release, and releases the lease, without a report. */
 static void give_up(rl_lua_lock *self, redlock_time now_us) {
   rl_lock *lock = rl_lock_of(self->lock);
 
@@ -113,7 +110,7 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
     rl_lock_expire(lock, now_us);
 }
 
-/* Ends the acquire in flight, or takes it back, of a lock that was held before. */
+/* Cancels or undoes a nested acquire. */
 static void count_down(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_is_busy(lock))
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
@@ -121,7 +118,7 @@ static void count_down(rl_lock *lock, redlock_time now_us) {
     (void)rl_reentry_release(lock, now_us);
 }
 
-int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list) {
+int rl_lua_nginx_wait_release_ended(lua_State *L, rl_lua_nginx *self, int list) {
   redlock_time now_us = redlock_now();
   rl_lua_nginx_owned *owned;
   int count = 0;
@@ -132,7 +129,7 @@ int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list) {
     lock->owner_ended = 1;
     give_up(lock, now_us);
     leave_slot(lock);
-    rl_lua_nginx_released_give_back(lock);
+    rl_lua_nginx_released_free(lock);
     if (slot != 0)
       push_slot(L, list, ++count, slot);
   }
@@ -156,9 +153,7 @@ void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
   take_from_owner(self);
 }
 
-/* ----------------------------------------------------------------------------------- operations */
-
-/* (lock) -> the driver's table; and the handle of the lock, or NULL for a client that blocks. */
+/* Pushes the driver's table. Returns the handle of the lock at index 1; NULL if its client blocks. */
 static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
   lua_getuservalue(L, 1);
   lua_rawgeti(L, -1, RL_LUA_NGINX_DRIVER);
@@ -167,10 +162,10 @@ static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
 }
 
 /*
- * Returns true if another request is inside of the lock by the same object. Then this one is not let in, whatever its owner's
- * name: the end of either would end the lease of both.
+ * Returns true if another request holds the lock by the same object. Refuses the acquire, whatever its owner's name:
+ * the end of either request would end the lease of both.
  */
-static bool is_anothers(lua_State *L, rl_lua_lock *self) {
+static bool is_held_by_another(lua_State *L, rl_lua_lock *self) {
   rl_lock *lock = rl_lock_of(self->lock);
 
   if (!rl_lua_nginx_owner_is_another(owned_of(self), rl_lua_nginx_request_at(L, 4)) ||
@@ -179,23 +174,23 @@ static bool is_anothers(lua_State *L, rl_lua_lock *self) {
     return false;
   rl_result_refuse(
       lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD,
-      "another request holds it by the same lock object, and each needs one of its own");
+      "another request holds it by the same lock object; make a lock object for each request");
   return true;
 }
 
-/* Who has counted on a lock that belongs to the worker gives it to no request by that. */
-static bool is_to_stay_the_workers(rl_lua_lock *self) {
+/* Returns true if a nested acquire leaves the lock with its owner, the worker. */
+static bool stays_with_worker(rl_lua_lock *self) {
   return owned_of(self)->owner == NULL && rl_ring_was_again(rl_lock_of(self->lock));
 }
 
-/* The operation has been begun: whose the lock is from now on, and who waits. */
-static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int of_worker) {
+/* Sets the owner and the slot after an operation has begun. */
+static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int of_worker) {
   rl_lua_nginx *nginx = rl_lua_nginx_of(self->worker);
   size_t slot = (size_t)lua_tonumber(L, 3);
 
   redlock_lock_set_data(self->lock, self);
   if (operation == RL_OPERATION_ACQUIRE) {
-    of_worker = of_worker || is_to_stay_the_workers(self);
+    of_worker = of_worker || stays_with_worker(self);
     self->owner_ended = 0;
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    owned_of(self));
@@ -208,14 +203,17 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int o
 }
 
 /*
- * (lock, code of a call, slot, request, argument) -> the driver's table, whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
- * code; or false for a lock of a client that blocks. An operation that is not in flight any more has
- * a result already. Or the driver's table, nil, and the slot of a caller that has not taken the result of the lock's
- * last operation: nothing was begun.
+ * (lock, code of an operation, slot, request, argument) ->
+ *
+ *     driver's table, in flight, writers to wake, wake the clock   it has begun; if not in flight, it has a result
+ *     nil, message, code                                           it has failed
+ *     driver's table, nil, slot                                    it has not begun: the caller in that slot must
+ *                                                                  take the result of the last operation first
+ *     false                                                        the client of the lock blocks
  */
 static int wait_start(lua_State *L) {
-  const rl_lua_call *call = rl_lua_check_call(L, 2);
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
+  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
   rl_lua_nginx *nginx;
   int error, of_worker = 0;
 
@@ -233,32 +231,33 @@ static int wait_start(lua_State *L) {
     lua_pushnumber(L, (lua_Number)slot_of(self));
     return 3;
   }
-  if (call->operation == RL_OPERATION_ACQUIRE && is_anothers(L, self))
+  if (row->operation == RL_OPERATION_ACQUIRE && is_held_by_another(L, self))
     return rl_lua_push_failure(L, self, REDLOCK_E_HELD, RL_LUA_WRAPPED);
-  if (call->operation == RL_OPERATION_ACQUIRE) /* Once it has begun, an error would leave it. */
+  if (row->operation ==
+      RL_OPERATION_ACQUIRE) /* First: an error after the beginning would leave the operation. */
     of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
-  error = call->begin(L, self, 5, RL_LUA_WORKER);
+  error = row->begin(L, self, 5, RL_LUA_WORKER);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  self->operation = call->operation;
-  begun(L, self, call->operation, of_worker);
+  self->operation = row->operation;
+  note_begun(L, self, row->operation, of_worker);
   if (rl_pump_send(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_SYSTEM);
-  if (call->unheard) {
-    /* It goes on without the lock, for which nobody waits. */
+  if (row->forget) {
+    /* The release goes on without the lock. */
     rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_CANCELLED);
   }
   if (!rl_lock_is_busy(rl_lock_of(self->lock)))
     rl_list_remove(&rl_lock_of(self->lock)->queue);
   lua_pushboolean(L, rl_lock_is_busy(rl_lock_of(self->lock)));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (slot_of(self) == 0 && call->operation == RL_OPERATION_RELEASE)
-    rl_lua_nginx_released_give_back(self);
+  if (slot_of(self) == 0 && row->operation == RL_OPERATION_RELEASE)
+    rl_lua_nginx_released_free(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;
 }
 
-/* Pushes what is told when the lock at index 1 is lost, if that may be after its request has ended. */
+/* Pushes the on_lost of the lock at index 1 and returns 1, if the lock may outlive its request. */
 static int push_outliving(lua_State *L, rl_lua_lock *self) {
   if (self->worker == NULL || !rl_lua_nginx_of(self->worker)->client->tells ||
       owned_of(self)->owner != NULL)
@@ -268,8 +267,8 @@ static int push_outliving(lua_State *L, rl_lua_lock *self) {
 }
 
 /*
- * (lock) -> what the method returns for the operation that has ended; nil while it is in flight. Behind the
- * validity of an acquire stands the lock's on_lost, if the lock may outlive its request.
+ * (lock) -> results of the method whose operation has ended; nothing while it is in flight. The lock's on_lost
+ * follows the validity of an acquire, if the lock may outlive its request.
  */
 static int push_result(lua_State *L, rl_lua_lock *self) {
   redlock_duration validity = 0;
@@ -287,7 +286,7 @@ static int push_result(lua_State *L, rl_lua_lock *self) {
   }
   rl_lua_push_success(L, self, self->operation, validity);
   if (self->operation == RL_OPERATION_RELEASE)
-    rl_lua_nginx_released_give_back(self);
+    rl_lua_nginx_released_free(self);
   return 1 + (self->operation == RL_OPERATION_ACQUIRE ? push_outliving(L, self) : 0);
 }
 
@@ -296,16 +295,15 @@ static int wait_result(lua_State *L) {
 }
 
 /*
- * (lock, code of a call): the lock is free for the call although a living caller has not taken the result of the last
- * one. -> what that caller is to return. A release ends an extend in flight; any other call on a lock that is busy is
- * a mistake.
+ * (lock, code of an operation): frees the lock for that operation. -> results that the caller of the last operation must
+ * return. A release cancels an extend in flight; any other operation on a busy lock is misuse.
  */
 static int wait_overtake(lua_State *L) {
-  const rl_lua_call *call = rl_lua_check_call(L, 2);
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
+  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
   rl_lock *lock = rl_lock_of(self->lock);
 
-  if (call->operation == RL_OPERATION_RELEASE && rl_lock_is_extending(lock)) {
+  if (row->operation == RL_OPERATION_RELEASE && rl_lock_is_extending(lock)) {
     rl_lock_cancel(lock, redlock_now(), REDLOCK_E_CANCELLED);
     rl_list_remove(&lock->queue);
   }
@@ -314,7 +312,7 @@ static int wait_overtake(lua_State *L) {
   return push_result(L, self);
 }
 
-/* (lock) -> the driver's table: ends the operation in flight, as lock:cancel() does. */
+/* (lock) -> the driver's table: cancels the operation in flight. */
 static int wait_cancel(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:cancel()");
 
@@ -324,7 +322,7 @@ static int wait_cancel(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> the driver's table, and the slot of the caller that has not taken the last result, if there is one. */
+/* (lock) -> the driver's table, and the slot of a caller that has not taken the last result, if any. */
 static int wait_caller(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
 
@@ -336,7 +334,7 @@ static int wait_caller(lua_State *L) {
   return 2;
 }
 
-/* (lock) -> whether it is a lock of a client that blocks. */
+/* (lock) -> true if its client blocks. */
 static int wait_is_blocking(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
 
@@ -345,8 +343,8 @@ static int wait_is_blocking(lua_State *L) {
 }
 
 /*
- * (handle, slot): the caller that waited in |slot| is dead. What it was to acquire is released. An extend or a release
- * goes on, and gives way to the next operation.
+ * (handle, slot): the caller that waited in |slot| is gone. Releases the lock if it was acquiring. An extend or a
+ * release goes on until the next operation.
  */
 static int wait_disown(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -371,11 +369,11 @@ static int wait_disown(lua_State *L) {
   return 0;
 }
 
-/* (lock) -> in how many milliseconds its operation, which is in flight, wants to be looked at. */
+/* (lock) -> milliseconds until the next deadline of its operation, which is in flight. */
 static int wait_due(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "due()");
   const rl_lock *lock = rl_lock_of(self->lock);
-  redlock_duration due_us = LAUNCH_SOON;
+  redlock_duration due_us = SEND_AGAIN;
 
   if (lock->timer.index != RL_TIMERS_NONE)
     due_us = rl_time_sub(lock->timer.due_us, redlock_now());
@@ -383,8 +381,8 @@ static int wait_due(lua_State *L) {
   return 1;
 }
 
-/* (lock, function, request or nil) -> the request's number: the function is told in place of the lock's on_lost. */
-static int wait_guard(lua_State *L) {
+/* (lock, function, request or nil) -> number of the request: the function replaces the lock's on_lost. */
+static int wait_replace_on_lost(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
   uint64_t number = 0;
 
@@ -398,7 +396,7 @@ static int wait_guard(lua_State *L) {
   return 1;
 }
 
-/* (lock, request or nil, its number) -> whether the request has not ended. */
+/* (lock, request or nil, its number) -> true if the request has not ended. */
 static int wait_lasts(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
   uint64_t number = (uint64_t)luaL_checknumber(L, 3);
@@ -410,8 +408,8 @@ static int wait_lasts(lua_State *L) {
 }
 
 /*
- * (lock, request or nil): whose the lock is from now on. -> true, and its on_lost if it may outlive its request; or nil, message, code when it is not
- * held.
+ * (lock, request or nil): sets the owner. -> true, and the lock's on_lost if it may outlive its request; or nil, message,
+ * code if it is not held.
  */
 static int wait_hand_over(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:hand_over()");
@@ -426,12 +424,13 @@ static int wait_hand_over(lua_State *L) {
 }
 
 void rl_lua_nginx_wait_register(lua_State *L) {
-  static const luaL_Reg functions[] = {{"start", wait_start},   {"result", wait_result},
-                                       {"cancel", wait_cancel}, {"is_blocking", wait_is_blocking},
-                                       {"disown", wait_disown}, {"hand_over", wait_hand_over},
-                                       {"due", wait_due},       {"guard", wait_guard},
-                                       {"lasts", wait_lasts},   {"overtake", wait_overtake},
-                                       {"caller", wait_caller}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"start", wait_start},   {"result", wait_result},
+      {"cancel", wait_cancel}, {"is_blocking", wait_is_blocking},
+      {"disown", wait_disown}, {"hand_over", wait_hand_over},
+      {"due", wait_due},       {"replace_on_lost", wait_replace_on_lost},
+      {"lasts", wait_lasts},   {"overtake", wait_overtake},
+      {"caller", wait_caller}, {NULL, NULL}};
 
   luaL_setfuncs(L, functions, 0);
 }

@@ -8,25 +8,25 @@
 
 #include "rl_lua_nginx_handle.h"
 
-/* Adds the functions of operations that requests wait for to the table on top of the stack. */
+/* Adds the functions to the table on top of the stack. */
 void rl_lua_nginx_wait_register(lua_State *L);
 
 /*
- * Writes the slots of the operations that have ended into the table at |list|, behind the first
- * |count|, and returns how many there are then.
+ * Appends the slots of operations that have ended to the table at |list|, which has |count| entries. Returns the
+ * new number of entries.
  */
 int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int count);
 
 /*
- * Releases what belonged to requests that have ended, and ends their operations; their slots go into
- * the table at |list|. Returns how many.
+ * Releases the locks of requests that have ended, and cancels their operations. Writes their slots into the
+ * table at |list| and returns their number.
  */
-int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list);
+int rl_lua_nginx_wait_release_ended(lua_State *L, rl_lua_nginx *self, int list);
 
-/* Detaches all locks from the handle, which is being finalized. Calls no Lua. */
+/* Detaches all locks from a handle that is being finalized. Calls no Lua. */
 void rl_lua_nginx_wait_forget(rl_lua_nginx *self);
 
-/* The same for one lock, which is being finalized. */
+/* Detaches one lock that is being finalized. Calls no Lua. */
 void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self);
 
 #endif /* RL_LUA_NGINX_WAIT_H */

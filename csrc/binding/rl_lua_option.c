@@ -1,9 +1,9 @@
 /*
- * Options: a Lua table becomes a struct of redlock.h, by the table of all options.
+ * Options: converts a Lua table to a struct of redlock.h by the option tables of the core.
  *
  * SPDX-License-Identifier: MIT
  *
- * What is nil in Lua is 0 in C: not said. What is 0 or false in Lua is the name that "none" has in C.
+ * nil in Lua is 0 in C: not set. 0 or false in Lua is the constant for "none" in C.
  */
 #include "rl_lua_option.h"
 
@@ -15,8 +15,9 @@
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
+#include "rl_lua_result.h"
 
-/* What only Lua scripts can say: whose a lock is inside nginx. */
+/* Option that only Lua has: the owner of a lock inside nginx. */
 typedef struct host_options {
   int owner;
 } host_options;
@@ -32,7 +33,7 @@ static const rl_option_table host_table = {host_rows, sizeof host_rows / sizeof 
 
 #define MILLISECOND ((double)REDLOCK_MILLISECONDS)
 
-/* The bounds that a script sees. */
+/* Return the bounds in the units of Lua. */
 static double lowest(const rl_option *row) {
   if ((row->also & RL_OPTION_NONE) != 0)
     return 0;
@@ -73,7 +74,7 @@ static void read_factor(lua_State *L, const rl_option *row, const char *name, vo
 static void read_flag(lua_State *L, const rl_option *row, const char *name, void *field,
                       int level) {
   int flag = lua_toboolean(L, -1) ? REDLOCK_YES : REDLOCK_NO;
-  /* What is in the table, rl_lua_read_keeping() reads, and push_option(). */
+  /* rl_lua_read_lease_options() and push_option() read the parts of the table. */
   bool parts =
       lua_istable(L, -1) && (strcmp(row->name, "auto_extend") == 0 ||
                              strcmp(row->name, "tls") == 0 || strcmp(row->name, "guard") == 0);
@@ -82,7 +83,7 @@ static void read_flag(lua_State *L, const rl_option *row, const char *name, void
   memcpy(field, &flag, sizeof flag);
 }
 
-/* The number of a word among |words|, from 1; 0 when it is none of them. */
+/* Returns the position of |word| in |words|, from 1; 0 if it is not there. */
 static int word_number(const char *words, const char *word) {
   size_t length = strlen(word);
 
@@ -103,7 +104,7 @@ static void read_choice(lua_State *L, const rl_option *row, const char *name, vo
   memcpy(field, &number, sizeof number);
 }
 
-/* Texts and bytes stay on the stack, for as long as the struct is used. */
+/* The caller keeps the string on the stack for as long as it uses the struct. */
 static void read_string(lua_State *L, const rl_option *row, const char *name, void *of, int level) {
   size_t length = 0;
   const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
@@ -117,7 +118,7 @@ static void read_string(lua_State *L, const rl_option *row, const char *name, vo
   }
 }
 
-/* What belongs together is in a table of that name: the table that has |row|, or NULL; and under which name, |*part|. */
+/* Returns the name of the nested table that contains |row|, or NULL; and its name there, |*part|. */
 static const char *table_of(const rl_option *row, const char **part) {
   static const char *const tables[] = {"tls", "guard"};
 
@@ -132,7 +133,7 @@ static const char *table_of(const rl_option *row, const char **part) {
   return NULL;
 }
 
-/* Pushes what the table at |index| has for |row|, or nil. */
+/* Pushes the value of |row| in the table at |index|, or nil. */
 static void push_option(lua_State *L, int index, const rl_option *row) {
   const char *part;
   const char *table = table_of(row, &part);
@@ -148,7 +149,7 @@ static void push_option(lua_State *L, int index, const rl_option *row) {
   lua_remove(L, -2);
 }
 
-/* The function itself stays with the client object: the library calls one that answers later. */
+/* The client object keeps the function. The library calls rl_lua_credentials_later() instead. */
 static void read_function(lua_State *L, const char *name, void *field, int level) {
   redlock_credentials_function *later = rl_lua_credentials_later;
 
@@ -192,7 +193,7 @@ static void read_option(lua_State *L, const rl_option *row, void *of, int level)
   case RL_OPTION_SECRET:
   default:
     read_string(L, row, name, of, level);
-    lua_pushnil(L); /* Is popped in place of the string. */
+    lua_pushnil(L); /* The caller pops this in place of the string. */
     break;
   }
 }
@@ -214,7 +215,7 @@ int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, v
   return 1;
 }
 
-/* auto_extend = { every = , max_hold = }: the option |name| under the name |as|. */
+/* Reads option |name|, which is |as| in auto_extend = { every = , max_hold = }. */
 static void read_part(lua_State *L, const char *name, const char *as, redlock_options *given,
                       int level) {
   char shown[64];
@@ -230,7 +231,7 @@ static void read_part(lua_State *L, const char *name, const char *as, redlock_op
   lua_pop(L, 1);
 }
 
-int rl_lua_read_keeping(lua_State *L, int index, redlock_options *given, int level) {
+int rl_lua_read_lease_options(lua_State *L, int index, redlock_options *given, int level) {
   if (!rl_lua_read_options(L, index, &rl_options_of_lock, given, level))
     return 0;
   lua_getfield(L, index, "auto_extend");
@@ -239,23 +240,24 @@ int rl_lua_read_keeping(lua_State *L, int index, redlock_options *given, int lev
     read_part(L, "max_hold", "max_hold", given, level);
   }
   lua_pop(L, 1);
-  if (rl_lua_loss_asked(L, index))
+  if (rl_lua_loss_has_option(L, index))
     given->notify_lost = REDLOCK_YES;
   return 1;
 }
 
-int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *given, char *message,
-                            size_t size) {
+int rl_lua_lease_is_empty(const rl_options *above, const redlock_options *given, char *message,
+                          size_t size) {
   rl_options options = *above;
 
   if (rl_options_read(&options, given) != NULL ||
       rl_validity_deadline(0, options.ttl_us, options.drift_factor) >= REDLOCK_MILLISECONDS)
     return 0;
-  (void)snprintf(message, size,
-                 "option 'ttl' must be longer: of %.14g ms nothing is left when the clock drift "
-                 "that is allowed for, %.14g ms, is taken off",
-                 (double)options.ttl_us / MILLISECOND,
-                 (double)rl_validity_drift(options.ttl_us, options.drift_factor) / MILLISECOND);
+  (void)snprintf(
+      message, size,
+      "option 'ttl' must be longer: %.14g ms leave no lease after the allowance for clock "
+      "drift, which is %.14g ms",
+      (double)options.ttl_us / MILLISECOND,
+      (double)rl_validity_drift(options.ttl_us, options.drift_factor) / MILLISECOND);
   return 1;
 }
 
@@ -264,9 +266,9 @@ int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
   char message[RL_LUA_MESSAGE_SIZE];
   rl_options options = *above;
 
-  if (!rl_lua_read_keeping(L, index, given, level))
+  if (!rl_lua_read_lease_options(L, index, given, level))
     return 0;
-  if (rl_lua_lease_is_nothing(above, given, message, sizeof message))
+  if (rl_lua_lease_is_empty(above, given, message, sizeof message))
     rl_lua_misuse(L, level, "redlock: %s", message);
   if (rl_options_read(&options, given) == NULL && rl_options_keep_nothing(&options, given))
     rl_lua_misuse(L, level,
@@ -281,8 +283,7 @@ int rl_lua_read_owner(lua_State *L, int index, int absent, int level) {
   return host.owner == 0 ? absent : host.owner == OWNER_WORKER;
 }
 
-/* ------------------------------------------------------------------- what Lua code checks by */
-
+/* Pushes the rows by which Lua code checks options. */
 static void push_table(lua_State *L, const rl_option_table *table) {
   int count = 0;
 
@@ -293,12 +294,9 @@ static void push_table(lua_State *L, const rl_option_table *table) {
     const char *inside = table_of(row, &part);
     double unit = row->kind == RL_OPTION_DURATION ? MILLISECOND : 1;
     lua_createtable(L, 0, 7);
-    lua_pushstring(L, row->name);
-    lua_setfield(L, -2, "name");
-    lua_pushstring(L, row->field);
-    lua_setfield(L, -2, "field");
-    lua_pushstring(L, rl_option_kind_name(row->kind));
-    lua_setfield(L, -2, "kind");
+    rl_lua_set_text(L, "name", row->name);
+    rl_lua_set_text(L, "field", row->field);
+    rl_lua_set_text(L, "kind", rl_option_kind_name(row->kind));
     if (inside != NULL) { /* part_of_tls, part_of_guard */
       lua_pushfstring(L, "part_of_%s", inside);
       lua_pushstring(L, part);
@@ -313,8 +311,7 @@ static void push_table(lua_State *L, const rl_option_table *table) {
       lua_pushnumber(L, (lua_Number)(row->fallback / unit));
       lua_setfield(L, -2, "default");
     }
-    lua_pushstring(L, row->words);
-    lua_setfield(L, -2, "words");
+    rl_lua_set_text(L, "words", row->words);
     lua_rawseti(L, -2, ++count);
   }
 }

@@ -1,5 +1,5 @@
 /*
- * Options: a Lua table becomes a struct of redlock.h, by the table of all options.
+ * Options: converts a Lua table to a struct of redlock.h by the option tables of the core.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,30 +9,26 @@
 #include "rl_lua.h"
 
 /*
- * Fills the struct |of| from the Lua table at |index|, by |table|; nil there, or in place of the whole
- * table, is 0 in the struct. Returns whether there was a table. Strings of the struct stay on the Lua
- * stack, and live as long as they do.
+ * Fills the struct |of| by |table| from the Lua table at |index|; nil there, or instead of the Lua table, is
+ * 0 in the struct. Returns 1 if there is a Lua table. The struct borrows strings that are on the Lua stack.
  */
 int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of, int level);
 
-/*
- * The same for the options of a lock, whose auto_extend may be a table, and whose on_lost wants to be
- * told.
- */
-int rl_lua_read_keeping(lua_State *L, int index, redlock_options *given, int level);
+/* Reads options of a lock, with the parts of auto_extend, and sets notify_lost if there is an on_lost. */
+int rl_lua_read_lease_options(lua_State *L, int index, redlock_options *given, int level);
 
-/* The same for the options of a lock, or of a call, that go over those |above|. */
+/* Reads options of a lock or a call that override those of |above|, and checks that they fit together. */
 int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
                              redlock_options *given, int level);
 
 /*
- * Returns true if not one whole millisecond could be left of a lease with |given| over |above|, so that it
- * could never be acquired, and then a sentence.
+ * Returns true and writes a message if a lease with |given| over |above| never has a whole millisecond left, so
+ * that it could never be acquired.
  */
-int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *given, char *message,
-                            size_t size);
+int rl_lua_lease_is_empty(const rl_options *above, const redlock_options *given, char *message,
+                          size_t size);
 
-/* Returns true if option 'owner' of the table at |index| is "worker"; |absent| when it is nil. For nginx. */
+/* Returns true if option 'owner' of the table at |index| is "worker"; |absent| if it is nil. */
 int rl_lua_read_owner(lua_State *L, int index, int absent, int level);
 
 /* Pushes { lock = rows, client = rows, node = rows, host = rows }; a row is { name =, field =, kind =, ... }. */

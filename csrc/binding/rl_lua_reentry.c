@@ -1,5 +1,5 @@
 /*
- * Whose a lock of a re-entrant client is.
+ * The lease owner of a lock of a re-entrant client.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,19 +12,18 @@
 #include "rl_lua_loss.h"
 #include "rl_lua_worker.h"
 
-#define COROUTINES                                                                                 \
-  "redlock.coroutines/1" /* registry: numbers of coroutines, weak keys; [0] the last */
+/* registry: numbers of coroutines, weak keys; [0] the last number */
+#define COROUTINES "redlock.coroutines/1"
+#define NUMBERER "redlock.requests/1" /* registry: function that numbers requests, inside nginx */
 
-#define VISITS "redlock.visits/1" /* registry: what numbers the requests, inside nginx */
-
-enum { OF_COROUTINE = 'c', OF_REQUEST = 'r', OF_VISIT = 'v', OF_NAME = 'n' };
+enum { OF_COROUTINE = 'c', OF_REQUEST = 'r', OF_CONTEXT = 'v', OF_NAME = 'n' };
 
 rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level) {
-  rl_lua_reentrant said = RL_LUA_REENTRANT_UNSAID;
+  rl_lua_reentrant option = RL_LUA_REENTRANT_UNSET;
   size_t length;
 
   if (!lua_istable(L, index))
-    return said;
+    return option;
   lua_getfield(L, index, "reentrant");
   if (lua_type(L, -1) == LUA_TSTRING) {
     (void)lua_tolstring(L, -1, &length);
@@ -36,18 +35,18 @@ rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level) {
   if (!lua_isnil(L, -1)) {
     if (!lua_isboolean(L, -1))
       rl_lua_misuse(L, level, "redlock: option 'reentrant' must be true, false or a name");
-    said = lua_toboolean(L, -1) ? RL_LUA_REENTRANT_YES : RL_LUA_REENTRANT_NO;
+    option = lua_toboolean(L, -1) ? RL_LUA_REENTRANT_YES : RL_LUA_REENTRANT_NO;
   }
   lua_pop(L, 1);
-  return said;
+  return option;
 }
 
 void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index) {
-  rl_lua_reentrant said = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
+  rl_lua_reentrant option = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
 
-  if (said != RL_LUA_REENTRANT_UNSAID)
-    self->reentrant = said;
-  if (said != RL_LUA_REENTRANT_NAMED)
+  if (option != RL_LUA_REENTRANT_UNSET)
+    self->reentrant = option;
+  if (option != RL_LUA_REENTRANT_NAMED)
     return;
   lua_insert(L, -2);
   rl_lua_loss_push_own(L, self, lua_gettop(L));
@@ -57,7 +56,7 @@ void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index) {
   lua_remove(L, -2);
 }
 
-/* The number of the coroutine that runs. */
+/* Returns the number of the running coroutine. */
 static uint64_t number_of_coroutine(lua_State *L) {
   lua_Number number;
 
@@ -91,12 +90,12 @@ static uint64_t number_of_coroutine(lua_State *L) {
   return (uint64_t)number;
 }
 
-/* The number of the request that runs, whatever coroutine it runs in; 0 outside of nginx, or of a request. */
-static uint64_t number_of_visit(lua_State *L) {
+/* Returns the number of the running request, whatever coroutine it uses; 0 outside of a request. */
+static uint64_t number_of_context(lua_State *L) {
   lua_Number number = 0;
 
-  luaL_checkstack(L, 4, "redlock: visits");
-  lua_getfield(L, LUA_REGISTRYINDEX, VISITS);
+  luaL_checkstack(L, 4, "redlock: requests");
+  lua_getfield(L, LUA_REGISTRYINDEX, NUMBERER);
   if (!lua_isnil(L, -1)) {
     if (lua_pcall(L, 0, 1, 0) == 0)
       number = lua_tonumber(L, -1);
@@ -108,11 +107,11 @@ static uint64_t number_of_visit(lua_State *L) {
 int rl_lua_reentry_number_by(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
-  lua_setfield(L, LUA_REGISTRYINDEX, VISITS);
+  lua_setfield(L, LUA_REGISTRYINDEX, NUMBERER);
   return 0;
 }
 
-/* An owner of one client object is none of another, although the two may share their connections: |of| tells them. */
+/* Sets the owner. |of| distinguishes clients that share their connections. */
 static int own(rl_lua_lock *self, unsigned char kind, const void *of, const void *bytes,
                size_t length) {
   unsigned char owner[REDLOCK_OWNER_MAX];
@@ -123,26 +122,26 @@ static int own(rl_lua_lock *self, unsigned char kind, const void *of, const void
   return redlock_lock_set_owner(self->lock, owner, 1 + sizeof of + length);
 }
 
-/* Numbers of one Lua state are no other's: of a client that several use. */
+/* The share or the anchor distinguishes the numbers of several Lua states that use one client. */
 static int own_by_number(rl_lua_lock *self, unsigned char kind, uint64_t number) {
-  const void *of = self->share != NULL ? (const void *)self->share : self->sentinel;
+  const void *of = self->share != NULL ? (const void *)self->share : self->anchor;
 
   return own(self, kind, of, &number, sizeof number);
 }
 
-static int own_by_who_runs(lua_State *L, rl_lua_lock *self, int request) {
+static int own_by_context(lua_State *L, rl_lua_lock *self, int request) {
   uint64_t number = 0;
 
   if (request != 0)
     number = self->worker->functions->request_number(L, self, request);
   if (number != 0)
     return own_by_number(self, OF_REQUEST, number);
-  number = number_of_visit(L);
-  return number != 0 ? own_by_number(self, OF_VISIT, number)
+  number = number_of_context(L);
+  return number != 0 ? own_by_number(self, OF_CONTEXT, number)
                      : own_by_number(self, OF_COROUTINE, number_of_coroutine(L));
 }
 
-/* The name on top of the stack, which is popped. */
+/* Pops the name on top of the stack. */
 static int own_by_name(lua_State *L, rl_lua_lock *self) {
   size_t length;
   const char *name = lua_tolstring(L, -1, &length);
@@ -153,23 +152,23 @@ static int own_by_name(lua_State *L, rl_lua_lock *self) {
 }
 
 int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, int request) {
-  rl_lua_reentrant said = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
+  rl_lua_reentrant option = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
   int error;
 
-  if (said == RL_LUA_REENTRANT_UNSAID) {
-    said = self->reentrant;
-    if (said == RL_LUA_REENTRANT_NAMED) {
+  if (option == RL_LUA_REENTRANT_UNSET) {
+    option = self->reentrant;
+    if (option == RL_LUA_REENTRANT_NAMED) {
       lua_getuservalue(L, 1);
       lua_rawgeti(L, -1, RL_LUA_OWNER_NAME);
       lua_remove(L, -2);
     }
   }
-  if (said == RL_LUA_REENTRANT_NAMED) {
+  if (option == RL_LUA_REENTRANT_NAMED) {
     error = own_by_name(L, self);
-  } else if (said == RL_LUA_REENTRANT_YES) {
-    error = own_by_who_runs(L, self, request);
+  } else if (option == RL_LUA_REENTRANT_YES) {
+    error = own_by_context(L, self, request);
   } else {
     error = redlock_lock_set_owner(self->lock, NULL, 0);
   }
-  return error == REDLOCK_E_BUSY ? REDLOCK_OK : error; /* The acquire says so. */
+  return error == REDLOCK_E_BUSY ? REDLOCK_OK : error; /* The acquire reports it. */
 }

@@ -1,5 +1,5 @@
 /*
- * Results: what goes back to Lua.
+ * Results: values that methods return to Lua.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,7 @@ void rl_lua_copy(char *destination, size_t size, const char *text) {
   destination[length] = '\0';
 }
 
-/* How long the C name of a setting of TLS is that |text| begins with, or 0. */
+/* Returns the length of the C name of a TLS setting that |text| begins with, or 0. */
 static size_t setting_of_tls(const char *text) {
   static const char *const names[] = {
 #define NAME_OF_SETTING(name, kind, field, lowest, highest, other, must) #name,
@@ -42,7 +42,7 @@ void rl_lua_copy_message(char *destination, size_t size, const char *text) {
   char *at = destination;
 
   rl_lua_copy(destination, size, text);
-  /* Words alone: in a path it may be anybody's name. */
+  /* Only whole words: a path may contain such a name. */
   while (*at != '\0') {
     size_t length = setting_of_tls(at);
     char behind = at[length];
@@ -57,7 +57,7 @@ void rl_lua_push_whole(lua_State *L, uint64_t number) {
 #if LUA_VERSION_NUM >= 503
   lua_pushinteger(L, (lua_Integer)number);
 #else
-  /* An integer of these versions may have 32 bits, which a long lease does not fit into. */
+  /* Integers of these versions may have 32 bits, too few for a long lease. */
   lua_pushnumber(L, (lua_Number)number);
 #endif
 }
@@ -66,10 +66,24 @@ void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration) {
   rl_lua_push_whole(L, duration / REDLOCK_MILLISECONDS);
 }
 
-void rl_lua_set_latency(lua_State *L, redlock_duration latency) {
-  if (latency == REDLOCK_NEVER)
+void rl_lua_push_seconds(lua_State *L, redlock_duration duration) {
+  if (duration == REDLOCK_NEVER)
+    lua_pushnil(L);
+  else
+    lua_pushnumber(L, (lua_Number)duration / (lua_Number)REDLOCK_SECONDS);
+}
+
+void rl_lua_set_text(lua_State *L, const char *field, const char *text) {
+  if (text == NULL || text[0] == '\0')
     return;
-  lua_pushnumber(L, (lua_Number)latency / (lua_Number)REDLOCK_MILLISECONDS);
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, field);
+}
+
+void rl_lua_set_latency(lua_State *L, redlock_duration latency_us) {
+  if (latency_us == REDLOCK_NEVER)
+    return;
+  lua_pushnumber(L, (lua_Number)latency_us / (lua_Number)REDLOCK_MILLISECONDS);
   lua_setfield(L, -2, "latency");
 }
 
@@ -79,7 +93,7 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {
   if (message == NULL || message[0] == '\0')
     message = redlock_strerror(error);
   rl_lua_copy_message(text, sizeof text, message);
-  /* Running out of descriptors is nobody's mistake, and has this code's remedy. */
+  /* Lack of descriptors is no misuse: the caller may try again, as for "unavailable". */
   if (error != REDLOCK_E_SYSTEM && rl_error_kind_of(error) != RL_ERROR_FAILURE) {
     rl_lua_misuse(L, level, "redlock: %s", text);
   }

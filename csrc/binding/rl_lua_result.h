@@ -1,5 +1,5 @@
 /*
- * Results: what goes back to Lua.
+ * Results: values that methods return to Lua.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,10 +8,10 @@
 
 #include "rl_lua.h"
 
-/* Copies as much of |text| as fits; NULL is an empty text. Cuts no UTF-8 sequence in two. */
+/* Copies as much of |text| as fits, but no half of a UTF-8 sequence. NULL is an empty text. */
 void rl_lua_copy(char *destination, size_t size, const char *text);
 
-/* The same for a message, which calls a setting of TLS as C does: it becomes "tls.ca", as Lua spells it. */
+/* Copies a message and spells settings of TLS as Lua does: "tls_ca" becomes "tls.ca". */
 void rl_lua_copy_message(char *destination, size_t size, const char *text);
 
 /* Pushes a whole number below 2^53. */
@@ -20,16 +20,22 @@ void rl_lua_push_whole(lua_State *L, uint64_t number);
 /* Pushes whole milliseconds, rounded down. */
 void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration);
 
-/* Sets a field of the table on top of the stack: fractional milliseconds, nothing for NEVER. */
-void rl_lua_set_latency(lua_State *L, redlock_duration latency);
+/* Pushes fractional seconds; nil for NEVER. */
+void rl_lua_push_seconds(lua_State *L, redlock_duration duration);
+
+/* Sets a field of the table on top of the stack, unless |text| is empty or NULL. */
+void rl_lua_set_text(lua_State *L, const char *field, const char *text);
+
+/* Sets field "latency" of the table on top of the stack: fractional milliseconds, nothing for NEVER. */
+void rl_lua_set_latency(lua_State *L, redlock_duration latency_us);
 
 /*
- * Pushes nil, a message and a code, or raises what is a mistake of the caller. |message| may be NULL
- * or empty: the error's own sentence is used then.
+ * Pushes nil, a message and a code; raises an error instead if the caller made a mistake. The message is
+ * redlock_strerror(error) if |message| is NULL or empty.
  */
 int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
 
-/* Pushes the list of the codes that are returned. */
+/* Pushes the list of the codes that methods return. */
 void rl_lua_push_codes(lua_State *L);
 
 #endif /* RL_LUA_RESULT_H */

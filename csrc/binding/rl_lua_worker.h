@@ -1,10 +1,10 @@
 /*
- * What the binding asks of nginx: a driver that lives in the binding, above the objects that it carries.
+ * Interface of nginx's driver, which is part of the binding and lies above clients and locks.
  *
  * SPDX-License-Identifier: MIT
  *
- * A client that nginx carries points to its worker, and so do its locks. The worker is a table of functions and what
- * these need. Clients of other drivers have none.
+ * A client of nginx's driver points to its worker, and so do its locks. Clients of other drivers have no
+ * worker.
  */
 #ifndef RL_LUA_WORKER_H
 #define RL_LUA_WORKER_H
@@ -12,17 +12,17 @@
 #include "rl_lua.h"
 
 typedef struct rl_lua_worker_functions {
-  /* Returns the bytes of a lock object, for a lock on one resource that is not made yet. */
+  /* Returns the size of the object of a new lock on one resource. */
   size_t (*lock_size)(const rl_lua_client *client, size_t resource_length, int has_options);
-  /* Makes a lock again that was given back. Returns 0 if it was collected, or there is no memory. */
+  /* Recreates a lock that was freed after its release. Returns 0 if it was collected, or memory is short. */
   int (*revive)(lua_State *L, rl_lua_lock *self);
   /* The lock is being freed. Calls no Lua. */
   void (*forget_lock)(rl_lua_lock *self);
-  /* Returns true if the lock's request has ended, and the lock has not been released for that yet. */
+  /* Returns true if the lock's request has ended, and the lock is not released yet. */
   bool (*owner_has_ended)(const rl_lua_lock *self);
-  /* Returns the number of the request at |index|, which no other has had; 0 if that is none. */
+  /* Returns the number of the request at |index|, which is never reused; 0 if that is no request. */
   uint64_t (*request_number)(lua_State *L, rl_lua_lock *self, int index);
-  /* The client is collected: gives up its reference to |client|. Calls no Lua. */
+  /* The client object is collected: drops its reference to |client|. Calls no Lua. */
   void (*free_client)(rl_lua_client *self, redlock_client *client);
 } rl_lua_worker_functions;
 
@@ -30,7 +30,7 @@ typedef struct rl_lua_worker {
   const rl_lua_worker_functions *functions;
 } rl_lua_worker;
 
-/* The lock is there after this, made again if it was given back. Returns 0 when it is not. */
+/* Recreates the lock of the object, if necessary. Returns 0 if that fails. */
 static inline int rl_lua_worker_revive(lua_State *L, rl_lua_lock *self) {
   if (self->lock != NULL)
     return 1;

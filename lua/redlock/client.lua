@@ -9,7 +9,7 @@ local check_resource, check_resources = options.resource, options.resources
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
 local new_lock, run, keys, findings = core.lock, core.run, core.keys, core.findings
-local calls = core.calls
+local calls = core.operations
 local ACQUIRE, INSPECT, FORCE_RELEASE = calls.acquire.code, calls.inspect.code, calls.force_release.code
 local DOCTOR, check_doctor = calls.doctor.code, options.doctor
 local BOOTSTRAP, BOOTSTRAP_NAME = calls.bootstrap.code, "redlock-bootstrap" -- which is sent nowhere
@@ -22,7 +22,7 @@ local function carry_tls(made)
     return "TLS would load a second OpenSSL beside nginx's own; a client of redlock.new() speaks it there"
   end
   local loaded, transport = pcall(require, "redlock.tls")
-  if loaded then return core.carry(made, transport) end
+  if loaded then return core.set_transport(made, transport) end
   local why = tostring(transport)
   if why:find("module 'redlock.tls' not found", 1, true) then why = "which is not installed" end
   return "TLS needs the module redlock.tls, " .. why .. "; it is built with redlock where OpenSSL's headers are"

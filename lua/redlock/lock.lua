@@ -1,4 +1,4 @@
---- The lock's methods that begin an operation, made by the table of csrc/binding/rl_lua_call.c. Those that only look
+--- The lock's methods that begin an operation, made by the table of csrc/binding/rl_lua_operation.c. Those that only look
 --- are in C.
 
 local core = require "redlock.core"
@@ -14,7 +14,7 @@ local calls, numbers = {}, {} -- of the lock: by name; their codes
 
 -- No tail calls here: C counts two functions up to the line that an error is reported for.
 
-for name, call in pairs(core.calls) do
+for name, call in pairs(core.operations) do
   if call.of == "lock" then
     local number, check = call.code, options.arguments[call.argument]
     calls[name] = { number = number, check = check, takes_options = call.argument == "options" }
@@ -32,7 +32,7 @@ for name, call in pairs(core.calls) do
   end
 end
 
-local RELEASE = core.calls.release.code
+local RELEASE = core.operations.release.code
 
 function methods.release(self, given)
   local released, message, code

@@ -41,16 +41,16 @@ local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
 local abandon = core.abandon
 local new_lock, start, pending, late, identify, next_ended, release_send =
-  core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
+  core.lock, core.start, core.pending, core.grace, core.id, core.next_ended,
   core.release_send
 local next_asked = core.next_asked
 local next_lost, watched, keep, left_of = core.next_lost, core.watched, core.keep, core.left
 
-local alarm, now = core.alarm, core.now
+local set_timer, now = core.set_timer, core.now
 
 local LOOK = 1 -- how often, in seconds, to look after leases, and for coroutines that were closed
 
-local RELEASE = core.calls.release.code
+local RELEASE = core.operations.release.code
 
 local weak_values = { __mode = "v" }
 local weak_keys = { __mode = "k" }
@@ -132,7 +132,7 @@ local function note_grant(self, lock, ticket)
   if lock and lock.operation == "acquire" and watched(lock.handle) then
     self.leases[lock] = ticket.seat
     self.untaken[ticket] = { id = lock.id, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
-    alarm(self.handle, LOOK)
+    set_timer(self.handle, LOOK)
   end
 end
 
@@ -171,7 +171,7 @@ end
 local function sweep(self)
   local is_closed = self.loop.is_closed
   if not is_closed or next(self.waiting) == nil then return end
-  alarm(self.handle, LOOK)
+  set_timer(self.handle, LOOK)
   if now() < self.sweep_at then return end
   self.sweep_at = now() + LOOK
   for id, ticket in pairs(self.waiting) do
@@ -233,7 +233,7 @@ local function wake_lookers(self)
   for ticket in pairs(self.lookers) do
     self.loop.signal(ticket.waiter)
     if ticket.deadline > now_is then
-      alarm(self.handle, ticket.deadline - now_is)
+      set_timer(self.handle, ticket.deadline - now_is)
     else
       self.lookers[ticket] = nil
       rise(self, ticket)
@@ -248,7 +248,7 @@ local function turn(self, seat)
   collect(self)
   wake_lookers(self)
   give_back_untaken(self)
-  if next(self.leases) ~= nil then alarm(self.handle, LOOK) end
+  if next(self.leases) ~= nil then set_timer(self.handle, LOOK) end
   seat.turning = false
 end
 
@@ -285,7 +285,7 @@ local function wait_for(self, here, seconds, has_come)
   local ticket = { waiter = self.loop.waiter(), deadline = deadline }
   ticket.seat, seat.waiters[ticket], self.lookers[ticket] = seat, true, true
   while not self.gone and not has_come() and now() < deadline and attend(self, seat, here) do
-    alarm(self.handle, deadline - now())
+    set_timer(self.handle, deadline - now())
     self.loop.wait(ticket.waiter)
   end
   self.lookers[ticket] = nil
@@ -300,7 +300,7 @@ local function serve_late(self, handle, ticket, here)
     wait_for(self, here, seconds or 0, function() return ticket.results or not late(handle) end)
   else
     while seconds and not ticket.results do
-      alarm(self.handle, seconds)
+      set_timer(self.handle, seconds)
       self.loop.block(self.handle)
       collect(self)
       seconds = late(handle)
@@ -347,7 +347,7 @@ local function begin_to_look_after(self, lock, here)
   local seat = self.seats[here] or new_seat(self, here)
   self.leases[lock] = seat
   attend(self, seat, here)
-  alarm(self.handle, LOOK)
+  set_timer(self.handle, LOOK)
 end
 
 -- A lease has ended by its holder's doing.
@@ -459,7 +459,7 @@ local function finish(lock, operation, here)
   return handle:result()
 end
 
-for name, entry in pairs(core.calls) do
+for name, entry in pairs(core.operations) do
   if entry.of == "lock" then
     local number, check, called = entry.code, options.arguments[entry.argument], "lock:" .. name
     lock_methods[name] = function(lock, argument)
@@ -621,7 +621,7 @@ end
 -- A lock object is made for each question.
 local function ask(self, handle, operation, argument)
   local lock = wrap(self, handle)
-  local ok, message, code = start(handle, core.calls[operation].code, argument)
+  local ok, message, code = start(handle, core.operations[operation].code, argument)
   if ok then ok, message, code = finish(lock, operation, self.loop.here()) end
   return ok, message, code
 end
@@ -660,7 +660,7 @@ function client_methods.bootstrap(self)
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
   local ok
-  ok, message, code = start(handle, core.calls.bootstrap.code) -- Not by ask(): it raises at its caller's line.
+  ok, message, code = start(handle, core.operations.bootstrap.code) -- Not by ask(): it raises at its caller's line.
   if ok then ok, message, code = finish(lock, "bootstrap", self.loop.here()) end
   if ok then return true end
   return nil, message, code
@@ -697,7 +697,7 @@ end
 -- Waits until all nodes have answered, but not for ever.
 local function await_replies(self, here, deadline)
   collect(self)
-  wait_for(self, here, deadline - now(), function() return core.owed(self.handle) == 0 end)
+  wait_for(self, here, deadline - now(), function() return core.outstanding(self.handle) == 0 end)
 end
 
 -- Returns what core.close() does. Outside of a loop this is the one call that blocks in every loop.
@@ -705,7 +705,7 @@ local function close(self, here)
   local handle = self.handle
   give_up(self)
   if not here then return handle:close() end
-  local _, budget = core.owed(handle)
+  local _, budget = core.outstanding(handle)
   local deadline = now() + budget
   await_replies(self, here, deadline)
   core.shut(handle) -- releases what is held
@@ -720,7 +720,7 @@ function client_methods.close(self)
   local other = self.closing
   if other and not other.results and here then
     -- Another coroutine is at it, and will be told what this one is told.
-    local _, budget = core.owed(handle)
+    local _, budget = core.outstanding(handle)
     wait_for(self, here, 2 * budget, function() return other.results end)
     if other.results then return other.results[1], other.results[2], other.results[3] end
   end
@@ -758,8 +758,7 @@ end
 --- As redlock.new() for clients that wait in this loop. Mistakes are raised at `level`, seen from the caller.
 function loops.new(loop, nodes, given, level)
   local handle = client_module.new(nodes, given, level + 1)
-  core.told_by_driver(handle)
-  core.asked_by_driver(handle)
+  core.driver_serves(handle)
   return setmetatable({
     loop = loop,
     handle = handle,

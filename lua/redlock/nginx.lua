@@ -23,7 +23,7 @@ local free_slot, move, wait, overtake = driver.free_slot, driver.move, driver.wa
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
 
-local calls = core.calls
+local calls = core.operations
 local RELEASE, RELEASE_FORGET = calls.release.code, calls.release_forget.code
 local RELEASE_SEND = calls.release_send.code
 local INSPECT, FORCE_RELEASE, DOCTOR = calls.inspect.code, calls.force_release.code, calls.doctor.code

@@ -8,7 +8,7 @@ local core = require "redlock.core"
 local ffi = require "ffi"
 
 local native = core.nginx
-local guard, lasts = native.guard, native.lasts
+local replace_on_lost, lasts = native.replace_on_lost, native.lasts
 local getupvalue, setupvalue, upvaluejoin = debug.getupvalue, debug.setupvalue, debug.upvaluejoin
 local upvalueid, getinfo, getmetatable = debug.upvalueid, debug.getinfo, debug.getmetatable
 local dump, loadstring, setfenv, getfenv = string.dump, loadstring, setfenv, getfenv
@@ -123,7 +123,7 @@ end
 --- The lock was acquired, belongs to the worker, and tells on_lost of its loss. `request` is the one that runs, or nil.
 function nginx_on_lost.protect(lock, on_lost, request)
   local made, instead, of = pcall(replace, on_lost, request)
-  if made and instead then of.number = guard(lock, instead, request) end
+  if made and instead then of.number = replace_on_lost(lock, instead, request) end
 end
 
 return nginx_on_lost

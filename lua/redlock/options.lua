@@ -626,8 +626,8 @@ function options.section(level, first, second, ...)
   return first, 2
 end
 
---- By the names in the table of csrc/binding/rl_lua_call.c: the function that checks the argument of a call, unless it
---- is nil, and returns what C is given. It has the parameters argument and level.
+--- Functions that check the argument of an operation, by the names in csrc/binding/rl_lua_operation.c. Each is called
+--- with (argument, level), unless the argument is nil, and returns the value for C.
 options.arguments = {
   options = options.acquire, ttl = options.extension, release = options.release, token = options.token,
   none = function() end,

@@ -234,7 +234,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       local core, slot = require "redlock.core", require("redlock.nginx_driver").free_slot()
       local first = client:new_lock("unwaited", { owner = "worker" })
-      assert(core.nginx.start(first, core.calls.acquire.code, slot))
+      assert(core.nginx.start(first, core.operations.acquire.code, slot))
       local second = assert(client:acquire("waited for", {}))
       ngx.print(tostring(second:release()), " ", tostring(first:is_held()), " ", tostring(first:release()))
     }
@@ -356,8 +356,8 @@ describe("redlock in nginx", function()
   end)
 
   it("refuses connections that there are not, and a client that was collected", function()
-    assert.are.equal(("redlock: there is no such connection\n"):rep(2)
-      .. "redlock: the connections have been given up\n", select(2, nginx:get("/handle")))
+    assert.are.equal(("redlock: no such connection\n"):rep(2)
+      .. "redlock: the client has been collected\n", select(2, nginx:get("/handle")))
     quiet()
   end)
 

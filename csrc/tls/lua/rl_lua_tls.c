@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A module of its own, so that only programs that ask for TLS load OpenSSL. lua/redlock/client.lua loads it when a node
- * wants it. What it returns is an object that nobody takes for another: rl_lua_client_carry() looks at its metatable.
+ * wants it. It returns a userdata with a metatable of its own, which set_transport() in rl_lua_client.c checks.
  */
 #include <lauxlib.h>
 #include <lua.h>

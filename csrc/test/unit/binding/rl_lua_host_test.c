@@ -81,18 +81,18 @@ static void run(lua_State *L, const char *code) {
 static void the_collector_is_told_of_what_a_client_takes(void **state) {
   (void)state;
   lua_State *L = new_state(true);
-  lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_SENTINEL);
-  rl_lua_sentinel *sentinel = lua_touserdata(L, -1);
+  lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_ANCHOR);
+  rl_lua_anchor *anchor = lua_touserdata(L, -1);
   run(L, "client = assert(core.client({})) return client");
   rl_lua_client *self = lua_touserdata(L, -1);
   for (unsigned i = 0; i < 2; i++) {
     run(L, i == 0 ? "assert(core.add(client, 'a'))" : "assert(core.add(client, 'b'))");
     lua_pop(L, 1);
-    assert_int_equal(sentinel->memory.unseen, rl_client_size(self->client));
+    assert_int_equal(anchor->memory.unseen, rl_client_size(self->client));
   }
   lua_settop(L, 0);
   run(L, "client = nil collectgarbage() collectgarbage()");
-  assert_int_equal(sentinel->memory.unseen, 0);
+  assert_int_equal(anchor->memory.unseen, 0);
   lua_close(L);
 }
 
@@ -124,7 +124,7 @@ static void finalize(lua_State *L, const char *class) {
 
 static void finalizers_that_a_script_calls_do_no_harm(void **state) {
   (void)state;
-  static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK, RL_LUA_SENTINEL_CLASS};
+  static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK, RL_LUA_ANCHOR_CLASS};
   lua_State *L = new_state(true);
   redlock_client *client = new_client();
   assert_int_equal(pcall_push(L, client), 0);
@@ -135,8 +135,8 @@ static void finalizers_that_a_script_calls_do_no_harm(void **state) {
     finalize(L, classes[i]);
   }
   for (unsigned i = 0; i < 2; i++) {
-    lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_SENTINEL);
-    finalize(L, RL_LUA_SENTINEL_CLASS);
+    lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_ANCHOR);
+    finalize(L, RL_LUA_ANCHOR_CLASS);
     lua_pushvalue(L, -1);
     finalize(L, RL_LUA_CLIENT); /* After the sentinel: nobody would look after it any more. */
   }

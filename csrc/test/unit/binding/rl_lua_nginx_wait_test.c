@@ -44,8 +44,8 @@ static void assert_says(const char *code, const char *expected) {
   lua_close(L);
 }
 
-/* Nobody would be told how it ended: it has ended before anybody waits. */
-static void an_operation_for_which_there_is_no_place_ends_at_once(void **state) {
+/* No request waits in a slot, so the operation must have ended before start() returns. */
+static void operation_without_memory_for_its_slot_ends_at_once(void **state) {
   (void)state;
   assert_says("local client = core.client(nil, true)\n"
               "core.add(client, '127.0.0.1:1')\n"
@@ -54,7 +54,7 @@ static void an_operation_for_which_there_is_no_place_ends_at_once(void **state) 
               "nginx.attach(client, {})\n"
               "local lock = core.lock(client, 'name')\n"
               "local function acquire()\n"
-              "  local _, pending = nginx.start(lock, core.calls.acquire.code, 1)\n"
+              "  local _, pending = nginx.start(lock, core.operations.acquire.code, 1)\n"
               "  return tostring(pending) .. ' ' .. tostring((select(4, nginx.state(handle))))\n"
               "end\n"
               "set_out_of_memory(true)\n"
@@ -69,7 +69,7 @@ static void an_operation_for_which_there_is_no_place_ends_at_once(void **state) 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_operation_for_which_there_is_no_place_ends_at_once),
+      cmocka_unit_test(operation_without_memory_for_its_slot_ends_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,24 @@
 /*
- * What an operator asks of a lock: what the nodes hold.
+ * Results of an operator's questions: inspect and doctor.
  *
  * SPDX-License-Identifier: MIT
- *
- * It is for the module's own Lua code, which makes a lock for the question and forgets it.
  */
-#include "rl_lua_inspect.h"
+#include "rl_lua_operator.h"
 
 #include <string.h>
 
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
 
-/* Sets a field of the table on top of the stack: whole milliseconds, nothing for a key without an end. */
-static void set_ttl(lua_State *L, redlock_duration ttl) {
-  if (ttl == REDLOCK_NEVER)
+/* Sets a field of the table on top of the stack: whole milliseconds, or nothing for a key without expiry. */
+static void set_ttl(lua_State *L, redlock_duration ttl_us) {
+  if (ttl_us == REDLOCK_NEVER)
     return;
-  rl_lua_push_milliseconds(L, ttl);
+  rl_lua_push_milliseconds(L, ttl_us);
   lua_setfield(L, -2, "ttl");
 }
 
-/* Sets fields of the table on top of the stack. The bytes are copied: a finalizer may move them. */
+/* Sets a field of the table on top of the stack. Copies the bytes first: a finalizer may move them. */
 static void set_token(lua_State *L, const char *field, const void *token, size_t length) {
   char copy[REDLOCK_TOKEN_MAX];
 
@@ -42,17 +40,11 @@ static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
     set_token(L, "token", info.token, info.token_length);
   if (info.state == REDLOCK_KEY_HELD || info.state == REDLOCK_KEY_OTHER)
     set_ttl(L, info.ttl_us);
-  lua_pushstring(L, name);
-  lua_setfield(L, -2, "node");
-  lua_pushstring(L, redlock_key_state_name(info.state));
-  lua_setfield(L, -2, "state");
-  if (text[0] != '\0') {
-    lua_pushstring(L, text);
-    lua_setfield(L, -2, "error");
-  }
+  rl_lua_set_text(L, "node", name);
+  rl_lua_set_text(L, "state", redlock_key_state_name(info.state));
+  rl_lua_set_text(L, "error", text);
 }
 
-/* (lock that was inspected) -> { holder =, ttl =, nodes = { { node =, state =, ... }, ... } }. */
 int rl_lua_lock_keys(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "client:inspect()");
   size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
@@ -60,9 +52,9 @@ int rl_lua_lock_keys(lua_State *L) {
 
   lua_createtable(L, 0, 3);
   if (redlock_lock_holder(self->lock, &holder) == REDLOCK_OK) {
-    redlock_duration ttl = holder.ttl_us;
+    redlock_duration ttl_us = holder.ttl_us;
     set_token(L, "holder", holder.token, holder.token_length);
-    set_ttl(L, ttl);
+    set_ttl(L, ttl_us);
   }
   lua_createtable(L, (int)count, 0);
   for (size_t index = 0; index < count; index++) {
@@ -70,5 +62,30 @@ int rl_lua_lock_keys(lua_State *L) {
     lua_rawseti(L, -2, (int)index + 1);
   }
   lua_setfield(L, -2, "nodes");
+  return 1;
+}
+
+static void push_finding(lua_State *L, const redlock_finding_info *info) {
+  char node[RL_LUA_NAME_SIZE], message[RL_LUA_MESSAGE_SIZE];
+
+  rl_lua_copy(node, sizeof node, info->node);
+  rl_lua_copy_message(message, sizeof message, info->message);
+  lua_createtable(L, 0, 4);
+  rl_lua_set_text(L, "severity", redlock_severity_name(info->severity));
+  rl_lua_set_text(L, "name", info->name);
+  rl_lua_set_text(L, "message", message);
+  rl_lua_set_text(L, "node", node);
+}
+
+int rl_lua_lock_findings(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "client:doctor()");
+  redlock_finding_info info;
+
+  lua_newtable(L);
+  for (int index = 0; redlock_lock_finding(self->lock, (size_t)index, &info) == REDLOCK_OK;
+       index++) {
+    push_finding(L, &info);
+    lua_rawseti(L, -2, index + 1);
+  }
   return 1;
 }

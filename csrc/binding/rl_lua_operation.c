@@ -1,9 +1,9 @@
 /*
- * Calls: the operations that a script can begin, with all that the binding knows of each.
+ * The operations that a script can start.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_call.h"
+#include "rl_lua_operation.h"
 
 #include <string.h>
 
@@ -16,20 +16,12 @@
 
 #define TOKEN_ANY "any"
 
-static int acquire(rl_lua_lock *self, const redlock_options *given, rl_lua_driver driver) {
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_acquire(self->lock, given, sizeof *given);
-  case RL_LUA_LOOP:
-    return redlock_lock_acquire_start(self->lock, given);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_acquire(rl_lock_of(self->lock), redlock_now(), given, true);
-  }
-}
+/* Evaluates the expression of one driver. */
+#define BY_DRIVER(driver, blocking, loop, worker)                                                  \
+  ((driver) == RL_LUA_BLOCKING ? (blocking) : (driver) == RL_LUA_LOOP ? (loop) : (worker))
 
-/* The token of the options at |index|, if they have one. Returns REDLOCK_OK, or an error. */
-static int give_token(lua_State *L, rl_lua_lock *self, int index) {
+/* Passes on the token of the options at |index|, if there is one. Returns REDLOCK_OK or an error. */
+static int set_token(lua_State *L, rl_lua_lock *self, int index) {
   int error = REDLOCK_OK;
 
   if (!lua_istable(L, index))
@@ -46,16 +38,19 @@ static int give_token(lua_State *L, rl_lua_lock *self, int index) {
 
 static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   const rl_options *above = rl_lock_options(rl_lock_of(self->lock));
-  redlock_options options;
-  int given = rl_lua_read_lock_options(L, index, above, &options, RL_LUA_WRAPPED);
+  redlock_options own;
+  const redlock_options *options =
+      rl_lua_read_lock_options(L, index, above, &own, RL_LUA_WRAPPED) ? &own : NULL;
   int error;
 
   rl_lua_loss_prepare_call(L, self, index);
   error = rl_lua_reentry_own(L, self, index, driver == RL_LUA_WORKER ? 4 : 0);
-  if (error == REDLOCK_OK) /* Else it would be the next acquire's. */
-    error = give_token(L, self, index);
+  if (error == REDLOCK_OK) /* Otherwise the next acquire would use the token. */
+    error = set_token(L, self, index);
   if (error == REDLOCK_OK)
-    error = acquire(self, given ? &options : NULL, driver);
+    error = BY_DRIVER(driver, rl_handle_acquire(self->lock, options, sizeof own),
+                      redlock_lock_acquire_start(self->lock, options),
+                      rl_lock_acquire(rl_lock_of(self->lock), redlock_now(), options, true));
   if (error == REDLOCK_OK) {
     rl_lua_loss_note_call(L, self);
   } else {
@@ -66,32 +61,19 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
 
 static int begin_extend(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   const char *name = driver == RL_LUA_LOOP ? "lock:start(\"extend\"): ttl" : "lock:extend(): ttl";
-  redlock_duration ttl =
+  redlock_duration ttl_us =
       lua_isnoneornil(L, index) ? 0 : rl_lua_check_duration(L, index, name, 1, RL_LUA_WRAPPED);
 
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_extend(self->lock, ttl);
-  case RL_LUA_LOOP:
-    return redlock_lock_extend_start(self->lock, ttl);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_extend(rl_lock_of(self->lock), redlock_now(), ttl, true);
-  }
+  return BY_DRIVER(driver, rl_handle_extend(self->lock, ttl_us),
+                   redlock_lock_extend_start(self->lock, ttl_us),
+                   rl_lock_extend(rl_lock_of(self->lock), redlock_now(), ttl_us, true));
 }
 
 static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   (void)L;
   (void)index;
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_release(self->lock);
-  case RL_LUA_LOOP:
-    return redlock_lock_release_start(self->lock);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_release(rl_lock_of(self->lock), redlock_now(), true);
-  }
+  return BY_DRIVER(driver, rl_handle_release(self->lock), redlock_lock_release_start(self->lock),
+                   rl_lock_release(rl_lock_of(self->lock), redlock_now(), true));
 }
 
 static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
@@ -101,25 +83,18 @@ static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua
     return begin_release(L, self, index, driver);
   error = rl_lock_release_send(rl_lock_of(self->lock), redlock_now());
   if (error == REDLOCK_OK)
-    rl_lock_report_end(rl_lock_of(self->lock)); /* What the lock takes up is given back then. */
+    rl_lock_report_end(rl_lock_of(self->lock)); /* The lock's memory is freed at that end. */
   return error;
 }
 
 static int begin_inspect(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   (void)L;
   (void)index;
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_inspect(self->lock);
-  case RL_LUA_LOOP:
-    return redlock_lock_inspect_start(self->lock);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_inspect(rl_lock_of(self->lock), redlock_now(), true);
-  }
+  return BY_DRIVER(driver, rl_handle_inspect(self->lock), redlock_lock_inspect_start(self->lock),
+                   rl_lock_inspect(rl_lock_of(self->lock), redlock_now(), true));
 }
 
-/* The token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
+/* Returns the token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
 static const char *check_token(lua_State *L, int index, size_t *length) {
   const char *token = luaL_checklstring(L, index, length);
 
@@ -135,66 +110,47 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
   size_t length;
   const char *token = check_token(L, index, &length);
 
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_force_release(self->lock, token, length);
-  case RL_LUA_LOOP:
-    return redlock_lock_force_release_start(self->lock, token, length);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_force_release(rl_lock_of(self->lock), redlock_now(), token, length, true);
-  }
+  return BY_DRIVER(
+      driver, rl_handle_force_release(self->lock, token, length),
+      redlock_lock_force_release_start(self->lock, token, length),
+      rl_lock_force_release(rl_lock_of(self->lock), redlock_now(), token, length, true));
 }
 
-/* The argument is whether to look through keys, too. */
+/* The argument is true if the doctor scans the keys, too. */
 static int begin_doctor(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   unsigned flags = lua_toboolean(L, index) ? REDLOCK_DOCTOR_KEYS : 0;
 
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_doctor(self->lock, flags);
-  case RL_LUA_LOOP:
-    return redlock_lock_doctor_start(self->lock, flags);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_doctor(rl_lock_of(self->lock), redlock_now(), flags, true);
-  }
+  return BY_DRIVER(driver, rl_handle_doctor(self->lock, flags),
+                   redlock_lock_doctor_start(self->lock, flags),
+                   rl_lock_doctor(rl_lock_of(self->lock), redlock_now(), flags, true));
 }
 
 static int begin_bootstrap(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   (void)L;
   (void)index;
-  switch (driver) {
-  case RL_LUA_BLOCKING:
-    return rl_handle_bootstrap(self->lock);
-  case RL_LUA_LOOP:
-    return redlock_lock_bootstrap_start(self->lock);
-  case RL_LUA_WORKER:
-  default:
-    return rl_lock_bootstrap(rl_lock_of(self->lock), redlock_now(), true);
-  }
+  return BY_DRIVER(driver, rl_handle_bootstrap(self->lock),
+                   redlock_lock_bootstrap_start(self->lock),
+                   rl_lock_bootstrap(rl_lock_of(self->lock), redlock_now(), true));
 }
 
-/* ------------------------------------------------------------------------- what they return */
-
-static void push_validity(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
+static void push_validity(lua_State *L, rl_lua_lock *self, redlock_duration validity_us) {
   (void)self;
-  rl_lua_push_milliseconds(L, validity);
+  rl_lua_push_milliseconds(L, validity_us);
 }
 
-static void push_true(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
+static void push_true(lua_State *L, rl_lua_lock *self, redlock_duration validity_us) {
   (void)self;
-  (void)validity;
+  (void)validity_us;
   lua_pushboolean(L, 1);
 }
 
-/* On how many nodes the key was deleted. */
-static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
+/* Pushes the number of nodes that deleted the key. */
+static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration validity_us) {
   size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
   redlock_vote_info info;
   int deleted = 0;
 
-  (void)validity;
+  (void)validity_us;
   for (size_t index = 0; index < count; index++) {
     if (redlock_lock_vote(self->lock, index, &info) == REDLOCK_OK)
       deleted += info.vote == REDLOCK_VOTE_GRANTED;
@@ -202,20 +158,21 @@ static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration valid
   lua_pushinteger(L, deleted);
 }
 
-/* ------------------------------------------------------------------------------- the table */
-
-/* The code of a call, as Lua has it, is its place from 1. The first one of an operation pushes its result. */
-static const rl_lua_call calls[] = {
+/*
+ * The code of an operation in Lua is its position from 1. The first row of an rl_operation pushes the
+ * result of that operation.
+ */
+static const rl_lua_operation operations[] = {
     {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE, false, begin_acquire,
      push_validity},
     {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND, false, begin_extend,
      push_validity},
     {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE, false, begin_release,
      push_true},
-    /* In a phase of nginx in which nothing can be waited for. */
+    /* For phases of nginx in which nothing can wait. */
     {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, true,
      begin_release, push_true},
-    /* What became of it may be asked later. */
+    /* The caller may ask for the result later. */
     {"release_send", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, false,
      begin_release_send, push_true},
     {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT, false, begin_inspect,
@@ -227,35 +184,33 @@ static const rl_lua_call calls[] = {
     {"bootstrap", "client:bootstrap()", "client", "none", RL_OPERATION_BOOTSTRAP, false,
      begin_bootstrap, push_true},
 };
-#define CALL_COUNT ((int)(sizeof calls / sizeof calls[0]))
+#define OPERATION_COUNT ((int)(sizeof operations / sizeof operations[0]))
 
-const rl_lua_call *rl_lua_check_call(lua_State *L, int index) {
+const rl_lua_operation *rl_lua_check_operation(lua_State *L, int index) {
   lua_Integer code = luaL_checkinteger(L, index);
 
-  if (code < 1 || code > CALL_COUNT)
+  if (code < 1 || code > OPERATION_COUNT)
     luaL_error(L, "no such operation");
-  return &calls[code - 1];
+  return &operations[code - 1];
 }
 
 void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,
-                         redlock_duration validity) {
-  const rl_lua_call *call = calls;
+                         redlock_duration validity_us) {
+  const rl_lua_operation *row = operations;
 
-  while (call->operation != operation)
-    call++;
-  call->push(L, self, validity);
+  while (row->operation != operation)
+    row++;
+  row->push(L, self, validity_us);
 }
 
-void rl_lua_push_calls(lua_State *L) {
-  lua_createtable(L, 0, CALL_COUNT);
-  for (int i = 0; i < CALL_COUNT; i++) {
+void rl_lua_push_operations(lua_State *L) {
+  lua_createtable(L, 0, OPERATION_COUNT);
+  for (int i = 0; i < OPERATION_COUNT; i++) {
     lua_createtable(L, 0, 3);
     lua_pushinteger(L, i + 1);
     lua_setfield(L, -2, "code");
-    lua_pushstring(L, calls[i].of);
-    lua_setfield(L, -2, "of");
-    lua_pushstring(L, calls[i].argument);
-    lua_setfield(L, -2, "argument");
-    lua_setfield(L, -2, calls[i].name);
+    rl_lua_set_text(L, "of", operations[i].of);
+    rl_lua_set_text(L, "argument", operations[i].argument);
+    lua_setfield(L, -2, operations[i].name);
   }
 }
