@@ -189,7 +189,7 @@ describe("credentials", function()
     it("one that fails is told, and asked again", function()
       local answers = {
         { function() error("no network", 0) end, "its credentials could not be had: no network" },
-        { function() return nil, "s3cr3t" end, "nil and a second value, which is hidden; raise an error() to give a reason" },
+        { function() return nil, "s3cr3t" end, "a second value, which is hidden; raise an error() to give a reason" },
         { function() error("the vault\r\n\27[31mis locked", 0) end, "could not be had: the vault   [31mis locked" },
         { function() return nil end, "its credentials could not be had" },
         { function() end, "its credentials could not be had" },

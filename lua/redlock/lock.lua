@@ -1,5 +1,5 @@
---- The lock's methods that begin an operation, made by the table of csrc/binding/rl_lua_operation.c. Those that only look
---- are in C.
+--- Methods of the lock that start an operation, made from the table of csrc/binding/rl_lua_operation.c. The other
+--- methods are in C.
 
 local core = require "redlock.core"
 local options = require "redlock.options"

@@ -237,7 +237,8 @@ describe("re-entrance in nginx", function()
   it("does not end a request's lease with another request that has the same lock object", function()
     local request = nginx:request("/share")
     helper.eventually(function() return get("/inside") == "true" end)
-    assert.are.equal("'shared': another request holds it by the same lock object; make a lock object for each request held",
+    assert.are.equal("'shared': another request holds it by the same lock object; "
+      .. "make a lock object for each request held",
       get("/share"))
     get("/other?name=warm") -- That one's end is seen to.
     get("/go")
