@@ -44,7 +44,7 @@ static bool connect_once(rl_socket *socket, const rl_address *address, const rl_
   }
   if (got != 7 || memcmp(bytes, "+PONG\r\n", 7) != 0)
     bench_die("tls_handshakes: no PONG: %s", socket->error);
-  resumed = SSL_session_reused(socket->stream.line->ssl) == 1;
+  resumed = SSL_session_reused(socket->stream.inner->ssl) == 1;
   rl_socket_close(socket);
   return resumed;
 }

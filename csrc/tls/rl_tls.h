@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  *   rl_tls_node.c     what the connections to one node share: certificates, rules, the last session
- *   rl_tls_line.c     one connection: handshake, bytes in, bytes out
- *   rl_tls_bio.c      between OpenSSL and the buffers of a line
+ *   rl_tls_stream.c     one connection: handshake, bytes in, bytes out
+ *   rl_tls_bio.c      between OpenSSL and the buffers of a stream
  *   rl_tls_message.c  what went wrong, as a sentence
  *
  * OpenSSL's queue of errors belongs to the thread, and the program may use it too: each call begins by emptying it,
@@ -72,23 +72,23 @@ void rl_tls_node_free(rl_transport_node *node);
 void rl_tls_node_refresh(rl_transport_node *node);
 void rl_tls_node_forget_session(rl_transport_node *node);
 
-/* rl_tls_line.c */
-rl_transport_stream *rl_tls_line_new(rl_transport_node *node, char *message, size_t message_size);
-void rl_tls_line_free(rl_transport_stream *line);
-int rl_tls_line_shake(rl_transport_stream *line, char *message, size_t message_size);
-void *rl_tls_line_room(rl_transport_stream *line, size_t *length);
-void rl_tls_line_fed(rl_transport_stream *line, size_t length);
-long rl_tls_line_read(rl_transport_stream *line, void *bytes, size_t length, char *message,
-                      size_t message_size);
-bool rl_tls_line_holds(const rl_transport_stream *line);
-long rl_tls_line_write(rl_transport_stream *line, const void *bytes, size_t length, char *message,
-                       size_t message_size);
-const void *rl_tls_line_output(const rl_transport_stream *line, size_t *length);
-void rl_tls_line_sent(rl_transport_stream *line, size_t length);
-void rl_tls_line_finish(rl_transport_stream *line);
-redlock_duration rl_tls_line_certificate(const rl_transport_stream *line);
+/* rl_tls_stream.c */
+rl_transport_stream *rl_tls_stream_new(rl_transport_node *node, char *message, size_t message_size);
+void rl_tls_stream_free(rl_transport_stream *stream);
+int rl_tls_stream_shake(rl_transport_stream *stream, char *message, size_t message_size);
+void *rl_tls_stream_room(rl_transport_stream *stream, size_t *length);
+void rl_tls_stream_fed(rl_transport_stream *stream, size_t length);
+long rl_tls_stream_read(rl_transport_stream *stream, void *bytes, size_t length, char *message,
+                        size_t message_size);
+bool rl_tls_stream_holds(const rl_transport_stream *stream);
+long rl_tls_stream_write(rl_transport_stream *stream, const void *bytes, size_t length,
+                         char *message, size_t message_size);
+const void *rl_tls_stream_output(const rl_transport_stream *stream, size_t *length);
+void rl_tls_stream_sent(rl_transport_stream *stream, size_t length);
+void rl_tls_stream_finish(rl_transport_stream *stream);
+redlock_duration rl_tls_stream_certificate(const rl_transport_stream *stream);
 
-/* rl_tls_bio.c: a BIO_METHOD whose BIOs have a line as their data. NULL when out of memory. */
+/* rl_tls_bio.c: a BIO_METHOD whose BIOs have a stream as their data. NULL when out of memory. */
 BIO_METHOD *rl_tls_bio_method(void);
 
 /* rl_tls_message.c */
@@ -101,10 +101,11 @@ void rl_tls_say(char *message, size_t message_size, const char *format, ...)
 void rl_tls_say_error(char *message, size_t message_size, const char *before,
                       const char *otherwise);
 
-/* Why |line| failed, after a call on it that returned |result|. */
-void rl_tls_say_failure(rl_transport_stream *line, int result, char *message, size_t message_size);
+/* Why |stream| failed, after a call on it that returned |result|. */
+void rl_tls_say_failure(rl_transport_stream *stream, int result, char *message,
+                        size_t message_size);
 
-/* Notes in |line| what is wrong with the certificate that |store| looks at. */
-void rl_tls_note_refusal(rl_transport_stream *line, X509_STORE_CTX *store);
+/* Notes in |stream| what is wrong with the certificate that |store| looks at. */
+void rl_tls_note_refusal(rl_transport_stream *stream, X509_STORE_CTX *store);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * TLS by OpenSSL: between OpenSSL and the buffers of a line.
+ * TLS by OpenSSL: between OpenSSL and the buffers of a stream.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -11,55 +11,55 @@
 #include "rl_tls.h"
 
 static int rl_tls_bio_read(BIO *bio, char *bytes, int length) {
-  rl_transport_stream *line = BIO_get_data(bio);
-  size_t there = line->input_end - line->input_start;
+  rl_transport_stream *stream = BIO_get_data(bio);
+  size_t there = stream->input_end - stream->input_start;
   BIO_clear_retry_flags(bio);
   if (there == 0) {
     BIO_set_retry_read(bio);
     return -1;
   }
   size_t taken = length < 0 ? 0 : (size_t)length < there ? (size_t)length : there;
-  memcpy(bytes, line->input + line->input_start, taken);
-  line->input_start += taken;
+  memcpy(bytes, stream->input + stream->input_start, taken);
+  stream->input_start += taken;
   return (int)taken;
 }
 
 /* Makes room for |length| more bytes of output. False: out of memory, or over the limit. */
-static bool rl_tls_bio_reserve(rl_transport_stream *line, size_t length) {
-  size_t used = line->output_end - line->output_start;
+static bool rl_tls_bio_reserve(rl_transport_stream *stream, size_t length) {
+  size_t used = stream->output_end - stream->output_start;
   if (length > RL_TLS_OUTPUT_MAX - used) {
     return false;
   }
-  if (line->output_start > 0) {
-    memmove(line->output, line->output + line->output_start, used);
-    line->output_start = 0;
-    line->output_end = used;
+  if (stream->output_start > 0) {
+    memmove(stream->output, stream->output + stream->output_start, used);
+    stream->output_start = 0;
+    stream->output_end = used;
   }
-  size_t capacity = line->output_capacity == 0 ? 1024 : line->output_capacity;
+  size_t capacity = stream->output_capacity == 0 ? 1024 : stream->output_capacity;
   while (capacity < used + length) {
     capacity *= 2;
   }
-  unsigned char *grown = realloc(line->output, capacity);
+  unsigned char *grown = realloc(stream->output, capacity);
   if (grown == NULL) {
     return false;
   }
-  line->output = grown;
-  line->output_capacity = capacity;
+  stream->output = grown;
+  stream->output_capacity = capacity;
   return true;
 }
 
 static int rl_tls_bio_write(BIO *bio, const char *bytes, int length) {
-  rl_transport_stream *line = BIO_get_data(bio);
+  rl_transport_stream *stream = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
   if (length <= 0) {
     return 0;
   }
-  if (line->output_capacity - line->output_end < (size_t)length &&
-      !rl_tls_bio_reserve(line, (size_t)length)) {
+  if (stream->output_capacity - stream->output_end < (size_t)length &&
+      !rl_tls_bio_reserve(stream, (size_t)length)) {
     return -1;
   }
-  memcpy(line->output + line->output_end, bytes, (size_t)length);
-  line->output_end += (size_t)length;
+  memcpy(stream->output + stream->output_end, bytes, (size_t)length);
+  stream->output_end += (size_t)length;
   return length;
 }
 

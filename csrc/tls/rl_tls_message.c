@@ -133,7 +133,7 @@ static void rl_tls_hint(char *hint, size_t size, const rl_transport_node *node, 
   }
 }
 
-void rl_tls_note_refusal(rl_transport_stream *line, X509_STORE_CTX *store) {
+void rl_tls_note_refusal(rl_transport_stream *stream, X509_STORE_CTX *store) {
   char subject[RL_TLS_NAME_MAX];
   char issuer[RL_TLS_NAME_MAX];
   char date[16] = "";
@@ -141,7 +141,7 @@ void rl_tls_note_refusal(rl_transport_stream *line, X509_STORE_CTX *store) {
   X509 *certificate = X509_STORE_CTX_get_current_cert(store);
   const char *when = "";
   if (certificate == NULL) {
-    rl_tls_say(line->refusal, sizeof line->refusal, "%s", X509_verify_cert_error_string(error));
+    rl_tls_say(stream->refusal, sizeof stream->refusal, "%s", X509_verify_cert_error_string(error));
     return;
   }
   rl_tls_subject(subject, certificate);
@@ -154,12 +154,12 @@ void rl_tls_note_refusal(rl_transport_stream *line, X509_STORE_CTX *store) {
     rl_tls_date(date, X509_get0_notBefore(certificate));
   }
   char hint[80];
-  rl_tls_hint(hint, sizeof hint, line->node, error);
-  rl_tls_say(line->refusal, sizeof line->refusal, "%s ('%s' by '%s'%s%s)%s",
+  rl_tls_hint(hint, sizeof hint, stream->node, error);
+  rl_tls_say(stream->refusal, sizeof stream->refusal, "%s ('%s' by '%s'%s%s)%s",
              X509_verify_cert_error_string(error), subject, issuer, when, date, hint);
 }
 
-/* -------------------------------------------------------------------------------------- lines */
+/* -------------------------------------------------------------------------------------- streams */
 
 static const char *rl_tls_reason(unsigned long error, bool shaken) {
   switch (ERR_GET_REASON(error)) {
@@ -185,22 +185,24 @@ static const char *rl_tls_reason(unsigned long error, bool shaken) {
   }
 }
 
-static void rl_tls_say_broken(const rl_transport_stream *line, char *message, size_t message_size) {
+static void rl_tls_say_broken(const rl_transport_stream *stream, char *message,
+                              size_t message_size) {
   unsigned long error = ERR_peek_error();
-  const char *reason = error == 0 ? NULL : rl_tls_reason(error, line->shaken);
+  const char *reason = error == 0 ? NULL : rl_tls_reason(error, stream->shaken);
   rl_tls_say(message, message_size, "%s: %s",
-             line->shaken ? "TLS ended" : "the TLS handshake failed",
+             stream->shaken ? "TLS ended" : "the TLS handshake failed",
              reason != NULL ? reason : "the node broke the protocol");
 }
 
-void rl_tls_say_failure(rl_transport_stream *line, int result, char *message, size_t message_size) {
-  int kind = SSL_get_error(line->ssl, result);
-  if (line->refusal[0] != '\0' && !line->shaken) {
-    rl_tls_say(message, message_size, "its certificate is refused: %s", line->refusal);
+void rl_tls_say_failure(rl_transport_stream *stream, int result, char *message,
+                        size_t message_size) {
+  int kind = SSL_get_error(stream->ssl, result);
+  if (stream->refusal[0] != '\0' && !stream->shaken) {
+    rl_tls_say(message, message_size, "its certificate is refused: %s", stream->refusal);
   } else if (kind == SSL_ERROR_ZERO_RETURN) {
     rl_tls_say(message, message_size, "the node closed the connection");
   } else {
-    rl_tls_say_broken(line, message, message_size);
+    rl_tls_say_broken(stream, message, message_size);
   }
   ERR_clear_error();
 }

@@ -180,9 +180,9 @@ static int rl_tls_node_verified(int ok, X509_STORE_CTX *store) {
 
 /* Takes over |session|, of a connection that may be resumed. */
 static int rl_tls_node_remember(SSL *ssl, SSL_SESSION *session) {
-  const rl_transport_stream *line = SSL_get_app_data(ssl);
-  rl_tls_node_forget_session(line->node);
-  line->node->session = session;
+  const rl_transport_stream *stream = SSL_get_app_data(ssl);
+  rl_tls_node_forget_session(stream->node);
+  stream->node->session = session;
   return 1;
 }
 

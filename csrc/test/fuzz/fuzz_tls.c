@@ -1,5 +1,5 @@
 /*
- * Fuzz target: a node that speaks TLS badly, at any moment of a connection. Whatever comes, the line keeps its
+ * Fuzz target: a node that speaks TLS badly, at any moment of a connection. Whatever comes, the stream keeps its
  * limits, ends with a sentence or goes on, and leaves OpenSSL's queue of errors empty.
  *
  * SPDX-License-Identifier: MIT
@@ -18,7 +18,7 @@
 
 typedef struct fuzz_tls {
   rl_transport_node *node;
-  rl_transport_stream *line;
+  rl_transport_stream *stream;
   tls_peer peer;
   bool shaken;
   bool ended;
@@ -36,10 +36,10 @@ static const tls_certificate *fuzz_tls_certificate(void) {
 
 static void fuzz_tls_result(fuzz_tls *self, long result) {
   size_t length = 0;
-  const void *output = rl_tls_line_output(self->line, &length);
+  const void *output = rl_tls_stream_output(self->stream, &length);
   fuzz_require((output == NULL) == (length == 0) && length <= RL_TLS_OUTPUT_MAX);
-  fuzz_require(self->line->input_start <= self->line->input_end);
-  fuzz_require(self->line->input_end <= sizeof self->line->input);
+  fuzz_require(self->stream->input_start <= self->stream->input_end);
+  fuzz_require(self->stream->input_end <= sizeof self->stream->input);
   fuzz_require(ERR_peek_error() == 0);
   if (result < 0) {
     fuzz_require(memchr(self->message, '\0', sizeof self->message) != NULL);
@@ -51,32 +51,33 @@ static void fuzz_tls_result(fuzz_tls *self, long result) {
   }
 }
 
-/* The line takes what it has been fed. */
+/* The stream takes what it has been fed. */
 static void fuzz_tls_turn(fuzz_tls *self) {
   char bytes[512];
   long result = 1;
   if (!self->shaken) {
-    result = rl_tls_line_shake(self->line, self->message, sizeof self->message);
+    result = rl_tls_stream_shake(self->stream, self->message, sizeof self->message);
     self->shaken = result > 0;
     fuzz_tls_result(self, result);
   }
   for (unsigned i = 0; self->shaken && !self->ended && result > 0; i++) {
-    fuzz_require(i <= 2 * sizeof self->line->input);
-    result = rl_tls_line_read(self->line, bytes, sizeof bytes, self->message, sizeof self->message);
+    fuzz_require(i <= 2 * sizeof self->stream->input);
+    result =
+        rl_tls_stream_read(self->stream, bytes, sizeof bytes, self->message, sizeof self->message);
     fuzz_require(result <= (long)sizeof bytes);
     fuzz_tls_result(self, result);
   }
-  fuzz_require(self->ended || !self->shaken || !rl_tls_line_holds(self->line));
+  fuzz_require(self->ended || !self->shaken || !rl_tls_stream_holds(self->stream));
 }
 
 static void fuzz_tls_feed(fuzz_tls *self, const uint8_t *bytes, size_t length) {
   while (length > 0 && !self->ended) {
     size_t room = 0;
-    void *place = rl_tls_line_room(self->line, &room);
+    void *place = rl_tls_stream_room(self->stream, &room);
     fuzz_require(room > 0);
     size_t taken = length < room ? length : room;
     memcpy(place, bytes, taken);
-    rl_tls_line_fed(self->line, taken);
+    rl_tls_stream_fed(self->stream, taken);
     fuzz_tls_turn(self);
     bytes += taken;
     length -= taken;
@@ -88,7 +89,7 @@ static void fuzz_tls_give(fuzz_tls *self, size_t at, uint8_t change) {
   uint8_t bytes[4096];
   int got;
   if (!self->ended) {
-    tls_peer_take(&self->peer, self->line);
+    tls_peer_take(&self->peer, self->stream);
   }
   while (!self->ended && (got = BIO_read(self->peer.out, bytes, sizeof bytes)) > 0) {
     bytes[at % (size_t)got] ^= change;
@@ -115,8 +116,8 @@ static void fuzz_tls_piece(fuzz_tls *self, fuzz_input *input) {
     break;
   case 2:
     if (self->shaken && !self->ended) {
-      fuzz_tls_result(
-          self, rl_tls_line_write(self->line, "PING\r\n", 6, self->message, sizeof self->message));
+      fuzz_tls_result(self, rl_tls_stream_write(self->stream, "PING\r\n", 6, self->message,
+                                                sizeof self->message));
     }
     break;
   default:
@@ -136,8 +137,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require(rl_tls_node_new(&self.node, &options, self.message, sizeof self.message) ==
                REDLOCK_OK);
   tls_peer_start(&self.peer, fuzz_tls_certificate(), how & 1 ? TLS1_2_VERSION : TLS1_3_VERSION);
-  self.line = rl_tls_line_new(self.node, self.message, sizeof self.message);
-  fuzz_require(self.line != NULL);
+  self.stream = rl_tls_stream_new(self.node, self.message, sizeof self.message);
+  fuzz_require(self.stream != NULL);
   fuzz_tls_turn(&self);
   for (unsigned i = 0; i < (how >> 1) % 4u; i++) {
     fuzz_tls_give(&self, 0, 0);
@@ -145,8 +146,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (unsigned i = 0; i < FUZZ_TLS_PIECES_MAX && input.left > 0 && !self.ended; i++) {
     fuzz_tls_piece(&self, &input);
   }
-  rl_tls_line_finish(self.line);
-  rl_tls_line_free(self.line);
+  rl_tls_stream_finish(self.stream);
+  rl_tls_stream_free(self.stream);
   rl_tls_node_free(self.node);
   tls_peer_end(&self.peer);
   ERR_clear_error();

@@ -55,7 +55,7 @@ static void reconnect(redlock_client *client, unsigned node) {
 }
 
 static bool resumed(const redlock_client *client, unsigned node) {
-  return SSL_session_reused(client->sockets[node].stream.line->ssl) == 1;
+  return SSL_session_reused(client->sockets[node].stream.inner->ssl) == 1;
 }
 
 static void copy_file(const char *from, const char *to) {
@@ -227,7 +227,7 @@ static void a_child_does_not_touch_the_connections(void **state) {
   redlock_client *client = tls_client_of(&nodes, 3, NULL);
   warm_up(client);
   for (unsigned i = 0; i < 3; i++) {
-    before[i] = client->sockets[i].stream.line->ssl;
+    before[i] = client->sockets[i].stream.inner->ssl;
   }
   for (unsigned round = 0; round < 5; round++) {
     in_child(child_frees_all, client);
@@ -238,7 +238,7 @@ static void a_child_does_not_touch_the_connections(void **state) {
     redlock_lock_free(lock);
   }
   for (unsigned i = 0; i < 3; i++) {
-    assert_ptr_equal(client->sockets[i].stream.line->ssl, before[i]);
+    assert_ptr_equal(client->sockets[i].stream.inner->ssl, before[i]);
     assert_int_equal(farm_connections(&nodes.farm, i), 1);
   }
   redlock_client_free(client);

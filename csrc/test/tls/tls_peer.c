@@ -1,5 +1,5 @@
 /*
- * A TLS server over memory: the other end of a line, without a socket.
+ * A TLS server over memory: the other end of a stream, without a socket.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -112,12 +112,12 @@ void tls_peer_end(tls_peer *self) {
   SSL_CTX_free(self->context);
 }
 
-void tls_peer_take(tls_peer *self, rl_transport_stream *line) {
+void tls_peer_take(tls_peer *self, rl_transport_stream *stream) {
   size_t length;
-  const void *bytes = rl_tls_line_output(line, &length);
+  const void *bytes = rl_tls_stream_output(stream, &length);
   if (bytes != NULL) {
     assert_int_equal(BIO_write(self->in, bytes, (int)length), (int)length);
-    rl_tls_line_sent(line, length);
+    rl_tls_stream_sent(stream, length);
   }
   if (!SSL_is_init_finished(self->ssl)) {
     (void)SSL_do_handshake(self->ssl);
@@ -125,26 +125,26 @@ void tls_peer_take(tls_peer *self, rl_transport_stream *line) {
   }
 }
 
-size_t tls_peer_give(tls_peer *self, rl_transport_stream *line, size_t length) {
+size_t tls_peer_give(tls_peer *self, rl_transport_stream *stream, size_t length) {
   size_t room;
-  void *bytes = rl_tls_line_room(line, &room);
+  void *bytes = rl_tls_stream_room(stream, &room);
   size_t wanted = length < room ? length : room;
   int got = BIO_read(self->out, bytes, (int)wanted);
-  rl_tls_line_fed(line, got > 0 ? (size_t)got : 0);
+  rl_tls_stream_fed(stream, got > 0 ? (size_t)got : 0);
   return got > 0 ? (size_t)got : 0;
 }
 
-int tls_peer_shake(tls_peer *self, rl_transport_stream *line, size_t length, char *message,
+int tls_peer_shake(tls_peer *self, rl_transport_stream *stream, size_t length, char *message,
                    size_t size) {
-  int ended = rl_tls_line_shake(line, message, size);
+  int ended = rl_tls_stream_shake(stream, message, size);
   for (unsigned i = 0; ended == 0 && i < 100000; i++) {
-    tls_peer_take(self, line);
-    if (tls_peer_give(self, line, length) == 0) {
+    tls_peer_take(self, stream);
+    if (tls_peer_give(self, stream, length) == 0) {
       return 0;
     }
-    ended = rl_tls_line_shake(line, message, size);
+    ended = rl_tls_stream_shake(stream, message, size);
   }
-  tls_peer_take(self, line);
+  tls_peer_take(self, stream);
   return ended;
 }
 

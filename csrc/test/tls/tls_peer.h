@@ -1,5 +1,5 @@
 /*
- * A TLS server over memory: the other end of a line, without a socket.
+ * A TLS server over memory: the other end of a stream, without a socket.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,19 +30,19 @@ typedef struct tls_peer {
   BIO *out;
 } tls_peer;
 
-/* |version| is TLS1_2_VERSION or TLS1_3_VERSION. A peer serves one line after the other. */
+/* |version| is TLS1_2_VERSION or TLS1_3_VERSION. A peer serves one stream after the other. */
 void tls_peer_start(tls_peer *self, const tls_certificate *certificate, int version);
 void tls_peer_end(tls_peer *self);
 void tls_peer_next(tls_peer *self);
 
-/* Takes what |line| has to send; does what comes of it. */
-void tls_peer_take(tls_peer *self, rl_transport_stream *line);
+/* Takes what |stream| has to send; does what comes of it. */
+void tls_peer_take(tls_peer *self, rl_transport_stream *stream);
 
-/* Moves what the peer has to send into |line|, at most |length| bytes; returns how many. */
-size_t tls_peer_give(tls_peer *self, rl_transport_stream *line, size_t length);
+/* Moves what the peer has to send into |stream|, at most |length| bytes; returns how many. */
+size_t tls_peer_give(tls_peer *self, rl_transport_stream *stream, size_t length);
 
 /* Shakes hands in pieces of |length| bytes: 1, or -1 with why. */
-int tls_peer_shake(tls_peer *self, rl_transport_stream *line, size_t length, char *message,
+int tls_peer_shake(tls_peer *self, rl_transport_stream *stream, size_t length, char *message,
                    size_t size);
 
 /* The peer sends, or reads what has come. */

@@ -129,9 +129,9 @@ static void a_mistake_is_told_by_what_is_wrong(void **state) {
 }
 
 static int shake(rl_transport_node *node, tls_peer *peer) {
-  rl_transport_stream *line = rl_tls_line_new(node, message, sizeof message);
-  int ended = tls_peer_shake(peer, line, 16384, message, sizeof message);
-  rl_tls_line_free(line);
+  rl_transport_stream *stream = rl_tls_stream_new(node, message, sizeof message);
+  int ended = tls_peer_shake(peer, stream, 16384, message, sizeof message);
+  rl_tls_stream_free(stream);
   tls_peer_next(peer);
   return ended;
 }

@@ -43,30 +43,30 @@ static int end(void **state) {
 /* Memory fails only in what is asked for here. */
 #define ASK(what) (memory.armed = true, asked = (what), memory.armed = false, asked)
 
-static bool talk(rl_transport_stream *line, tls_peer *peer, char *message, size_t size) {
+static bool talk(rl_transport_stream *stream, tls_peer *peer, char *message, size_t size) {
   char bytes[16];
   long asked = 0;
-  while (ASK(rl_tls_line_shake(line, message, size)) == 0) {
-    tls_peer_take(peer, line);
-    if (tls_peer_give(peer, line, 16384) == 0) {
+  while (ASK(rl_tls_stream_shake(stream, message, size)) == 0) {
+    tls_peer_take(peer, stream);
+    if (tls_peer_give(peer, stream, 16384) == 0) {
       return false; /* A message of ours that could not be made. */
     }
   }
-  if (asked < 0 || ASK(rl_tls_line_write(line, "PING\r\n", 6, message, size)) < 0) {
+  if (asked < 0 || ASK(rl_tls_stream_write(stream, "PING\r\n", 6, message, size)) < 0) {
     return false;
   }
-  tls_peer_take(peer, line);
+  tls_peer_take(peer, stream);
   if (tls_peer_read(peer, bytes, sizeof bytes) != 6) {
     return false;
   }
   tls_peer_write(peer, "+PONG\r\n", 7);
-  while (tls_peer_give(peer, line, 16384) > 0) {
-    if (ASK(rl_tls_line_read(line, bytes, sizeof bytes, message, size)) != 0) {
+  while (tls_peer_give(peer, stream, 16384) > 0) {
+    if (ASK(rl_tls_stream_read(stream, bytes, sizeof bytes, message, size)) != 0) {
       break;
     }
   }
   memory.armed = true;
-  rl_tls_line_finish(line);
+  rl_tls_stream_finish(stream);
   memory.armed = false;
   return asked == 7;
 }
@@ -86,12 +86,12 @@ static bool live(tls_peer *peer) {
   for (unsigned i = 0; i < 2; i++) {
     tls_peer_next(peer);
     memory.armed = true;
-    rl_transport_stream *line = rl_tls_line_new(node, message, sizeof message);
+    rl_transport_stream *stream = rl_tls_stream_new(node, message, sizeof message);
     memory.armed = false;
-    bool talked = line != NULL && talk(line, peer, message, sizeof message);
+    bool talked = stream != NULL && talk(stream, peer, message, sizeof message);
     well = well && talked;
-    if (line != NULL) {
-      rl_tls_line_free(line);
+    if (stream != NULL) {
+      rl_tls_stream_free(stream);
     } else {
       assert_true(message[0] != '\0');
     }

@@ -18,7 +18,7 @@ static char message[256];
 
 static int start(void **state) {
   (void)state;
-  assert_true(scratch_open(&scratch, "rl_tls_line"));
+  assert_true(scratch_open(&scratch, "rl_tls_stream"));
   ours = tls_certificate_make("redis.test", -1, 2);
   (void)snprintf(ca, sizeof ca, "%s/ca.pem", scratch.path);
   tls_certificate_write(&ours, ca);
@@ -39,42 +39,42 @@ static rl_transport_node *node_for(const char *host) {
   return node;
 }
 
-static rl_transport_stream *line_to(rl_transport_node *node) {
-  rl_transport_stream *line = rl_tls_line_new(node, message, sizeof message);
-  assert_non_null(line);
-  return line;
+static rl_transport_stream *stream_to(rl_transport_node *node) {
+  rl_transport_stream *stream = rl_tls_stream_new(node, message, sizeof message);
+  assert_non_null(stream);
+  return stream;
 }
 
-/* A line that has shaken hands with |peer|. */
+/* A stream that has shaken hands with |peer|. */
 static rl_transport_stream *shaken(rl_transport_node *node, tls_peer *peer) {
-  rl_transport_stream *line = line_to(node);
-  assert_int_equal(tls_peer_shake(peer, line, 16384, message, sizeof message), 1);
-  return line;
+  rl_transport_stream *stream = stream_to(node);
+  assert_int_equal(tls_peer_shake(peer, stream, 16384, message, sizeof message), 1);
+  return stream;
 }
 
 /* Reads |length| bytes that the peer has sent, in pieces of |piece| of the ciphertext. */
-static void read_all(tls_peer *peer, rl_transport_stream *line, unsigned char *bytes, size_t length,
-                     size_t piece) {
+static void read_all(tls_peer *peer, rl_transport_stream *stream, unsigned char *bytes,
+                     size_t length, size_t piece) {
   size_t got = 0;
   while (got < length) {
-    long read = rl_tls_line_read(line, bytes + got, length - got, message, sizeof message);
+    long read = rl_tls_stream_read(stream, bytes + got, length - got, message, sizeof message);
     assert_true(read >= 0);
     got += (size_t)read;
     if (read == 0) {
-      assert_false(rl_tls_line_holds(line));
-      assert_true(tls_peer_give(peer, line, piece) > 0);
+      assert_false(rl_tls_stream_holds(stream));
+      assert_true(tls_peer_give(peer, stream, piece) > 0);
     }
   }
 }
 
-static void talk(tls_peer *peer, rl_transport_stream *line, size_t piece) {
+static void talk(tls_peer *peer, rl_transport_stream *stream, size_t piece) {
   unsigned char bytes[64];
-  assert_int_equal(rl_tls_line_write(line, "PING\r\n", 6, message, sizeof message), 6);
-  tls_peer_take(peer, line);
+  assert_int_equal(rl_tls_stream_write(stream, "PING\r\n", 6, message, sizeof message), 6);
+  tls_peer_take(peer, stream);
   assert_int_equal(tls_peer_read(peer, bytes, sizeof bytes), 6);
   assert_memory_equal(bytes, "PING\r\n", 6);
   tls_peer_write(peer, PONG, 7);
-  read_all(peer, line, bytes, 7, piece);
+  read_all(peer, stream, bytes, 7, piece);
   assert_memory_equal(bytes, PONG, 7);
 }
 
@@ -88,10 +88,10 @@ static void bytes_come_and_go_however_they_are_cut(void **state) {
     tls_peer peer;
     size_t piece = pieces[i / COUNT_OF(versions)];
     tls_peer_start(&peer, &ours, versions[i % COUNT_OF(versions)]);
-    rl_transport_stream *line = line_to(node);
-    assert_int_equal(tls_peer_shake(&peer, line, piece, message, sizeof message), 1);
-    talk(&peer, line, piece);
-    rl_tls_line_free(line);
+    rl_transport_stream *stream = stream_to(node);
+    assert_int_equal(tls_peer_shake(&peer, stream, piece, message, sizeof message), 1);
+    talk(&peer, stream, piece);
+    rl_tls_stream_free(stream);
     tls_peer_end(&peer);
   }
   rl_tls_node_free(node);
@@ -108,27 +108,27 @@ static void much_comes_whole(void **state) {
     sent[i] = (unsigned char)(i * 31 / 7);
   }
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *line = shaken(node, &peer);
+  rl_transport_stream *stream = shaken(node, &peer);
   tls_peer_write(&peer, sent, MUCH);
   for (size_t at = 0; at < MUCH;) {
     size_t room = MUCH - at < 1000 ? MUCH - at : 1000;
-    long read = rl_tls_line_read(line, got + at, room, message, sizeof message);
+    long read = rl_tls_stream_read(stream, got + at, room, message, sizeof message);
     assert_true(read >= 0);
     at += (size_t)read;
-    if (!rl_tls_line_holds(line) && at < MUCH) {
-      assert_int_equal(rl_tls_line_read(line, got + at, 1, message, sizeof message), 0);
-      (void)tls_peer_give(&peer, line, 16384);
+    if (!rl_tls_stream_holds(stream) && at < MUCH) {
+      assert_int_equal(rl_tls_stream_read(stream, got + at, 1, message, sizeof message), 0);
+      (void)tls_peer_give(&peer, stream, 16384);
     }
   }
   assert_memory_equal(got, sent, MUCH);
-  assert_int_equal(rl_tls_line_write(line, sent, 65536, message, sizeof message), 65536);
-  tls_peer_take(&peer, line);
+  assert_int_equal(rl_tls_stream_write(stream, sent, 65536, message, sizeof message), 65536);
+  tls_peer_take(&peer, stream);
   int total = 0;
   for (int read = 1; read > 0; total += read > 0 ? read : 0) {
     read = tls_peer_read(&peer, got, MUCH);
   }
   assert_int_equal(total, 65536);
-  rl_tls_line_free(line);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
 }
@@ -146,21 +146,21 @@ static void what_is_sent_in_parts_arrives_whole(void **state) {
     sent[i] = (unsigned char)(i * 17 / 5);
   }
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *line = shaken(node, &peer);
+  rl_transport_stream *stream = shaken(node, &peer);
   for (unsigned i = 0; i < PARTS; i++) {
     assert_int_equal(
-        rl_tls_line_write(line, sent + (size_t)i * PART, PART, message, sizeof message), PART);
-    const void *bytes = rl_tls_line_output(line, &length);
+        rl_tls_stream_write(stream, sent + (size_t)i * PART, PART, message, sizeof message), PART);
+    const void *bytes = rl_tls_stream_output(stream, &length);
     assert_int_equal(BIO_write(peer.in, bytes, (int)(length / 2)), length / 2);
-    rl_tls_line_sent(line, length / 2);
+    rl_tls_stream_sent(stream, length / 2);
   }
-  tls_peer_take(&peer, line);
+  tls_peer_take(&peer, stream);
   for (int read = 1; read > 0; total += read > 0 ? read : 0) {
     read = tls_peer_read(&peer, got + total, sizeof got - (size_t)total);
   }
   assert_int_equal(total, sizeof sent);
   assert_memory_equal(got, sent, sizeof sent);
-  rl_tls_line_free(line);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
 }
@@ -192,14 +192,14 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
     tls_certificate_write(&one, ca);
     tls_peer_start(&peer, &one, versions[i % COUNT_OF(versions)]);
     rl_transport_node *node = node_for(row->host);
-    rl_transport_stream *line = line_to(node);
-    int ended = tls_peer_shake(&peer, line, 16384, message, sizeof message);
+    rl_transport_stream *stream = stream_to(node);
+    int ended = tls_peer_shake(&peer, stream, 16384, message, sizeof message);
     assert_int_equal(ended, row->said == NULL ? 1 : -1);
     if (row->said != NULL) {
       assert_non_null(strstr(message, "its certificate is refused: "));
       assert_non_null(strstr(message, row->said));
     }
-    rl_tls_line_free(line);
+    rl_tls_stream_free(stream);
     rl_tls_node_free(node);
     tls_peer_end(&peer);
     tls_certificate_free(&one);
@@ -218,18 +218,18 @@ static void a_certificate_that_nobody_signed_is_refused(void **state) {
     options.ca = i == 0 ? ca : NULL;
     assert_int_equal(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
     tls_peer_start(&peer, &other, TLS1_3_VERSION);
-    rl_transport_stream *line = line_to(node);
-    assert_int_equal(tls_peer_shake(&peer, line, 16384, message, sizeof message), -1);
+    rl_transport_stream *stream = stream_to(node);
+    assert_int_equal(tls_peer_shake(&peer, stream, 16384, message, sizeof message), -1);
     assert_non_null(strstr(message, "self-signed"));
     assert_int_equal(strstr(message, "tls_ca says whom to trust") != NULL, i == 1);
-    rl_tls_line_free(line);
+    rl_tls_stream_free(stream);
     tls_peer_end(&peer);
     options.unverified = true;
     options.ca = NULL;
     rl_tls_node_free(node);
     assert_int_equal(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
     tls_peer_start(&peer, &other, TLS1_3_VERSION);
-    rl_tls_line_free(shaken(node, &peer));
+    rl_tls_stream_free(shaken(node, &peer));
     tls_peer_end(&peer);
     rl_tls_node_free(node);
     options.unverified = false;
@@ -244,10 +244,10 @@ static void a_session_is_resumed_unless_it_is_forgotten(void **state) {
     tls_peer peer;
     tls_peer_start(&peer, &ours, versions[i]);
     for (unsigned k = 0; k < 4; k++) {
-      rl_transport_stream *line = shaken(node, &peer);
-      assert_int_equal(SSL_session_reused(line->ssl), k == 1 || k == 3);
-      talk(&peer, line, 16384); /* Tickets of TLS 1.3 come after the handshake. */
-      rl_tls_line_free(line);
+      rl_transport_stream *stream = shaken(node, &peer);
+      assert_int_equal(SSL_session_reused(stream->ssl), k == 1 || k == 3);
+      talk(&peer, stream, 16384); /* Tickets of TLS 1.3 come after the handshake. */
+      rl_tls_stream_free(stream);
       tls_peer_next(&peer);
       if (k == 1) {
         rl_tls_node_forget_session(node);
@@ -264,25 +264,25 @@ static void a_farewell_is_heard_and_said(void **state) {
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *line = shaken(node, &peer);
-  rl_tls_line_finish(line);
-  tls_peer_take(&peer, line);
+  rl_transport_stream *stream = shaken(node, &peer);
+  rl_tls_stream_finish(stream);
+  tls_peer_take(&peer, stream);
   assert_int_equal(tls_peer_read(&peer, bytes, sizeof bytes), 0);
   assert_int_equal(SSL_get_shutdown(peer.ssl) & SSL_RECEIVED_SHUTDOWN, SSL_RECEIVED_SHUTDOWN);
-  rl_tls_line_free(line);
+  rl_tls_stream_free(stream);
   tls_peer_next(&peer);
 
-  line = shaken(node, &peer);
+  stream = shaken(node, &peer);
   tls_peer_write(&peer, PONG, 7);
   (void)SSL_shutdown(peer.ssl);
-  (void)tls_peer_give(&peer, line, 16384);
+  (void)tls_peer_give(&peer, stream, 16384);
   /* What came before it counts, and it is told of without waiting for more. */
-  assert_int_equal(rl_tls_line_read(line, bytes, sizeof bytes, message, sizeof message), 7);
-  assert_true(rl_tls_line_holds(line));
-  assert_int_equal(rl_tls_line_read(line, bytes, sizeof bytes, message, sizeof message), -1);
+  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 7);
+  assert_true(rl_tls_stream_holds(stream));
+  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), -1);
   assert_string_equal(message, "the node closed the connection");
-  assert_int_equal(rl_tls_line_write(line, "x", 1, message, sizeof message), -1);
-  rl_tls_line_free(line);
+  assert_int_equal(rl_tls_stream_write(stream, "x", 1, message, sizeof message), -1);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
 }
@@ -294,17 +294,17 @@ static void keys_are_updated_as_often_as_the_peer_likes(void **state) {
   char bytes[16];
   size_t length;
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *line = shaken(node, &peer);
+  rl_transport_stream *stream = shaken(node, &peer);
   for (unsigned i = 0; i < 1000; i++) {
     assert_int_equal(SSL_key_update(peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     assert_int_equal(SSL_do_handshake(peer.ssl), 1);
-    (void)tls_peer_give(&peer, line, 16384);
-    assert_int_equal(rl_tls_line_read(line, bytes, sizeof bytes, message, sizeof message), 0);
-    (void)rl_tls_line_output(line, &length);
+    (void)tls_peer_give(&peer, stream, 16384);
+    assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 0);
+    (void)rl_tls_stream_output(stream, &length);
     assert_true(length <= RL_TLS_OUTPUT_MAX);
   }
-  talk(&peer, line, 16384);
-  rl_tls_line_free(line);
+  talk(&peer, stream, 16384);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
 }
@@ -315,14 +315,14 @@ static void a_new_handshake_amid_the_connection_is_refused(void **state) {
   tls_peer peer;
   char bytes[16];
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  rl_transport_stream *line = shaken(node, &peer);
+  rl_transport_stream *stream = shaken(node, &peer);
   assert_int_equal(SSL_renegotiate(peer.ssl), 1);
   (void)SSL_do_handshake(peer.ssl);
-  (void)tls_peer_give(&peer, line, 16384);
+  (void)tls_peer_give(&peer, stream, 16384);
   /* It is not begun, and does no harm. */
-  assert_int_equal(rl_tls_line_read(line, bytes, sizeof bytes, message, sizeof message), 0);
-  assert_int_equal(SSL_is_init_finished(line->ssl), 1);
-  rl_tls_line_free(line);
+  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 0);
+  assert_int_equal(SSL_is_init_finished(stream->ssl), 1);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
   ERR_clear_error();
@@ -340,23 +340,23 @@ static void a_byte_that_is_wrong_ends_the_connection_with_a_sentence(void **stat
     bool over = false;
     tls_peer_start(&peer, &ours, versions[at % 2]);
     rl_tls_node_forget_session(node);
-    rl_transport_stream *line = line_to(node);
+    rl_transport_stream *stream = stream_to(node);
     message[0] = '\0';
-    ended = rl_tls_line_shake(line, message, sizeof message);
+    ended = rl_tls_stream_shake(stream, message, sizeof message);
     while (ended == 0 && got > 0) {
-      tls_peer_take(&peer, line);
-      got = tls_peer_give(&peer, line, 16384);
+      tls_peer_take(&peer, stream);
+      got = tls_peer_give(&peer, stream, 16384);
       if (at / 2 >= seen && at / 2 < seen + got) {
-        line->input[line->input_end - got + (at / 2 - seen)] ^= 0x55;
+        stream->input[stream->input_end - got + (at / 2 - seen)] ^= 0x55;
         over = true;
       }
       seen += got;
-      ended = rl_tls_line_shake(line, message, sizeof message);
+      ended = rl_tls_stream_shake(stream, message, sizeof message);
     }
     refused += over && ended < 0;
     taken += over && ended > 0;
     assert_true(ended >= 0 || message[0] != '\0');
-    rl_tls_line_free(line);
+    rl_tls_stream_free(stream);
     tls_peer_end(&peer);
     if (at / 2 >= seen) {
       break; /* All of them were. */
@@ -376,13 +376,13 @@ static void what_is_no_tls_is_told(void **state) {
   rl_transport_node *node = node_for("redis.test");
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     size_t room;
-    rl_transport_stream *line = line_to(node);
-    assert_int_equal(rl_tls_line_shake(line, message, sizeof message), 0);
-    memcpy(rl_tls_line_room(line, &room), answers[i], strlen(answers[i]));
-    rl_tls_line_fed(line, strlen(answers[i]));
-    assert_int_equal(rl_tls_line_shake(line, message, sizeof message), -1);
+    rl_transport_stream *stream = stream_to(node);
+    assert_int_equal(rl_tls_stream_shake(stream, message, sizeof message), 0);
+    memcpy(rl_tls_stream_room(stream, &room), answers[i], strlen(answers[i]));
+    rl_tls_stream_fed(stream, strlen(answers[i]));
+    assert_int_equal(rl_tls_stream_shake(stream, message, sizeof message), -1);
     assert_non_null(strstr(message, "no TLS; is this port one for TLS?"));
-    rl_tls_line_free(line);
+    rl_tls_stream_free(stream);
   }
   rl_tls_node_free(node);
 }
@@ -394,23 +394,23 @@ static void the_queue_of_errors_is_left_empty(void **state) {
   tls_peer peer;
   char bytes[16];
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *line = line_to(node);
+  rl_transport_stream *stream = stream_to(node);
   ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
-  assert_int_equal(tls_peer_shake(&peer, line, 16384, message, sizeof message), -1);
+  assert_int_equal(tls_peer_shake(&peer, stream, 16384, message, sizeof message), -1);
   assert_non_null(strstr(message, "hostname mismatch"));
   assert_true(ERR_peek_error() == 0);
-  assert_int_equal(rl_tls_line_read(line, bytes, sizeof bytes, message, sizeof message), -1);
-  rl_tls_line_free(line);
+  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), -1);
+  rl_tls_stream_free(stream);
   rl_tls_node_free(node);
 
   node = node_for("redis.test");
   tls_peer_next(&peer);
-  line = shaken(node, &peer);
+  stream = shaken(node, &peer);
   ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
-  assert_true(rl_tls_line_read(line, bytes, sizeof bytes, message, sizeof message) == 0);
+  assert_true(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message) == 0);
   ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
-  assert_int_equal(rl_tls_line_write(line, "x", 1, message, sizeof message), 1);
-  rl_tls_line_free(line);
+  assert_int_equal(rl_tls_stream_write(stream, "x", 1, message, sizeof message), 1);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
 }
@@ -422,13 +422,13 @@ static void it_tells_for_how_long_the_certificate_is_valid(void **state) {
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  rl_transport_stream *line = line_to(node);
-  assert_true(rl_tls_line_certificate(line) == REDLOCK_NEVER); /* It has not been seen yet. */
-  rl_tls_line_free(line);
-  line = shaken(node, &peer);
-  redlock_duration left_us = rl_tls_line_certificate(line);
+  rl_transport_stream *stream = stream_to(node);
+  assert_true(rl_tls_stream_certificate(stream) == REDLOCK_NEVER); /* It has not been seen yet. */
+  rl_tls_stream_free(stream);
+  stream = shaken(node, &peer);
+  redlock_duration left_us = rl_tls_stream_certificate(stream);
   assert_true(left_us > day_us && left_us <= 2 * day_us);
-  rl_tls_line_free(line);
+  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
   rl_tls_node_free(node);
 }
