@@ -80,7 +80,7 @@ static void add_user(rl_lua_client *client, rl_lua_nginx *nginx) {
 static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
   redlock_time now_us = redlock_now();
 
-  for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&self->client->core.locks, lock, rl_lock, locks) {
     /* |data| points to the object only after an operation has begun. */
     bool begun = rl_lock_is_busy(lock) || rl_ring_owner(lock)->lease != NULL;
     if (begun && ((const rl_lua_lock *)lock->data)->share == share)
@@ -510,7 +510,7 @@ static int nginx_release_leases(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
 
-  for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&self->client->core.locks, lock, rl_lock, locks) {
     if (rl_ring_owner(lock)->lease != NULL && !rl_lock_is_busy(lock))
       rl_lock_expire(lock, now_us);
   }
@@ -522,7 +522,7 @@ static int nginx_abandon(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
 
-  for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&self->client->core.locks, lock, rl_lock, locks) {
     if (rl_lock_remaining(lock, now_us) > 0 && rl_renewal_is_on(lock))
       rl_loss_report(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_random.h"
 #include "lease/rl_acquire.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_extend.h"
@@ -66,6 +67,8 @@ static int rl_core_make_parts(rl_core *core) {
   core->backfills = &parts->backfills;
   core->losses = &parts->losses;
   core->reentries = &parts->reentries;
+  rl_list_init(&core->releases->queue);
+  rl_list_init(&core->losses->queue);
   core->releases->again_at_us = REDLOCK_NEVER;
   return REDLOCK_OK;
 }
@@ -73,6 +76,7 @@ static int rl_core_make_parts(rl_core *core) {
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   memset(core, 0, sizeof *core);
   rl_options_default(&core->options);
+  rl_list_init(&core->locks);
   rl_list_init(&core->ended);
   rl_list_init(&core->waited);
   rl_outbox_init(core);
@@ -91,7 +95,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   if (core->closed) {
     return REDLOCK_E_CLOSED;
   }
-  if (core->locks != NULL || core->active) {
+  if (core->lock_count > 0 || core->active) {
     return REDLOCK_E_BUSY;
   }
   if (core->node_count == REDLOCK_NODES_MAX) {
@@ -138,11 +142,7 @@ const rl_node *rl_core_end(const rl_core *core, unsigned connection) {
 }
 
 static void rl_core_stir(rl_core *core, rl_node *node) {
-  /* An xorshift generator, over what the driver brought for attempts. */
-  core->random ^= core->random << 13;
-  core->random ^= core->random >> 7;
-  core->random ^= core->random << 17;
-  node->random = core->random;
+  node->random = rl_random_next(&core->random);
 }
 
 /* The connection for the calls of a node has ended, or could not be made. */
@@ -188,7 +188,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
     rl_notify_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
-    for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+    RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
       rl_round_node_down(lock, now_us, node);
     }
   }
@@ -213,7 +213,7 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
     node->error[0] = '\0';
   }
   rl_release_node_came_up(core, now_us, node);
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     rl_round_node_up(lock, now_us, node);
   }
   rl_backfill_ready(core, node);
@@ -475,7 +475,7 @@ rl_lock *rl_core_next_ended(rl_core *core) {
 void rl_core_close(rl_core *core, redlock_time now_us) {
   now_us = rl_core_clock(core, now_us);
   core->closed = true;
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     rl_lock_close(lock, now_us);
   }
   rl_release_hurry(core, now_us);
@@ -527,7 +527,7 @@ bool rl_core_unanswered(const rl_core *core) {
 
 void rl_core_reset(rl_core *core) {
   rl_outstanding owed;
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     rl_lock_reset(lock);
   }
   rl_notify_reset(core);
@@ -551,7 +551,7 @@ void rl_core_free(rl_core *core) {
   if (core->waitlists == NULL) {
     return; /* It was not made. */
   }
-  assert(core->locks == NULL);
+  assert(core->lock_count == 0);
   rl_core_reset(core);
   rl_notify_close(core);
   rl_waitlists_free(core);

@@ -111,11 +111,12 @@ return {
   { "rl_option_count_fits", "> to >=", why = "0 is not said, and comes not here" },
   { "rl_option_factor_fits", "> to >=", why = "0 was let in before" },
   { "rl_option_fill", "< to <=", why = "equal sizes are equal" },
+  -- csrc/core/base/rl_hash.c
+  { "rl_hash_reserve", "<= to <", why = "room for one more than needed" },
   -- csrc/core/base/rl_reason.c
   { "rl_reason_new", "+ 1 to + 2", why = "a byte more than needed" },
   -- csrc/core/lease/rl_reentry.c
-  { "rl_reentry_enter_chain", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
-  { "rl_reentry_reserve", "<= to <", why = "room for one more than needed" },
+  { "rl_reentry_carry", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
   { "rl_reentry_move", "> to >=", why = equal },
   { "rl_reentry_move", "+ 1 to + 2", why = "any number of a round that is new will do" },
   { "rl_reentry_set_owner", "+ 1 to + 2", why = "room for one more than needed" },

@@ -70,7 +70,7 @@ bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
 static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) {
   bool done = true;
   node->lacks_keys = false;
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     done = rl_backfill(lock, now_us, node) && done;
   }
   node->lacks_keys = !done;

@@ -53,7 +53,7 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
   uint32_t told = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((told >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
-      for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+      RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
         rl_round_node_up(lock, now_us, core->nodes[i]);
       }
     }

@@ -5,34 +5,17 @@
  */
 #include "lease/rl_loss.h"
 
-#include <stddef.h>
-
 #include "lock/rl_lock.h"
 #include "lock/rl_ring.h"
-
-static void rl_loss_dequeue(rl_lock *lock) {
-  rl_losses *losses = lock->core->losses;
-  rl_loss *loss = &lock->renewal->loss;
-  if (!loss->queued) {
-    return;
-  }
-  *(loss->previous != NULL ? &loss->previous->renewal->loss.next : &losses->first) = loss->next;
-  *(loss->next != NULL ? &loss->next->renewal->loss.previous : &losses->last) = loss->previous;
-  loss->previous = loss->next = NULL;
-  loss->queued = false;
-}
 
 static void rl_loss_enqueue(rl_lock *lock) {
   rl_losses *losses = lock->core->losses;
   rl_loss *loss = &lock->renewal->loss;
   losses->count++;
-  if (loss->queued) {
-    return; /* For another reason, which nobody has asked for yet. */
+  if (!rl_list_is_in(&loss->queue)) {
+    loss->lock = lock;
+    rl_list_append(&losses->queue, &loss->queue);
   }
-  loss->queued = true;
-  loss->previous = losses->last;
-  *(losses->last != NULL ? &losses->last->renewal->loss.next : &losses->first) = lock;
-  losses->last = lock;
 }
 
 bool rl_loss_only_warns(int reason) {
@@ -52,11 +35,11 @@ static void rl_loss_report_one(rl_lock *lock, int reason, redlock_time since_us)
   if (!rl_renewal_reports(lock)) {
     return;
   }
-  int told = lock->renewal->loss.reason;
+  int told = lock->loss;
   if (told == reason || (rl_loss_only_warns(told) && rl_loss_only_warns(reason))) {
     return;
   }
-  lock->renewal->loss.reason = reason;
+  lock->loss = reason;
   lock->renewal->loss.since_us = since_us;
   rl_loss_enqueue(lock);
 }
@@ -70,8 +53,8 @@ void rl_loss_report(rl_lock *lock, int reason, redlock_time since_us) {
 
 void rl_loss_clear(rl_lock *lock) {
   if (lock->renewal != NULL) {
-    lock->renewal->loss.reason = REDLOCK_OK;
-    rl_loss_dequeue(lock);
+    lock->loss = REDLOCK_OK;
+    rl_list_remove(&lock->renewal->loss.queue);
   }
 }
 
@@ -84,12 +67,11 @@ void rl_loss_clear_all(rl_lock *lock) {
 
 int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us) {
   const rl_lock *carrier = rl_ring_owner(lock);
-  const rl_renewal *renewal = lock->renewal != NULL ? lock->renewal : carrier->renewal;
-  const rl_loss *loss = renewal != NULL ? &renewal->loss : NULL;
+  const rl_lock *teller = lock->renewal != NULL ? lock : carrier;
   bool lasts = rl_lock_remaining(carrier, now_us) > 0;
-  if (loss != NULL && loss->reason != REDLOCK_OK && (lasts || !rl_loss_only_warns(loss->reason))) {
-    *since_us = loss->since_us;
-    return loss->reason;
+  if (teller->loss != REDLOCK_OK && (lasts || !rl_loss_only_warns(teller->loss))) {
+    *since_us = teller->renewal->loss.since_us;
+    return teller->loss;
   }
   *since_us = lock->lost ? lock->keys_end_us : carrier->deadline_us;
   if (lock->lost || carrier->deadline_us == 0) {
@@ -115,17 +97,19 @@ static void rl_loss_look(rl_core *core, redlock_time now_us) {
 }
 
 rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
-  if (core->losses->first == NULL) {
+  rl_list *queue = &core->losses->queue;
+  if (rl_list_is_empty(queue)) {
     rl_loss_look(core, now_us);
   }
-  rl_lock *lock = core->losses->first;
+  rl_loss *loss = RL_LIST_FIRST(queue, rl_loss, queue);
+  rl_lock *lock = loss == NULL ? NULL : loss->lock;
   if (lock != NULL) {
     /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
     rl_lock *carrier = (rl_lock *)rl_ring_owner(lock);
     if (carrier->lease != NULL && rl_lock_remaining(carrier, now_us) == 0) {
       rl_loss_report_expired(carrier);
     }
-    rl_loss_dequeue(lock);
+    rl_list_remove(&loss->queue);
   }
   return lock;
 }

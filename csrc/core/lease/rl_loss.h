@@ -25,7 +25,7 @@ struct rl_core;
 struct rl_lock;
 
 typedef struct rl_losses {
-  struct rl_lock *first, *last;
+  rl_list queue;
   uint32_t count; /* of all that there have been, each reason for itself */
 } rl_losses;
 

@@ -69,7 +69,7 @@ static uint32_t rl_margin_certain(const rl_lock *lock) {
 }
 
 void rl_margin_suspect(const rl_core *core, const rl_node *node) {
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     if (lock->lease != NULL) {
       lock->lease->suspect |= rl_node_bit(node);
     }

@@ -39,21 +39,12 @@
 
 /* -------------------------------------------------------------------------------- the carriers */
 
-/* FNV-1a */
-static uint64_t rl_reentry_add(uint64_t hash, const void *bytes, size_t length) {
-  const unsigned char *at = bytes;
-  for (size_t i = 0; i < length; i++) {
-    hash = (hash ^ at[i]) * 0x100000001b3u;
-  }
-  return hash;
-}
-
 static uint64_t rl_reentry_hash_owner(const rl_reentry *owner) {
-  return rl_reentry_add(0xcbf29ce484222325u, owner->owner, owner->owner_length);
+  return rl_hash_bytes(0, owner->owner, owner->owner_length);
 }
 
 static uint64_t rl_reentry_hash(const rl_reentry *owner, rl_resource_name name) {
-  return rl_reentry_add(rl_reentry_hash_owner(owner), name.resource, name.length);
+  return rl_hash_bytes(rl_reentry_hash_owner(owner), name.resource, name.length);
 }
 
 static bool rl_reentry_same_owner(const rl_reentry *one, const rl_reentry *other) {
@@ -61,101 +52,52 @@ static bool rl_reentry_same_owner(const rl_reentry *one, const rl_reentry *other
          memcmp(one->owner, other->owner, one->owner_length) == 0;
 }
 
-static rl_lock **rl_reentry_chain(const rl_core *core, uint64_t hash) {
-  const rl_reentries *all = core->reentries;
-  return &all->buckets[(hash ^ hash >> 32) & (all->bucket_count - 1)];
-}
-
-static void rl_reentry_enter_chain(rl_lock *lock) {
-  rl_reentry *reentry = rl_reentry_of(lock);
-  bool several = reentry->lease_resource->count > 1;
-  reentry->hash = several ? rl_reentry_hash_owner(reentry)
-                          : rl_reentry_hash(reentry, rl_resource_at(reentry->lease_resource, 0));
-  rl_lock **first = rl_reentry_chain(lock->core, reentry->hash);
-  reentry->chain_previous = NULL;
-  reentry->chain_next = *first;
-  if (*first != NULL) {
-    rl_reentry_of(*first)->chain_previous = lock;
-  }
-  *first = lock;
-}
-
-static void rl_reentry_leave_chain(const rl_lock *lock) {
-  const rl_reentry *reentry = rl_reentry_of(lock);
-  if (reentry->chain_next != NULL) {
-    rl_reentry_of(reentry->chain_next)->chain_previous = reentry->chain_previous;
-  }
-  *(reentry->chain_previous != NULL ? &rl_reentry_of(reentry->chain_previous)->chain_next
-                                    : rl_reentry_chain(lock->core, reentry->hash)) =
-      reentry->chain_next;
-}
-
-/* Room for |owned| locks that carry. False when out of memory: there is less room than before then. */
-static bool rl_reentry_reserve(rl_core *core, size_t owned) {
-  rl_reentries *all = core->reentries;
-  size_t count = all->bucket_count == 0 ? 8 : all->bucket_count * 2;
-  if (owned <= all->bucket_count) {
-    return true;
-  }
-  rl_lock **buckets = calloc(count, sizeof(rl_lock *));
-  if (buckets == NULL) {
-    return all->bucket_count > 0; /* It takes longer, no more. */
-  }
-  rl_lock **old = all->buckets;
-  size_t old_count = all->bucket_count;
-  all->buckets = buckets;
-  all->bucket_count = count;
-  for (size_t i = 0; i < old_count; i++) {
-    rl_lock *next;
-    for (rl_lock *lock = old[i]; lock != NULL; lock = next) {
-      next = rl_reentry_of(lock)->chain_next;
-      rl_reentry_enter_chain(lock);
-    }
-  }
-  free(old);
-  return true;
-}
-
 static void rl_reentry_carry(rl_lock *lock, rl_resource *resource) {
+  rl_reentry *reentry = rl_reentry_of(lock);
+  uint64_t hash = resource->count > 1 ? rl_reentry_hash_owner(reentry)
+                                      : rl_reentry_hash(reentry, rl_resource_at(resource, 0));
   resource->references++;
-  rl_reentry_of(lock)->lease_resource = resource;
-  rl_reentry_enter_chain(lock);
+  reentry->lease_resource = resource;
+  rl_hash_insert(&lock->core->reentries->carriers, &reentry->entry, hash);
 }
 
 static void rl_reentry_put_down(const rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
   if (reentry->lease_resource != NULL) {
-    rl_reentry_leave_chain(lock);
+    rl_hash_remove(&lock->core->reentries->carriers, &reentry->entry);
     rl_resource_unref(reentry->lease_resource);
     reentry->lease_resource = NULL;
   }
 }
 
-static bool rl_reentry_has(const rl_lock *carrier, const rl_reentry *owner, rl_resource_name name) {
-  const rl_resource *carried = rl_reentry_of(carrier)->lease_resource;
+static bool rl_reentry_has(const rl_reentry *carrier, const rl_reentry *owner,
+                           rl_resource_name name) {
+  const rl_resource *carried = carrier->lease_resource;
   bool found = false;
   for (unsigned i = 0; i < carried->count && !found; i++) {
     rl_resource_name other = rl_resource_at(carried, i);
     found = other.length == name.length && memcmp(other.resource, name.resource, name.length) == 0;
   }
-  return found && rl_reentry_same_owner(rl_reentry_of(carrier), owner);
+  return found && rl_reentry_same_owner(carrier, owner);
 }
 
-static rl_lock *rl_reentry_find_in(rl_lock *chain, const rl_reentry *owner, rl_resource_name name) {
-  rl_lock *lock = chain;
-  while (lock != NULL && !rl_reentry_has(lock, owner, name)) {
-    lock = rl_reentry_of(lock)->chain_next;
+static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_reentry *owner,
+                                   rl_resource_name name) {
+  rl_hash_entry *entry = rl_hash_find(&core->reentries->carriers, hash);
+  for (; entry != NULL; entry = rl_hash_find_next(entry)) {
+    const rl_reentry *carrier = RL_OWNER(entry, rl_reentry, entry);
+    if (rl_reentry_has(carrier, owner, name)) {
+      return carrier->lock;
+    }
   }
-  return lock;
+  return NULL;
 }
 
 /* The lock by which the owner holds a resource, or NULL. */
 static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner,
                                 rl_resource_name name) {
-  uint64_t hash = rl_reentry_hash(owner, name);
-  rl_lock *lock = rl_reentry_find_in(*rl_reentry_chain(core, hash), owner, name);
-  hash = rl_reentry_hash_owner(owner);
-  return lock != NULL ? lock : rl_reentry_find_in(*rl_reentry_chain(core, hash), owner, name);
+  rl_lock *lock = rl_reentry_find_in(core, rl_reentry_hash(owner, name), owner, name);
+  return lock != NULL ? lock : rl_reentry_find_in(core, rl_reentry_hash_owner(owner), owner, name);
 }
 
 /* The lock by which the owner holds the resources of |lock|. |*all|: all of them, and by no other. */
@@ -176,18 +118,14 @@ static rl_lock *rl_reentry_find_all(const rl_lock *lock, bool *all) {
 
 /* The newest stands before the carrier, which it will ask for most. */
 static void rl_reentry_join_ring(rl_lock *lock, rl_lock *carrier) {
-  rl_lock *previous = rl_reentry_of(carrier)->previous;
-  rl_reentry_of(lock)->previous = previous;
-  rl_reentry_of(lock)->next = carrier;
-  rl_reentry_of(previous)->next = lock;
-  rl_reentry_of(carrier)->previous = lock;
+  rl_list_remove(&rl_reentry_of(lock)->ring);
+  rl_list_append(&rl_reentry_of(carrier)->ring, &rl_reentry_of(lock)->ring);
 }
 
 static void rl_reentry_leave_ring(rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
-  rl_reentry_of(reentry->next)->previous = reentry->previous;
-  rl_reentry_of(reentry->previous)->next = reentry->next;
-  reentry->next = reentry->previous = lock;
+  rl_list_remove(&reentry->ring);
+  rl_list_init(&reentry->ring);
   reentry->depth = 0;
   reentry->nesting = false;
 }
@@ -225,7 +163,7 @@ void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
   if (reentry == NULL) {
     return;
   }
-  rl_lock *next = reentry->next;
+  rl_lock *next = rl_ring_next(lock);
   if (next != lock && reentry->lease_resource != NULL) {
     rl_reentry_move(lock, next, now_us);
   }
@@ -254,13 +192,14 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
     return REDLOCK_E_HELD;
   }
   if (reentry == NULL) {
-    bool room = rl_lock_reserve_extension(lock) && rl_reentry_reserve(lock->core, all->owned + 1);
+    bool room = rl_lock_reserve_extension(lock) && rl_hash_reserve(&all->carriers, all->owned + 1);
     reentry = room ? calloc(1, sizeof *reentry) : NULL;
     if (reentry == NULL) {
       return REDLOCK_E_NO_MEMORY;
     }
     all->owned++;
-    reentry->next = reentry->previous = lock;
+    reentry->lock = lock;
+    rl_list_init(&reentry->ring);
     lock->extension->reentry = reentry;
   }
   rl_reentry_leave(lock, now_us); /* What it was inside of has run out. */
@@ -449,7 +388,7 @@ void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
 
 void rl_reentry_free(rl_lock *lock) {
   if (rl_reentry_of(lock) != NULL) {
-    assert(rl_reentry_of(lock)->lease_resource == NULL && rl_reentry_of(lock)->next == lock);
+    assert(rl_reentry_of(lock)->lease_resource == NULL && rl_ring_next(lock) == lock);
     lock->core->reentries->owned--;
     free(rl_reentry_of(lock));
     lock->extension->reentry = NULL;
@@ -457,7 +396,5 @@ void rl_reentry_free(rl_lock *lock) {
 }
 
 void rl_reentries_free(rl_core *core) {
-  free(core->reentries->buckets);
-  core->reentries->buckets = NULL;
-  core->reentries->bucket_count = 0;
+  rl_hash_free(&core->reentries->carriers);
 }

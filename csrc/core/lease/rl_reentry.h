@@ -10,9 +10,8 @@
 
 /* Where carriers are looked for: by owner and resource, those of several resources by the owner alone. */
 typedef struct rl_reentries {
-  rl_lock **buckets;
-  size_t bucket_count; /* a power of 2, or 0 */
-  size_t owned;        /* locks that have an owner, or had one */
+  rl_hash carriers;
+  size_t owned; /* locks that have an owner, or had one */
 } rl_reentries;
 
 /*

@@ -34,7 +34,7 @@ static void rl_release_count(rl_core *core, uint32_t before, uint32_t after) {
 }
 
 static void rl_release_set_due(rl_core *core, rl_attempt *attempt, uint32_t due) {
-  if (attempt->listed) {
+  if (rl_attempt_is_queued(attempt)) {
     rl_release_count(core, attempt->due, due);
   }
   attempt->due = due;
@@ -42,13 +42,10 @@ static void rl_release_set_due(rl_core *core, rl_attempt *attempt, uint32_t due)
 }
 
 static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
-  if (!attempt->listed) {
+  if (!rl_attempt_is_queued(attempt)) {
     return;
   }
-  *(attempt->previous != NULL ? &attempt->previous->next : &core->releases->first) = attempt->next;
-  *(attempt->next != NULL ? &attempt->next->previous : &core->releases->last) = attempt->previous;
-  attempt->next = attempt->previous = NULL;
-  attempt->listed = false;
+  rl_list_remove(&attempt->queue);
   rl_release_count(core, attempt->due, 0);
   core->releases->count--;
   rl_attempt_unref(&core->attempts, attempt);
@@ -57,12 +54,12 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
 /* Too much is due on |node|: the oldest attempts are forgotten there, of one kind. */
 static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
   unsigned forgotten = 0;
-  rl_attempt *next;
-  for (rl_attempt *attempt = core->releases->first;
-       attempt != NULL && forgotten < RL_RELEASE_FORGOTTEN; attempt = next) {
-    next = attempt->next;
+  RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
     if (attempt->held != held || (attempt->due & rl_node_bit(node)) == 0) {
       continue;
+    }
+    if (forgotten == RL_RELEASE_FORGOTTEN) {
+      break;
     }
     forgotten++;
     rl_release_set_due(core, attempt, attempt->due & ~rl_node_bit(node));
@@ -74,15 +71,11 @@ static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, boo
 }
 
 static void rl_release_list(rl_core *core, rl_attempt *attempt) {
-  if (attempt->listed) {
+  if (rl_attempt_is_queued(attempt)) {
     return;
   }
-  attempt->listed = true;
-  attempt->next = NULL;
-  attempt->previous = core->releases->last;
   (void)rl_attempt_ref(attempt);
-  *(core->releases->last != NULL ? &core->releases->last->next : &core->releases->first) = attempt;
-  core->releases->last = attempt;
+  rl_list_append(&core->releases->queue, &attempt->queue);
   rl_release_count(core, 0, attempt->due);
   core->releases->count++;
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -148,7 +141,7 @@ static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *atte
 /* Sends what can be sent, and keeps in the list what cannot; what has expired by itself is dropped. */
 static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   bool expired = attempt->expired_us <= now_us;
-  if (!expired || !attempt->listed) {
+  if (!expired || !rl_attempt_is_queued(attempt)) {
     rl_release_send(core, now_us, attempt, grow);
   }
   /* What is due stays so: that is how the lock sees that it was not sent. */
@@ -211,7 +204,7 @@ void rl_release_failed(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) 
 
 static void rl_release_wait_no_more(rl_core *core, redlock_time now_us, rl_attempt *attempt,
                                     bool grow) {
-  if (attempt->listed && (attempt->later & attempt->asked) != 0) {
+  if (rl_attempt_is_queued(attempt) && (attempt->later & attempt->asked) != 0) {
     attempt->later &= ~attempt->asked;
     rl_release_go_on(core, now_us, attempt, grow);
   }
@@ -227,25 +220,21 @@ void rl_release_settle_failed(rl_lock *lock, redlock_time now_us, bool grow) {
 }
 
 void rl_release_hurry(rl_core *core, redlock_time now_us) {
-  rl_attempt *next;
-  for (rl_attempt *attempt = core->releases->first; attempt != NULL; attempt = next) {
-    next = attempt->next;
+  RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
     rl_release_wait_no_more(core, now_us, attempt, true);
   }
 }
 
 void rl_release_continue(rl_core *core, redlock_time now_us) {
-  rl_attempt *next;
   core->releases->again = false;
   core->releases->again_at_us = REDLOCK_NEVER;
-  for (rl_attempt *attempt = core->releases->first; attempt != NULL; attempt = next) {
-    next = attempt->next;
+  RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
     rl_release_go_on(core, now_us, attempt, true);
   }
 }
 
 void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
-  for (rl_attempt *attempt = core->releases->first; attempt != NULL; attempt = attempt->next) {
+  RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
     attempt->later &= ~rl_node_bit(node) | attempt->released;
   }
   rl_release_continue(core, now_us);
@@ -254,8 +243,7 @@ void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *
 /* The nodes on which a release of the list is due for the first time, or was not answered. */
 uint32_t rl_release_due(const rl_core *core) {
   uint32_t due = 0;
-  for (const rl_attempt *attempt = core->releases->first; attempt != NULL;
-       attempt = attempt->next) {
+  RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
     due |= attempt->expired_us > core->now_us ? attempt->due & ~attempt->released : 0;
   }
   return due;
@@ -300,7 +288,7 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl
       rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
     }
   }
-  if (attempt->listed) {
+  if (rl_attempt_is_queued(attempt)) {
     rl_release_go_on(core, now_us, attempt, true);
   }
 }
@@ -400,9 +388,9 @@ void rl_release_advance(rl_core *core, redlock_time now_us) {
 }
 
 void rl_release_reset(rl_core *core) {
-  while (core->releases->first != NULL) {
-    rl_release_set_due(core, core->releases->first, 0);
-    rl_release_unlist(core, core->releases->first);
+  RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
+    rl_release_set_due(core, attempt, 0);
+    rl_release_unlist(core, attempt);
   }
   core->releases->again = false;
   core->releases->again_at_us = REDLOCK_NEVER;

@@ -28,7 +28,7 @@
 
 /* Attempts whose release is still due somewhere, oldest first. */
 typedef struct rl_releases {
-  rl_attempt *first, *last;
+  rl_list queue;
   size_t count;
   bool again;   /* they are to be tried with the next launch */
   bool reading; /* replies are being read: the next may be the answer that one waits for */

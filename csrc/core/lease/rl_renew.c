@@ -33,6 +33,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/rl_random.h"
 #include "base/rl_validity.h"
 #include "lease/rl_margin.h"
 #include "lock/rl_lock.h"
@@ -89,12 +90,8 @@ static redlock_time rl_renew_due(rl_lock *lock) {
     every_us = rl_time_max(lock->current->extend_every_us, least_us);
   }
   every_us = rl_time_min(every_us, valid_us - valid_us / 3);
-  /* An xorshift generator, over what the driver brought for the attempt. */
-  lock->random ^= lock->random << 13;
-  lock->random ^= lock->random >> 7;
-  lock->random ^= lock->random << 17;
   redlock_duration chance_us = lock->automatic ? every_us / 8 : every_us - every_us / 4;
-  every_us -= lock->random % (chance_us + 1);
+  every_us -= rl_random_next(&lock->random) % (chance_us + 1);
   return rl_time_sub(lock->deadline_us, valid_us - every_us);
 }
 
@@ -142,7 +139,7 @@ static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
 
 /* R6. Only here: an extend that leaves the doubt as it is is followed by the next when that is due. */
 void rl_renew_suspect_all(rl_core *core, redlock_time now_us) {
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     if (rl_renew_suspect(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
         !rl_lock_is_in_flight(lock)) {
       redlock_time next_us = rl_time_min(rl_renew_due(lock), rl_renew_soon(lock, now_us));

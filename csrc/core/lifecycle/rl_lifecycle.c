@@ -84,11 +84,7 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
   lock->current = rl_lock_options(lock);
   lock->ttl_us = options->ttl_us;
   lock->timer.index = RL_TIMERS_NONE;
-  lock->next = core->locks;
-  if (core->locks != NULL) {
-    core->locks->previous = lock;
-  }
-  core->locks = lock;
+  rl_list_append(core->locks.next, &lock->locks); /* the newest is the first */
   core->lock_count++;
   rl_round_clear(lock);
   return lock;
@@ -171,14 +167,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_list_remove(&lock->queue);
   rl_reentry_free(lock);
   rl_renew_free(lock);
-  if (lock->previous != NULL) {
-    lock->previous->next = lock->next;
-  } else {
-    core->locks = lock->next;
-  }
-  if (lock->next != NULL) {
-    lock->next->previous = lock->previous;
-  }
+  rl_list_remove(&lock->locks);
   core->lock_count--;
   rl_round_clear(lock);
   rl_resource_unref(lock->resource);

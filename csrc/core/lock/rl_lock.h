@@ -59,8 +59,8 @@ typedef struct rl_extension {
 struct rl_lock {
   rl_timers_entry timer; /* the first: rl_lock_of_timer() */
   struct rl_core *core;
-  void *data;               /* the caller's */
-  rl_lock *previous, *next; /* among all locks of the core */
+  void *data;    /* the caller's */
+  rl_list locks; /* of the core */
   rl_list
       queue; /* the one that it is in: of acquires to be sent, behind another, or of ended ones */
   rl_resource *resource;
@@ -101,6 +101,7 @@ struct rl_lock {
   uint32_t denied;             /* extend, release: nodes that say "not yours", in time or late */
   uint32_t round;              /* replies of another round are not votes */
   uint32_t round_took_us;      /* from its start to its end; at most 71 minutes */
+  int loss; /* why its lease was lost, with |renewal|; REDLOCK_OK when nothing is lost */
   uint64_t random;
   union {
     redlock_time budget_us; /* when the whole operation must have ended */
@@ -153,7 +154,7 @@ typedef struct rl_core {
   size_t busy_count;          /* locks with an operation, or an automatic extend, in flight */
   size_t lease_count;         /* locks with a lease, which may have run out */
   redlock_time leases_end_us; /* when the last of them has */
-  rl_lock *locks;
+  rl_list locks;
   rl_pacer pacer;
   rl_list ended;
   rl_list waited; /* ended, too, of those that a thread waits for */
@@ -232,8 +233,7 @@ static inline rl_lock *rl_lock_of_timer(rl_timers_entry *timer) {
 
 /* The first lock of a queue, or the one behind |lock|; NULL if there is none. */
 static inline rl_lock *rl_lock_queue_next(const rl_list *queue, const rl_lock *lock) {
-  rl_list *entry = rl_list_next(queue, lock == NULL ? queue : &lock->queue);
-  return entry == NULL ? NULL : (rl_lock *)(void *)((char *)entry - offsetof(rl_lock, queue));
+  return RL_OWNER(rl_list_next(queue, lock == NULL ? queue : &lock->queue), rl_lock, queue);
 }
 
 static inline rl_lock *rl_lock_queue_first(const rl_list *queue) {

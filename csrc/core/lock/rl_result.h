@@ -24,10 +24,9 @@ typedef struct rl_result {
 
 /* The loss of a lease, which is to be told (rl_loss.h). */
 typedef struct rl_loss {
-  rl_lock *previous, *next; /* in the queue */
+  rl_list queue;
+  rl_lock *lock;
   redlock_time since_us;
-  int reason; /* REDLOCK_OK when nothing is lost */
-  bool queued;
 } rl_loss;
 
 /* What a lock has besides when its leases keep themselves, or their loss is to be told. */

@@ -6,14 +6,15 @@
 #include "lock/rl_ring.h"
 
 rl_lock *rl_ring_next(const rl_lock *lock) {
-  return rl_reentry_of(lock) == NULL ? (rl_lock *)lock : rl_reentry_of(lock)->next;
+  const rl_reentry *reentry = rl_reentry_of(lock);
+  return reentry == NULL ? (rl_lock *)lock : RL_OWNER(reentry->ring.next, rl_reentry, ring)->lock;
 }
 
 const rl_lock *rl_ring_owner(const rl_lock *lock) {
   const rl_lock *at = lock;
   while (rl_reentry_of(at) != NULL && rl_reentry_of(at)->lease_resource == NULL &&
-         rl_reentry_of(at)->next != lock) {
-    at = rl_reentry_of(at)->next;
+         rl_ring_next(at) != lock) {
+    at = rl_ring_next(at);
   }
   return rl_reentry_of(at) != NULL && rl_reentry_of(at)->lease_resource != NULL ? at : lock;
 }
@@ -23,8 +24,7 @@ redlock_duration rl_ring_remaining(const rl_lock *lock, redlock_time now_us) {
 }
 
 bool rl_ring_is_shared(const rl_lock *lock) {
-  return rl_reentry_of(lock) != NULL &&
-         (rl_reentry_of(lock)->next != lock || rl_ring_was_again(lock));
+  return rl_ring_next(lock) != lock || rl_ring_was_again(lock);
 }
 
 bool rl_ring_was_again(const rl_lock *lock) {

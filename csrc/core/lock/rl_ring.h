@@ -6,18 +6,19 @@
 #ifndef RL_RING_H
 #define RL_RING_H
 
+#include "base/rl_hash.h"
 #include "lock/rl_lock.h"
 
 /* What a lock has besides when it has an owner. */
 typedef struct rl_reentry {
-  rl_lock *next, *previous;             /* in the ring; the lock itself when it is alone */
-  rl_lock *chain_next, *chain_previous; /* among carriers, where they are looked for */
-  rl_resource *lease_resource;          /* what it has the lease of, or had until it was lost; a
+  rl_lock *lock;
+  rl_list ring;                     /* the locks of one lease; alone it is its own */
+  rl_hash_entry entry;              /* among carriers, while it carries */
+  rl_resource *lease_resource;      /* what it has the lease of, or had until it was lost; a
                                           reference, or NULL */
-  uint64_t hash;                        /* while it carries */
-  redlock_duration node_timeout_us;     /* while it is joining: the acquire's own */
-  uint32_t depth; /* acquires of this very lock that are to be released first */
-  bool nesting;   /* it counts if the extend in flight ends well */
+  redlock_duration node_timeout_us; /* while it is joining: the acquire's own */
+  uint32_t depth;                   /* acquires of this very lock that are to be released first */
+  bool nesting;                     /* it counts if the extend in flight ends well */
   uint8_t owner_length;
   unsigned char owner[REDLOCK_OWNER_MAX];
 } rl_reentry;

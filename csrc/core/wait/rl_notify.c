@@ -88,8 +88,8 @@ void rl_notify_note_contention(rl_core *core, const rl_resource *resource, redlo
 
 static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitlist,
                                    redlock_time now_us) {
-  unsigned at = rl_notify_contended_at(waitlist->hash);
-  return core->notify->contended[at].hash == (uint32_t)(waitlist->hash >> 32) &&
+  unsigned at = rl_notify_contended_at(waitlist->entry.hash);
+  return core->notify->contended[at].hash == (uint32_t)(waitlist->entry.hash >> 32) &&
          core->notify->contended[at].until_us > now_us;
 }
 
@@ -651,14 +651,19 @@ void rl_notify_continue(rl_core *core, redlock_time now_us) {
 }
 
 bool rl_notify_has_news(const rl_core *core) {
-  return core->notify != NULL && (core->notify->first != NULL || rl_subscribers_have_news(core));
+  return core->notify != NULL &&
+         (!rl_list_is_empty(&core->notify->queue) || rl_subscribers_have_news(core));
 }
 
 /* ------------------------------------------------------------------------------------- its life */
 
 int rl_notify_open(rl_core *core) {
   core->notify = calloc(1, sizeof *core->notify);
-  return core->notify != NULL ? REDLOCK_OK : REDLOCK_E_NO_MEMORY;
+  if (core->notify == NULL) {
+    return REDLOCK_E_NO_MEMORY;
+  }
+  rl_list_init(&core->notify->queue);
+  return REDLOCK_OK;
 }
 
 void rl_notify_reset(rl_core *core) {

@@ -20,10 +20,8 @@
 
 rl_ticket *rl_ticket_new(rl_core *core) {
   rl_notify_state *notify = core->notify;
-  rl_ticket *ticket = notify->free;
-  if (ticket != NULL) {
-    notify->free = ticket->next;
-  } else {
+  rl_ticket *ticket = RL_OWNER(rl_list_pop(&notify->free), rl_ticket, queue);
+  if (ticket == NULL) {
     if (notify->ticket_count == notify->ticket_capacity) {
       uint32_t capacity = notify->ticket_capacity == 0 ? 16 : notify->ticket_capacity * 2;
       rl_ticket **tickets =
@@ -52,7 +50,7 @@ rl_ticket *rl_ticket_new(rl_core *core) {
 }
 
 void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
-  assert(!ticket->listed);
+  assert(!rl_list_is_in(&ticket->queue));
   rl_resource_unref(ticket->resource);
   ticket->resource = NULL;
   ticket->waitlist = NULL;
@@ -60,8 +58,7 @@ void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
   do {
     ticket->id += RL_TICKET_SLOT_MASK + 1; /* Late notify for it are for nobody. */
   } while (ticket->id <= RL_TICKET_SLOT_MASK);
-  ticket->next = notify->free;
-  notify->free = ticket;
+  rl_list_push(&notify->free, &ticket->queue);
 }
 
 rl_ticket *rl_ticket_at(const rl_notify_state *notify, uint32_t id) {
@@ -76,11 +73,10 @@ rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id) {
 }
 
 void rl_tickets_reset(rl_notify_state *notify) {
-  notify->first = notify->last = NULL;
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
     rl_ticket *ticket = notify->tickets[i];
-    ticket->listed = false;
     if (ticket->resource != NULL) {
+      rl_list_remove(&ticket->queue);
       if (ticket->waitlist != NULL) {
         ticket->waitlist->ticket = NULL;
         notify->used_count--;
@@ -100,11 +96,8 @@ void rl_tickets_free(rl_notify_state *notify) {
 /* --------------------------------------------------------------------------- what it says */
 
 void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket) {
-  if (!ticket->listed) {
-    ticket->listed = true;
-    ticket->next = NULL;
-    *(notify->last != NULL ? &notify->last->next : &notify->first) = ticket;
-    notify->last = ticket;
+  if (!rl_list_is_in(&ticket->queue)) {
+    rl_list_append(&notify->queue, &ticket->queue);
   }
 }
 
@@ -157,11 +150,9 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
 
 void rl_tickets_send(rl_core *core, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
-  while (notify != NULL && notify->first != NULL) {
-    rl_ticket *ticket = notify->first;
-    notify->first = ticket->next;
-    notify->last = notify->first == NULL ? NULL : notify->last;
-    ticket->listed = false;
+  while (notify != NULL && !rl_list_is_empty(&notify->queue)) {
+    rl_ticket *ticket = RL_LIST_FIRST(&notify->queue, rl_ticket, queue);
+    rl_list_remove(&ticket->queue);
     rl_ticket_send(core, now_us, ticket);
     if (ticket->waitlist == NULL && !ticket->granted) {
       rl_ticket_free(notify, ticket);

@@ -32,119 +32,73 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_pause.h"
 
-#define RL_WAITLIST_BUCKETS_MIN 16
 #define RL_WAITLIST_KINDS_MAX 16 /* waitlists of one resource (W1) */
 #define RL_WAITLIST_OURS                                                                           \
   5 /* delays for which the client keeps a resource to itself, where nobody notify (W4) */
 
 /* ------------------------------------------------------------------------------- finding one */
 
-static rl_waitlist **rl_waitlist_bucket(const rl_core *core, uint64_t hash) {
-  return &core->waitlists->buckets[(hash ^ hash >> 32) & (core->waitlists->bucket_count - 1)];
-}
-
-/* The first waitlist of the resource from |waitlist| on, in its bucket; or NULL. */
-static rl_waitlist *rl_waitlist_from(rl_waitlist *waitlist, const rl_resource *resource,
-                                     uint64_t hash) {
-  while (waitlist != NULL &&
-         !(waitlist->hash == hash && waitlist->resource->key_length == resource->key_length &&
-           memcmp(waitlist->resource->key, resource->key, resource->key_length) == 0)) {
-    waitlist = waitlist->next;
+/* Returns the newest wait list of the resource from |entry| on, or NULL. */
+static rl_waitlist *rl_waitlist_from(rl_hash_entry *entry, const rl_resource *resource) {
+  for (; entry != NULL; entry = rl_hash_find_next(entry)) {
+    rl_waitlist *waitlist = RL_OWNER(entry, rl_waitlist, entry);
+    if (waitlist->resource->key_length == resource->key_length &&
+        memcmp(waitlist->resource->key, resource->key, resource->key_length) == 0) {
+      return waitlist;
+    }
   }
-  return waitlist;
+  return NULL;
 }
 
 static rl_waitlist *rl_waitlist_lookup(const rl_core *core, const rl_resource *resource,
                                        uint64_t hash) {
-  return core->waitlists->count == 0
-             ? NULL
-             : rl_waitlist_from(*rl_waitlist_bucket(core, hash), resource, hash);
+  return rl_waitlist_from(rl_hash_find(&core->waitlists->table, hash), resource);
 }
 
 static rl_waitlist *rl_waitlist_another(const rl_waitlist *waitlist) {
-  return rl_waitlist_from(waitlist->next, waitlist->resource, waitlist->hash);
+  return rl_waitlist_from(rl_hash_find_next(&waitlist->entry), waitlist->resource);
 }
 
 rl_waitlist *rl_waitlist_find(const rl_core *core, const rl_resource *resource) {
-  return core->waitlists->count == 0 || resource->count > 1
+  return core->waitlists->table.count == 0 || resource->count > 1
              ? NULL
              : rl_waitlist_lookup(core, resource, rl_waits_hash(core, resource));
-}
-
-static bool rl_waitlist_reserve(rl_core *core) {
-  rl_waitlists *waitlists = core->waitlists;
-  size_t count =
-      waitlists->bucket_count == 0 ? RL_WAITLIST_BUCKETS_MIN : waitlists->bucket_count * 2;
-  if (waitlists->count < waitlists->bucket_count) {
-    return true;
-  }
-  rl_waitlist **buckets = calloc(count, sizeof(rl_waitlist *));
-  if (buckets == NULL) {
-    return waitlists->bucket_count > 0; /* It takes longer, no more. */
-  }
-  rl_waitlist **old = waitlists->buckets;
-  size_t old_count = waitlists->bucket_count;
-  waitlists->buckets = buckets;
-  waitlists->bucket_count = count;
-  for (size_t i = 0; i < old_count; i++) {
-    rl_waitlist *next;
-    for (rl_waitlist *waitlist = old[i]; waitlist != NULL; waitlist = next) {
-      next = waitlist->next;
-      rl_waitlist **bucket = rl_waitlist_bucket(core, waitlist->hash);
-      waitlist->next = *bucket;
-      *bucket = waitlist;
-    }
-  }
-  free(old);
-  return true;
 }
 
 /* NULL when out of memory: the lock then goes without. */
 static rl_waitlist *rl_waitlist_new(rl_core *core, rl_lock *head, uint64_t hash) {
   rl_waitlists *waitlists = core->waitlists;
-  rl_waitlist *waitlist = waitlists->free;
-  if (!rl_waitlist_reserve(core)) {
+  if (!rl_hash_reserve(&waitlists->table, waitlists->table.count + 1)) {
     return NULL;
   }
-  if (waitlist != NULL) {
-    waitlists->free = waitlist->next;
-  } else if ((waitlist = malloc(sizeof *waitlist)) == NULL) {
+  rl_list *queued = rl_list_pop(&waitlists->free);
+  rl_waitlist *waitlist =
+      queued != NULL ? RL_OWNER(queued, rl_waitlist, queued) : malloc(sizeof *waitlist);
+  if (waitlist == NULL) {
     return NULL;
   }
   memset(waitlist, 0, sizeof *waitlist);
   waitlist->resource = head->resource;
   waitlist->resource->references++;
-  waitlist->hash = hash;
   waitlist->head = head;
   rl_list_init(&waitlist->queued);
-  rl_waitlist **bucket = rl_waitlist_bucket(core, hash);
-  waitlist->next = *bucket;
-  *bucket = waitlist;
-  waitlists->count++;
+  rl_hash_insert(&waitlists->table, &waitlist->entry, hash);
   return waitlist;
 }
 
 static void rl_waitlist_end(rl_core *core, rl_waitlist *waitlist) {
-  rl_waitlist **at = rl_waitlist_bucket(core, waitlist->hash);
-  while (*at != waitlist) {
-    at = &(*at)->next;
-  }
-  *at = waitlist->next;
-  core->waitlists->count--;
+  rl_hash_remove(&core->waitlists->table, &waitlist->entry);
   rl_resource_unref(waitlist->resource);
-  waitlist->next = core->waitlists->free;
-  core->waitlists->free = waitlist;
+  rl_list_push(&core->waitlists->free, &waitlist->queued);
 }
 
 void rl_waitlists_free(rl_core *core) {
   rl_waitlists *waitlists = core->waitlists;
-  assert(waitlists->count == 0);
-  while (waitlists->free != NULL) {
-    rl_waitlist *waitlist = waitlists->free;
-    waitlists->free = waitlist->next;
-    free(waitlist);
+  assert(waitlists->table.count == 0);
+  for (rl_list *queued; (queued = rl_list_pop(&waitlists->free)) != NULL;) {
+    free(RL_OWNER(queued, rl_waitlist, queued));
   }
-  free(waitlists->buckets);
+  rl_hash_free(&waitlists->table);
   memset(waitlists, 0, sizeof *waitlists);
 }
 

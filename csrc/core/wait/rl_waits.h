@@ -6,6 +6,7 @@
 #ifndef RL_WAITS_H
 #define RL_WAITS_H
 
+#include "base/rl_hash.h"
 #include "lock/rl_lock.h"
 #include "node/rl_node.h"
 
@@ -13,7 +14,7 @@
 
 /* A ticket in the queues of the nodes. Sets of nodes are bits. */
 typedef struct rl_ticket {
-  struct rl_ticket *next;       /* among those with something to send; or that are free */
+  rl_list queue;                /* of tickets with something to send; or of free ones */
   struct rl_waitlist *waitlist; /* whose head waits; NULL: it is to be left, and goes then */
   rl_resource *resource;        /* a reference */
   uint32_t id;                  /* by which notify name it */
@@ -29,7 +30,6 @@ typedef struct rl_ticket {
   bool granted;     /* the head has got a lease, whose release leaves: notify are for nobody now */
   bool appends;     /* others have waited lately: there are queues */
   bool contended;   /* a node has said that the key is held, or that another waiter comes first */
-  bool listed;      /* something is to be sent for it */
   bool polls;       /* its head's timer is for looking again, not for an attempt */
   bool attempt_due; /* one call has come, and an attempt is to follow */
   redlock_time begun_us;  /* when its head has begun to wait, after its last attempt */
@@ -42,9 +42,8 @@ typedef struct rl_ticket {
 } rl_ticket;
 
 typedef struct rl_waitlist {
-  struct rl_waitlist *next; /* of its bucket; or among those that are free */
+  rl_hash_entry entry;
   rl_resource *resource;
-  uint64_t hash;
   rl_lock *head;     /* the one that asks the nodes */
   rl_list queued;    /* the others, in the order in which they came */
   rl_ticket *ticket; /* of the head in the queues of the nodes (rl_notify.h); or NULL */
@@ -56,13 +55,11 @@ typedef struct rl_waitlist {
 } rl_waitlist;
 
 typedef struct rl_waitlists {
-  rl_waitlist **buckets;
-  size_t bucket_count; /* a power of 2, or 0 */
-  size_t count;        /* of waitlists */
+  rl_hash table;       /* of wait lists, by their resources */
   size_t queued_count; /* locks that stand behind another */
   uint64_t seed;       /* so that nobody can choose names that meet in one bucket */
   uint64_t random;     /* for delays and channels; not core->random, which connections draw from */
-  rl_waitlist *free;
+  rl_list *free;
 } rl_waitlists;
 
 #define RL_NOTIFY_CLIENT_LENGTH 16 /* hexadecimal digits of a client's channel */
@@ -86,8 +83,8 @@ typedef struct rl_notify_state {
   redlock_time refused_until_us[RL_NOTIFY_NODES_MAX];
   rl_ticket **tickets; /* by the lower half of their ids */
   uint32_t ticket_count, ticket_capacity, used_count;
-  rl_ticket *free;
-  rl_ticket *first, *last; /* with something to send */
+  rl_list *free;
+  rl_list queue; /* of tickets with something to send */
   struct {
     uint32_t hash;
     redlock_time until_us;

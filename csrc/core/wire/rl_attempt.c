@@ -19,8 +19,7 @@ static bool rl_attempt_grow(rl_attempt_pool *pool) {
   slab->next = pool->slabs;
   pool->slabs = slab;
   for (unsigned i = 0; i < RL_ATTEMPT_SLAB; i++) {
-    slab->attempts[i].next = pool->free;
-    pool->free = &slab->attempts[i];
+    rl_list_push(&pool->free, &slab->attempts[i].queue);
   }
   return true;
 }
@@ -30,8 +29,7 @@ static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
   if (pool->free == NULL && !rl_attempt_grow(pool)) {
     return NULL;
   }
-  rl_attempt *attempt = pool->free;
-  pool->free = attempt->next;
+  rl_attempt *attempt = RL_OWNER(rl_list_pop(&pool->free), rl_attempt, queue);
   memset(attempt, 0, sizeof *attempt);
   attempt->references = 1;
   attempt->resource = resource;
@@ -106,14 +104,13 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   if (--attempt->references > 0) {
     return;
   }
-  assert(!attempt->listed);
+  assert(!rl_attempt_is_queued(attempt));
   rl_resource_unref(attempt->resource);
   attempt->resource = NULL;
   if (attempt->apart) {
     free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
-  attempt->next = pool->free;
-  pool->free = attempt;
+  rl_list_push(&pool->free, &attempt->queue);
   assert(pool->live > 0);
   pool->live--;
 }

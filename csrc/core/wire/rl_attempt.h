@@ -13,6 +13,7 @@
 #include <stdalign.h>
 #include <stdbool.h>
 
+#include "base/rl_list.h"
 #include "base/rl_time.h"
 #include "wire/rl_command.h"
 #include "wire/rl_resource.h"
@@ -22,8 +23,7 @@ struct rl_lock;
 typedef struct rl_attempt rl_attempt;
 
 struct rl_attempt {
-  rl_attempt *next; /* in the pool or in the list of releases */
-  rl_attempt *previous;
+  rl_list queue; /* of the releases, which has a reference then; or of the pool */
   rl_resource *resource;
   struct rl_lock *lock; /* NULL once the lock has nothing to do with it any more */
   unsigned references;
@@ -42,7 +42,6 @@ struct rl_attempt {
   /* The token that was drawn; where it is, with |apart|. Aligned, so that tools find what is allocated. */
   alignas(char *) char digits[REDLOCK_TOKEN_LENGTH + 1];
   bool releasing : 1; /* its release has begun: nothing but releases may be sent for it */
-  bool listed : 1;    /* it is in the list of releases, which is a reference */
   bool held : 1;      /* it has been a lease */
   bool any : 1;       /* release by force: whatever the key holds */
   bool twins : 1;     /* a test has found two nodes that are one server */
@@ -69,7 +68,7 @@ struct rl_attempt_slab {
 };
 
 typedef struct rl_attempt_pool {
-  rl_attempt *free;
+  rl_list *free;
   rl_attempt_slab *slabs;
   size_t live; /* attempts in use */
 } rl_attempt_pool;
@@ -103,6 +102,11 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt);
 
 /* Frees what the pool holds; live attempts must be gone. */
 void rl_attempt_pool_free(rl_attempt_pool *pool);
+
+/* Returns true if its release is due. */
+static inline bool rl_attempt_is_queued(const rl_attempt *attempt) {
+  return rl_list_is_in(&attempt->queue);
+}
 
 /* Its token, with a NUL behind it; one that was given may hold others. */
 const char *rl_attempt_token(const rl_attempt *attempt);

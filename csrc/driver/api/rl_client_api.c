@@ -110,7 +110,8 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, 
     rl_watchdog *keeper = &client->keeper;
     keeper->told = told;
     keeper->told_data = data;
-    keeper->told_count = client->core.losses->count - (client->core.losses->first != NULL);
+    keeper->told_count =
+        client->core.losses->count - (!rl_list_is_empty(&client->core.losses->queue));
   }
   rl_client_leave(client);
   return error;

@@ -22,7 +22,7 @@ void rl_client_check_fork(redlock_client *client) {
   rl_wait_forget(&client->wait);
   rl_watchdog_forget(&client->keeper);
   client->asks = 0;
-  for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
+  RL_LIST_EACH(&client->core.locks, lock, rl_lock, locks) {
     lock->waited = 0;
   }
   rl_core_reset(&client->core);

@@ -51,8 +51,8 @@ redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t out
   if (client->asks != 0 && !client->asking) {
     return 0;
   }
-  bool news =
-      rl_lock_queue_first(&client->core.ended) != NULL || client->core.losses->first != NULL;
+  bool news = rl_lock_queue_first(&client->core.ended) != NULL ||
+              !rl_list_is_empty(&client->core.losses->queue);
   redlock_time turn_us = client->wake && news ? 0 : rl_poll_turn(client, output);
   return client->alarm_us != 0 ? rl_time_min(turn_us, client->alarm_us) : turn_us;
 }
@@ -121,7 +121,7 @@ void rl_poll_open(redlock_client *client) {
 
 void rl_poll_wake(redlock_client *client) {
   client->wake = client->wake || rl_lock_queue_first(&client->core.ended) != NULL ||
-                 client->core.losses->first != NULL;
+                 !rl_list_is_empty(&client->core.losses->queue);
   rl_poll_sync(client);
 }
 

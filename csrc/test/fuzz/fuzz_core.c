@@ -255,8 +255,8 @@ static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
   }
   fuzz_require(!world->broken);
   fuzz_require(world->core.waitlists->queued_count < FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.waitlists->count <= FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.waitlists->queued_count + world->core.waitlists->count <=
+  fuzz_require(world->core.waitlists->table.count <= FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.waitlists->queued_count + world->core.waitlists->table.count <=
                FUZZ_CORE_LOCKS);
   fuzz_require(world->core.releases->count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
   for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {

@@ -64,8 +64,8 @@ int fake_world_open_calling(fake_world *world, unsigned count) {
 }
 
 void fake_world_close(fake_world *world) {
-  while (!world->keeps_locks && world->core.locks != NULL) {
-    rl_lock_free(world->core.locks, world->now_us);
+  while (!world->keeps_locks && !rl_list_is_empty(&world->core.locks)) {
+    rl_lock_free(RL_LIST_FIRST(&world->core.locks, rl_lock, locks), world->now_us);
   }
   rl_core_free(&world->core);
 }

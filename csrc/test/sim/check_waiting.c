@@ -125,7 +125,8 @@ static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t 
   const rl_notify_state *calls = client->core.notify;
   for (uint32_t i = 0; calls != NULL && i < calls->ticket_count; i++) {
     const rl_ticket *at = calls->tickets[i];
-    if (at->id == place && (at->waitlist != NULL || at->listed || at->granted)) {
+    if (at->id == place && (at->waitlist != NULL ||
+                            (at->resource != NULL && rl_list_is_in(&at->queue)) || at->granted)) {
       return true;
     }
   }

@@ -703,7 +703,7 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
 
 void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
   sim_lock *own = lock->data;
-  int reason = lock->renewal->loss.reason;
+  int reason = lock->loss;
   sim_mix(s, (uint64_t)(int64_t)reason << 8);
   SIM_TRACE(s, "client %u, lock %u: LOST: %s", client->index, (unsigned)(own - client->locks),
             redlock_error_name(reason));

@@ -257,7 +257,7 @@ static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **st
       rl_loss_report(rl_lock_of(lock), REDLOCK_E_EXPIRED, redlock_now());
     }
     assert_int_equal(client->core.losses->count, i);
-    assert_true((client->core.losses->first != NULL) == (i == 1));
+    assert_true(!rl_list_is_empty(&client->core.losses->queue) == (i == 1));
     rl_client_leave(client);
     assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
     assert_int_equal(client->keeper.told_count, 0); /* of none; of one, none */

@@ -65,7 +65,8 @@ static void clients_that_lost_a_node_do_not_keep_step(void **state) {
     world->nodes[1].policy = FAKE_REFUSES;
     begin(world, fake_lock(world, KEY, NULL));
     redlock_time begun_us = world->now_us;
-    rl_lock_cancel(world->core.locks, world->now_us, REDLOCK_E_CANCELLED);
+    rl_lock_cancel(RL_LIST_FIRST(&world->core.locks, rl_lock, locks), world->now_us,
+                   REDLOCK_E_CANCELLED);
     fake_settle(world);
     for (unsigned i = 0; i < COUNT_OF(at_us[0]); i++) {
       fake_pass(world, rl_core_deadline(&world->core) - world->now_us);
@@ -655,7 +656,7 @@ static void pending_releases_are_bounded(void **state) {
   assert_int_equal(world->core.nodes[1]->due_count, left);
   assert_int_equal(world->core.attempts.live, left + 1);
   /* What was a lease stays. */
-  assert_ptr_equal(world->core.releases->first, first);
+  assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
   assert_true(fake_world_end(world));
 }
 
@@ -681,7 +682,7 @@ static void a_few_attempts_that_were_no_leases_are_forgotten_alone(void **state)
   const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX, RL_RELEASE_NODE_MAX - 1);
   (void)give_up(world, lock, 1, 1);
   assert_int_equal(world->core.releases->count, RL_RELEASE_NODE_MAX);
-  assert_ptr_equal(world->core.releases->first, first);
+  assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
   assert_true(fake_world_end(world));
 }
 
@@ -698,7 +699,7 @@ static void a_release_is_forgotten_on_no_other_node(void **state) {
   assert_int_equal(world->core.nodes[0]->due_count, RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN);
   assert_int_equal(world->core.nodes[1]->due_count, 10 + both);
   assert_int_equal(world->core.releases->count, 10 + both);
-  assert_ptr_equal(world->core.releases->first, first);
+  assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
   assert_true(fake_world_end(world));
 }
 

@@ -348,7 +348,8 @@ static void a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases(voi
     rl_attempt_unref(&world->core.attempts, attempt);
   }
   assert_true(world->core.nodes[2]->due_count < RL_RELEASE_NODE_MAX);
-  assert_string_equal(rl_attempt_token(world->core.releases->first), handed);
+  assert_string_equal(
+      rl_attempt_token(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue)), handed);
   assert_true(fake_world_end(world));
 }
 

@@ -91,7 +91,7 @@ static void nobody_waits(fake_world *world, rl_lock **locks) {
   }
   fake_settle(world);
   go_on(world, 10 * SECONDS);
-  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->table.count, 0);
   assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_int_equal(world->core.notify->used_count, 0);
   assert_int_equal(world->core.busy_count, 0);

@@ -1443,7 +1443,7 @@ static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
   }
   assert_int_equal(rl_core_connection_count(&world->core), 3);
   assert_int_equal(world->core.notify->used_count, 0);
-  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->table.count, 0);
   fake_settle(world);
   assert_int_equal(total_of(world, leaves), 0);
   rl_lock_free(lock, world->now_us);

@@ -51,7 +51,7 @@ static void who_waits_for_the_same_stands_behind_the_first(void **state) {
   assert_int_equal(front->phase, RL_PHASE_DELAY);
   assert_parked(second, front);
   assert_parked(third, front);
-  assert_int_equal(world->core.waitlists->count, 1);
+  assert_int_equal(world->core.waitlists->table.count, 1);
   assert_int_equal(world->core.waitlists->queued_count, 2);
   assert_int_equal(world->nodes[0].sets, 1);
   assert_true(fake_world_end(world));
@@ -151,7 +151,7 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
     }
     rl_lock *lock = begin_of(world, KEY, &others[i]);
     assert_ptr_equal(lock->waitlist->head, lock);
-    assert_int_equal(world->core.waitlists->count, 3);
+    assert_int_equal(world->core.waitlists->table.count, 3);
     rl_lock_free(lock, world->now_us);
   }
   pass(world, 2 * DELAY);
@@ -171,7 +171,7 @@ static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(
     rl_lock *lock = begin_of(world, KEY, &options);
     assert_int_equal(lock->waitlist != NULL, i < 16);
   }
-  assert_int_equal(world->core.waitlists->count, 16);
+  assert_int_equal(world->core.waitlists->table.count, 16);
   assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_int_equal(world->nodes[0].sets, 40);
   assert_true(fake_world_end(world));
@@ -191,7 +191,7 @@ static void each_resource_has_a_line_of_its_own(void **state) {
     assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
     fake_settle(world);
   }
-  assert_int_equal(world->core.waitlists->count, MANY);
+  assert_int_equal(world->core.waitlists->table.count, MANY);
   for (unsigned i = 0; i < MANY; i++) {
     assert_parked(others[i], fronts[i]);
     assert_ptr_equal(rl_waitlist_find(&world->core, fronts[i]->resource), fronts[i]->waitlist);
@@ -200,7 +200,7 @@ static void each_resource_has_a_line_of_its_own(void **state) {
     rl_lock_free(fronts[i], world->now_us);
     rl_lock_free(others[i], world->now_us);
   }
-  assert_int_equal(world->core.waitlists->count, MANY / 2);
+  assert_int_equal(world->core.waitlists->table.count, MANY / 2);
   for (unsigned i = 1; i < MANY; i += 2) {
     assert_parked(others[i], fronts[i]);
   }
@@ -213,7 +213,7 @@ static void when_nobody_waits_any_more_the_line_is_gone(void **state) {
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_null(lock->waitlist);
-  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->table.count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -497,7 +497,7 @@ static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **st
   assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_ptr_equal(locks[3]->waitlist->head, locks[3]);
   rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
-  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->table.count, 0);
   assert_int_equal(world->core.busy_count, 0);
   assert_true(fake_world_end(world));
 }
@@ -532,7 +532,7 @@ static void closing_ends_the_whole_line(void **state) {
       assert_error(rl_lock_result(locks[i]), REDLOCK_E_CLOSED);
       assert_null(locks[i]->waitlist);
     }
-    assert_int_equal(world->core.waitlists->count, 0);
+    assert_int_equal(world->core.waitlists->table.count, 0);
     assert_int_equal(world->core.waitlists->queued_count, 0);
     fake_settle(world);
     assert_int_equal(world->nodes[0].sets, 1);
@@ -549,7 +549,7 @@ static void a_forked_child_has_no_lines(void **state) {
     locks[i] = begin_patient(world);
   }
   rl_core_reset(&world->core);
-  assert_int_equal(world->core.waitlists->count, 0);
+  assert_int_equal(world->core.waitlists->table.count, 0);
   assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_int_equal(world->core.busy_count, 0);
   for (unsigned i = 0; i < 3; i++) {
@@ -574,7 +574,7 @@ static void in_each_order_of_leaving_nothing_is_left(void **state) {
       rl_lock_free(locks[at], world->now_us);
       locks[at] = locks[count - 1];
       fake_settle(world);
-      assert_int_equal(world->core.waitlists->count, count > 1);
+      assert_int_equal(world->core.waitlists->table.count, count > 1);
     }
     assert_null(fake_queue_at(&world->nodes[1].store, KEY, 0));
     assert_int_equal(world->core.notify->used_count, 0);
