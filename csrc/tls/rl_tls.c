@@ -1,5 +1,5 @@
 /*
- * TLS by OpenSSL: the table of functions.
+ * TLS by OpenSSL: its table of functions.
  *
  * SPDX-License-Identifier: MIT
  */

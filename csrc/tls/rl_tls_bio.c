@@ -1,9 +1,9 @@
 /*
- * TLS by OpenSSL: between OpenSSL and the buffers of a stream.
+ * TLS by OpenSSL: moves bytes between OpenSSL and the buffers of a stream.
  *
  * SPDX-License-Identifier: MIT
  *
- * OpenSSL's own memory BIOs would copy each byte once more, and have no limit.
+ * OpenSSL's memory BIOs would copy each byte once more, and have no limit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int rl_tls_bio_read(BIO *bio, char *bytes, int length) {
   return (int)taken;
 }
 
-/* Makes room for |length| more bytes of output. False: out of memory, or over the limit. */
+/* Makes room for |length| more bytes. Returns false when out of memory or over the limit. */
 static bool rl_tls_bio_reserve(rl_transport_stream *stream, size_t length) {
   size_t used = stream->output_end - stream->output_start;
   if (length > RL_TLS_OUTPUT_MAX - used) {

@@ -1,9 +1,9 @@
 /*
- * TLS by OpenSSL: what went wrong, as a sentence.
+ * TLS by OpenSSL: errors as sentences.
  *
  * SPDX-License-Identifier: MIT
  *
- * What comes from the peer, such as the names in its certificate, is shortened and made printable.
+ * Texts from the peer, such as the names in its certificate, are shortened and made printable.
  */
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -13,9 +13,9 @@
 
 #include "rl_tls.h"
 
-#define RL_TLS_NAME_MAX 40 /* of what a certificate calls itself */
+#define RL_TLS_NAME_MAX 40 /* bytes of a name in a certificate */
 
-void rl_tls_say(char *message, size_t message_size, const char *format, ...) {
+void rl_tls_format(char *message, size_t message_size, const char *format, ...) {
   va_list arguments;
   if (message_size == 0) {
     return;
@@ -30,7 +30,10 @@ void rl_tls_say(char *message, size_t message_size, const char *format, ...) {
   }
 }
 
-/* What the system says of |error|, if it is one of the system's: that is clearer than what OpenSSL makes of it. */
+/*
+ * Writes the system's text of |error|, which is clearer than OpenSSL's. Returns false if it has
+ * none.
+ */
 static bool rl_tls_system_error(unsigned long error, char *text, size_t size) {
 #ifdef ERR_SYSTEM_ERROR
   bool of_system = error != 0 && ERR_SYSTEM_ERROR(error);
@@ -43,40 +46,40 @@ static bool rl_tls_system_error(unsigned long error, char *text, size_t size) {
   const char *said = of_system && strerror_r(ERR_GET_REASON(error), text, size) == 0 ? text : NULL;
 #endif
   if (said != NULL && said != text) {
-    rl_tls_say(text, size, "%s", said);
+    rl_tls_format(text, size, "%s", said);
   }
   return said != NULL;
 }
 
-void rl_tls_say_error(char *message, size_t message_size, const char *before,
-                      const char *otherwise) {
+void rl_tls_format_error(char *message, size_t message_size, const char *before,
+                         const char *otherwise) {
   char text[128];
   unsigned long error = ERR_peek_last_error();
   const char *reason = error == 0 ? NULL : ERR_reason_error_string(error);
-  /* Where a file is not there, the system's error is the first. */
+  /* If a file is missing, the first error is the system's. */
   if (rl_tls_system_error(ERR_peek_error(), text, sizeof text) ||
       rl_tls_system_error(error, text, sizeof text)) {
     reason = text;
   }
-  rl_tls_say(message, message_size, "%s%s", before, reason != NULL ? reason : otherwise);
+  rl_tls_format(message, message_size, "%s%s", before, reason != NULL ? reason : otherwise);
   ERR_clear_error();
 }
 
 /* ------------------------------------------------------------------------------- certificates */
 
-/* The first name, or address, that |certificate| is for besides what it calls itself. */
+/* Writes the first subjectAltName of |certificate|. */
 static void rl_tls_other_name(char name[RL_TLS_NAME_MAX], const X509 *certificate) {
   GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
   const GENERAL_NAME *first = names == NULL ? NULL : sk_GENERAL_NAME_value(names, 0);
-  rl_tls_say(name, RL_TLS_NAME_MAX, "no name");
+  rl_tls_format(name, RL_TLS_NAME_MAX, "no name");
   if (first != NULL && first->type == GEN_DNS) {
-    rl_tls_say(name, RL_TLS_NAME_MAX, "%.*s", ASN1_STRING_length(first->d.dNSName),
-               (const char *)ASN1_STRING_get0_data(first->d.dNSName));
+    rl_tls_format(name, RL_TLS_NAME_MAX, "%.*s", ASN1_STRING_length(first->d.dNSName),
+                  (const char *)ASN1_STRING_get0_data(first->d.dNSName));
   }
   GENERAL_NAMES_free(names);
 }
 
-/* The common name of |of|, if it has one. */
+/* Writes the common name of |of|. Returns false if it has none. */
 static bool rl_tls_common_name(char name[RL_TLS_NAME_MAX], const X509_NAME *of) {
   char *text = name;
   int length =
@@ -92,48 +95,48 @@ static void rl_tls_subject(char name[RL_TLS_NAME_MAX], const X509 *certificate) 
 
 static void rl_tls_issuer(char name[RL_TLS_NAME_MAX], const X509 *certificate) {
   if (!rl_tls_common_name(name, X509_get_issuer_name(certificate))) {
-    rl_tls_say(name, RL_TLS_NAME_MAX, "no name");
+    rl_tls_format(name, RL_TLS_NAME_MAX, "no name");
   }
 }
 
-/* "2026-11-20" */
+/* Writes "2026-11-20". */
 static void rl_tls_date(char date[16], const ASN1_TIME *time) {
   struct tm when;
   memset(&when, 0, sizeof when);
   if (ASN1_TIME_to_tm(time, &when) != 1) {
-    rl_tls_say(date, 16, "?");
+    rl_tls_format(date, 16, "?");
     return;
   }
-  rl_tls_say(date, 16, "%04d-%02d-%02d", (when.tm_year + 1900) % 10000, (when.tm_mon + 1) % 100,
-             when.tm_mday % 100);
+  rl_tls_format(date, 16, "%04d-%02d-%02d", (when.tm_year + 1900) % 10000, (when.tm_mon + 1) % 100,
+                when.tm_mday % 100);
 }
 
-/* What to do about |error|, where that can be said. */
+/* Writes what to do about |error|, or nothing. */
 static void rl_tls_hint(char *hint, size_t size, const rl_transport_node *node, int error) {
   const rl_transport_options *options = &node->options;
   hint[0] = '\0';
   switch (error) {
   case X509_V_ERR_HOSTNAME_MISMATCH:
   case X509_V_ERR_IP_ADDRESS_MISMATCH:
-    rl_tls_say(hint, size, "; it is to be for %.60s", node->peer);
+    rl_tls_format(hint, size, "; expected is %.60s", node->peer);
     break;
   case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
   case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
   case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
   case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     if (options->ca == NULL && options->ca_path == NULL) {
-      rl_tls_say(hint, size, "; tls_ca says whom to trust");
+      rl_tls_format(hint, size, "; set tls_ca to the CA of the node");
     }
     break;
   case X509_V_ERR_UNABLE_TO_GET_CRL:
-    rl_tls_say(hint, size, "; tls_crl has none of this CA");
+    rl_tls_format(hint, size, "; add the CRL of this CA to tls_crl");
     break;
   default:
     break;
   }
 }
 
-void rl_tls_note_refusal(rl_transport_stream *stream, X509_STORE_CTX *store) {
+void rl_tls_set_refusal(rl_transport_stream *stream, X509_STORE_CTX *store) {
   char subject[RL_TLS_NAME_MAX];
   char issuer[RL_TLS_NAME_MAX];
   char date[16] = "";
@@ -141,7 +144,8 @@ void rl_tls_note_refusal(rl_transport_stream *stream, X509_STORE_CTX *store) {
   X509 *certificate = X509_STORE_CTX_get_current_cert(store);
   const char *when = "";
   if (certificate == NULL) {
-    rl_tls_say(stream->refusal, sizeof stream->refusal, "%s", X509_verify_cert_error_string(error));
+    rl_tls_format(stream->refusal, sizeof stream->refusal, "%s",
+                  X509_verify_cert_error_string(error));
     return;
   }
   rl_tls_subject(subject, certificate);
@@ -155,8 +159,8 @@ void rl_tls_note_refusal(rl_transport_stream *stream, X509_STORE_CTX *store) {
   }
   char hint[80];
   rl_tls_hint(hint, sizeof hint, stream->node, error);
-  rl_tls_say(stream->refusal, sizeof stream->refusal, "%s ('%s' by '%s'%s%s)%s",
-             X509_verify_cert_error_string(error), subject, issuer, when, date, hint);
+  rl_tls_format(stream->refusal, sizeof stream->refusal, "%s ('%s' by '%s'%s%s)%s",
+                X509_verify_cert_error_string(error), subject, issuer, when, date, hint);
 }
 
 /* -------------------------------------------------------------------------------------- streams */
@@ -171,38 +175,37 @@ static const char *rl_tls_reason(unsigned long error, bool shaken) {
 #endif
   case SSL_R_UNEXPECTED_MESSAGE:
   case SSL_R_RECORD_LENGTH_MISMATCH:
-    return shaken ? "what it sends is no TLS"
-                  : "what it answers is no TLS; is this port one for TLS?";
+    return shaken ? "the node's bytes are not TLS" : "the answer is not TLS; is this a TLS port?";
   case SSL_R_UNSUPPORTED_PROTOCOL:
   case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-    return "it speaks no version of TLS that is new enough";
+    return "the node supports no TLS version that is new enough";
   case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-    return "it wants a certificate of ours: tls_cert and tls_key";
+    return "the node requires a client certificate; set tls_cert and tls_key";
   case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
-    return "it accepts no cipher of ours, or wants a certificate of ours: tls_cert and tls_key";
+    return "no common cipher, or the node requires a client certificate (tls_cert and tls_key)";
   default:
     return ERR_reason_error_string(error);
   }
 }
 
-static void rl_tls_say_broken(const rl_transport_stream *stream, char *message,
-                              size_t message_size) {
+static void rl_tls_format_broken(const rl_transport_stream *stream, char *message,
+                                 size_t message_size) {
   unsigned long error = ERR_peek_error();
   const char *reason = error == 0 ? NULL : rl_tls_reason(error, stream->shaken);
-  rl_tls_say(message, message_size, "%s: %s",
-             stream->shaken ? "TLS ended" : "the TLS handshake failed",
-             reason != NULL ? reason : "the node broke the protocol");
+  rl_tls_format(message, message_size, "%s: %s",
+                stream->shaken ? "TLS ended" : "the TLS handshake failed",
+                reason != NULL ? reason : "the node broke the protocol");
 }
 
-void rl_tls_say_failure(rl_transport_stream *stream, int result, char *message,
-                        size_t message_size) {
+void rl_tls_format_failure(rl_transport_stream *stream, int result, char *message,
+                           size_t message_size) {
   int kind = SSL_get_error(stream->ssl, result);
   if (stream->refusal[0] != '\0' && !stream->shaken) {
-    rl_tls_say(message, message_size, "its certificate is refused: %s", stream->refusal);
+    rl_tls_format(message, message_size, "its certificate is invalid: %s", stream->refusal);
   } else if (kind == SSL_ERROR_ZERO_RETURN) {
-    rl_tls_say(message, message_size, "the node closed the connection");
+    rl_tls_format(message, message_size, "the node closed the connection");
   } else {
-    rl_tls_say_broken(stream, message, message_size);
+    rl_tls_format_broken(stream, message, message_size);
   }
   ERR_clear_error();
 }

@@ -3,12 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Certificates are renewed while programs run: before each connection the files are looked at, and read again
- * when one has changed. What cannot be read then, perhaps because it is just being written, changes nothing, and
- * is tried again before the next.
+ * Certificates are renewed while programs run. So each new connection checks the files, and reads
+ * them again if one has changed. A file that is invalid, perhaps because it is being written,
+ * changes nothing; the next connection tries again.
  *
- * The CAs of a system are more than a hundred: to read them takes 20 ms, and to keep them 0.8 MB. So the nodes of a client
- * that trust the same share them, until their files change.
+ * A system has more than a hundred CAs, which take 20 ms to read and 0.8 MB to keep. So nodes of a
+ * client that trust the same files share them until the files change.
  */
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -46,7 +46,7 @@ static void rl_tls_node_forget_options(rl_transport_node *node) {
   RL_TLS_TEXTS(RL_TLS_FREE)
 }
 
-/* What a name or an address is called in certificates: without the last dot, and without a zone. */
+/* Sets node->peer to the name or address as certificates have it: without final dot or zone. */
 static void rl_tls_node_read_peer(rl_transport_node *node) {
   unsigned char address[sizeof(struct in6_addr)];
   const char *given = node->options.server_name != NULL ? node->options.server_name
@@ -65,24 +65,24 @@ static void rl_tls_node_read_peer(rl_transport_node *node) {
       inet_pton(AF_INET, peer, address) == 1 || inet_pton(AF_INET6, peer, address) == 1;
 }
 
-static const char *rl_tls_node_wrong(const rl_transport_node *node) {
+static const char *rl_tls_node_find_mistake(const rl_transport_node *node) {
   const rl_transport_options *options = &node->options;
   if ((options->cert == NULL) != (options->key == NULL)) {
-    return "a certificate and its key go together: tls_cert and tls_key";
+    return "set both of tls_cert and tls_key";
   }
   if (options->key_password != NULL && options->key == NULL) {
-    return "tls_key_password is for a tls_key";
+    return "tls_key_password needs tls_key";
   }
   if (node->peer[0] == '\0' && !options->unverified) {
-    return "TLS over a Unix socket needs tls_server_name: whose certificate is it to be?";
+    return "TLS over a Unix socket needs tls_server_name, a name in the certificate";
   }
   if (options->unverified &&
       (options->ca != NULL || options->ca_path != NULL || options->crl != NULL)) {
-    return "tls_dangerously_unverified and a CA contradict each other";
+    return "tls_dangerously_unverified excludes tls_ca, tls_ca_path and tls_crl";
   }
   struct stat path;
   if (options->ca_path != NULL && (stat(options->ca_path, &path) != 0 || !S_ISDIR(path.st_mode))) {
-    return "tls_ca_path names no directory"; /* Which OpenSSL would notice when it looks for a CA. */
+    return "tls_ca_path is not a directory"; /* OpenSSL would report that too late. */
   }
   return NULL;
 }
@@ -95,15 +95,18 @@ static int rl_tls_node_password(char *room, int size, int writing, void *data) {
   size_t length = password == NULL ? 0 : strlen(password);
   (void)writing;
   if (length == 0 || length > (size_t)size) {
-    return -1; /* Nobody is asked at the terminal. */
+    return -1; /* OpenSSL must not ask at the terminal. */
   }
   for (size_t i = 0; i < length; i++) {
-    room[i] = password[i]; /* No NUL is wanted behind it. */
+    room[i] = password[i]; /* OpenSSL wants no NUL. */
   }
   return (int)length;
 }
 
-/* Those that begin with TLS_ are of TLS 1.3, the others of TLS 1.2; of the version that none is of the default holds. */
+/*
+ * Names with TLS_ are ciphers of TLS 1.3, the others of TLS 1.2. A version without a name keeps the
+ * default.
+ */
 static bool rl_tls_node_set_ciphers(SSL_CTX *context, const char *ciphers) {
   char all[RL_TLS_CIPHERS_MAX];
   char older[RL_TLS_CIPHERS_MAX] = "";
@@ -131,21 +134,21 @@ static bool rl_tls_node_trust(SSL_CTX *context, const rl_transport_options *opti
   return SSL_CTX_load_verify_locations(context, options->ca, options->ca_path) == 1;
 }
 
-static bool rl_tls_node_says_same(const char *a, const char *b) {
+static bool rl_tls_node_is_same(const char *a, const char *b) {
   return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* What |like| has read will do for |node|, too. */
+/* Shares the CAs that |like| has read, if both nodes trust the same files. */
 static void rl_tls_node_share(rl_transport_node *node, const rl_transport_node *like) {
   const rl_transport_options *ours = &node->options;
   if (like == NULL || like->store == NULL || ours->unverified ||
-      !rl_tls_node_says_same(ours->ca, like->options.ca) ||
-      !rl_tls_node_says_same(ours->ca_path, like->options.ca_path) ||
-      !rl_tls_node_says_same(ours->crl, like->options.crl) || X509_STORE_up_ref(like->store) != 1) {
+      !rl_tls_node_is_same(ours->ca, like->options.ca) ||
+      !rl_tls_node_is_same(ours->ca_path, like->options.ca_path) ||
+      !rl_tls_node_is_same(ours->crl, like->options.crl) || X509_STORE_up_ref(like->store) != 1) {
     return;
   }
   node->store = like->store;
-  node->files[RL_TLS_CA].seen = like->files[RL_TLS_CA].seen; /* They may have changed since. */
+  node->files[RL_TLS_CA].seen = like->files[RL_TLS_CA].seen; /* The files may have changed since. */
   node->files[RL_TLS_CRL].seen = like->files[RL_TLS_CRL].seen;
 }
 
@@ -154,7 +157,7 @@ static void rl_tls_node_forget_store(rl_transport_node *node) {
   node->store = NULL;
 }
 
-/* Notes what |context| has come to trust. */
+/* Keeps the CAs of |context|. */
 static void rl_tls_node_keep_store(rl_transport_node *node, const SSL_CTX *context) {
   X509_STORE *store = SSL_CTX_get_cert_store(context);
   if (!node->options.unverified && store != node->store && X509_STORE_up_ref(store) == 1) {
@@ -173,12 +176,12 @@ static bool rl_tls_node_revoke(SSL_CTX *context, const char *crl) {
 static int rl_tls_node_verified(int ok, X509_STORE_CTX *store) {
   SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
   if (ok == 0) {
-    rl_tls_note_refusal(SSL_get_app_data(ssl), store);
+    rl_tls_set_refusal(SSL_get_app_data(ssl), store);
   }
   return ok;
 }
 
-/* Takes over |session|, of a connection that may be resumed. */
+/* Keeps |session| for the next connection. */
 static int rl_tls_node_remember(SSL *ssl, SSL_SESSION *session) {
   const rl_transport_stream *stream = SSL_get_app_data(ssl);
   rl_tls_node_forget_session(stream->node);
@@ -202,12 +205,14 @@ static void rl_tls_node_set_rules(rl_transport_node *node, SSL_CTX *context) {
   }
 }
 
-/* Reads all files into |context|. Returns NULL, or what could not be read, as a sentence begins; |*path| is its file. */
+/*
+ * Reads all files into |context|. Returns NULL, or the beginning of a sentence on the file |*path|.
+ */
 static const char *rl_tls_node_load(const rl_transport_node *node, SSL_CTX *context,
                                     const char **path) {
   const rl_transport_options *options = &node->options;
   if (options->ciphers != NULL && !rl_tls_node_set_ciphers(context, options->ciphers)) {
-    return "tls_ciphers names none that OpenSSL knows";
+    return "tls_ciphers has no cipher that OpenSSL knows";
   }
   if (node->store != NULL) {
     SSL_CTX_set1_cert_store(context, node->store);
@@ -241,8 +246,8 @@ static const char *rl_tls_node_load(const rl_transport_node *node, SSL_CTX *cont
 
 /* --------------------------------------------------------------------------------------- files */
 
-/* Returns true if |file| is not what it was; notes what it is. */
-static bool rl_tls_node_look_at(rl_tls_file *file) {
+/* Returns true if |file| has changed, and keeps its new state. */
+static bool rl_tls_node_has_changed(rl_tls_file *file) {
   struct stat now;
   if (file->path == NULL || stat(file->path, &now) != 0) {
     return false;
@@ -254,23 +259,23 @@ static bool rl_tls_node_look_at(rl_tls_file *file) {
   return changed;
 }
 
-/* Notes what has changed. */
-static void rl_tls_node_look(rl_transport_node *node) {
-  bool ca = rl_tls_node_look_at(&node->files[RL_TLS_CA]);
-  bool crl = rl_tls_node_look_at(&node->files[RL_TLS_CRL]);
-  bool cert = rl_tls_node_look_at(&node->files[RL_TLS_CERT]);
-  bool key = rl_tls_node_look_at(&node->files[RL_TLS_KEY]);
+/* Sets node->outdated if a file has changed, and forgets changed CAs. */
+static void rl_tls_node_check_files(rl_transport_node *node) {
+  bool ca = rl_tls_node_has_changed(&node->files[RL_TLS_CA]);
+  bool crl = rl_tls_node_has_changed(&node->files[RL_TLS_CRL]);
+  bool cert = rl_tls_node_has_changed(&node->files[RL_TLS_CERT]);
+  bool key = rl_tls_node_has_changed(&node->files[RL_TLS_KEY]);
   if (ca || crl) {
-    rl_tls_node_forget_store(node); /* node->context keeps what it has. */
+    rl_tls_node_forget_store(node); /* node->context keeps its own reference. */
   }
   node->outdated = node->outdated || ca || crl || cert || key;
 }
 
-/* A context with what the files say now; NULL with a sentence. */
+/* Returns a context with the current contents of the files, or NULL with a message. */
 static SSL_CTX *rl_tls_node_context(rl_transport_node *node, char *message, size_t message_size) {
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
   if (context == NULL) {
-    rl_tls_say_error(message, message_size, "OpenSSL cannot begin: ", "out of memory");
+    rl_tls_format_error(message, message_size, "cannot start OpenSSL: ", "out of memory");
     return NULL;
   }
   rl_tls_node_set_rules(node, context);
@@ -278,9 +283,9 @@ static SSL_CTX *rl_tls_node_context(rl_transport_node *node, char *message, size
   const char *wrong = rl_tls_node_load(node, context, &path);
   if (wrong != NULL) {
     char before[RL_TLS_REFUSAL_MAX];
-    rl_tls_say(before, sizeof before, "%s%s%.80s%s: ", wrong, path == NULL ? "" : " (",
-               path == NULL ? "" : path, path == NULL ? "" : ")");
-    rl_tls_say_error(message, message_size, before, "it is empty, or none");
+    rl_tls_format(before, sizeof before, "%s%s%.80s%s: ", wrong, path == NULL ? "" : " (",
+                  path == NULL ? "" : path, path == NULL ? "" : ")");
+    rl_tls_format_error(message, message_size, before, "it is empty or has another format");
     SSL_CTX_free(context);
     return NULL;
   }
@@ -289,7 +294,7 @@ static SSL_CTX *rl_tls_node_context(rl_transport_node *node, char *message, size
 
 void rl_tls_node_refresh(rl_transport_node *node) {
   char message[RL_TLS_REFUSAL_MAX];
-  rl_tls_node_look(node);
+  rl_tls_node_check_files(node);
   if (!node->outdated) {
     return;
   }
@@ -297,7 +302,7 @@ void rl_tls_node_refresh(rl_transport_node *node) {
   if (context != NULL) {
     node->outdated = false;
     rl_tls_node_keep_store(node, context);
-    SSL_CTX_free(node->context); /* Its connections keep it. */
+    SSL_CTX_free(node->context); /* Its connections have references. */
     node->context = context;
     rl_tls_node_forget_session(node);
   }
@@ -314,13 +319,13 @@ static int rl_tls_node_fill(rl_transport_node *node, const rl_transport_options 
                             char *message, size_t message_size) {
   node->bio = rl_tls_bio_method();
   if (node->bio == NULL || !rl_tls_node_copy(node, options)) {
-    rl_tls_say(message, message_size, "out of memory");
+    rl_tls_format(message, message_size, "out of memory");
     return REDLOCK_E_NO_MEMORY;
   }
   rl_tls_node_read_peer(node);
-  const char *wrong = rl_tls_node_wrong(node);
+  const char *wrong = rl_tls_node_find_mistake(node);
   if (wrong != NULL) {
-    rl_tls_say(message, message_size, "%s", wrong);
+    rl_tls_format(message, message_size, "%s", wrong);
     return REDLOCK_E_INVALID;
   }
   node->files[RL_TLS_CA].path = node->options.ca;
@@ -328,7 +333,7 @@ static int rl_tls_node_fill(rl_transport_node *node, const rl_transport_options 
   node->files[RL_TLS_CERT].path = node->options.cert;
   node->files[RL_TLS_KEY].path = node->options.key;
   rl_tls_node_share(node, options->like);
-  rl_tls_node_look(node);
+  rl_tls_node_check_files(node);
   node->context = rl_tls_node_context(node, message, message_size);
   if (node->context == NULL) {
     return REDLOCK_E_INVALID;
@@ -343,7 +348,7 @@ int rl_tls_node_new(rl_transport_node **made, const rl_transport_options *option
   rl_transport_node *node = calloc(1, sizeof *node);
   *made = NULL;
   if (node == NULL) {
-    rl_tls_say(message, message_size, "out of memory");
+    rl_tls_format(message, message_size, "out of memory");
     return REDLOCK_E_NO_MEMORY;
   }
   ERR_clear_error();

@@ -10,7 +10,7 @@
 
 #include "rl_tls.h"
 
-/* The certificate is for |peer|, by its name or its address. */
+/* Makes the handshake require a certificate for the peer's name or address. */
 static bool rl_tls_stream_expect(SSL *ssl, const rl_transport_node *node) {
   if (node->peer_is_address) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), node->peer) == 1;
@@ -33,7 +33,7 @@ static bool rl_tls_stream_open(rl_transport_stream *stream) {
   BIO_set_data(bio, stream);
   SSL_set_bio(stream->ssl, bio, bio);
   SSL_set_connect_state(stream->ssl);
-  /* A session that is not taken costs nothing. */
+  /* A server that does not know the session makes a full handshake. */
   return node->session == NULL || SSL_set_session(stream->ssl, node->session) == 1;
 }
 
@@ -49,13 +49,13 @@ rl_transport_stream *rl_tls_stream_new(rl_transport_node *node, char *message,
     }
     rl_tls_stream_free(stream);
   }
-  rl_tls_say_error(message, message_size, "TLS cannot begin: ", "out of memory");
+  rl_tls_format_error(message, message_size, "cannot start TLS: ", "out of memory");
   return NULL;
 }
 
 void rl_tls_stream_free(rl_transport_stream *stream) {
   if (stream->ssl != NULL) {
-    /* Else OpenSSL takes a connection that ended without a farewell for an attack, and its session is lost. */
+    /* OpenSSL would drop the session of a connection that ends without a farewell. */
     SSL_set_shutdown(stream->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(stream->ssl);
   }
@@ -66,31 +66,30 @@ void rl_tls_stream_free(rl_transport_stream *stream) {
   free(stream);
 }
 
-/* Most often nothing is there to be cleared, and to clear it costs more than to look. */
-static void rl_tls_stream_forget_errors(void) {
+/* Looks first: the queue is usually empty, and clearing it is slower. */
+static void rl_tls_stream_clear_errors(void) {
   if (ERR_peek_error() != 0) {
     ERR_clear_error();
   }
 }
 
-/* Returns true if there may be more to read without input. */
-static bool rl_tls_stream_has_more(const rl_transport_stream *stream) {
+/* Returns true if a read may succeed without more input. */
+static bool rl_tls_stream_has_input(const rl_transport_stream *stream) {
   return stream->input_start < stream->input_end || SSL_has_pending(stream->ssl) == 1;
 }
 
-/* A call on |stream| returned |result|: 0 when it needs input, -1 when it has failed. */
-static int rl_tls_stream_ended(rl_transport_stream *stream, int result, char *message,
-                               size_t message_size) {
+/* Returns 0 if the call that returned |result| needs input, and -1 if it failed. */
+static int rl_tls_stream_end(rl_transport_stream *stream, int result, char *message,
+                             size_t message_size) {
   bool waits = SSL_get_error(stream->ssl, result) == SSL_ERROR_WANT_READ;
-  if (waits && (!stream->shaken || stream->unheard <= RL_TLS_UNHEARD_MAX)) {
+  if (waits && (!stream->shaken || stream->idle <= RL_TLS_IDLE_MAX)) {
     return 0;
   }
   stream->failed = true;
   if (waits) {
-    rl_tls_say(message, message_size,
-               "TLS ended: the node sends keys or tickets, and nothing else");
+    rl_tls_format(message, message_size, "TLS ended: the node sends only keys or tickets");
   } else {
-    rl_tls_say_failure(stream, result, message, message_size);
+    rl_tls_format_failure(stream, result, message, message_size);
   }
   return -1;
 }
@@ -100,13 +99,13 @@ int rl_tls_stream_shake(rl_transport_stream *stream, char *message, size_t messa
   int result = SSL_do_handshake(stream->ssl);
   if (result == 1) {
     stream->shaken = true;
-    stream->unheard = 0;
+    stream->idle = 0;
     stream->holds = stream->input_start < stream->input_end;
     return 1;
   }
-  result = rl_tls_stream_ended(stream, result, message, message_size);
+  result = rl_tls_stream_end(stream, result, message, message_size);
   if (result < 0) {
-    rl_tls_node_forget_session(stream->node); /* It may be what the node does not like. */
+    rl_tls_node_forget_session(stream->node); /* It may be the reason. */
   }
   return result;
 }
@@ -121,7 +120,7 @@ void *rl_tls_stream_room(rl_transport_stream *stream, size_t *length) {
 
 void rl_tls_stream_fed(rl_transport_stream *stream, size_t length) {
   stream->input_end += length;
-  stream->unheard += length;
+  stream->idle += length;
 }
 
 long rl_tls_stream_read(rl_transport_stream *stream, void *bytes, size_t length, char *message,
@@ -129,26 +128,26 @@ long rl_tls_stream_read(rl_transport_stream *stream, void *bytes, size_t length,
   size_t got = 0;
   stream->holds = false;
   if (stream->failed) {
-    rl_tls_say(message, message_size, "%s", stream->failure);
+    rl_tls_format(message, message_size, "%s", stream->failure);
     return -1;
   }
-  rl_tls_stream_forget_errors();
-  while (got < length && (got == 0 || rl_tls_stream_has_more(stream))) {
+  rl_tls_stream_clear_errors();
+  while (got < length && (got == 0 || rl_tls_stream_has_input(stream))) {
     int room = length - got > INT_MAX ? INT_MAX : (int)(length - got);
     int result = SSL_read(stream->ssl, (unsigned char *)bytes + got, room);
     if (result <= 0) {
-      result = rl_tls_stream_ended(stream, result, stream->failure, sizeof stream->failure);
+      result = rl_tls_stream_end(stream, result, stream->failure, sizeof stream->failure);
       if (result < 0 && got == 0) {
-        rl_tls_say(message, message_size, "%s", stream->failure);
+        rl_tls_format(message, message_size, "%s", stream->failure);
         return -1;
       }
-      stream->holds = result < 0; /* to be told of it next */
+      stream->holds = result < 0; /* the next call returns the failure */
       return (long)got;
     }
     got += (size_t)result;
-    stream->unheard = 0;
+    stream->idle = 0;
   }
-  stream->holds = rl_tls_stream_has_more(stream);
+  stream->holds = rl_tls_stream_has_input(stream);
   return (long)got;
 }
 
@@ -159,19 +158,19 @@ bool rl_tls_stream_holds(const rl_transport_stream *stream) {
 long rl_tls_stream_write(rl_transport_stream *stream, const void *bytes, size_t length,
                          char *message, size_t message_size) {
   if (stream->failed) {
-    rl_tls_say(message, message_size, "%s", stream->failure);
+    rl_tls_format(message, message_size, "%s", stream->failure);
     return -1;
   }
   if (length == 0 || length > INT_MAX) {
     return 0;
   }
-  rl_tls_stream_forget_errors();
+  rl_tls_stream_clear_errors();
   int result = SSL_write(stream->ssl, bytes, (int)length);
   if (result <= 0) {
-    /* The output takes all, so that it wants nothing; a handshake amid the connection is refused. */
+    /* Waiting is no reason: the output takes all bytes, and renegotiation is off. */
     stream->failed = true;
-    rl_tls_say_failure(stream, result, stream->failure, sizeof stream->failure);
-    rl_tls_say(message, message_size, "%s", stream->failure);
+    rl_tls_format_failure(stream, result, stream->failure, sizeof stream->failure);
+    rl_tls_format(message, message_size, "%s", stream->failure);
     return -1;
   }
   return result;
@@ -203,7 +202,7 @@ void rl_tls_stream_finish(rl_transport_stream *stream) {
   }
 }
 
-/* By the same clock by which OpenSSL has verified it. */
+/* Uses the clock by which OpenSSL verifies certificates. */
 redlock_duration rl_tls_stream_certificate(const rl_transport_stream *stream) {
   redlock_duration left_us = REDLOCK_NEVER;
   int days = 0, seconds = 0;

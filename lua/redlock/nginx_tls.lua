@@ -40,9 +40,9 @@ function nginx_tls.route(node, given, host)
   if not route.server_name and host:sub(1, 5) ~= "unix:" then
     route.server_name = host:gsub("[%[%]]", "")
   elseif not route.server_name and not route.unverified then
-    return nil, "TLS over a Unix socket needs tls.server_name: whose certificate is it to be?"
+    return nil, "TLS over a Unix socket needs tls.server_name, a name in the certificate"
   end
-  if (cert == nil) ~= (key == nil) then return nil, "a certificate and its key go together: tls.cert and tls.key" end
+  if (cert == nil) ~= (key == nil) then return nil, "set both of tls.cert and tls.key" end
   local wrong = cert ~= nil and read_certificate(route, cert, key)
   if wrong then return nil, wrong end
   return route

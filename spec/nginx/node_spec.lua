@@ -157,7 +157,7 @@ describe("nodes in nginx", function()
     end
     says("its keys have no password")
     says("its keys have no password")
-    says("node 1: a:6379: a certificate and its key go together")
+    says("node 1: a:6379: set both of tls.cert and tls.key")
     says("tls.cert cannot be read: /none.pem")
     says("nginx cannot use /etc/passwd")
     says("node 1: unix:/s: TLS over a Unix socket needs tls.server_name")

@@ -41,7 +41,7 @@ static void rl_turn_explain(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
   const rl_node *asked = rl_core_end(&client->core, node);
   if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls && asked->link.nameless) {
-    (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this port one for TLS?",
+    (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this a TLS port?",
                    socket->error);
     (void)snprintf(socket->error, sizeof socket->error, "%s", reason);
   }

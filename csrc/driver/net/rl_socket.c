@@ -297,7 +297,7 @@ static bool rl_socket_shake(rl_socket *socket, redlock_time now_us) {
   int ended = rl_stream_shake(&socket->stream, socket->fd, socket->error);
   if (ended == 0 && now_us >= rl_socket_deadline(socket)) {
     (void)snprintf(socket->error, sizeof socket->error,
-                   "the TLS handshake took too long; is this port one for TLS?");
+                   "the TLS handshake took too long; is this a TLS port?");
     ended = -1;
   }
   if (ended > 0) {

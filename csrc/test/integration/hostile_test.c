@@ -102,7 +102,7 @@ static const hostile_case cases[] = {
     {"closed whatever it was asked",
      {.closes_at_name = true, .close_after = 1},
      REDLOCK_VOTE_ERROR,
-     "is this port one for TLS?"},
+     "is this a TLS port?"},
     {"a password is wanted",
      {.setname = "-NOAUTH Authentication required.\r\n"},
      REDLOCK_VOTE_ERROR,

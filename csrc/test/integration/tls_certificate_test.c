@@ -37,7 +37,7 @@ typedef struct certificate_case {
   const char *speaks; /* tls-protocols; NULL: all that it can */
 } certificate_case;
 
-#define OURS "its certificate is refused: "
+#define OURS "its certificate is invalid: "
 
 static const certificate_case cases[] = {
     {.name = "good"},
@@ -47,10 +47,10 @@ static const certificate_case cases[] = {
     {.name = "another name",
      .shown = "wrong_host",
      .host = "localhost",
-     .says = OURS "hostname mismatch ('elsewhere.test' by 'our CA'); it is to be for localhost"},
+     .says = OURS "hostname mismatch ('elsewhere.test' by 'our CA'); expected is localhost"},
     {.name = "a name for an address",
      .shown = "wrong_host",
-     .says = OURS "IP address mismatch ('elsewhere.test' by 'our CA'); it is to be for 127.0.0.1"},
+     .says = OURS "IP address mismatch ('elsewhere.test' by 'our CA'); expected is 127.0.0.1"},
     {.name = "another address", .shown = "wrong_address", .says = OURS "IP address mismatch"},
     {.name = "an address for a name",
      .shown = "wrong_address",
@@ -63,7 +63,7 @@ static const certificate_case cases[] = {
     {.name = "another server_name",
      .how.tls_server_name = "elsewhere.example",
      .says = OURS "hostname mismatch",
-     .also = "it is to be for elsewhere.example"},
+     .also = "expected is elsewhere.example"},
     {.name = "expired",
      .shown = "expired",
      .says = OURS "certificate has expired ('redis.test' by 'our CA' until 20"},
@@ -108,11 +108,12 @@ static const certificate_case cases[] = {
      .host = "localhost"},
     {.name = "no certificate of ours",
      .wants = "yes",
-     .says = "it wants a certificate of ours: tls_cert and tls_key"},
+     .says = "the node requires a client certificate; set tls_cert and tls_key"},
     {.name = "no certificate of ours, TLS 1.2",
      .wants = "yes",
      .speaks = "TLSv1.2",
-     .says = "the TLS handshake failed: it accepts no cipher of ours, or wants a certificate"},
+     .says =
+         "the TLS handshake failed: no common cipher, or the node requires a client certificate"},
     {.name = "a certificate of ours",
      .how.tls_cert = "client.pem",
      .how.tls_key = "client.key",
@@ -140,13 +141,13 @@ static const certificate_case cases[] = {
     {.name = "TLS 1.2 is too old",
      .speaks = "TLSv1.2",
      .how.tls_min_version = REDLOCK_TLS_1_3,
-     .says = "it speaks no version of TLS that is new enough"},
+     .says = "the node supports no TLS version that is new enough"},
     {.name = "TLS 1.1",
      .speaks = "TLSv1.1",
-     .says = "it speaks no version of TLS that is new enough"},
+     .says = "the node supports no TLS version that is new enough"},
     {.name = "TLS 1.0",
      .speaks = "TLSv1",
-     .says = "it speaks no version of TLS that is new enough"},
+     .says = "the node supports no TLS version that is new enough"},
     {.name = "a cipher", .how.tls_ciphers = "ECDHE-ECDSA-AES256-GCM-SHA384", .speaks = "TLSv1.2"},
     {.name = "a cipher that it has not",
      .how.tls_ciphers = "ECDHE-RSA-AES256-GCM-SHA384",
@@ -286,7 +287,7 @@ static void files_that_cannot_be_used_are_refused_at_once(void **state) {
         .tls_key = "client_locked.key",
         .tls_key_password = CERTIFICATES_PASSWORD "."},
        "tls_key cannot be read with its password"},
-      {{.tls_ciphers = "none"}, "tls_ciphers names none"},
+      {{.tls_ciphers = "none"}, "tls_ciphers has no cipher"},
   };
   (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

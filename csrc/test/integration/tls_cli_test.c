@@ -112,7 +112,7 @@ static void mistakes_are_reported(void **state) {
   static const shell_case cases[] = {
       {"$R -n $TLS --tls-ca /none nodes", 64, "tls_ca"},
       {"$R -n $TLS --tls-ca '' nodes", 64, "tls_ca must be a file"},
-      {"$R -n $TLS --tls-cert $DIR/client.pem nodes", 64, "go together"},
+      {"$R -n $TLS --tls-cert $DIR/client.pem nodes", 64, "set both of tls_cert and tls_key"},
       {"$R -n $TLS --tls-min-version 1.1 nodes", 64, "invalid TLS version '1.1': use 1.2 or 1.3"},
       {"$R -n $TLS --tls-ciphers nonsense nodes", 64, "cipher"},
       {"$R --tls-key-password-file /none nodes", 64, "cannot read /none: No such file"},

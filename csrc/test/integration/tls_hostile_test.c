@@ -308,8 +308,8 @@ typedef struct hostile_case {
   const char *says;
 } hostile_case;
 
-#define NO_TLS "what it answers is no TLS; is this port one for TLS?"
-#define NOTHING_ELSE "TLS ended: the node sends keys or tickets, and nothing else"
+#define NO_TLS "the answer is not TLS; is this a TLS port?"
+#define NOTHING_ELSE "TLS ended: the node sends only keys or tickets"
 #define CASE(serve, says)                                                                          \
   { #serve, serve, says }
 
@@ -322,7 +322,7 @@ static const hostile_case cases[] = {
     CASE(greets_as_redis, NO_TLS),
     CASE(answers_as_http, NO_TLS),
     CASE(answers_zeros, NO_TLS),
-    CASE(alerts_handshake_failure, "it accepts no cipher of ours, or wants a certificate of ours"),
+    CASE(alerts_handshake_failure, "no common cipher, or the node requires a client certificate"),
     CASE(alerts_unrecognized_name, "unrecognized name"),
     CASE(says_farewell_to_hello, "the node closed the connection"),
     CASE(warns_without_end, "the TLS handshake failed: "),
@@ -339,7 +339,7 @@ static const hostile_case cases[] = {
     CASE(ends_without_farewell, "the node closed the connection"),
     CASE(resets_after_the_handshake, "reset"),
     CASE(resets_amid_a_record, "reset"),
-    CASE(says_garbage, "TLS ended: what it sends is no TLS"),
+    CASE(says_garbage, "TLS ended: the node's bytes are not TLS"),
     CASE(says_garbage_as_a_record, "TLS ended: "),
     CASE(updates_keys_without_end, NOTHING_ELSE),
     CASE(wants_keys_updated_without_end, NOTHING_ELSE),
@@ -496,7 +496,7 @@ static void a_reset_does_not_hide_what_was_said_before(void **state) {
     (void)snprintf(message, sizeof message, "%s", info.error);
     redlock_lock_free(lock);
     redlock_client_free(client);
-    assert_contains(message, "it wants a certificate of ours");
+    assert_contains(message, "the node requires a client certificate");
   }
   tls_hostile_end(&server);
 }

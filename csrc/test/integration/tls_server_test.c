@@ -125,7 +125,7 @@ static void a_ca_is_replaced_while_the_client_lives(void **state) {
   warm_up(client);
   tls_farm_show(&nodes, 0, "good_renewed");
   hang_up(0);
-  pump_until(client, strstr(error_of(client, 0), "its certificate is refused") != NULL);
+  pump_until(client, strstr(error_of(client, 0), "its certificate is invalid") != NULL);
   copy_file("ca_renewed.pem", "trusted.pem");
   pump_until(client, state_of(client, 0) == REDLOCK_NODE_UP);
   redlock_lock *lock = held_lock(client, "r");
@@ -193,14 +193,14 @@ static void tls_to_a_port_without_it_is_told(void **state) {
   char address[64];
   (void)state;
   (void)snprintf(address, sizeof address, "127.0.0.1:%d", nodes.farm.nodes[0].port);
-  assert_told(address, REDLOCK_YES, "is this port one for TLS?");
+  assert_told(address, REDLOCK_YES, "is this a TLS port?");
 }
 
 static void a_port_for_tls_without_it_is_told(void **state) {
   char address[64];
   (void)state;
   (void)snprintf(address, sizeof address, "127.0.0.1:%d", nodes.farm.nodes[0].tls_port);
-  assert_told(address, REDLOCK_NO, "is this port one for TLS?");
+  assert_told(address, REDLOCK_NO, "is this a TLS port?");
 }
 
 /* ----------------------------------------------------------------------------------------- fork */

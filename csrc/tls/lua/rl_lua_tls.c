@@ -3,8 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A module of its own, so that only programs that ask for TLS load OpenSSL. lua/redlock/client.lua loads it when a node
- * wants it. It returns a userdata with a metatable of its own, which set_transport() in rl_lua_client.c checks.
+ * A module of its own, so that only programs that ask for TLS load OpenSSL. lua/redlock/client.lua
+ * loads it when a node wants it. It returns a userdata with a metatable of its own, which
+ * set_transport() in rl_lua_client.c checks.
  */
 #include <lauxlib.h>
 #include <lua.h>

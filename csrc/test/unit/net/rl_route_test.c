@@ -197,7 +197,8 @@ static void a_carrier_is_needed_and_of_this_version(void **state) {
   settings.transport = &transport;
   transport.version++;
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
-  assert_string_equal(message, "libredlock_tls has another version than libredlock: install the same");
+  assert_string_equal(message,
+                      "libredlock_tls has another version than libredlock: install the same");
   transport.version -= 2;
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
   assert_int_equal(made, 0);

@@ -95,13 +95,13 @@ static void a_mistake_is_told_by_what_is_wrong(void **state) {
       {{.host = "h", .ca = empty}, "tls_ca cannot be read ("},
       {{.host = "h", .ca = scratch.path}, "tls_ca cannot be read ("},
       {{.host = "h", .ca = ""}, "tls_ca cannot be read ("},
-      {{.host = "h", .ca_path = nowhere}, "tls_ca_path names no directory"},
-      {{.host = "h", .ca_path = ca}, "tls_ca_path names no directory"},
+      {{.host = "h", .ca_path = nowhere}, "tls_ca_path is not a directory"},
+      {{.host = "h", .ca_path = ca}, "tls_ca_path is not a directory"},
       {{.host = "h", .crl = nowhere}, "nowhere.pem): No such file or directory"},
       {{.host = "h", .crl = cert}, "tls_crl cannot be read ("},
-      {{.host = "h", .cert = cert}, "a certificate and its key go together"},
-      {{.host = "h", .key = key}, "a certificate and its key go together"},
-      {{.host = "h", .key_password = "secret-word"}, "tls_key_password is for a tls_key"},
+      {{.host = "h", .cert = cert}, "set both of tls_cert and tls_key"},
+      {{.host = "h", .key = key}, "set both of tls_cert and tls_key"},
+      {{.host = "h", .key_password = "secret-word"}, "tls_key_password needs tls_key"},
       {{.host = "h", .cert = nowhere, .key = key}, "nowhere.pem): No such file"},
       {{.host = "h", .cert = empty, .key = key}, "tls_cert cannot be read ("},
       {{.host = "h", .cert = cert, .key = nowhere}, "tls_key cannot be read"},
@@ -109,11 +109,11 @@ static void a_mistake_is_told_by_what_is_wrong(void **state) {
       {{.host = "h", .cert = cert, .key = locked, .key_password = "wrong"},
        "tls_key cannot be read with its password"},
       {{.host = ""}, "needs tls_server_name"},
-      {{.host = "h", .unverified = true, .ca = ca}, "contradict each other"},
-      {{.host = "h", .ciphers = "NO-SUCH-CIPHER"}, "tls_ciphers names none"},
-      {{.host = "h", .ciphers = "TLS_NO_SUCH"}, "tls_ciphers names none"},
-      {{.host = "h", .ciphers = ":,"}, "tls_ciphers names none"},
-      {{.host = "h", .ciphers = many}, "tls_ciphers names none"},
+      {{.host = "h", .unverified = true, .ca = ca}, "excludes tls_ca"},
+      {{.host = "h", .ciphers = "NO-SUCH-CIPHER"}, "tls_ciphers has no cipher"},
+      {{.host = "h", .ciphers = "TLS_NO_SUCH"}, "tls_ciphers has no cipher"},
+      {{.host = "h", .ciphers = ":,"}, "tls_ciphers has no cipher"},
+      {{.host = "h", .ciphers = many}, "tls_ciphers has no cipher"},
   };
   for (unsigned i = 0; i < COUNT_OF(mistakes); i++) {
     assert_error(try(&mistakes[i].options), REDLOCK_E_INVALID);
@@ -268,7 +268,7 @@ static void older_versions_are_refused(void **state) {
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
   assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
   assert_int_equal(shake(node, &peer), -1);
-  assert_non_null(strstr(message, "no version of TLS that is new enough"));
+  assert_non_null(strstr(message, "no TLS version that is new enough"));
   rl_tls_node_free(node);
   tls_peer_end(&peer);
 
@@ -278,7 +278,7 @@ static void older_versions_are_refused(void **state) {
   tls_peer_next(&peer);
   assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
   assert_int_equal(shake(node, &peer), -1);
-  assert_non_null(strstr(message, "no version of TLS that is new enough"));
+  assert_non_null(strstr(message, "no TLS version that is new enough"));
   rl_tls_node_free(node);
   tls_peer_end(&peer);
 }

@@ -179,9 +179,9 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
       {"::1", -1, 2, NULL},
       {"REDIS.test.", -1, 2, NULL},
       {"other.test", -1, 2,
-       "hostname mismatch ('redis.test' by 'redis.test'); it is to be for other.test"},
+       "hostname mismatch ('redis.test' by 'redis.test'); expected is other.test"},
       {"127.0.0.2", -1, 2,
-       "IP address mismatch ('redis.test' by 'redis.test'); it is to be for 127.0.0.2"},
+       "IP address mismatch ('redis.test' by 'redis.test'); expected is 127.0.0.2"},
       {"redis.test", -3, -1, "certificate has expired ('redis.test' by 'redis.test' until 20"},
       {"redis.test", 1, 3, "certificate is not yet valid ('redis.test' by 'redis.test' from 20"},
   };
@@ -196,7 +196,7 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
     int ended = tls_peer_shake(&peer, stream, 16384, message, sizeof message);
     assert_int_equal(ended, row->said == NULL ? 1 : -1);
     if (row->said != NULL) {
-      assert_non_null(strstr(message, "its certificate is refused: "));
+      assert_non_null(strstr(message, "its certificate is invalid: "));
       assert_non_null(strstr(message, row->said));
     }
     rl_tls_stream_free(stream);
@@ -221,7 +221,7 @@ static void a_certificate_that_nobody_signed_is_refused(void **state) {
     rl_transport_stream *stream = stream_to(node);
     assert_int_equal(tls_peer_shake(&peer, stream, 16384, message, sizeof message), -1);
     assert_non_null(strstr(message, "self-signed"));
-    assert_int_equal(strstr(message, "tls_ca says whom to trust") != NULL, i == 1);
+    assert_int_equal(strstr(message, "set tls_ca to the CA of the node") != NULL, i == 1);
     rl_tls_stream_free(stream);
     tls_peer_end(&peer);
     options.unverified = true;
@@ -381,7 +381,7 @@ static void what_is_no_tls_is_told(void **state) {
     memcpy(rl_tls_stream_room(stream, &room), answers[i], strlen(answers[i]));
     rl_tls_stream_fed(stream, strlen(answers[i]));
     assert_int_equal(rl_tls_stream_shake(stream, message, sizeof message), -1);
-    assert_non_null(strstr(message, "no TLS; is this port one for TLS?"));
+    assert_non_null(strstr(message, "not TLS; is this a TLS port?"));
     rl_tls_stream_free(stream);
   }
   rl_tls_node_free(node);
