@@ -63,61 +63,60 @@ typedef enum model_property {
 #define MODEL_SAFETY (MODEL_EXCLUSION | MODEL_REVIVAL | MODEL_CONTINUITY | MODEL_TOUCH)
 #define MODEL_PROPERTIES (2 * MODEL_FENCE - 1)
 
+/* X(field, smallest, largest, meaning). The last 22 switch rules of the protocol off. */
+#define MODEL_FIELDS(X)                                                                            \
+  X(nodes, 1, MODEL_NODES_MAX, "nodes")                                                            \
+  X(ttl, 1, MODEL_TTL_MAX, "of keys, in ticks")                                                    \
+  X(drift, 0, MODEL_TTL_MAX, "ticks by which a lease ends before its keys")                        \
+  X(extends, 0, MODEL_EXTENDS_MAX, "extends of each lease")                                        \
+  X(hands, 0, 1, "a lease may be detached, and attached by any attempt")                           \
+  X(order, 0, 3, "of requests: 0 any, 1 as sent in an attempt, 2 as sent, 3 releases first")       \
+  X(list, 0, MODEL_NODES_MAX, "nodes that client B knows; 0: all")                                 \
+  X(properties, 0, MODEL_PROPERTIES, "the sum of the model_property that are checked")             \
+  X(fence, 0, 1, "attempts ask for fencing tokens")                                                \
+  X(ahead, 0, 9, "up to where a clock may raise a counter; else by 1")                             \
+  X(timeless, 0, 1, "no ticks: keys vanish at any moment, and leases at none")                     \
+  X(guard, 0, 1, "only nodes vote whose lineage record is old enough")                             \
+  X(prompt, 0, 1, "clients read a record as soon as they must, between rounds")                    \
+  X(crashes, 0, 3, "restarts without keys")                                                        \
+  X(kept, 0, 1, "the record may survive the restart")                                              \
+  X(flushes, 0, 3, "times that a running node loses its keys and its record")                      \
+  X(quarantine, 0, 7, "ticks for which a restarted node, or a new record, grants nothing")         \
+  X(proxy, 0, 1, "connections survive the restart")                                                \
+  X(losses, 0, 3, "keys that a node loses: clock step, eviction, FLUSHALL")                        \
+  X(early, 0, 1, "any key may expire a tick early")                                                \
+  X(freezes, 0, 3, "ticks that a client's clock misses")                                           \
+  X(doubles, 0, 3, "keys that are granted though another attempt has them")                        \
+  X(no_elapsed, 0, 1, "elapsed time is not subtracted")                                            \
+  X(no_recheck, 0, 1, "the deadline is not checked after the votes")                               \
+  X(extend_any, 0, 1, "one confirmation is enough for an extend")                                  \
+  X(extend_foreign, 0, 1, "\"not yours\" counts for an extend")                                    \
+  X(extend_recreate, 0, 1, "an extend sets missing keys at once")                                  \
+  X(extend_late, 0, 1, "an extend may succeed after the old deadline")                             \
+  X(round_unchecked, 0, 1, "late replies of one extend count for the next")                        \
+  X(token_reused, 0, 1, "one token for all attempts of a client")                                  \
+  X(set_overwrites, 0, 1, "SET without NX")                                                        \
+  X(release_blind, 0, 1, "a release deletes any key")                                              \
+  X(release_to_voters, 0, 1, "a release goes only where a vote was counted")                       \
+  X(attach_keeps, 0, 1, "an attach keeps the handed token")                                        \
+  X(attach_creates, 0, 1, "a key that is missing is attached, too")                                \
+  X(attach_all, 0, 1, "a node that may yet execute a SET of the handed token has a vote")          \
+  X(deadline_ignored, 0, 1, "a holder goes on after its deadline")                                 \
+  X(fence_naive, 0, 1, "the greatest number of a majority is issued, unconfirmed")                 \
+  X(fence_unawaited, 0, 1, "the nodes are sent that number, but not waited for")                   \
+  X(fence_blind, 0, 1, "nodes take it also if the key has another token")                          \
+  X(fence_above, 0, 1, "a later vote with a greater number confirms")                              \
+  X(guard_unchecked, 0, 1, "only the handshake reads the record")                                  \
+  X(guard_nameless, 0, 1, "the script does not compare the run_id of the record")                  \
+  X(guard_heals, 0, 1, "a lease's key is given to nodes that may not vote, too")
+
 /* One configuration. All zero but nodes, ttl, attempts and properties is the protocol as it is. */
 typedef struct model_config {
-  unsigned nodes;
-  unsigned ttl;                     /* of keys, in ticks */
-  unsigned drift;                   /* how many ticks before its keys a lease ends */
   unsigned attempts[MODEL_CLIENTS]; /* how many each client makes */
-  unsigned extends;                 /* how many each lease may ask for */
-  unsigned hands;                   /* 1: a lease may be detached, and attached by any attempt */
   unsigned quorum[MODEL_CLIENTS];   /* 0: a majority */
-  unsigned order;                   /* model_order */
-  unsigned list;                    /* client B knows only so many of the nodes; 0: all */
-  unsigned properties;              /* model_property */
-  unsigned fence;                   /* 1: attempts ask for fencing tokens */
-  unsigned ahead;    /* up to where a node's clock may raise a counter, in place of by one */
-  unsigned timeless; /* 1: no ticks; a key may vanish at any moment, and a lease at none */
-  unsigned guard; /* 1: only nodes vote whose record says that they have forgotten nothing lately */
-  unsigned
-      prompt; /* 1: a client looks at a record as soon as it knows that it must, between its rounds */
-
-  /* What befalls nodes and clocks: how often. */
-  unsigned crashes; /* a node restarts without its keys */
-  unsigned kept;    /* 1: without its keys, but its record may be there yet */
-  unsigned flushes; /* a node loses its keys and its record, and goes on */
-  unsigned
-      quarantine; /* ticks for which a restarted node grants nothing; with a guard: for which a node
-                          whose record is new is sent no SET that is to count */
-  unsigned proxy; /* 1: connections, and what is on them, survive the restart */
-  unsigned losses;  /* a node loses a key: a clock step, an eviction, FLUSHALL */
-  unsigned early;   /* 1: any key may expire a tick early */
-  unsigned freezes; /* a client's clock misses a tick */
-  unsigned doubles; /* a node grants a key that somebody else has there */
-
-  /* Rules of the protocol, switched off: 1. */
-  unsigned no_elapsed;        /* the time that the attempt took is not subtracted */
-  unsigned no_recheck;        /* the deadline is not looked at when the majority has come */
-  unsigned extend_any;        /* one confirmation is enough for an extend */
-  unsigned extend_foreign;    /* "not yours" counts as a confirmation */
-  unsigned extend_recreate;   /* an extend sets the key where it is missing, before any majority */
-  unsigned extend_late;       /* an extend may succeed after the old deadline */
-  unsigned round_unchecked;   /* a late reply of one extend counts for the next */
-  unsigned token_reused;      /* one token for all attempts of a client */
-  unsigned set_overwrites;    /* SET without NX */
-  unsigned release_blind;     /* DEL without comparing */
-  unsigned release_to_voters; /* the release goes only to nodes whose vote was counted */
-  unsigned attach_keeps;      /* what is attached keeps the handed token */
-  unsigned attach_creates;    /* a key that is missing is attached, too */
-  unsigned attach_all;        /* a node that may yet execute a SET of the handed token has a vote */
-  unsigned deadline_ignored;  /* a holder goes on after its deadline, until it releases */
-  unsigned fence_naive; /* the token is the greatest number of a majority, and no more is asked */
-  unsigned fence_unawaited; /* the nodes are told that number, but not waited for */
-  unsigned fence_blind;     /* they take it also if the key is not ours any more */
-  unsigned fence_above;     /* a later vote with a greater number counts as a confirmation */
-  unsigned guard_unchecked; /* the record is looked at by the handshake only, not by the script */
-  unsigned guard_nameless;  /* the script does not look whose the record is */
-  unsigned guard_heals;     /* a lease's key is given to nodes that may not vote, too */
+#define MODEL_FIELD(field, smallest, largest, text) unsigned field;
+  MODEL_FIELDS(MODEL_FIELD)
+#undef MODEL_FIELD
 } model_config;
 
 /* Defaults: 3 nodes, ttl 3, one attempt each, all safety properties. */
@@ -126,6 +125,8 @@ model_config model_config_default(void);
 /* Sets "name=value". False when there is no such name, or the value is out of bounds. */
 bool model_config_set(model_config *config, const char *assignment);
 
+/* Sets each "name=value" of a text, separated by spaces. Ends the program if one is wrong. */
+void model_config_read(model_config *config, const char *settings);
 /* All names with their meaning, one per line. */
 void model_config_print_names(FILE *out);
 
@@ -263,7 +264,6 @@ bool model_finished(const model_config *config, const model_state *state);
 /* A state in words: one per node, and two for the rest. Equal states have equal words. */
 #define MODEL_WORDS_MAX (MODEL_NODES_MAX + 2)
 size_t model_width(const model_config *config); /* how many words it has */
-void model_pack(const model_config *config, const model_state *state, uint64_t *words);
 void model_unpack(const model_config *config, const uint64_t *words, model_state *state);
 
 /*
@@ -419,9 +419,6 @@ model_config model_entry_config(const model_entry *entry);
 
 /* -------------------------------------------------------------------------------------- print */
 
-void model_print_step(FILE *out, const model_config *config, const model_step *step);
-void model_print_state(FILE *out, const model_config *config, const model_state *state);
-
 /* The steps of a trace, each with the state after it. */
 void model_print_trace(FILE *out, const model_config *config, const model_step *steps,
                        size_t count);
@@ -430,8 +427,5 @@ void model_print_trace(FILE *out, const model_config *config, const model_step *
 
 /* A random walk of at most |steps_max| steps. The same seed is the same walk. */
 void model_walk(const model_config *config, uint64_t seed, unsigned steps_max, model_trace *trace);
-
-/* Numbers below |bound|, which is not 0. */
-uint64_t model_random(uint64_t *random, uint64_t bound);
 
 #endif

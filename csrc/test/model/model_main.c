@@ -11,7 +11,7 @@
 #define MODEL_MEMORY_MIB 2048
 
 typedef struct model_arguments {
-  bool table, lengthy, quiet, markdown;
+  bool table, lengthy, quiet;
   const char *name;
   size_t memory_mib;
   model_config config;
@@ -23,7 +23,6 @@ static int model_usage(void) {
                         "       model --long            the lengthy ones\n"
                         "       model --only NAME       one of them\n"
                         "options: --quiet              no counter-examples\n"
-                        "         --markdown           with --table: as a table\n"
                         "         --memory MIB         at most [2048]\n"
                         "names:\n");
   model_config_print_names(stderr);
@@ -40,8 +39,6 @@ static bool model_read(int count, char **words, model_arguments *arguments) {
       arguments->table = arguments->lengthy = true;
     } else if (strcmp(words[i], "--quiet") == 0) {
       arguments->quiet = true;
-    } else if (strcmp(words[i], "--markdown") == 0) {
-      arguments->markdown = true;
     } else if (strcmp(words[i], "--only") == 0 && value != NULL) {
       arguments->name = value;
       i++;
@@ -85,18 +82,11 @@ static bool model_run_entry(const model_entry *entry, const model_arguments *arg
   model_result result;
   model_search(&config, arguments->memory_mib << 20, &result);
   bool ok = result.violation == entry->expected && (result.violation != 0 || result.exhausted);
-  if (arguments->markdown) {
-    printf("| %s | %s | %s | %llu | %llu | %u | %.1f |\n", entry->name, entry->text,
-           model_outcome(&result), (unsigned long long)result.states,
-           (unsigned long long)result.transitions, result.depth, result.seconds);
-  } else {
-    printf("%s - model %s: %s\n", ok ? "ok" : "not ok", entry->name, entry->text);
-    if (!ok) {
-      printf("    expected: %s\n", model_property_text(entry->expected));
-    }
-    model_report(&config, &result, arguments->quiet && ok);
+  printf("%s - model %s: %s\n", ok ? "ok" : "not ok", entry->name, entry->text);
+  if (!ok) {
+    printf("    expected: %s\n", model_property_text(entry->expected));
   }
-  (void)fflush(stdout);
+  model_report(&config, &result, arguments->quiet && ok);
   model_trace_free(&result.trace);
   return ok;
 }
@@ -104,10 +94,6 @@ static bool model_run_entry(const model_entry *entry, const model_arguments *arg
 static int model_run_table(const model_arguments *arguments) {
   unsigned ran = 0;
   unsigned failed = 0;
-  if (arguments->markdown) {
-    printf("| configuration | what | found | states | transitions | depth | seconds |\n"
-           "| --- | --- | --- | ---: | ---: | ---: | ---: |\n");
-  }
   for (unsigned i = 0; i < model_table_size; i++) {
     const model_entry *entry = &model_table[i];
     if (arguments->name != NULL ? strcmp(arguments->name, entry->name) == 0

@@ -59,7 +59,7 @@ static void model_print_pattern(FILE *out, const char *pattern, const model_step
   }
 }
 
-void model_print_step(FILE *out, const model_config *config, const model_step *step) {
+static void model_print_step(FILE *out, const model_config *config, const model_step *step) {
   model_print_pattern(out, model_kind_texts[step->kind], step);
   if ((step->kind >= MODEL_EXECUTE_SET && step->kind <= MODEL_REPLY_CONFIRM)) {
     model_print_attempt(out, config, step->who);
@@ -106,7 +106,7 @@ static void model_print_client(FILE *out, const model_config *config, const mode
   }
 }
 
-void model_print_state(FILE *out, const model_config *config, const model_state *state) {
+static void model_print_state(FILE *out, const model_config *config, const model_state *state) {
   for (unsigned i = 0; i < config->nodes; i++) {
     model_print_node(out, config, &state->nodes[i]);
   }

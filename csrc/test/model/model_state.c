@@ -65,206 +65,114 @@ bool model_finished(const model_config *config, const model_state *state) {
 
 /* ---------------------------------------------------------------------------------------- packing */
 
-static void model_put(uint64_t *word, unsigned *at, unsigned bits, unsigned value) {
-  assert(value < 1u << bits && *at + bits <= 64);
-  *word |= (uint64_t)value << *at;
+/* Writes |value| to the next bits of the word, or reads it from there. */
+#define MODEL_INLINE static inline __attribute__((always_inline))
+MODEL_INLINE void model_code(uint64_t *word, unsigned *at, unsigned bits, uint8_t *value,
+                             bool packs) {
+  if (packs) {
+    assert(*value < 1u << bits && *at + bits <= 64);
+    *word |= (uint64_t)*value << *at;
+  } else {
+    *value = (uint8_t)(*word >> *at & ((1u << bits) - 1));
+  }
   *at += bits;
-}
-
-static uint8_t model_get(uint64_t word, unsigned *at, unsigned bits) {
-  uint8_t value = (uint8_t)(word >> *at & ((1u << bits) - 1));
-  *at += bits;
-  return value;
 }
 
 size_t model_width(const model_config *config) {
   return config->nodes + 1 + (config->fence != 0);
 }
 
-/* Without time a key has its ttl before it as long as it is there. */
 static unsigned model_time_bits(const model_config *config) {
   return config->timeless ? 0 : 3;
 }
 
-/* What only fencing tokens, or only a guard, need: the rest of the node's word. */
-static void model_pack_watched(const model_config *config, const model_node *node, uint64_t *word,
-                               unsigned *at) {
-  if (config->fence) {
-    model_put(word, at, 4, node->counter);
+/* The fields that only fencing tokens, or only a guard, need. */
+MODEL_INLINE void model_code_watched(const model_config *config, uint64_t *word, unsigned *at,
+                                     model_node *node, bool packs) {
+  unsigned fence = config->fence ? 1 : 0, guard = config->guard ? 1 : 0;
+  model_code(word, at, 4 * fence, &node->counter, packs);
+  model_code(word, at, guard, &node->record, packs);
+  model_code(word, at, 3 * guard, &node->age, packs);
+  for (unsigned i = 0; i < MODEL_CLIENTS && guard; i++) {
+    model_code(word, at, config->prompt ? 2 : 1, &node->standing[i].asked, packs);
+    model_code(word, at, 1, &node->standing[i].current, packs);
+    model_code(word, at, 3, &node->standing[i].wait, packs);
   }
-  if (config->guard) {
-    model_put(word, at, 1, node->record);
-    model_put(word, at, 3, node->age);
-  }
-  for (unsigned i = 0; i < MODEL_CLIENTS && config->guard; i++) {
-    model_put(word, at, config->prompt ? 2 : 1, node->standing[i].asked);
-    model_put(word, at, 1, node->standing[i].current);
-    model_put(word, at, 3, node->standing[i].wait);
-  }
-  for (unsigned i = 0; i < model_attempts(config); i++) {
-    const model_messages *messages = &node->messages[i];
-    model_put(word, at, config->fence ? 4 : 0, messages->number);
-    model_put(word, at, config->fence ? 2 : 0, messages->confirm);
-    model_put(word, at, config->guard ? 2 : 0, messages->record);
-    model_put(word, at, config->prompt ? 2 : 0, messages->void_heal);
-  }
-}
-
-static void model_unpack_watched(const model_config *config, uint64_t word, unsigned at,
-                                 model_node *node) {
-  node->counter = model_get(word, &at, config->fence ? 4 : 0);
-  if (config->guard) {
-    node->record = model_get(word, &at, 1);
-    node->age = model_get(word, &at, 3);
-  }
-  for (unsigned i = 0; i < MODEL_CLIENTS && config->guard; i++) {
-    node->standing[i].asked = model_get(word, &at, config->prompt ? 2 : 1);
-    node->standing[i].current = model_get(word, &at, 1);
-    node->standing[i].wait = model_get(word, &at, 3);
-  }
-  for (unsigned i = 0; i < model_attempts(config); i++) {
+  for (unsigned i = 0; i < model_attempts(config) && (fence || guard); i++) {
     model_messages *messages = &node->messages[i];
-    messages->number = model_get(word, &at, config->fence ? 4 : 0);
-    messages->confirm = model_get(word, &at, config->fence ? 2 : 0);
-    messages->record = model_get(word, &at, config->guard ? 2 : 0);
-    messages->void_heal = model_get(word, &at, config->prompt ? 2 : 0);
+    model_code(word, at, 4 * fence, &messages->number, packs);
+    model_code(word, at, 2 * fence, &messages->confirm, packs);
+    model_code(word, at, 2 * guard, &messages->record, packs);
+    model_code(word, at, config->prompt ? 2 : 0, &messages->void_heal, packs);
   }
 }
 
-static uint64_t model_pack_node(const model_config *config, const model_node *node) {
-  uint64_t word = 0;
+MODEL_INLINE void model_code_node(const model_config *config, uint64_t *word, model_node *node,
+                                  bool packs) {
   unsigned at = 0;
   unsigned bits = config->extends > 0 || !config->timeless ? 1 : 0; /* of what extends need */
-  model_put(&word, &at, 3, node->owner);
-  model_put(&word, &at, model_time_bits(config), config->timeless ? 0 : node->remaining);
-  model_put(&word, &at, model_time_bits(config), node->quarantine);
-  model_put(&word, &at, 1, node->doubtful);
-  for (unsigned i = 0; i < model_attempts(config); i++) {
-    const model_messages *messages = &node->messages[i];
-    model_put(&word, &at, 2, messages->set);
-    model_put(&word, &at, 3 * bits, messages->extend);
-    model_put(&word, &at, 2 * bits, messages->stale);
-    model_put(&word, &at, bits, messages->stale_reply);
-    model_put(&word, &at, 2 * bits, messages->heal);
-    model_put(&word, &at, 1, messages->release);
-  }
-  model_pack_watched(config, node, &word, &at);
-  return word;
-}
-
-static void model_unpack_node(const model_config *config, uint64_t word, model_node *node) {
-  unsigned at = 0;
-  unsigned bits = config->extends > 0 || !config->timeless ? 1 : 0;
-  node->owner = model_get(word, &at, 3);
-  node->remaining = model_get(word, &at, model_time_bits(config));
-  node->remaining = (uint8_t)(config->timeless && node->owner > 0 ? config->ttl : node->remaining);
-  node->quarantine = model_get(word, &at, model_time_bits(config));
-  node->doubtful = model_get(word, &at, 1);
+  /* Without time the remaining time of a key is always its ttl. */
+  uint8_t remaining = config->timeless ? 0 : node->remaining;
+  model_code(word, &at, 3, &node->owner, packs);
+  model_code(word, &at, model_time_bits(config), &remaining, packs);
+  node->remaining = config->timeless ? (uint8_t)(node->owner > 0 ? config->ttl : 0) : remaining;
+  model_code(word, &at, model_time_bits(config), &node->quarantine, packs);
+  model_code(word, &at, 1, &node->doubtful, packs);
   for (unsigned i = 0; i < model_attempts(config); i++) {
     model_messages *messages = &node->messages[i];
-    messages->set = model_get(word, &at, 2);
-    messages->extend = model_get(word, &at, 3 * bits);
-    messages->stale = model_get(word, &at, 2 * bits);
-    messages->stale_reply = model_get(word, &at, bits);
-    messages->heal = model_get(word, &at, 2 * bits);
-    messages->release = model_get(word, &at, 1);
+    model_code(word, &at, 2, &messages->set, packs);
+    model_code(word, &at, 3 * bits, &messages->extend, packs);
+    model_code(word, &at, 2 * bits, &messages->stale, packs);
+    model_code(word, &at, bits, &messages->stale_reply, packs);
+    model_code(word, &at, 2 * bits, &messages->heal, packs);
+    model_code(word, &at, 1, &messages->release, packs);
   }
-  model_unpack_watched(config, word, at, node);
+  model_code_watched(config, word, &at, node, packs);
 }
 
-static uint64_t model_pack_rest(const model_state *state) {
-  uint64_t word = 0;
-  unsigned at = 0;
-  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
-    const model_client *client = &state->clients[i];
-    model_put(&word, &at, 3, client->phase);
-    model_put(&word, &at, 2, client->attempt);
-    model_put(&word, &at, 3, client->elapsed);
-    model_put(&word, &at, 3, client->validity);
-    model_put(&word, &at, 3, client->votes);
-    model_put(&word, &at, 2, client->extends);
-    model_put(&word, &at, 1, client->confirmed);
-    model_put(&word, &at, 1, client->overtaken);
-  }
-  model_put(&word, &at, 3, state->crashes);
-  model_put(&word, &at, 3, state->losses);
-  model_put(&word, &at, 3, state->freezes);
-  model_put(&word, &at, 3, state->doubles);
-  model_put(&word, &at, 3, state->handed);
-  model_put(&word, &at, MODEL_ATTEMPTS_MAX, state->attaches);
-  model_put(&word, &at, 1, state->taken);
-  model_put(&word, &at, 3, state->flushes);
-  return word;
-}
-
-static uint64_t model_pack_tokens(const model_state *state) {
-  uint64_t word = 0;
-  unsigned at = 0;
-  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
-    model_put(&word, &at, 3, state->clients[i].confirms);
-    model_put(&word, &at, 4, state->clients[i].floor);
-  }
-  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
-    model_put(&word, &at, 4, state->tokens[i]);
-  }
-  model_put(&word, &at, MODEL_ATTEMPTS_MAX, state->issued);
-  return word;
-}
-
-static void model_unpack_tokens(uint64_t word, model_state *state) {
-  unsigned at = 0;
-  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
-    state->clients[i].confirms = model_get(word, &at, 3);
-    state->clients[i].floor = model_get(word, &at, 4);
-  }
-  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
-    state->tokens[i] = model_get(word, &at, 4);
-  }
-  state->issued = model_get(word, &at, MODEL_ATTEMPTS_MAX);
-}
-
-static void model_unpack_rest(uint64_t word, model_state *state) {
+MODEL_INLINE void model_code_rest(const model_config *config, uint64_t *words, model_state *state,
+                                  bool packs) {
   unsigned at = 0;
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
     model_client *client = &state->clients[i];
-    client->phase = model_get(word, &at, 3);
-    client->attempt = model_get(word, &at, 2);
-    client->elapsed = model_get(word, &at, 3);
-    client->validity = model_get(word, &at, 3);
-    client->votes = model_get(word, &at, 3);
-    client->extends = model_get(word, &at, 2);
-    client->confirmed = model_get(word, &at, 1);
-    client->overtaken = model_get(word, &at, 1);
+    model_code(words, &at, 3, &client->phase, packs);
+    model_code(words, &at, 2, &client->attempt, packs);
+    model_code(words, &at, 3, &client->elapsed, packs);
+    model_code(words, &at, 3, &client->validity, packs);
+    model_code(words, &at, 3, &client->votes, packs);
+    model_code(words, &at, 2, &client->extends, packs);
+    model_code(words, &at, 1, &client->confirmed, packs);
+    model_code(words, &at, 1, &client->overtaken, packs);
   }
-  state->crashes = model_get(word, &at, 3);
-  state->losses = model_get(word, &at, 3);
-  state->freezes = model_get(word, &at, 3);
-  state->doubles = model_get(word, &at, 3);
-  state->handed = model_get(word, &at, 3);
-  state->attaches = model_get(word, &at, MODEL_ATTEMPTS_MAX);
-  state->taken = model_get(word, &at, 1);
-  state->flushes = model_get(word, &at, 3);
-}
-
-void model_pack(const model_config *config, const model_state *state, uint64_t *words) {
-  for (unsigned i = 0; i < config->nodes; i++) {
-    words[i] = model_pack_node(config, &state->nodes[i]);
+  model_code(words, &at, 3, &state->crashes, packs);
+  model_code(words, &at, 3, &state->losses, packs);
+  model_code(words, &at, 3, &state->freezes, packs);
+  model_code(words, &at, 3, &state->doubles, packs);
+  model_code(words, &at, 3, &state->handed, packs);
+  model_code(words, &at, MODEL_ATTEMPTS_MAX, &state->attaches, packs);
+  model_code(words, &at, 1, &state->taken, packs);
+  model_code(words, &at, 3, &state->flushes, packs);
+  at = 0;
+  for (unsigned i = 0; i < MODEL_CLIENTS && config->fence; i++) {
+    model_code(words + 1, &at, 3, &state->clients[i].confirms, packs);
+    model_code(words + 1, &at, 4, &state->clients[i].floor, packs);
   }
-  words[config->nodes] = model_pack_rest(state);
+  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX && config->fence; i++) {
+    model_code(words + 1, &at, 4, &state->tokens[i], packs);
+  }
   if (config->fence) {
-    words[config->nodes + 1] = model_pack_tokens(state);
+    model_code(words + 1, &at, MODEL_ATTEMPTS_MAX, &state->issued, packs);
   }
 }
 
 void model_unpack(const model_config *config, const uint64_t *words, model_state *state) {
+  uint64_t copy[MODEL_WORDS_MAX];
+  memcpy(copy, words, model_width(config) * sizeof *copy);
   memset(state, 0, sizeof *state);
   for (unsigned i = 0; i < config->nodes; i++) {
-    model_unpack_node(config, words[i], &state->nodes[i]);
+    model_code_node(config, &copy[i], &state->nodes[i], false);
   }
-  model_unpack_rest(words[config->nodes], state);
-  if (config->fence) {
-    model_unpack_tokens(words[config->nodes + 1], state);
-  }
+  model_code_rest(config, copy + config->nodes, state, false);
 }
 
 /* ------------------------------------------------------------------------------------- canonical */
@@ -403,21 +311,19 @@ static void model_swap(const model_config *config, const model_state *state, mod
   swapped->clients[1].attempt = (uint8_t)(state->clients[0].attempt + half);
 }
 
-static void model_pack_sorted(const model_config *config, const model_state *state,
-                              uint64_t *words) {
+static void model_pack_sorted(const model_config *config, model_state *state, uint64_t *words) {
   for (unsigned i = 0; i < config->nodes; i++) {
-    uint64_t word = model_pack_node(config, &state->nodes[i]);
+    uint64_t word = 0;
     unsigned at = i;
+    model_code_node(config, &word, &state->nodes[i], true);
     while (at > 0 && words[at - 1] > word && config->list == 0) {
       words[at] = words[at - 1];
       at--;
     }
     words[at] = word;
   }
-  words[config->nodes] = model_pack_rest(state);
-  if (config->fence) {
-    words[config->nodes + 1] = model_pack_tokens(state);
-  }
+  memset(words + config->nodes, 0, (model_width(config) - config->nodes) * sizeof *words);
+  model_code_rest(config, words + config->nodes, state, true);
 }
 
 void model_pack_canonical(const model_config *config, const model_state *state, uint64_t *words) {

@@ -3,9 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "model.h"
 
 const model_entry model_table[] = {
@@ -221,14 +218,6 @@ const unsigned model_table_size = sizeof model_table / sizeof model_table[0];
 
 model_config model_entry_config(const model_entry *entry) {
   model_config config = model_config_default();
-  char words[256];
-  char *rest = NULL;
-  (void)snprintf(words, sizeof words, "%s", entry->settings);
-  for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-    if (!model_config_set(&config, word)) {
-      (void)fprintf(stderr, "model: %s: %s is wrong\n", entry->name, word);
-      exit(2); /* Without it another configuration would be searched. */
-    }
-  }
+  model_config_read(&config, entry->settings);
   return config;
 }

@@ -10,8 +10,8 @@
 
 #include "model.h"
 
-/* splitmix64 */
-uint64_t model_random(uint64_t *random, uint64_t bound) {
+/* splitmix64. Returns a number below |bound|, which is not 0. */
+static uint64_t model_random(uint64_t *random, uint64_t bound) {
   *random += UINT64_C(0x9e3779b97f4a7c15);
   uint64_t value = *random;
   value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -102,33 +102,38 @@ typedef struct replay_client {
   replay_link links[MODEL_NODES_MAX];
 } replay_client;
 
-/* What was done, for the report: what never occurs has not been tested. */
+/* Each must occur in the walks: a walk without it has not tested it. */
+#define REPLAY_EVENT_LIST(X)                                                                       \
+  X(GRANTED, "granted")                                                                            \
+  X(TOO_LATE, "majority too late")                                                                 \
+  X(REFUSED, "refused")                                                                            \
+  X(TIMED_OUT, "timed out")                                                                        \
+  X(CANCELLED, "cancelled")                                                                        \
+  X(BROKEN, "failed by broken connections")                                                        \
+  X(RETRIED, "retried within the acquire")                                                         \
+  X(JOINED, "nodes that came up during the round")                                                 \
+  X(EXTENDED, "extended")                                                                          \
+  X(NOT_EXTENDED, "not extended")                                                                  \
+  X(LOST, "lost")                                                                                  \
+  X(HEALED, "heals executed")                                                                      \
+  X(RELEASED, "released")                                                                          \
+  X(BREAKS, "connections broken")                                                                  \
+  X(OLD_CONNECTION, "requests executed from a broken connection")                                  \
+  X(REPEATED_RELEASE, "repeated releases executed")                                                \
+  X(RESTARTS, "restarts without keys")                                                             \
+  X(FENCED, "granted with a fencing token")                                                        \
+  X(SECOND_ROUND, "confirmations of a fencing token")                                              \
+  X(UNCONFIRMED, "failed unconfirmed")                                                             \
+  X(GUARDED, "granted with a guard")                                                               \
+  X(QUARANTINED, "nodes that were not to vote")                                                    \
+  X(DECLINED, "nodes with another record than the SET had")                                        \
+  X(FLUSHED, "flushed nodes")
+
 typedef enum replay_event {
-  REPLAY_EVENT_GRANTED,
-  REPLAY_EVENT_TOO_LATE,
-  REPLAY_EVENT_REFUSED,
-  REPLAY_EVENT_TIMED_OUT,
-  REPLAY_EVENT_CANCELLED,
-  REPLAY_EVENT_BROKEN,
-  REPLAY_EVENT_RETRIED,
-  REPLAY_EVENT_JOINED,
-  REPLAY_EVENT_EXTENDED,
-  REPLAY_EVENT_NOT_EXTENDED,
-  REPLAY_EVENT_LOST,
-  REPLAY_EVENT_HEALED,
-  REPLAY_EVENT_RELEASED,
-  REPLAY_EVENT_BREAKS,
-  REPLAY_EVENT_OLD_CONNECTION,
-  REPLAY_EVENT_REPEATED_RELEASE,
-  REPLAY_EVENT_RESTARTS,
-  REPLAY_EVENT_FENCED,
-  REPLAY_EVENT_SECOND_ROUND,
-  REPLAY_EVENT_UNCONFIRMED,
-  REPLAY_EVENT_GUARDED,
-  REPLAY_EVENT_QUARANTINED,
-  REPLAY_EVENT_DECLINED,
-  REPLAY_EVENT_FLUSHED,
-  REPLAY_EVENTS
+#define REPLAY_EVENT_NAME(name, text) REPLAY_EVENT_##name,
+  REPLAY_EVENT_LIST(REPLAY_EVENT_NAME)
+#undef REPLAY_EVENT_NAME
+      REPLAY_EVENTS
 } replay_event;
 
 typedef struct replay {

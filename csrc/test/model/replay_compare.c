@@ -211,27 +211,17 @@ static void replay_compare_standing(replay *run, const replay_client *client,
   }
 }
 
-/* A node that was not to vote was sent no SET, and is sent no release. */
-static bool replay_was_asked(const replay_link *link, unsigned attempt) {
+/* Returns true if the node was sent such a request of the attempt. */
+static bool replay_was_sent(const replay_link *link, replay_kind kind, unsigned attempt) {
   for (unsigned i = 0; i < link->count; i++) {
-    const replay_request *request = &link->requests[i];
-    if (request->kind == REPLAY_SET && request->attempt == attempt) {
+    if (link->requests[i].kind == kind && link->requests[i].attempt == attempt) {
       return true;
     }
   }
   return false;
 }
 
-static bool replay_was_released(const replay_link *link, unsigned attempt) {
-  for (unsigned i = 0; i < link->count; i++) {
-    if (link->requests[i].kind == REPLAY_RELEASE && link->requests[i].attempt == attempt) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* A node that has refused the SET is sent no release: in the model it is, and that has nothing to do. */
+/* Returns true if the client knows that the node has refused the SET: then it sends no release. */
 static bool replay_was_refused(const replay_link *link, unsigned attempt) {
   for (unsigned i = 0; i < link->count; i++) {
     const replay_request *request = &link->requests[i];
@@ -258,7 +248,7 @@ static void replay_compare_releases(replay *run, const replay_client *client,
                  ((step->kind == MODEL_REPLY_SET || step->kind == MODEL_REPLY_CONFIRM) &&
                   step->who == attempt && !open);
   for (unsigned i = 0; i < client->nodes; i++) {
-    bool sent = replay_was_released(&client->links[i], attempt);
+    bool sent = replay_was_sent(&client->links[i], REPLAY_RELEASE, attempt);
     bool expected = state->nodes[i].messages[attempt].release > 0;
     if (closing && expected && !sent && state->nodes[i].owner == attempt + 1) {
       /* The node has executed the SET so late that the key outlives what the core reckons with. */
@@ -267,7 +257,8 @@ static void replay_compare_releases(replay *run, const replay_client *client,
     if (sent && open && !run->config->token_reused) {
       replay_differ(run, "%c has released an attempt that is not over", replay_letter(run, client));
     } else if (closing && sent != expected &&
-               (sent || (!replay_expired(client) && replay_was_asked(&client->links[i], attempt) &&
+               (sent || (!replay_expired(client) &&
+                         replay_was_sent(&client->links[i], REPLAY_SET, attempt) &&
                          !replay_was_refused(&client->links[i], attempt)))) {
       replay_differ(run, "%c has sent %s release to node %u, in the model %s",
                     replay_letter(run, client), sent ? "a" : "no", i + 1,

@@ -60,46 +60,20 @@ static const char *const replay_controls[] = {
     "fence_naive=1",     "fence_unawaited=1", "fence_blind=1",       "fence_above=1",
 };
 
-static const char *const replay_event_texts[REPLAY_EVENTS] = {
-    [REPLAY_EVENT_GRANTED] = "granted",
-    [REPLAY_EVENT_TOO_LATE] = "majority too late",
-    [REPLAY_EVENT_REFUSED] = "refused",
-    [REPLAY_EVENT_TIMED_OUT] = "timed out",
-    [REPLAY_EVENT_CANCELLED] = "cancelled",
-    [REPLAY_EVENT_BROKEN] = "failed by broken connections",
-    [REPLAY_EVENT_RETRIED] = "retried within the call",
-    [REPLAY_EVENT_JOINED] = "nodes that came up late",
-    [REPLAY_EVENT_EXTENDED] = "extended",
-    [REPLAY_EVENT_NOT_EXTENDED] = "not extended",
-    [REPLAY_EVENT_LOST] = "lost",
-    [REPLAY_EVENT_HEALED] = "heals executed",
-    [REPLAY_EVENT_RELEASED] = "released",
-    [REPLAY_EVENT_BREAKS] = "connections broken",
-    [REPLAY_EVENT_OLD_CONNECTION] = "requests executed from a broken connection",
-    [REPLAY_EVENT_REPEATED_RELEASE] = "repeated releases executed",
-    [REPLAY_EVENT_RESTARTS] = "restarts without keys",
-    [REPLAY_EVENT_FENCED] = "granted with a fencing token",
-    [REPLAY_EVENT_SECOND_ROUND] = "confirmations of a fencing token",
-    [REPLAY_EVENT_UNCONFIRMED] = "failed unconfirmed",
-    [REPLAY_EVENT_GUARDED] = "granted with a guard",
-    [REPLAY_EVENT_QUARANTINED] = "nodes that were not to vote",
-    [REPLAY_EVENT_DECLINED] = "nodes that were not those that were asked",
-    [REPLAY_EVENT_FLUSHED] = "flushed nodes",
-};
+#define REPLAY_EVENT_TEXT(name, text) text,
+static const char *const replay_event_texts[] = {REPLAY_EVENT_LIST(REPLAY_EVENT_TEXT)};
 
 typedef struct replay_arguments {
   uint64_t seed;
   uint64_t walks;
   bool only_walks;
-  bool show;
 } replay_arguments;
 
 static int replay_usage(void) {
   (void)fprintf(stderr, "usage: model_replay [options]\n"
                         "  --seed N     the first walk's seed [1]\n"
                         "  --walks N    how many random walks [20000]\n"
-                        "  --only-walks neither counter-examples nor controls\n"
-                        "  --show       print the first walk\n");
+                        "  --only-walks neither counter-examples nor controls\n");
   return 2;
 }
 
@@ -117,8 +91,6 @@ static bool replay_read(int count, char **words, replay_arguments *arguments) {
     const char *value = i + 1 < count ? words[i + 1] : NULL;
     if (strcmp(words[i], "--only-walks") == 0) {
       arguments->only_walks = true;
-    } else if (strcmp(words[i], "--show") == 0) {
-      arguments->show = true;
     } else if ((strcmp(words[i], "--seed") == 0 && replay_number(value, &arguments->seed)) ||
                (strcmp(words[i], "--walks") == 0 && replay_number(value, &arguments->walks))) {
       i++;
@@ -129,25 +101,13 @@ static bool replay_read(int count, char **words, replay_arguments *arguments) {
   return arguments->walks > 0;
 }
 
-static void replay_set(model_config *config, const char *settings) {
-  char words[256];
-  char *rest = NULL;
-  (void)snprintf(words, sizeof words, "%s", settings);
-  for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-    if (!model_config_set(config, word)) {
-      (void)fprintf(stderr, "model_replay: %s is wrong\n", word);
-      exit(2); /* Without it another configuration would be walked. */
-    }
-  }
-}
-
 /* ----------------------------------------------------------------------------------- random walks */
 
 static void replay_one_walk(uint64_t seed, const char *change, model_config *config,
                             model_trace *trace, replay_result *result) {
   *config = model_config_default();
-  replay_set(config, replay_walk_settings[seed % REPLAY_WALK_SETTINGS]);
-  replay_set(config, change);
+  model_config_read(config, replay_walk_settings[seed % REPLAY_WALK_SETTINGS]);
+  model_config_read(config, change);
   config->properties |= MODEL_ORPHAN; /* Walks go on when there is nothing left to violate. */
   model_walk(config, seed, REPLAY_STEPS_MAX, trace);
   replay_trace(config, trace, true, result);
@@ -174,7 +134,7 @@ static bool replay_walks(const replay_arguments *arguments) {
     ok = !result.differs && !result.revived &&
          (!result.two_holders || config.losses > 0 || config.timeless > 0) &&
          (!result.repeated || config.crashes > 0);
-    if (!ok || (arguments->show && i == 0)) {
+    if (!ok) {
       printf("seed %llu: ", (unsigned long long)seed);
       model_config_print(stdout, &config);
       printf("\n");
@@ -293,7 +253,7 @@ static bool replay_control(const char *change) {
 }
 
 int main(int count, char **words) {
-  replay_arguments arguments = {1, REPLAY_WALKS, false, false};
+  replay_arguments arguments = {1, REPLAY_WALKS, false};
   if (!replay_read(count, words, &arguments)) {
     return replay_usage();
   }
