@@ -26,7 +26,7 @@ cp -P '%(directory)'/root/usr/local/lib/*.so* '%(directory)/cache/'
 END
 cat >bin/redis-server <<'END'
 #!/bin/sh
-exec %(server) "$@"
+exec %(server) "$@" --pidfile '%(directory)'/$$.pid
 END
 chmod +x bin/*
 export PATH='%(directory)/bin:%(directory)/root/usr/local/bin':$PATH HOME='%(directory)/home'
@@ -76,14 +76,15 @@ local function which(command)
   return (output_of("command -v " .. command):gsub("%s+$", ""))
 end
 
--- Returns the ports in use, and a function that replaces the ports 7001 to 7009 of the page by free ones.
+-- Returns a function that replaces 6379 and 7001 to 7009 by free ports.
 local function new_ports()
   local ports = {}
-  return ports, function(text)
-    return (text:gsub("%f[%d]700%d%f[%D]", function(port)
+  return function(text)
+    local function free_port(port)
       ports[port] = ports[port] or tostring(helper.free_port())
       return ports[port]
-    end))
+    end
+    return (text:gsub("%f[%d]700%d%f[%D]", free_port):gsub("%f[%d]6379%f[%D]", free_port))
   end
 end
 
@@ -97,7 +98,7 @@ local function without_figures(text)
 end
 
 local function script_of(blocks, values, replace)
-  local script = { "cd '" .. values.directory .. "'", fill(STAND_INS, values) }
+  local script = { "cd '" .. values.directory .. "'", fill(STAND_INS, values), values.before }
   for index, block in ipairs(blocks) do
     if block.language == "sh" then
       script[#script + 1] = ("echo '@@ %d'\n%secho \"@@ ended $?\""):format(index, replace(block.text))
@@ -137,32 +138,32 @@ end
 
 local runs = 0
 
-local function run_once(path, blocks)
+local function run_once(path, blocks, before)
   runs = runs + 1
   local directory = helper.directory .. "/page" .. runs
   os.execute("mkdir -p " .. directory)
-  local ports, replace = new_ports()
-  local values = { directory = directory, root = output_of("pwd"):gsub("%s+$", ""),
+  local replace = new_ports()
+  local values = { directory = directory, before = before or "",
+    root = output_of("pwd"):gsub("%s+$", ""),
     make = which(os.getenv("MAKE") or "make"),
     server = which(os.getenv("REDLOCK_TEST_SERVER") or "redis-server") }
   helper.write_file(directory .. "/page.sh", script_of(blocks, values, replace))
   local output = output_of("bash " .. directory .. "/page.sh 2>&1 </dev/null")
-  for _, port in pairs(ports) do
-    os.execute("redis-cli -p " .. port .. " shutdown nosave >/dev/null 2>&1")
-  end
+  os.execute("kill -KILL $(cat " .. directory .. "/*.pid 2>/dev/null) 2>/dev/null")
   check(path, blocks, output, replace)
 end
 
---- Runs the blocks of a page. Fails unless each shell block ends with 0 and prints what the page shows. The clients of
---- a page have short default times, which a slow machine may exceed: then the page runs again.
-function page.run(path, blocks)
+--- Runs the blocks of a page, after the shell commands `before`. Fails unless each shell block ends with 0 and prints
+--- what the page shows. The clients of a page have short default times, which a slow machine may exceed: then the page
+--- runs again.
+function page.run(path, blocks, before)
   helper.limit(1200)
   for _ = 1, 4 do
-    local ok, err = pcall(run_once, path, blocks)
+    local ok, err = pcall(run_once, path, blocks, before)
     if ok then return end
     print(("# repeated: %s: %s"):format(helper.test_name or "?", tostring(err)))
   end
-  run_once(path, blocks)
+  run_once(path, blocks, before)
 end
 
 return page

@@ -1,33 +1,88 @@
---- Each code block of the first pages, run as it is but for its ports.
+--- The code blocks of the pages, run as they are but for their ports.
 
 if _VERSION == "Lua 5.1" then return end
 
+local helper = require "spec.helper"
 local page = require "spec.page"
 
--- spec/nginx/pages_spec.lua runs the blocks of nginx.
+local INSTALL = "make install LUA_VERSION=5.4 && ldconfig"
+
+-- spec/nginx/pages_spec.lua runs the configurations of nginx.
+-- The first two pages install by themselves, and each of their blocks is run.
+local PAGES = { ["README.md"] = "", ["docs/get-started.md"] = "", ["docs/lua.md"] = INSTALL,
+  ["docs/recipes.md"] = INSTALL }
 local LANGUAGES = { sh = true, text = true, lua = true, c = true, nginx = true }
 
+local function commands_of(blocks)
+  local commands = ""
+  for _, block in ipairs(blocks) do
+    if block.language == "sh" then commands = commands .. block.text end
+  end
+  return commands
+end
+
+local function read(path)
+  local file = io.open(path)
+  local text = file and file:read("*a")
+  if file then file:close() end
+  return text
+end
+
+-- The anchors that GitHub gives to the headings of a page.
+local function anchors_of(text)
+  local anchors = {}
+  for heading in ("\n" .. text):gsub("\n```.-\n```", ""):gmatch("\n#+ ([^\n]+)") do
+    anchors[heading:lower():gsub("[^%w%s_-]", ""):gsub(" ", "-")] = true
+  end
+  return anchors
+end
+
 describe("pages", function()
-  for _, path in ipairs { "README.md", "docs/get-started.md" } do
+  it("each link leads to a file and a heading", function()
+    for path in io.popen("ls *.md docs/*.md .github/*.md .github/*/*.md 2>/dev/null"):lines() do
+      local text, directory = read(path), path:match("^.*/") or ""
+      for target in text:gsub("\n```.-\n```", ""):gmatch("%]%(([^)%s]+)%)") do
+        if not target:find("^https?://") then
+          local file, anchor = target:match("^([^#]*)#?(.*)$")
+          local linked = file == "" and text or read(directory .. file)
+          assert.is_truthy(linked or os.execute("test -d " .. directory .. file), path .. " links to " .. target)
+          assert.is_true(anchor == "" or anchors_of(linked)[anchor], path .. " links to " .. target)
+        end
+      end
+    end
+  end)
+
+  for path, before in pairs(PAGES) do
     it("each block of " .. path .. " works as it is", function()
-      page.run(path, page.blocks(path))
+      page.run(path, page.blocks(path), before)
     end)
 
-    it("each block of " .. path .. " is run", function()
-      local commands = ""
+    it("each named block of " .. path .. " is run", function()
       local blocks = page.blocks(path)
-      for _, block in ipairs(blocks) do
-        if block.language == "sh" then commands = commands .. block.text end
-      end
+      local commands = commands_of(blocks)
       for _, block in ipairs(blocks) do
         local place = path .. ":" .. block.line
-        assert.is_true(LANGUAGES[block.language], place .. " has the language '" .. block.language .. "'")
-        if block.language == "lua" or block.language == "c" then
-          assert.is_truthy(block.name and commands:find(block.name, 1, true), place .. ": no command runs it")
+        local is_first = before == ""
+        assert.is_true(LANGUAGES[block.language] or not is_first, place .. " has an unknown language")
+        if block.name and block.language ~= "yaml" then
+          local module = block.name:gsub("%.lua$", "")
+          assert.is_truthy(commands:find(block.name, 1, true) or commands:find(module, 1, true)
+            or block.name == "fake_locks.lua", place .. ": no command runs it")
+        elseif block.language == "lua" or block.language == "c" then
+          assert.is_false(is_first, place .. " has no name")
         end
       end
     end)
   end
+
+  it("each block of Lua compiles", function()
+    for path in io.popen("ls README.md docs/*.md"):lines() do
+      for _, block in ipairs(page.blocks(path)) do
+        local place = path .. ":" .. block.line
+        if block.language == "lua" then assert.is_truthy(load(block.text, "=" .. place)) end
+      end
+    end
+  end)
 
   it("the C program of README.md reports a wrong address", function()
     local blocks = {}
@@ -35,12 +90,26 @@ describe("pages", function()
       if block.name == "lock.c" then
         block.text = block.text:gsub("127.0.0.1:7001", "127.0.0.1:99999")
         blocks[#blocks + 1] = block
-      elseif block.text:find("make install", 1, true) or block.text:find("lock.c", 1, true) then
+      elseif block.text:find("lock.c", 1, true) then
         block.text = block.text:gsub("%./lock", './lock; echo "exit status $?"')
         blocks[#blocks + 1] = block
       end
     end
     blocks[#blocks + 1] = { language = "text", line = 0, text = "exit status 1\n" }
-    page.run("README.md", blocks)
+    page.run("README.md", blocks, INSTALL)
+  end)
+
+  it("the command of the compose file starts a node that keeps its keys", function()
+    for _, block in ipairs(page.blocks("docs/recipes.md")) do
+      local arguments = block.text:match("\n    command: redis%-server ([^\n]+)")
+      if arguments then
+        local farm = helper.farm(1, arguments)
+        local always = farm[1]:command("CONFIG", "GET", "appendfsync")
+        farm:shut()
+        assert.are.same({ "appendfsync", "always" }, always)
+        return
+      end
+    end
+    error("docs/recipes.md has no compose file")
   end)
 end)
