@@ -15,7 +15,7 @@ directory=${OTHER_SERVERS:-build/other-servers}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 names="redis-7.0 redis-8.0 valkey-8.0 valkey-8.1 valkey-9.1"
 programs="guard fence notify queue_script doctor"
-specs="spec/calls_spec"
+specs="spec/notify_spec"
 
 fail() {
   echo "other_servers.sh: $1" >&2

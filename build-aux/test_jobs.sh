@@ -97,8 +97,8 @@ SANITIZER_OPTIONS='UBSAN_OPTIONS=print_stacktrace=1'
 # These tests reach faults that unit tests cannot: threads, forks, descriptors, hostile bytes,
 # finalizers, hooks and callbacks. Everything else runs under them in check-long.
 asan_programs='client_thread watchdog_thread fork process linger resolver hostile tls_hostile loop nodes login cli tls_cli tls_server'
-asan_specs='redlock_spec@5.4 gc_spec@5.4 lost_spec@5.4 credentials_spec@5.4 reentry_spec@5.4 interrupt_spec@5.4 close_spec@5.4
-  cqueues_calls_spec@5.4 gc_spec@jit nginx/owner_spec@jit nginx/request_spec@jit nginx/lost_spec@jit nginx/rest_spec@jit
+asan_specs='redlock_spec@5.4 gc_spec@5.4 on_lost_spec@5.4 credentials_spec@5.4 reentry_spec@5.4 interrupt_spec@5.4 close_spec@5.4
+  cqueues_notify_spec@5.4 gc_spec@jit nginx/owner_spec@jit nginx/request_spec@jit nginx/on_lost_spec@jit nginx/released_spec@jit
   nginx/behaviour_spec@jit nginx/abandoned_spec@jit'
 
 asan_program_job() {
@@ -240,7 +240,7 @@ long_jobs() {
   job long/burst computing '' 5.4:build/test/integration/burst_test 'BURST_LEASES=50000 build/test/integration/burst_test'
   for version in 5.4 jit; do
     job "long/hold@$version" sleeping '' "$version:lua $version:build/$version/witness.so" \
-      "HOLD_SECONDS=60 sh build-aux/spec.sh $version spec/keeper_spec.lua"
+      "HOLD_SECONDS=60 sh build-aux/spec.sh $version spec/auto_extend_spec.lua"
   done
   # Creates and closes clients and leases 1,000 times under each leak checker.
   job asan/build computing '' '' "$MAKE asan-programs"

@@ -15,7 +15,7 @@ local assert = require "luassert"
 local helper = require "spec.helper"
 
 local CHAPTERS = {
-  "acquire", "release", "hand_over", "token", "operator", "lease", "nodes", "options", "several", "with", "reentrant",
+  "acquire", "release", "detach", "token", "operator", "lease", "nodes", "options", "several", "with", "reentrant",
 }
 
 -- Node timeout of clients whose nodes answer, or whose timeout must not end while the test runs.

@@ -12,7 +12,7 @@ describe("<close>", function()
   end)
   after_each(function() client:close() end)
 
-  it("releases at the end of the scope, and waits for it", function()
+  it("end_of_scope_waits_for_release", function()
     local kept
     do
       local lock <close> = assert(client:acquire("r"))
@@ -26,7 +26,7 @@ describe("<close>", function()
     farm:eventually_free("r")
   end)
 
-  it("releases on break, return and error, and keeps the error", function()
+  it("break_return_and_error_release_and_keep_the_error", function()
     for index = 1, 2 do
       local lock <close> = assert(client:acquire("break"))
       if index == 1 and lock then break end
@@ -46,14 +46,14 @@ describe("<close>", function()
     for _, name in ipairs { "break", "return", "error" } do farm:eventually_free(name) end
   end)
 
-  it("takes what acquire returns when it fails", function()
+  it("close_accepts_nil_of_failed_acquire", function()
     local held <close> = assert(client:acquire("r"))
     local lock <close> = client:acquire("r")
     assert.is_nil(lock)
     assert.is_true(held:is_held())
   end)
 
-  it("never raises, and is bounded by the node timeout, when nodes hang", function()
+  it("end_of_scope_is_bounded_by_node_timeout", function()
     local before
     do
       local lock <close> = helper.eventually(function() return (client:acquire("r", { node_timeout = 50 })) end)
@@ -66,7 +66,7 @@ describe("<close>", function()
     assert.is_true(took < 10, "took " .. took)
   end)
 
-  it("does nothing to a lock that was released, lost or never acquired", function()
+  it("end_of_scope_ignores_lock_that_is_not_held", function()
     do
       local released <close> = assert(client:acquire("a"))
       assert(released:release())
@@ -79,7 +79,7 @@ describe("<close>", function()
     assert.are.equal("somebody else", farm[1]:command("GET", "b"))
   end)
 
-  it("abandons an operation in flight", function()
+  it("end_of_scope_cancels_acquire_in_flight", function()
     do
       local lock <close> = client:new_lock("r")
       assert(lock:start("acquire"))
@@ -91,7 +91,7 @@ describe("<close>", function()
     end)
   end)
 
-  it("gives back a lock whose extend is in flight", function()
+  it("end_of_scope_releases_lock_whose_extend_is_in_flight", function()
     local kept
     do
       local lock <close> = assert(client:acquire("r"))
@@ -106,7 +106,7 @@ describe("<close>", function()
     farm:eventually_free("r")
   end)
 
-  it("carries a release that is in flight to its end", function()
+  it("end_of_scope_completes_release_in_flight", function()
     do
       local lock <close> = assert(client:acquire("r"))
       assert(lock:start("release"))
@@ -117,7 +117,7 @@ describe("<close>", function()
     end)
   end)
 
-  it("is bounded, and raises nothing, with an operation in flight on nodes that hang", function()
+  it("end_of_scope_is_bounded_with_operation_in_flight", function()
     for _, operation in ipairs { "acquire", "extend", "release" } do
       local before
       do
@@ -138,7 +138,7 @@ describe("<close>", function()
     end
   end)
 
-  it("keeps an error that passes through while an operation is in flight", function()
+  it("end_of_scope_keeps_error_with_operation_in_flight", function()
     local problem = {}
     local ok, err = pcall(function()
       local lock <close> = assert(client:acquire("r"))
@@ -150,7 +150,7 @@ describe("<close>", function()
     farm:eventually_free("r")
   end)
 
-  it("cqueues: gives back a lock on which another coroutine waits for an operation", function()
+  it("end_of_scope_releases_lock_of_waiting_coroutine", function()
     local cqueues = require "cqueues"
     for _, operation in ipairs { "acquire", "extend" } do
       local waiting = require("redlock.cqueues").new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
@@ -178,7 +178,7 @@ describe("<close>", function()
     end
   end)
 
-  it("closes a client", function()
+  it("end_of_scope_closes_client", function()
     local lock
     do
       local scoped <close> = redlock.new(farm.addresses, { node_timeout = 20000 })
@@ -188,7 +188,7 @@ describe("<close>", function()
     farm:eventually_free("r")
   end)
 
-  it("a coroutine that is closed inside with() kept the lock", function()
+  it("closing_coroutine_inside_with_releases", function()
     local kept -- or it would be garbage
     local co = coroutine.create(function()
       client:with("r", function(lock)

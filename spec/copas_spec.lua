@@ -20,7 +20,7 @@ describe("redlock.copas", function()
 
   behaviour("waiting in a thread of copas", driver)
 
-  it("an error in the thread that looks after the client stopped all that waited", function()
+  it("error_in_serving_thread_stops_no_waiter", function()
     farm:reset()
     local client, ended, calls, printed = redlock.new(farm.addresses, { node_timeout = 20000 }), 0, 0, {}
     local process, print_it = core.client_methods.process, print
@@ -42,15 +42,6 @@ describe("redlock.copas", function()
     assert(ok, err)
     assert.are.equal(10, ended)
     assert.are.same({ "interrupted!" }, printed)
-    run(function() client:close() end)
-  end)
-
-  it("has all methods of the lock that blocks but start()", function()
-    local client = redlock.new(farm.addresses)
-    local lock = client:new_lock("r")
-    for name in pairs(core.lock_methods) do
-      assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
-    end
     run(function() client:close() end)
   end)
 end)

@@ -20,7 +20,7 @@ describe("redlock.cqueues", function()
 
   local run = driver.run
 
-  it("Ctrl-C in a function for credentials is for the program", function()
+  it("interrupt_in_credentials_function_ends_the_program", function()
     local client = redlock.new(farm.addresses, { credentials = function() error("interrupted!", 0) end })
     local controller = cqueues.new()
     controller:wrap(function() client:acquire("r") end)
@@ -30,15 +30,6 @@ describe("redlock.cqueues", function()
   end)
 
   behaviour("waiting in a coroutine", driver)
-
-  it("has all methods of the lock that blocks but start()", function()
-    local client = redlock.new(farm.addresses)
-    local lock = client:new_lock("r")
-    for name in pairs(core.lock_methods) do
-      assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
-    end
-    run(function() client:close() end)
-  end)
 
   -- What `use` locks is decided by three nodes, and then the others go on. Returns whether they have done by
   -- themselves, once nothing is called on the client any more, what `is_done` asks.
@@ -55,7 +46,7 @@ describe("redlock.cqueues", function()
     return is_done()
   end
 
-  it("has its first lock on all nodes, not on the bare majority", function()
+  it("first_acquire_reaches_all_nodes", function()
     local served = false
     for try = 1, 20 do -- On a machine that stands still for 100 ms they are too late.
       if served then break end
@@ -70,7 +61,7 @@ describe("redlock.cqueues", function()
     assert.is_true(served)
   end)
 
-  it("extends on all nodes after a SCRIPT FLUSH, not on the bare majority", function()
+  it("extend_after_script_flush_reaches_all_nodes", function()
     local served = false
     for try = 1, 20 do
       if served then break end
@@ -91,7 +82,7 @@ describe("redlock.cqueues", function()
     assert.is_true(served)
   end)
 
-  it("raises at the caller's line", function()
+  it("misuse_is_raised_at_callers_line", function()
     local client = redlock.new(farm.addresses)
     local lock = client:new_lock("r")
     local bad = { ttl = -5 }
@@ -122,7 +113,7 @@ describe("redlock.cqueues", function()
     end
   end)
 
-  it("close() said 'unavailable' when locks were garbage whose finalizers were still to be called", function()
+  it("close_ignores_locks_that_await_their_finalizers", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000, retry_count = 0 })
     run(function()
@@ -139,7 +130,7 @@ describe("redlock.cqueues", function()
     assert.are.equal(0, farm:count("r"))
   end)
 
-  it("close() raised when a controller had been dropped with locks that waited in it", function()
+  it("close_ignores_waiters_of_collected_controller", function()
     farm:reset()
     for _, node in ipairs(farm) do node:command("SET", "taken", "theirs") end
     local client = redlock.new(farm.addresses, { wait = 60000, node_timeout = 20000 })
@@ -158,7 +149,7 @@ describe("redlock.cqueues", function()
     farm:reset()
   end)
 
-  it("a busy lock and a ttl of which nothing is left blamed a line of redlock/cqueues.lua", function()
+  it("busy_lock_and_empty_lease_are_raised_at_callers_line", function()
     farm:reset()
     for index = 1, 3 do farm[index]:stop() end
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
@@ -184,7 +175,7 @@ describe("redlock.cqueues", function()
     farm:reset()
   end)
 
-  it("twenty coroutines share a client, and other coroutines run meanwhile", function()
+  it("coroutines_share_client_while_another_runs", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     local done, ticks, workers = 0, 0, {}
@@ -211,28 +202,6 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
-  it("twenty coroutines fight for one name, and never two have it", function()
-    farm:reset()
-    local client = redlock.new(farm.addresses, { node_timeout = 20000 })
-    local holders, most, count, workers = 0, 0, 0, {}
-    for index = 1, 20 do
-      workers[index] = function()
-        assert(client:with("r", { wait = 60000, retry_delay = 5, retry_jitter = 5 }, function()
-          holders = holders + 1
-          most = math.max(most, holders)
-          cqueues.sleep(0.002)
-          holders = holders - 1
-          count = count + 1
-          return true
-        end))
-      end
-    end
-    run((table.unpack or unpack)(workers))
-    assert.are.equal(20, count)
-    assert.are.equal(1, most)
-    client:close()
-  end)
-
   it("waiting_coroutine_does_not_block_another_when_nodes_hang", function()
     helper.unless_stalled(100, function()
       farm:reset()
@@ -256,7 +225,7 @@ describe("redlock.cqueues", function()
     end)
   end)
 
-  it("a controller that gets no turn does not hold up the coroutines of another", function()
+  it("idle_controller_blocks_no_other_controller", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 40000 })
     run(function() assert(assert(client:acquire("warm")):release()) end)
@@ -361,32 +330,7 @@ describe("redlock.cqueues", function()
     run(function() client:close() end)
   end)
 
-  it("clients come and go in a running controller, closed or collected", function()
-    farm:reset()
-    run(function()
-      for round = 1, 10 do
-        local client = redlock.new(farm.addresses, { node_timeout = 20000, ttl = 60000 })
-        local lock = assert(client:acquire("r" .. round))
-        if round % 2 == 0 then assert(client:close()) end
-        assert.are.equal("r" .. round, lock:resource())
-        client, lock = nil, nil -- luacheck: ignore
-        collectgarbage()
-        collectgarbage()
-        cqueues.sleep(0.001) -- the controller looks at its descriptors
-      end
-    end)
-    local other = redlock.new(farm.addresses)
-    helper.eventually(function()
-      other.handle:process()
-      for _, node in ipairs(farm) do
-        if node:command("DBSIZE") ~= 0 then return false end
-      end
-      return true
-    end, "all keys to be gone")
-    other:close()
-  end)
-
-  it("cancels and closes from another coroutine", function()
+  it("another_coroutine_cancels_and_closes", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 500 })
     local lock, codes, took, closing = client:new_lock("r", { node_timeout = 40000 }), {}, {}, nil
@@ -412,7 +356,7 @@ describe("redlock.cqueues", function()
     farm:eventually_free("other")
   end)
 
-  it("close() waits for what nodes owe, and not for longer than node_timeout", function()
+  it("close_waits_for_outstanding_replies_up_to_node_timeout", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { node_timeout = 40000 })
     run(function()
@@ -436,7 +380,7 @@ describe("redlock.cqueues", function()
     farm:eventually_free("r")
   end)
 
-  it("close() leaves a release alone that another coroutine waits for", function()
+  it("close_completes_release_of_another_coroutine", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
     local released, closed
@@ -450,7 +394,7 @@ describe("redlock.cqueues", function()
     farm:eventually_free("r")
   end)
 
-  it("a call without the object indexed a nil inside of redlock's files", function()
+  it("call_without_object_is_raised_at_callers_line", function()
     local client = redlock.new(farm.addresses)
     local lock = client:new_lock("r")
     local function misuse(text, fn)
@@ -503,7 +447,7 @@ describe("redlock.cqueues", function()
     end)
   end)
 
-  it("a lease that is taken in a controller needs no thread", function()
+  it("lease_acquired_in_controller_needs_no_watchdog", function()
     farm:reset()
     local function threads()
       local file = assert(io.open("/proc/self/status"))
@@ -526,7 +470,7 @@ describe("redlock.cqueues", function()
     coroutine.wrap(function() client:acquire("left") end)()
   end
 
-  it("a coroutine that is not resumed any more made each call of the others wait", function()
+  it("abandoned_coroutine_delays_no_other_call", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     run(function()
@@ -540,7 +484,7 @@ describe("redlock.cqueues", function()
     farm:reset()
   end)
 
-  it("whoever began after a cancelled operation was not told of the end until somebody else was", function()
+  it("operation_after_cancelled_one_ends_at_once", function()
     farm:reset()
     local client = redlock.new(farm.addresses,
       { node_timeout = 20000, retry_delay = 40000, poll_interval = 40000, retry_jitter = 0 })
@@ -633,7 +577,7 @@ describe("redlock.cqueues", function()
     end)
   end
 
-  it("whoever waited for a cancelled operation was told the result of the next one", function()
+  it("waiter_of_cancelled_operation_gets_cancelled", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     local results, released = nil, nil
@@ -653,7 +597,7 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
-  it("with() raised when another coroutine was extending its lock, and the lock stayed", function()
+  it("with_releases_while_another_coroutine_extends", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     local results, extended
@@ -672,7 +616,7 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
-  it("close() while others wait made their extend and release raise, and with() lost its function's error", function()
+  it("close_ends_operations_of_other_coroutines_with_closed", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 600, ttl = 120000 })
     local held = {}

@@ -34,13 +34,13 @@ describe("credentials", function()
   describe("every byte", function()
     before_each(function() let_in("every", EVERY_BYTE) end)
 
-    it("of the client", function()
+    it("credentials_of_client_have_every_byte", function()
       local client = new({ username = "every", password = EVERY_BYTE })
       helper.warm(client, farm, process)
       client:close()
     end)
 
-    it("of a node in parts, and of a URL", function()
+    it("credentials_of_node_table_and_url_have_every_byte", function()
       local escaped = EVERY_BYTE:gsub(".", function(byte) return ("%%%02x"):format(byte:byte()) end)
       local client = redlock.new({
         { host = "127.0.0.1", port = farm[1].port, username = "every", password = EVERY_BYTE },
@@ -51,7 +51,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("a user has no NUL", function()
+    it("username_with_NUL_is_refused", function()
       local ok, message = pcall(redlock.new, farm.addresses, { username = "a\0b", password = "p" })
       assert.is_false(ok)
       assert.is_truthy(message:find("option 'username' must not contain a NUL byte", 1, true), message)
@@ -91,7 +91,7 @@ describe("credentials", function()
   end
 
   describe("rotated", function()
-    it("a refused password is told, and works as soon as it is right", function()
+    it("refused_password_is_reported_and_works_once_it_is_right", function()
       let_in("rotated", "s3cr3t-new")
       local client = new({ username = "rotated", password = "s3cr3t-old" })
       local lock, message, code = client:acquire("r", { retry_count = 0 })
@@ -105,7 +105,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("a server that wants a password that is not given is told", function()
+    it("missing_password_is_reported", function()
       local own = helper.farm(1, "--requirepass s3cr3t")
       local without = redlock.new(own.addresses, { node_timeout = 20000 })
       local ok, message = without:acquire("r", { retry_count = 0 })
@@ -135,7 +135,7 @@ describe("credentials", function()
       end
     end
 
-    it("is asked for each connection, while a call waits", function()
+    it("function_is_called_for_each_connection", function()
       local password = "s3cr3t-1"
       local client = new({ credentials = bring(function() return password end) })
       local lock = assert(client:acquire("r", { auto_extend = false }))
@@ -153,7 +153,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("a password alone, of any bytes", function()
+    it("function_returns_password_of_any_bytes", function()
       let_in("token", EVERY_BYTE)
       local addresses = {}
       for index, address in ipairs(farm.addresses) do addresses[index] = "redis://token@" .. address end
@@ -162,7 +162,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("a callable table, and a long token", function()
+    it("callable_table_returns_long_token", function()
       local token = ("t"):rep(16384)
       let_in("token", token)
       local client = redlock.new(farm.addresses,
@@ -171,7 +171,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("with caller-owned loops", function()
+    it("function_is_called_in_caller_owned_loop", function()
       local client = new({ credentials = bring(function() return "s3cr3t-1" end) })
       local lock = client:new_lock("r")
       assert(lock:start("acquire"))
@@ -186,7 +186,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("one that fails is told, and asked again", function()
+    it("failure_of_function_is_reported_and_function_is_called_again", function()
       local answers = {
         { function() error("no network", 0) end, "its credentials could not be had: no network" },
         { function() return nil, "s3cr3t" end, "a second value, which is hidden; raise an error() to give a reason" },
@@ -213,7 +213,7 @@ describe("credentials", function()
       end
     end)
 
-    it("a node with a password of its own is not asked for", function()
+    it("function_is_not_called_for_node_with_own_password", function()
       let_in("own", "p")
       local client = redlock.new({ "redis://own:p@" .. farm[1].address, farm[2].address, farm[3].address },
         { node_timeout = 20000, credentials = bring(function() return "s3cr3t-1" end) })
@@ -222,7 +222,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("misuse is raised", function()
+    it("misuse_of_credentials_is_raised", function()
       local ok, message = pcall(redlock.new, farm.addresses, { credentials = "token" })
       assert.is_false(ok)
       assert.is_truthy(message:find("option 'credentials' must be a function, got a string", 1, true), message)
@@ -234,7 +234,7 @@ describe("credentials", function()
       assert.is_truthy(message:find("option 'credentials'", 1, true), message)
     end)
 
-    it("may use the client, but does not wait for itself", function()
+    it("function_uses_client_without_waiting_for_itself", function()
       local client, seen
       client = new({
         credentials = function()
@@ -249,7 +249,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("what the keeper has begun is answered by the next call", function()
+    it("next_call_answers_connection_that_watchdog_began", function()
       local client = new({ credentials = bring(function() return "s3cr3t-1" end) })
       local lock = assert(client:acquire("r", { auto_extend = true, ttl = 60000 }))
       eventually_up(client, process)
@@ -266,7 +266,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("one that blocks does not hold up a call for ever: a node is asked for once in a round", function()
+    it("blocking_function_is_called_once_per_node_and_call", function()
       local blocks = false
       local client = new({ credentials = bring(function()
         if blocks then require("socket").sleep(0.3) end
@@ -290,7 +290,7 @@ describe("credentials", function()
       client:close()
     end)
 
-    it("is garbage with its client, though it refers to that", function()
+    it("function_is_collected_with_its_client", function()
       local gone = setmetatable({}, { __mode = "v" })
       local function use()
         local client
@@ -312,7 +312,7 @@ describe("credentials", function()
       assert.is_nil(gone[2])
     end)
 
-    it("close() while it is asked for", function()
+    it("close_ends_while_function_is_called", function()
       local client
       client = new({
         credentials = function()
@@ -325,7 +325,7 @@ describe("credentials", function()
       assert.are.equal("closed", code)
     end)
 
-    it("may wait in cqueues while others go on", function()
+    it("function_waits_in_cqueues", function()
       local cqueues = require "cqueues"
       local controller, turns, waiting = cqueues.new(), 0, 0
       local client = require("redlock.cqueues").new(farm.addresses, {
@@ -354,7 +354,7 @@ describe("credentials", function()
       assert.is_nil(turns)
     end)
 
-    it("an error of a function that has waited is told", function()
+    it("error_of_function_that_waited_is_reported", function()
       local cqueues = require "cqueues"
       local controller, said = cqueues.new(), nil
       local client = require("redlock.cqueues").new(farm.addresses, {
@@ -373,7 +373,7 @@ describe("credentials", function()
       assert.is_truthy(said:find("its credentials could not be had: no network", 1, true), said)
     end)
 
-    it("Ctrl-C while it runs ends the call that waits for it", function()
+    it("interrupt_in_function_ends_the_waiting_call", function()
       local text, ok = helper.run_script([[
         local redlock = require "redlock"
         local ended

@@ -29,7 +29,7 @@ describe("examples", function()
 
   it("luv_twenty.lua", function() runs("examples/luv_twenty.lua", "at one time: 20", "20 of 20", "20 times") end)
 
-  it("what docs/loops.md shows", function()
+  it("snippets_of_loops_md_run", function()
     local file = assert(io.open("docs/loops.md"))
     local program = assert(file:read("*a"):match("\n```lua\n(.-)```\n"))
     file:close()
@@ -51,7 +51,7 @@ describe("examples", function()
     it("close.lua", function() runs("examples/close.lua", "held inside", "free outside") end)
   end
 
-  it("script.lua says what is wrong when nobody is there", function()
+  it("script_lua_reports_unreachable_nodes", function()
     local output, ok = helper.run_file("examples/script.lua", "127.0.0.1:" .. helper.free_port())
     assert.is_false(ok)
     assert.is_truthy(output:find("unavailable", 1, true), output)

@@ -57,7 +57,7 @@ describe("garbage", function()
     assert.is_true(lock:is_held())
   end
 
-  -- Collects while the nodes at `indexes` hang. What a collection takes without any lock depends on the
+  -- Collects while the nodes at `indexes` hang. The time of a collection without locks depends on the
   -- machine and what else it does, and is measured first, by the caller; a node that hangs would cost
   -- its time-out.
   local function collect_while_they_hang(indexes, usual)
@@ -75,7 +75,7 @@ describe("garbage", function()
     return helper.now() - before
   end
 
-  it("a held lock is released when it is collected, without another call", function()
+  it("collected_lock_is_released_without_another_call", function()
     local client = new_client()
     drop_held_lock(client, "r")
     collect()
@@ -83,7 +83,7 @@ describe("garbage", function()
     client:close()
   end)
 
-  it("collecting does not wait for nodes that hang", function()
+  it("collection_does_not_wait_for_hanging_nodes", function()
     local client = new_client(PATIENT)
     local usual = seconds_of_collecting()
     for index = 1, 10 do drop_held_lock(client, "r" .. index) end
@@ -92,7 +92,7 @@ describe("garbage", function()
     client:close()
   end)
 
-  it("a client may be dropped before its lock", function()
+  it("client_is_dropped_before_its_lock", function()
     local lock = assert(redlock.new(farm.addresses, PATIENT):acquire("r"))
     collect()
     assert(lock:extend())
@@ -105,7 +105,7 @@ describe("garbage", function()
     farm:eventually_free("r")
   end)
 
-  it("cycles and shuffled orders are collected", function()
+  it("cycles_and_shuffled_orders_are_collected", function()
     for round = 1, 20 do
       local client = redlock.new(farm.addresses, PATIENT)
       local first = assert(client:acquire("a" .. round))
@@ -122,7 +122,7 @@ describe("garbage", function()
     end
   end)
 
-  it("an abandoned operation leaves nothing locked", function()
+  it("abandoned_operation_leaves_no_key", function()
     local client = redlock.new(farm.addresses, PATIENT)
     local lock = client:new_lock("r")
     assert(lock:start("acquire"))
@@ -139,7 +139,7 @@ describe("garbage", function()
     client:close()
   end)
 
-  it("a client that is garbage does not block, and what it held goes", function()
+  it("collected_client_releases_without_blocking", function()
     local function drop()
       local client = redlock.new(farm.addresses, PATIENT)
       assert(client:acquire("r"))
@@ -155,7 +155,7 @@ describe("garbage", function()
     other:close()
   end)
 
-  it("works under the most eager collector", function()
+  it("locks_work_with_the_most_eager_collector", function()
     local client = new_client()
     collectgarbage("setpause", 0)
     collectgarbage("setstepmul", 10000)
@@ -173,7 +173,7 @@ describe("garbage", function()
     client:close()
   end)
 
-  it("works with a full collection every few instructions", function()
+  it("locks_work_with_a_collection_every_few_instructions", function()
     local client = redlock.new(farm.addresses, PATIENT)
     local co = coroutine.create(function()
       for round = 1, 5 do
@@ -206,14 +206,14 @@ describe("garbage", function()
     return helper.run_script(text .. ending, unpack(farm.addresses))
   end
 
-  it("the end of the program releases", function()
+  it("end_of_program_releases", function()
     local output, ok = run("")
     assert.is_true(ok, output)
     farm:eventually_free("r")
   end)
 
   -- As far as 100 ms suffice.
-  it("the end of the program releases hundreds of locks", function()
+  it("end_of_program_releases_hundreds_of_locks", function()
     helper.unless_stalled(20, function()
       farm:reset()
       local output, ok = run([[
@@ -231,7 +231,7 @@ describe("garbage", function()
     end)
   end)
 
-  it("so does its end by an error", function()
+  it("end_of_program_by_error_releases", function()
     local output, ok = run("error('the end')")
     assert.is_false(ok)
     assert.is_truthy(output:find("the end", 1, true), output)
@@ -240,14 +240,14 @@ describe("garbage", function()
 
   -- Lua 5.1 ignores the second argument.
   if _VERSION ~= "Lua 5.1" or rawget(_G, "jit") then
-    it("so does os.exit() when it is told to close the state", function()
+    it("os_exit_that_closes_the_state_releases", function()
       local output, ok = run("os.exit(0, true)")
       assert.is_true(ok, output)
       farm:eventually_free("r")
     end)
   end
 
-  it("os.exit() leaves the lock to its ttl", function()
+  it("os_exit_leaves_lock_to_its_ttl", function()
     local output, ok = run("os.exit(0)")
     assert.is_true(ok, output)
     local kept = 0
@@ -257,7 +257,7 @@ describe("garbage", function()
     assert.is_true(kept >= 3, "a majority has the key")
   end)
 
-  it("the end of the program does not wait long for nodes that hang", function()
+  it("end_of_program_waits_briefly_for_hanging_nodes", function()
     local before = helper.now()
     local output, ok = run([[
       for _, address in ipairs { ... } do
@@ -272,7 +272,7 @@ describe("garbage", function()
     assert.is_true(helper.now() - before < 10, helper.now() - before) -- of 20 s
   end)
 
-  it("objects of a module that is loaded twice are the same", function()
+  it("objects_of_module_loaded_twice_are_of_one_class", function()
     local output, ok = helper.run_script([[
       local first = require "redlock"
       for name in pairs(package.loaded) do
@@ -287,7 +287,7 @@ describe("garbage", function()
     assert.is_true(ok, output)
   end)
 
-  it("finalizers of older objects may still use the module when the state closes", function()
+  it("finalizers_use_module_while_state_closes", function()
     local output, ok = helper.run_script([[
       local function old(fn)
         if newproxy then
@@ -342,18 +342,18 @@ describe("garbage", function()
 
   -- A sanitizer keeps what is freed.
   if not os.getenv("REDLOCK_TEST_SANITIZER") then
-    it("12 MB of garbage kept 94 MB", function()
+    it("garbage_locks_keep_little_memory", function()
       local grown = peak_of_garbage('for index = 1, 100000 do client:new_lock("r" .. index) end')
       assert.is_true(grown < 60, "grown by " .. grown .. " MB")
     end)
 
-    it("clients that were dropped piled up", function()
+    it("dropped_clients_do_not_pile_up", function()
       local grown = peak_of_garbage('for _ = 1, 5000 do redlock.new(nodes) end')
       assert.is_true(grown < 60, "grown by " .. grown .. " MB")
     end)
   end
 
-  it("a collector that the program has stopped stays stopped", function()
+  it("stopped_collector_stays_stopped", function()
     local output, ok = helper.run_script([[
       local client = require("redlock").new({ "127.0.0.1:1" })
       collectgarbage()

@@ -56,7 +56,7 @@ describe("Ctrl-C", function()
     for index = 3, 5 do farm[index]:stop() end
   end
 
-  it("did nothing during a blocking acquire, and what the acquire had taken stayed", function()
+  it("interrupt_ends_acquire_and_releases", function()
     hang()
     local written, send = interrupt([[
       local lock = client:new_lock("r")
@@ -74,7 +74,7 @@ describe("Ctrl-C", function()
     farm:eventually_free("r")
   end)
 
-  it("ends a wait between attempts, and a lock can be used again after it", function()
+  it("interrupt_ends_wait_between_attempts", function()
     local redlock = require "redlock"
     local other = redlock.new(farm.addresses, { node_timeout = 20000 })
     local held = assert(other:acquire("r", { ttl = 120000 }))
@@ -91,7 +91,7 @@ describe("Ctrl-C", function()
     other:close()
   end)
 
-  it("leaves a lock alone whose extend it ends", function()
+  it("interrupt_of_extend_leaves_lock_held", function()
     local go = helper.directory .. "/go"
     local written, send = interrupt(string.format([[
       local lock = assert(client:acquire("r"))
@@ -110,7 +110,7 @@ describe("Ctrl-C", function()
     assert.is_truthy(written():find("false interrupted!", 1, true), written())
   end)
 
-  it("runs the release of with()", function()
+  it("interrupt_in_with_releases", function()
     local written, send = interrupt([[
       local redlock = require "redlock"
       local second = redlock.new({ ... }, { retry_delay = 50000, poll_interval = 50000, wait = 60000 })
@@ -147,7 +147,7 @@ describe("Ctrl-C", function()
     end)
   end
 
-  it("did not end close(), which waited for as long as node_timeout", function()
+  it("interrupt_ends_close", function()
     local written, send = while_held("function wait() hung() client:close() end")
     assert.is_true(send() < SOON)
     assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
@@ -178,7 +178,7 @@ describe("Ctrl-C", function()
     end)
   end
 
-  it("leaves what waits alone whose hook was there before, as a debugger's", function()
+  it("hook_that_was_set_before_ends_no_wait", function()
     local pids = table.concat({ farm[1].pid, farm[2].pid, farm[3].pid }, " ")
     local output, ok = helper.run_script(([[
       local client = require("redlock").new({ ... }, { node_timeout = 20000, ttl = 60000 })
@@ -192,7 +192,7 @@ describe("Ctrl-C", function()
   end)
 
   if _VERSION == "Lua 5.4" then
-    it("did not end the end of a scope, which waited for as long as node_timeout", function()
+    it("interrupt_ends_end_of_scope", function()
       local written, send = while_held("function wait() local scoped <close> = lock hung() end")
       assert.is_true(send() < SOON)
       assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
@@ -201,7 +201,7 @@ describe("Ctrl-C", function()
 
   -- There the main thread, whose hook it is, cannot be found.
   if _VERSION ~= "Lua 5.1" or rawget(_G, "jit") then
-    it("works in a coroutine", function()
+    it("interrupt_ends_wait_in_coroutine", function()
       hang()
       local written, send = interrupt([[
         local co = coroutine.create(function() io.write("waiting\n") client:acquire("r") end)

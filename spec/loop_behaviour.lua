@@ -1,4 +1,4 @@
---- What every loop of coroutines has to do (lua/redlock/loop.lua), beside what all drivers do.
+--- Duties of every loop of coroutines (lua/redlock/loop.lua), besides those of all drivers.
 ---
 --- loop_behaviour(title, { new = , run = , spawn = , sleep = , farm = , describe = , it = }): `new` makes a
 --- client, `run` runs functions in coroutines until they have ended, `spawn` starts one more from inside, `sleep`
@@ -35,7 +35,7 @@ return function(title, driver)
     run(unpack(workers, 1, count))
   end
 
-  -- Whether some loop still has the client's descriptor.
+  -- Returns true if a loop still has the client's descriptor.
   local function is_watched(client)
     for _, seat in pairs(client.seats) do
       if seat.watch then return true end
@@ -44,7 +44,16 @@ return function(title, driver)
   end
 
   describe(title, function()
-    test("twenty locks at once while a node is dead, and nobody is left with the descriptor", function()
+    test("lock_has_every_method_of_blocking_lock_but_start", function()
+      local client = new()
+      local lock = client:new_lock("r")
+      for name in pairs(core.lock_methods) do
+        assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
+      end
+      run(function() client:close() end)
+    end)
+
+    test("twenty_locks_at_once_leave_no_descriptor_watched", function()
       farm[5]:kill()
       local client, count = new(), 0
       at_once(20, function(index)
@@ -80,7 +89,7 @@ return function(title, driver)
     end
     local SOON = 20 -- seconds, in which it has not polled
 
-    test("two hundred that wait for one key cost the nodes what one costs, and have it in turn", function()
+    test("two_hundred_waiters_cost_the_nodes_as_much_as_one", function()
       local client, inside, had = patient(), 0, 0
       for _, node in ipairs(farm) do node:command("SET", "one", "somebody's") end
       local function cost(count)
@@ -108,7 +117,7 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
-    test("clients of one loop hand a key over by calls, long before the delay is over", function()
+    test("clients_of_one_loop_notify_each_other", function()
       local clients, began = { patient(), patient() }, helper.now()
       at_once(2, function(index)
         for _ = 1, 10 do
@@ -147,7 +156,7 @@ return function(title, driver)
       farm:eventually_free("r")
     end)
 
-    test("who is cancelled while it waits makes way at once", function()
+    test("cancelled_waiter_makes_way_at_once", function()
       local client, other = patient(), patient()
       local first = client:new_lock("way")
       local released, granted
@@ -173,7 +182,7 @@ return function(title, driver)
       end)
     end)
 
-    test("each beginning was sent alone", function()
+    test("operations_of_one_turn_are_sent_together", function()
       local client, turns = new(), 0
       local process = core.client_methods.process
       run(function() assert(assert(client:acquire("warm")):release()) end)
@@ -194,7 +203,7 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
-    test("a coroutine that nobody refers to while it waits is not collected, and goes on", function()
+    test("waiting_coroutine_without_reference_is_not_collected", function()
       local client, ended = new(), 0
       run(function() assert(assert(client:acquire("warm")):release()) end)
       for index = 1, 3 do farm[index]:stop() end
@@ -216,7 +225,7 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
-    test("errors in coroutines that have been woken leave the others alone", function()
+    test("error_in_woken_coroutine_disturbs_no_other", function()
       local client, ended, caught = new(), 0, 0
       at_once(20, function(index)
         local ok, err = pcall(client.with, client, "r" .. index, function(lock)
@@ -230,7 +239,7 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
-    test("close() ends what others wait for, once for all", function()
+    test("close_ends_all_waits_with_closed", function()
       local client, codes, closed = new({ node_timeout = 500 }), {}, {}
       run(function() helper.eventually(function() return client:acquire("warm") end, "a lock"):release() end)
       for index = 1, 5 do farm[index]:stop() end
@@ -254,7 +263,7 @@ return function(title, driver)
       run(function() assert.are.same({ true }, { client:close() }) end)
     end)
 
-    test("a client closed right after it had been used in another coroutine", function()
+    test("client_closes_right_after_use", function()
       for round = 1, 20 do
         run(function()
           local client = new({ on_lost = function() end })
@@ -266,7 +275,7 @@ return function(title, driver)
       end
     end)
 
-    test("clients come and go, closed or collected", function()
+    test("closed_and_collected_clients_leave_nothing_behind", function()
       run(function()
         for round = 1, 20 do
           local client = new()
@@ -291,7 +300,7 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
-    test("on_lost has a coroutine of its own, and may wait", function()
+    test("on_lost_runs_in_its_own_coroutine", function()
       local client, seen = new({ ttl = 300 }), {}
       run(function()
         local lock = client:new_lock("r", { on_lost = function(lost, reason)
@@ -309,7 +318,7 @@ return function(title, driver)
       end)
     end)
 
-    test("an error of on_lost after it has waited is written to stderr, and disturbs nobody", function()
+    test("error_of_on_lost_that_waited_is_written_to_stderr", function()
       local client, raised, again, written = new({ ttl = 200 }), 0, 0, {}
       local stderr = io.stderr
       io.stderr = { write = function(_, text) written[#written + 1] = text end } -- luacheck: ignore
@@ -338,7 +347,7 @@ return function(title, driver)
       assert.are.equal(3, select(2, text:gsub("redlock: error in on_lost: [^\n]*boo", "")), text)
     end)
 
-    test("close() outside of the loop releases what is held, and blocks", function()
+    test("close_outside_loop_releases_and_blocks", function()
       local client, lock = new(), nil
       run(function() lock = assert(client:acquire("r")) end)
       assert.are.same({ true }, { client:close() })
@@ -347,7 +356,7 @@ return function(title, driver)
       assert.is_false(is_watched(client))
     end)
 
-    test("who had no descriptor to wait with was told that the operation was cancelled", function()
+    test("wait_without_descriptor_returns_unavailable", function()
       local client, results = new(), nil
       local pollfd = core.client_methods.pollfd
       core.client_methods.pollfd = function() return nil end
@@ -362,7 +371,7 @@ return function(title, driver)
     end)
 
     if not driver.blocks_outside then
-      test("a call that waits says at the caller's line that it needs a coroutine", function()
+      test("waiting_call_outside_coroutine_is_raised_at_callers_line", function()
         local client = new()
         local lock = client:new_lock("r")
         local function complaint(fn)

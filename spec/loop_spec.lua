@@ -5,7 +5,7 @@ local helper = require "spec.helper"
 local socket = require "socket"
 local redlock = require "redlock"
 
-describe("a loop of one's own", function()
+describe("caller-owned loop", function()
   local farm, client
 
   setup(function() farm = helper.farm(5) end)
@@ -32,7 +32,7 @@ describe("a loop of one's own", function()
     end
   end
 
-  it("is told which lock's operation has ended, once each", function()
+  it("next_ended_returns_each_ended_lock_once", function()
     local locks, ended = {}, {}
     for index = 1, 64 do
       locks[index] = client:new_lock("r" .. index)
@@ -50,7 +50,7 @@ describe("a loop of one's own", function()
     assert.is_nil(client:next_ended())
   end)
 
-  it("is not told of locks that are garbage, nor of calls that block", function()
+  it("next_ended_skips_collected_locks_and_blocking_calls", function()
     local kept = client:new_lock("kept")
     assert(assert(client:acquire("blocking")):release())
     for index = 1, 10 do client:new_lock("dropped" .. index):start("acquire") end
@@ -64,7 +64,7 @@ describe("a loop of one's own", function()
     assert.are.equal(kept, told)
   end)
 
-  it("next_ended() without a client blames the caller's line", function()
+  it("next_ended_without_client_is_raised_at_callers_line", function()
     local function wrong() local lock = client.next_ended() return lock end
     local ok, err = pcall(wrong)
     assert.is_false(ok)

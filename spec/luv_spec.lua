@@ -2,7 +2,6 @@ local behaviour = require "spec.behaviour"
 local driver = require "spec.luv_driver"
 local helper = require "spec.helper"
 
-local core = require "redlock.core"
 local redlock = require "redlock.luv"
 
 local unpack = table.unpack or unpack -- luacheck: ignore
@@ -22,7 +21,7 @@ describe("redlock.luv", function()
 
   behaviour("waiting in a coroutine", driver)
 
-  it("the loop ends though a lease that keeps itself is held, and keeps it while it runs", function()
+  it("loop_extends_lease_and_ends_while_it_is_held", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { ttl = 60000, auto_extend = { every = 50 }, node_timeout = 20000 })
     local lock
@@ -43,7 +42,7 @@ describe("redlock.luv", function()
     end)
   end)
 
-  it("an error in a coroutine that has been woken is raised in the loop, with its traceback", function()
+  it("error_in_woken_coroutine_is_raised_with_traceback", function()
     local output, ok = helper.run_script([[
       local uv = require "luv"
       local client = require("redlock.luv").new({ ... }, { node_timeout = 20000 })
@@ -61,7 +60,7 @@ describe("redlock.luv", function()
   end)
 
   if coroutine.close then -- luacheck: ignore
-    it("the loop never ended when a coroutine was closed in the middle of close()", function()
+    it("loop_ends_after_coroutine_was_closed_in_close", function()
       farm:reset()
       local client, got = redlock.new(farm.addresses, { node_timeout = 500 }), nil
       run(function() assert(assert(client:acquire("warm", { node_timeout = 20000 })):release()) end)
@@ -137,7 +136,7 @@ describe("redlock.luv", function()
     for _, notify in ipairs { true, false } do
       local how = ", notify = " .. tostring(notify)
 
-      it("the loop never ended when a coroutine was closed in the middle of acquire(), and its lock collected" .. how,
+      it("loop_ends_after_coroutine_was_closed_in_acquire" .. how,
         function()
           farm:reset()
           local client, other = redlock.new(farm.addresses, { notify = notify, node_timeout = 20000 }),
@@ -173,7 +172,7 @@ describe("redlock.luv", function()
         run(function() client:close() end)
       end)
 
-      it("a coroutine that had been closed while it waited kept the lock from the others" .. how, function()
+      it("closed_waiter_blocks_no_other_waiter" .. how, function()
         farm:reset()
         local options = { notify = notify, ttl = 60000, node_timeout = 20000 }
         local client, other = redlock.new(farm.addresses, options), redlock.new(farm.addresses, options)
@@ -196,7 +195,7 @@ describe("redlock.luv", function()
     end
   end
 
-  it("in Neovim coroutines go on by vim.schedule(), with its own libuv", function()
+  it("coroutines_resume_by_vim_schedule_in_neovim", function()
     local output, ok = helper.run_script([[
       local uv = require "luv"
       local scheduled = 0
@@ -230,7 +229,7 @@ describe("redlock.luv", function()
     assert.are.equal("100	true	true", output)
   end)
 
-  it("a function for credentials waits as others do: it is resumed itself", function()
+  it("credentials_function_waits_in_its_own_coroutine", function()
     farm:reset()
     for _, node in ipairs(farm) do node:command("ACL", "SETUSER", "token", "reset", "on", ">s3cr3t", "~*", "+@all") end
     local function acquire(answer)
@@ -251,14 +250,5 @@ describe("redlock.luv", function()
     assert(acquire(function() return "token", "s3cr3t" end))
     local _, message = acquire(function() error("no network", 0) end)
     assert.is_truthy(message:find("its credentials could not be had: no network", 1, true), message)
-  end)
-
-  it("has all methods of the lock that blocks but start()", function()
-    local client = redlock.new(farm.addresses)
-    local lock = client:new_lock("r")
-    for name in pairs(core.lock_methods) do
-      assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
-    end
-    run(function() client:close() end)
   end)
 end)

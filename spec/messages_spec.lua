@@ -26,7 +26,7 @@ end
 describe("misuse", function()
   local client = redlock.new(NODES, { retry_count = 0 })
 
-  it("redlock:new{...}: 'nodes has a key that is a string'", function()
+  it("new_with_a_colon_is_named", function()
     says("redlock.new() is called with a dot", misuse(function() redlock:new(NODES) end))
     says("redlock.new() is called with a dot", misuse(function() redlock:new({ nodes = NODES }) end))
   end)
@@ -78,7 +78,7 @@ describe("misuse", function()
     guarded:close()
   end)
 
-  it("a name that is too long: 'a limit of the library was exceeded'", function()
+  it("too_long_resource_is_reported_with_numbers", function()
     local function long() local made = client:new_lock(("x"):rep(5000)) return made end
     local message = misuse(long)
     says("resource", message)
@@ -86,7 +86,7 @@ describe("misuse", function()
     says("4096", message)
   end)
 
-  it("busy: 'an operation is in flight, or a lock has been made, already'", function()
+  it("busy_lock_is_named", function()
     local lock = client:new_lock("orders:42")
     assert(lock:start("acquire"))
     for _, message in ipairs {
@@ -101,7 +101,7 @@ describe("misuse", function()
     lock:cancel()
   end)
 
-  it("names of C constants", function()
+  it("messages_contain_no_C_names", function()
     local nodes = {}
     for index = 1, 33 do nodes[index] = "127.0.0.1:" .. index end
     local message = misuse(function() redlock.new(nodes) end)
@@ -119,14 +119,14 @@ describe("misuse", function()
     end
   end)
 
-  it("lock:start(\"release\") took any option, and ignored it", function()
+  it("start_release_checks_its_options", function()
     local lock = client:new_lock("r")
     says("option 'wait' must be true or false, got 5", misuse(function() lock:start("release", { wait = 5 }) end))
     says("unknown option 'wiat'", misuse(function() lock:start("release", { wiat = false }) end))
     assert.are.equal("not_held", (select(3, lock:start("release", { wait = false }))))
   end)
 
-  it("a ttl that is all drift is told as expired", function()
+  it("ttl_below_drift_allowance_is_refused", function()
     local message = misuse(function() redlock.new(NODES, { ttl = 2 }) end)
     says("'ttl'", message)
     says("2 ms", message)
@@ -143,7 +143,7 @@ describe("misuse", function()
     assert(client:new_lock("r", { ttl = 4 }))
   end)
 
-  it("options that other libraries have: no hint where retryCount has one", function()
+  it("options_of_other_libraries_have_hints", function()
     local hints = {
       retries = "retry_count", max_retries = "retry_count", tries = "retry_count", retryCount = "retry_count",
       timeout = "wait", lock_timeout = "wait", blocking_timeout = "wait",
@@ -166,12 +166,12 @@ describe("misuse", function()
     says("unknown option 'socket' (did you mean 'path'?)", misuse(function() redlock.new({ { socket = "/s" } }) end))
   end)
 
-  it("a hint at an option that is not taken at that place", function()
+  it("hints_name_only_options_of_that_place", function()
     says_not("did you mean", misuse(function() redlock.new({ { host = "a", retries = 3 } }) end))
     says_not("did you mean", misuse(function() client:new_lock("r", { user = "u" }) end))
   end)
 
-  it("{ \"127.0.0.1\", 6379 } as a node: 'unknown option [1]'", function()
+  it("node_as_list_is_explained", function()
     local message = misuse(function() redlock.new({ { "127.0.0.1", 6379 } }) end)
     says("node 1: ", message)
     says("host = ", message)
@@ -179,7 +179,7 @@ describe("misuse", function()
     says("host = ", misuse(function() redlock.new({ "a", { "redis://:secret@b" } }) end))
   end)
 
-  it("options that come through __index are not checked", function()
+  it("options_from_index_metamethod_are_checked", function()
     local defaults = { ttl = 4711 }
     local lock = client:new_lock("r", setmetatable({}, { __index = defaults }))
     assert.are.equal(4711, lock:ttl())
@@ -194,7 +194,7 @@ describe("misuse", function()
     says("node 1: option 'port' must be an integer >= 1, got a string", misuse(function() redlock.new({ node }) end))
   end)
 
-  it("options of a metatable that hides itself blamed a line of redlock.lua", function()
+  it("options_with_hidden_metatable_are_raised_at_callers_line", function()
     local given = setmetatable({}, { __index = { ttl = "5" }, __metatable = false })
     says("option 'ttl' must be an integer", misuse(function() redlock.new(NODES, given) end))
   end)
@@ -213,7 +213,7 @@ describe("messages", function()
     client:close()
   end)
 
-  it("one server under two names is held for somebody else for ever", function()
+  it("server_under_two_names_is_reported", function()
     local address = farm.addresses[1]
     local alias = "localhost:" .. farm[1].port
     for _, nodes in ipairs { { address, alias }, { alias, address } } do
@@ -243,7 +243,7 @@ describe("messages", function()
     five:close()
   end)
 
-  it("not_held, held and closed do not say which lock", function()
+  it("not_held_held_and_closed_name_the_lock", function()
     local lock = client:new_lock("orders:42")
     local function told(code, ...)
       local _, message, got = ...

@@ -33,7 +33,7 @@ describe("Neovim", function()
     vim.cmd("qa!")
   ]]
 
-  it("locks in coroutines that may call vim.api", function()
+  it("coroutine_locks_and_calls_vim_api", function()
     local path = helper.directory .. "/program.lua"
     local file = assert(io.open(path, "w"))
     local nodes = '"' .. table.concat(farm.addresses, '", "') .. '"'

@@ -111,7 +111,7 @@ describe("redlock.copas with a newer copas", function()
     end)
   end
 
-  it("the loop has nothing left to do after a close", function()
+  it("loop_ends_after_close", function()
     run(function()
       local client = module.new(farm.addresses)
       assert(assert(client:acquire("r")):release())

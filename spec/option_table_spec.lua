@@ -92,7 +92,7 @@ describe("the table of options", function()
     return found
   end
 
-  it("redlock.h: every field has its line", function()
+  it("redlock_h_documents_every_option", function()
     assert.are.equal("", difference(set_of(core.options.lock, "field"), fields("redlock_options")))
     local settings = with(set_of(core.options.client, "field"), { options = true, prefix_length = true,
       password_length = true, transport = true, credentials_data = true })
@@ -101,7 +101,7 @@ describe("the table of options", function()
     assert.are.equal("", difference(node, fields("redlock_node")))
   end)
 
-  it("types.lua: every option has its field", function()
+  it("types_lua_documents_every_option", function()
     local function fields_of(class, following)
       return names_in("lua/redlock/types.lua", "---@class redlock." .. class, following, "%-%-%-@field ([%w_]+)?")
     end
@@ -113,7 +113,7 @@ describe("the table of options", function()
     assert.are.equal("", difference(parts_of_guard, fields_of("Guard\n", "\n\n")))
   end)
 
-  it("docs/lua.md: every option has its row, and the right default", function()
+  it("lua_md_documents_every_option_with_default", function()
     local rows = table_rows("docs/lua.md", "| option | default |")
     local expected = with(with(set_of(core.options.lock, "name"), client_names), { on_lost = true, reentrant = true })
     assert.are.equal("", difference(expected, rows))
@@ -131,7 +131,7 @@ describe("the table of options", function()
     assert.are.equal("", difference(parts_of_guard, table_rows("docs/lua.md", "| of `guard` |")))
   end)
 
-  it("docs/operating.md: every option has its row, with the right default, a reason and an advice", function()
+  it("operating_md_documents_every_option", function()
     local rows = table_rows("docs/operating.md", "| option | default | why |")
     local expected = with(with(set_of(core.options.lock, "name"), client_names), in_lua_alone)
     assert.are.equal("", (difference(expected, rows):gsub("guard is too much", "")))
@@ -147,7 +147,7 @@ describe("the table of options", function()
     end
   end)
 
-  it("a node takes all that its client takes of TLS", function()
+  it("node_has_every_TLS_option_of_client", function()
     local of_node = {}
     for _, row in ipairs(core.options.node) do
       if row.part_of_tls then of_node[row.part_of_tls] = true end
@@ -156,7 +156,7 @@ describe("the table of options", function()
     assert.is_true(parts_of_tls.ca)
   end)
 
-  it("docs/c.md: every field has its row, with its name in Lua", function()
+  it("c_md_documents_every_field", function()
     for of, head in pairs { lock = "| field | in Lua | default | \"none\" |" } do
       local rows = table_rows("docs/c.md", head)
       assert.are.equal("", difference(set_of(core.options[of], "field"), rows))
@@ -172,7 +172,7 @@ describe("the table of options", function()
     end
   end)
 
-  it("the Lua side takes every option of the table, and checks its bounds", function()
+  it("lua_options_have_the_bounds_of_the_table", function()
     local redlock = require "redlock"
     local client = redlock.new({ "127.0.0.1:1" })
     for _, option in ipairs(core.options.lock) do
@@ -194,7 +194,7 @@ describe("the table of options", function()
     client:close()
   end)
 
-  it("C checks what Lua code hands it, whatever that has let through", function()
+  it("binding_checks_options_of_lua_code", function()
     local client = assert(core.client({}))
     assert(core.add(client, "127.0.0.1:1"))
     for _, of in ipairs { "lock", "client" } do

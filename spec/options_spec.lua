@@ -16,7 +16,7 @@ describe("wrong arguments", function()
     assert.are.equal(where.short_src .. ":" .. where.linedefined .. ": redlock: " .. text, err)
   end
 
-  it("ttl and the other durations", function()
+  it("wrong_durations_are_raised", function()
     local ms = "must be an integer >= 1 (milliseconds), got "
     misuse("option 'ttl' " .. ms .. "-5", function() redlock.new(NODES, { ttl = -5 }) end)
     misuse("option 'ttl' " .. ms .. "0", function() redlock.new(NODES, { ttl = 0 }) end)
@@ -45,7 +45,7 @@ describe("wrong arguments", function()
       function() redlock.new(NODES, { drift_factor = "0.01" }) end)
   end)
 
-  it("and not what is just within the bounds", function()
+  it("values_at_the_bounds_are_accepted", function()
     for name, values in pairs {
       ttl = { 4, 31622400000 }, retry_count = { 0, 1000000 }, retry_delay = { 0, 31622400000 },
       retry_jitter = { 0 }, wait = { 0 }, node_timeout = { 1 }, lock_delay = { 0 }, drift_factor = { 0, 0.9 },
@@ -62,7 +62,7 @@ describe("wrong arguments", function()
     end
   end)
 
-  it("at every place where options are taken", function()
+  it("wrong_options_are_raised_at_every_place", function()
     local text = "option 'ttl' must be an integer >= 1 (milliseconds), got -5"
     local bad = { ttl = -5 }
     misuse(text, function() redlock.new(NODES, bad) end)
@@ -84,7 +84,7 @@ describe("wrong arguments", function()
     misuse("lock:result() before any operation", function() return (lock:result()) end)
   end)
 
-  it("notify, which is true or false", function()
+  it("wrong_notify_is_raised", function()
     for _, value in ipairs { true, false } do
       redlock.new(NODES, { notify = value }):close()
       assert(client:new_lock("r", { notify = value, fair = true, poll_interval = 1 }))
@@ -101,7 +101,7 @@ describe("wrong arguments", function()
       function() client:new_lock("r", { poll_interval = 0 }) end)
   end)
 
-  it("a client that would stop an nginx worker, unless it is asked for", function()
+  it("client_that_blocks_nginx_worker_is_refused", function()
     local client_module = require "redlock.client"
     local function made(blocking) return client_module.new(NODES, nil, 1, blocking) end
     finally(function() rawset(_G, "ngx", nil) end)
@@ -116,7 +116,7 @@ describe("wrong arguments", function()
     end
   end)
 
-  it("unknown options, by name", function()
+  it("unknown_options_are_named", function()
     misuse("unknown option 'time'", function() redlock.new(NODES, { time = 5 }) end)
     misuse("unknown option 'TTL' (did you mean 'ttl'?)", function() redlock.new(NODES, { TTL = 5 }) end)
     misuse("unknown option 'ttl_ms' (did you mean 'ttl'?)", function() client:new_lock("r", { ttl_ms = 5 }) end)
@@ -131,7 +131,7 @@ describe("wrong arguments", function()
     misuse("options must be a table, got a boolean", function() client:acquire("r", true) end)
   end)
 
-  it("the options of the client", function()
+  it("wrong_client_options_are_raised", function()
     misuse("option 'prefix' must be a string, got 5", function() redlock.new(NODES, { prefix = 5 }) end)
     misuse("option 'db' must be an integer >= 0, got -1", function() redlock.new(NODES, { db = -1 }) end)
     misuse("option 'db' must be an integer >= 0, got a string", function() redlock.new(NODES, { db = "1" }) end)
@@ -148,7 +148,7 @@ describe("wrong arguments", function()
     misuse("option 'password' must be a string, got a number", function() redlock.new(NODES, { password = 4711 }) end)
   end)
 
-  it("the list of nodes", function()
+  it("wrong_list_of_nodes_is_raised", function()
     misuse("nodes must be a list of addresses, got nil", function() redlock.new() end)
     misuse("nodes must be a list of addresses, got a string", function() redlock.new("127.0.0.1:6379") end)
     misuse("nodes is empty; at least one is needed", function() redlock.new({}) end)
@@ -175,7 +175,7 @@ describe("wrong arguments", function()
     misuse("node 1: unknown option 'Host' (did you mean 'host'?)", function() redlock.new({ { Host = "a" } }) end)
   end)
 
-  it("node strings, with their index and never with their password", function()
+  it("wrong_node_is_named_by_index_without_password", function()
     local wrong = {
       "", "host:", ":6379", "host:0", "host:65536", "host:port", "host:6379:1", "host:-1", "ho st", "[::1", "[]:1",
       "::1", "redis://", "redis://host/x", "redis://host/-1", "redis://host:99999", "redis://user:secret@",
@@ -198,7 +198,7 @@ describe("wrong arguments", function()
     end
   end)
 
-  it("the name of a lock", function()
+  it("wrong_resource_is_raised", function()
     misuse("resource must be a string, got nil", function() client:new_lock() end)
     misuse("resource must be a string, got 42", function() client:acquire(42) end)
     misuse("resource must be a string, or a list of strings, got a table", function() client:with({}, print) end)
@@ -210,14 +210,14 @@ describe("wrong arguments", function()
     assert.is_truthy(err:find("options_spec.lua:" .. line .. ": redlock: ", 1, true), err)
   end)
 
-  it("with()", function()
+  it("wrong_arguments_of_with_are_raised", function()
     misuse("with() needs a function to run, got nil", function() client:with("r") end)
     misuse("with() needs a function to run, got nil", function() client:with("r", {}) end)
     misuse("with() needs a function to run, got a string", function() client:with("r", {}, "print") end)
     misuse("with() takes a name, options and a function, got a string", function() client:with("r", "print") end)
   end)
 
-  it("a dot where a colon belongs", function()
+  it("dot_instead_of_colon_is_raised", function()
     misuse("client:new_lock() needs a client before the colon, got a string", function() client.new_lock("r") end)
     misuse("client:with() needs a client before the colon, got a string", function() client.with("r", print) end)
     misuse("client:close() needs a client before the colon, got nil", function() client.close() end)
@@ -229,7 +229,7 @@ describe("wrong arguments", function()
     end
   end)
 
-  it("raw functions do not crash on them either", function()
+  it("core_functions_survive_wrong_arguments", function()
     local core = require "redlock.core"
     local thread = coroutine.create(function() end)
     local values = { nil, true, 0 / 0, -1, 1e300, "x", {}, print, client, nil, thread, io.stdout }
@@ -248,7 +248,7 @@ describe("wrong arguments", function()
     core.dispatch_by(require("redlock.loss").tell) -- One of them was given print instead.
   end)
 
-  it("leaves the client usable", function()
+  it("client_works_after_wrong_arguments", function()
     assert.is_nil((lock:acquire({ wait = 0 })))
     assert.is_truthy(helper)
     client:close()

@@ -22,18 +22,18 @@ describe("redlock", function()
     it = it,
   })
 
-  it("has a version", function()
+  it("module_has_a_version", function()
     assert.is_truthy(redlock.VERSION:match("^%d+%.%d+%.%d+"))
   end)
 
-  it("contacts nobody until it has to", function()
+  it("new_client_connects_to_no_node", function()
     local client = redlock.new({ "127.0.0.1:" .. helper.free_port(), "name.invalid", "unix:///no/such" })
     assert.is_userdata(client:new_lock("r"))
     for _, node in ipairs(client:nodes()) do assert.are.equal("down", node.state) end
     client:close()
   end)
 
-  it("could not be loaded where a global that is not there raises an error (strict.lua)", function()
+  it("module_loads_under_strict_lua", function()
     local output, ok = helper.run_script([[
       setmetatable(_G, {
         __index = function(_, name) error("undeclared variable '" .. tostring(name) .. "'", 2) end,
@@ -45,7 +45,7 @@ describe("redlock", function()
     assert.is_truthy(ok)
   end)
 
-  it("hides its metatables, and keeps metamethods out of the methods", function()
+  it("metatables_are_hidden", function()
     local client = redlock.new(farm.addresses)
     local lock = client:new_lock("r")
     assert.are.equal("redlock.client", getmetatable(client))
@@ -55,7 +55,7 @@ describe("redlock", function()
     assert.is_false((pcall(setmetatable, lock, {})))
   end)
 
-  it("takes nodes as tables, and their passwords stay out of all messages", function()
+  it("node_tables_keep_passwords_out_of_messages", function()
     farm:reset()
     local secured = helper.farm(1, "--requirepass hunter2secret")
     local client = redlock.new({ { host = "127.0.0.1", port = secured[1].port, password = "hunter2secret" } },
@@ -81,7 +81,7 @@ describe("redlock", function()
     secured:shut()
   end)
 
-  it("a release that was not waited for has its result, though nothing but that is asked", function()
+  it("result_of_release_without_waiting_arrives_by_asking", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
     local lock = assert(client:acquire("r"))
@@ -91,7 +91,7 @@ describe("redlock", function()
     client:close()
   end)
 
-  it("can be driven without blocking", function()
+  it("client_is_driven_without_blocking", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     local lock = client:new_lock("r")
@@ -136,7 +136,7 @@ describe("redlock", function()
   end)
 
   -- What has been decided is asked for later, and by then the lease may be over.
-  it("result() returned 0, which is true, for a lease that had run out", function()
+  it("result_of_expired_lease_is_nil", function()
     farm:reset()
     local core = require "redlock.core"
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
@@ -172,7 +172,7 @@ describe("redlock", function()
   end)
 
   -- Lua counts whole milliseconds, rounded down: a begun one is none.
-  it("at the edge of a lease acquire() returned 0, which is true, and is_held() said no", function()
+  it("acquire_without_a_whole_millisecond_left_is_nil", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     helper.warm(client, farm, client.process)
@@ -203,7 +203,7 @@ describe("redlock", function()
     client:close()
   end)
 
-  it("with: an operation that the function left in flight kept the lock from its release", function()
+  it("with_releases_after_function_left_operation_in_flight", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     local results = { client:with("r", function(lock)
@@ -225,7 +225,7 @@ describe("redlock", function()
     client:close()
   end)
 
-  it("refuses two operations of one lock at once, at the caller's line", function()
+  it("second_operation_of_lock_is_raised_at_callers_line", function()
     farm:reset()
     local client = redlock.new(farm.addresses)
     local lock = client:new_lock("r")
@@ -241,7 +241,7 @@ describe("redlock", function()
     client:close()
   end)
 
-  it("carries lock_delay to the nodes only", function()
+  it("lock_delay_is_not_part_of_remaining", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
     local lock = assert(client:acquire("r", { ttl = 20000, lock_delay = 60000 }))
@@ -256,7 +256,7 @@ describe("redlock", function()
   -- luaposix is not there for every Lua; where it is not, this test does not exist.
   local loaded, unistd = pcall(require, "posix.unistd")
   if loaded then
-    it("a child holds nothing, and cannot release what its parent holds", function()
+    it("forked_child_holds_nothing", function()
       farm:reset()
       local wait = require "posix.sys.wait"
       local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
@@ -360,7 +360,7 @@ describe("redlock", function()
       ["the collector"] = function() return collectgarbage() and true end,
     }
 
-    it("each function as the first call of a forked child", function()
+    it("each_function_works_as_first_call_of_forked_child", function()
       farm:reset()
       local wait = require "posix.sys.wait"
       for name, call in pairs(first_calls) do
@@ -419,7 +419,7 @@ describe("redlock", function()
       end
     end)
 
-    it("no public function is missing among them", function()
+    it("first_calls_of_forked_child_cover_all_functions", function()
       local core = require "redlock.core"
       for noun, methods in pairs { client = core.client_methods, lock = core.lock_methods } do
         for method in pairs(methods) do

@@ -1,5 +1,5 @@
--- Re-entrance outside of nginx: the owner is the coroutine that acquires, the main one included. What all drivers
--- share is in spec/behaviour.lua.
+-- Re-entrance outside of nginx: the owner is the coroutine that acquires, the main one included. The chapter of all
+-- drivers is spec/behaviour/reentrant.lua.
 
 local helper = require "spec.helper"
 
@@ -13,7 +13,7 @@ describe("re-entrance of coroutines", function()
   teardown(function() farm:shut() end)
   before_each(function() farm:reset() end)
 
-  it("a coroutine is another owner than the main one, and than any other", function()
+  it("each_coroutine_is_an_owner", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
     local outer = assert(client:acquire("r"))
@@ -33,7 +33,7 @@ describe("re-entrance of coroutines", function()
     client:close()
   end)
 
-  it("no later coroutine takes the place of one that is gone, whose lock is held", function()
+  it("new_coroutine_is_not_owner_of_lock_of_collected_one", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
     local held = coroutine.wrap(function() return assert(client:acquire("r")) end)()
@@ -46,7 +46,7 @@ describe("re-entrance of coroutines", function()
     client:close()
   end)
 
-  it("one lock object that another coroutine holds is refused, and not counted", function()
+  it("lock_object_held_by_another_coroutine_is_refused", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
     local lock = client:new_lock("r")
@@ -60,7 +60,7 @@ describe("re-entrance of coroutines", function()
     client:close()
   end)
 
-  it("a lock whose release nobody waited for is the next coroutine's, and not the last one's", function()
+  it("lock_released_without_waiting_belongs_to_next_coroutine", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
     local lock = client:new_lock("r")
@@ -72,7 +72,7 @@ describe("re-entrance of coroutines", function()
     client:close()
   end)
 
-  it("the token of an acquire that was refused is not the next one's", function()
+  it("token_of_refused_acquire_is_dropped", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
     local lock = client:new_lock("r")
@@ -85,7 +85,7 @@ describe("re-entrance of coroutines", function()
     client:close()
   end)
 
-  it("a nested acquire of a lock object does not silence the on_lost of the outer one", function()
+  it("nested_acquire_keeps_on_lost_of_outer_one", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
     local told = {}
@@ -100,7 +100,7 @@ describe("re-entrance of coroutines", function()
     client:close()
   end)
 
-  it("in cqueues each coroutine of the controller is an owner", function()
+  it("each_coroutine_of_cqueues_is_an_owner", function()
     local client = require("redlock.cqueues").new(farm.addresses, OPTIONS)
     local seen = {}
     local controller = cqueues.new()

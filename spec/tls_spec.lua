@@ -43,7 +43,7 @@ describe("TLS in Lua", function()
   end)
   teardown(function() farm:shut() end)
 
-  -- Whether a client of these nodes gets a lock; else why its node is down.
+  -- Returns true if a client of these nodes gets a lock; otherwise the reason why its node is down.
   local function reached(nodes, options, node_timeout)
     local client = redlock.new(nodes, options)
     local lock = client:acquire("r", { retry_count = 0, node_timeout = node_timeout or 30000, ttl = 120000 })
@@ -63,7 +63,7 @@ describe("TLS in Lua", function()
     assert.is_truthy(tostring(text):find(expected, 1, true), tostring(text))
   end
 
-  it("is spoken as the table says, of a client or of a node", function()
+  it("tls_table_of_client_or_node_enables_TLS", function()
     local all = { ca = CA, cert = CERT, key = KEY, min_version = "1.3" }
     local address = "127.0.0.1:" .. port
     assert.is_true(reached({ "rediss://" .. address }, { tls = all }))
@@ -77,7 +77,7 @@ describe("TLS in Lua", function()
     assert.is_true(reached({ address }, { tls = { dangerously_unverified = true, cert = CERT, key = KEY } }))
   end)
 
-  it("a node's own parts go over its client's, each by itself", function()
+  it("tls_parts_of_node_override_those_of_client", function()
     local node = { host = "127.0.0.1", port = port, tls = { server_name = "other.test" } }
     local of_client = { ca = CA, cert = CERT, key = KEY, server_name = "redis.test" }
     says("other.test", reached({ node }, { tls = of_client }))
@@ -90,7 +90,7 @@ describe("TLS in Lua", function()
     assert.is_true(reached({ node }, { tls = of_client }))
   end)
 
-  it("false is without, also below a client's table; {} is with", function()
+  it("tls_false_disables_and_empty_table_enables_TLS", function()
     local plain = farm.addresses[1]
     local host, plain_port = plain:match("^(.*):(%d+)$")
     local node = { host = host, port = tonumber(plain_port), tls = false }
@@ -100,7 +100,7 @@ describe("TLS in Lua", function()
     assert.is_not_true(reached({ { host = host, port = tonumber(plain_port), tls = {} } }, nil, 200))
   end)
 
-  it("what is wrong with the files is told when the client is made", function()
+  it("wrong_TLS_files_are_raised_by_new", function()
     local N = { { host = "a", tls = false }, "rediss://b" }
     says("node 2: b:6379: tls.ca cannot be read (/none)", refused(N, { tls = { ca = "/none" } }))
     local err = refused(N, { tls = { cert = CERT, key = directory .. "/locked.key", key_password = "wrong-secret" } })
@@ -111,7 +111,7 @@ describe("TLS in Lua", function()
     assert(redlock.new({ { path = "/s", tls = { server_name = "redis.test" } }, "unix:///t" }, { tls = true }))
   end)
 
-  it("the names of other libraries, flat names, and verification as a switch", function()
+  it("TLS_options_of_other_libraries_have_hints", function()
     local N = { "rediss://a" }
     local hints = {
       tls_ca = "tls = { ca = ", tls_key_password = "tls = { key_password = ", ssl_cafile = "tls = { ca = ",
@@ -147,7 +147,7 @@ describe("TLS in Lua", function()
     says("option 'tls' can only be given to redlock.new()", err)
   end)
 
-  it("wrong values, which are not shown", function()
+  it("wrong_TLS_values_are_raised_and_not_shown", function()
     local N = { "a" }
     local wrong = {
       { { ca = "" }, "has a 'ca' that must not be empty" },
@@ -170,7 +170,7 @@ describe("TLS in Lua", function()
     assert(redlock.new(N, { tls = { server_name = ("x"):rep(255) } }))
   end)
 
-  it("OpenSSL is loaded by the first client that speaks TLS, and by nothing else", function()
+  it("first_TLS_client_loads_openssl", function()
     local text = run([[
       local function ssl()
         local loaded = false
@@ -187,7 +187,7 @@ describe("TLS in Lua", function()
     assert.are.equal("nil\tfalse\ntrue\ttrue\n", text)
   end)
 
-  it("a module that is missing, that cannot be loaded, or is another's, is told", function()
+  it("missing_or_foreign_TLS_module_is_reported", function()
     local text = run([[
       local redlock = require "redlock"
       require "redlock.client"

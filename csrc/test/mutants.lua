@@ -43,12 +43,12 @@ local INTEGRATION = { "integration loop_test", "integration resolver_test", "int
   "integration linger_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration unresponsive_test", "integration fork_test",
   "integration watchdog_thread_test", "integration auto_extend_test" }
-local LUA = "options option_table messages redlock lost close gc cqueues cqueues_lost interrupt keeper reentry "
+local LUA = "options option_table messages redlock on_lost close gc cqueues cqueues_on_lost interrupt auto_extend reentry "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
-local NGINX = "nginx/phase nginx/request nginx/timers nginx/owner nginx/node nginx/client nginx/worker nginx/lost "
-  .. "nginx/rest nginx/reentry nginx/idle nginx/examples nginx/behaviour"
+local NGINX = "nginx/phase nginx/request nginx/timers nginx/owner nginx/node nginx/client nginx/worker nginx/on_lost "
+  .. "nginx/released nginx/reentry nginx/idle nginx/examples nginx/behaviour"
 
 return {
   { files = "^csrc/core/.*rl_address", none = "it reads configuration, and is fuzzed" },
@@ -57,17 +57,17 @@ return {
   { files = "^lua/resty/", none = "it is an alias" },
   rule("^csrc/core/", "simulator 1 60", CORE, "simulator 61 540"),
   rule("^csrc/driver/", DRIVER, INTEGRATION,
-    specs("5.4", "redlock interrupt close lost keeper gc integration/lease")),
+    specs("5.4", "redlock interrupt close on_lost auto_extend gc integration/lease")),
   rule("^csrc/binding/rl_lua_nginx_owner", "lua 5.4 rl_lua_nginx_owner_test", specs("jit", NGINX), LUA_MEMORY),
   rule("^csrc/binding/rl_lua_nginx", "lua 5.4 rl_lua_nginx_wait_test", specs("jit", NGINX), LUA_MEMORY),
   rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner"),
     LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
-  rule("^lua/redlock/loop", specs("5.4", "loop luv cqueues_lost cqueues reentry options gc examples"),
+  rule("^lua/redlock/loop", specs("5.4", "loop luv cqueues_on_lost cqueues reentry options gc examples"),
     specs("jit", "copas"), "luas 5.1"),
   rule("^lua/redlock/luv", specs("5.4", "luv examples"), "luas 5.1"),
   rule("^lua/redlock/copas", specs("jit", "copas examples"), "luas 5.1"),
-  rule("^lua/redlock/cqueues", specs("5.4", "cqueues_lost cqueues reentry options gc examples")),
+  rule("^lua/redlock/cqueues", specs("5.4", "cqueues_on_lost cqueues reentry options gc examples")),
   rule("^lua/redlock/section", specs("5.4", "redlock cqueues"), specs("jit", "redlock"), "luas 5.1"),
   rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner")),
 }

@@ -7,13 +7,12 @@ return function(behaviour)
   local test = behaviour.test
   local once = behaviour.once
   local failure = behaviour.failure
-  local warm = behaviour.warm
   local eventually_on_all = behaviour.eventually_on_all
   local eventually_free = behaviour.eventually_free
   local driver = behaviour.driver
   local PATIENCE = behaviour.patience
 
-  test("acquires: one token on all nodes, and a validity below the ttl", function(client, _, farm)
+  test("acquire_sets_one_token_on_all_nodes", function(client, _, farm)
     local lock = client:new_lock("orders:42", { ttl = 60000 })
     assert.are.equal(0, lock:remaining())
     assert.is_false(lock:is_held())
@@ -32,7 +31,7 @@ return function(behaviour)
     assert.are.equal(60000, lock:ttl())
   end)
 
-  once("a margin: how many keys may vanish before a second holder is possible", function(client, _, farm)
+  once("margin_counts_keys_that_may_vanish_before_a_second_holder", function(client, _, farm)
     local lock = client:new_lock("m", { ttl = 60000 })
     assert.is_nil(lock:margin())
     assert(lock:acquire())
@@ -55,7 +54,7 @@ return function(behaviour)
     assert.is_nil(lock:margin())
   end)
 
-  test("refuses a second holder", function(client, other, farm)
+  test("second_acquire_is_taken", function(client, other, farm)
     local lock = assert(client:acquire("r")) -- kept until the end: garbage is released
     failure("taken", other:acquire("r"))
     eventually_on_all(lock)
@@ -74,7 +73,7 @@ return function(behaviour)
     assert(second:acquire())
   end)
 
-  test("acquires, extends and releases with a client that has not been used yet", function(_, _, farm)
+  test("new_client_acquires_extends_and_releases", function(_, _, farm)
     for round = 1, 3 do
       local cold = driver.new(farm.addresses, { ttl = 60000, node_timeout = PATIENCE })
       local lock = assert(cold:acquire("r" .. round))
@@ -88,7 +87,7 @@ return function(behaviour)
     end
   end)
 
-  test("check(), inspect() and force_release() blamed a line of redlock's own files", function(client)
+  test("check_inspect_and_force_release_raise_at_callers_line", function(client)
     local lock = client:new_lock("r")
     local long = ("x"):rep(5000)
     for text, fn in pairs({
@@ -107,7 +106,7 @@ return function(behaviour)
     end
   end)
 
-  test("does not acquire what it holds", function(client)
+  test("acquire_of_held_lock_returns_held", function(client)
     local lock = assert(client:acquire("r"))
     local token = lock:token()
     failure("held", lock:acquire())
@@ -115,7 +114,7 @@ return function(behaviour)
     assert.is_true(lock:is_held())
   end)
 
-  test("extends", function(client, _, farm)
+  test("extend_prolongs_the_lease_and_never_shortens_it", function(client, _, farm)
     local lock = assert(client:acquire("r", { ttl = 30000 }))
     eventually_on_all(lock)
     local validity = assert(lock:extend(90000))
@@ -130,7 +129,7 @@ return function(behaviour)
     assert.is_true(lock:remaining() > 60000, "an extend must not shorten the lease")
   end)
 
-  test("tells that a lock was lost, and holds it no longer", function(client, _, farm)
+  test("extend_of_lost_lock_returns_lost", function(client, _, farm)
     local lock = assert(client:acquire("r", { ttl = 60000 }))
     eventually_on_all(lock)
     for index = 1, 3 do farm[index]:command("SET", "r", "somebody else") end
@@ -143,39 +142,7 @@ return function(behaviour)
     failure("not_held", lock:release())
   end)
 
-  once("heals a node that lost the key", function(client, _, farm)
-    local lock = assert(client:acquire("r"))
-    eventually_on_all(lock)
-    farm[2]:command("DEL", "r")
-    assert(lock:extend())
-    eventually_on_all(lock)
-  end)
-
-  once("counts a key of another type as taken", function(client, _, farm)
-    for index = 1, 5 do farm[index]:command("HSET", "r", "field", "1") end
-    failure("taken", client:acquire("r"))
-  end)
-
-  once("passes every byte of a name through", function(client)
-    for _, name in ipairs { "a b", "nul\0nul", "%s%d", "\195\164", "line\r\nbreak", ("x"):rep(1000) } do
-      local lock = assert(client:acquire(name))
-      assert.are.equal(name, lock:resource())
-      eventually_on_all(lock)
-      assert(lock:release())
-    end
-  end)
-
-  once("puts a prefix before the names", function(_, _, farm)
-    local prefixed = driver.new(farm.addresses, { prefix = "app:" })
-    warm(prefixed, "app:")
-    local lock = assert(prefixed:acquire("r"))
-    assert.are.equal("r", lock:resource())
-    eventually_on_all(lock, "app:r", prefixed)
-    prefixed:close()
-    eventually_free("app:r")
-  end)
-
-  test("shows its state, but no token", function(client, other)
+  test("tostring_shows_state_and_no_token", function(client, other)
     local lock = client:new_lock("orders:42")
     assert.are.equal("redlock.lock orders:42 (not held)", tostring(lock))
     assert(lock:acquire())
@@ -195,7 +162,7 @@ return function(behaviour)
     assert.is_truthy(tostring(client):match("^redlock%.client %(%d of 5 nodes connected%)$"))
   end)
 
-  once("survives that the scripts are flushed", function(client, _, farm)
+  once("lock_works_after_script_flush", function(client, _, farm)
     local lock = assert(client:acquire("r"))
     for index = 1, 5 do farm[index]:command("SCRIPT", "FLUSH") end
     assert(lock:extend())

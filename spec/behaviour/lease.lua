@@ -33,7 +33,7 @@ return function(behaviour)
     assert.are.equal(count, #events)
   end
 
-  test("keeps a lease with auto_extend for longer than its ttl, and others out", function(client, other, farm)
+  test("auto_extend_prolongs_lease_and_excludes_other_clients", function(client, other, farm)
     local options = { ttl = 60000, auto_extend = { every = 30 } }
     local events = told(options)
     local lock = assert(client:acquire("r", options))
@@ -60,7 +60,7 @@ return function(behaviour)
     assert.is_nil((lock:lost()))
   end)
 
-  test("tells of a lease that was lost, once, and does not take it back", function(client, _, farm)
+  test("on_lost_reports_lost_lease_once", function(client, _, farm)
     local options = { ttl = 60000, auto_extend = { every = 40 } }
     local events = told(options)
     local lock = assert(client:acquire("r", options))
@@ -87,7 +87,7 @@ return function(behaviour)
     failure("lost", lock:release())
   end)
 
-  once("ends with max_hold, and says so", function(client, _, farm)
+  once("max_hold_ends_the_lease_and_is_reported", function(client, _, farm)
     helper.unless_stalled(300, function()
       local options = { ttl = 1000, auto_extend = { every = 50, max_hold = 1100 } }
       local events = told(options)
@@ -104,7 +104,7 @@ return function(behaviour)
     end)
   end)
 
-  test("tells that extends fail, and then that the lease has run out", function(client, _, farm)
+  test("on_lost_reports_failing_extends_and_then_expiry", function(client, _, farm)
     helper.unless_stalled(100, function()
       for index = 1, 3 do farm[index]:continue() end
       helper.eventually(function()
@@ -131,7 +131,7 @@ return function(behaviour)
     end)
   end)
 
-  test("tells of a lease that does not keep itself, too", function(client)
+  test("on_lost_reports_expiry_without_auto_extend", function(client)
     local options = { ttl = 80 }
     local events = told(options)
     local lock = client:new_lock("r", options)
@@ -144,7 +144,7 @@ return function(behaviour)
     assert.are.equal(1, #events)
   end)
 
-  test("an operation meets automatic extends without an error", function(client)
+  test("operation_succeeds_while_auto_extend_is_in_flight", function(client)
     for round = 1, 10 do
       local lock = assert(client:acquire("r" .. round, { ttl = 60000, auto_extend = { every = 1 } }))
       idle()
@@ -158,7 +158,7 @@ return function(behaviour)
     for round = 1, 10 do eventually_free("r" .. round) end
   end)
 
-  test("lets a lease run out", function(client, other)
+  test("expired_lease_is_free_for_another_client", function(client, other)
     local lock = helper.eventually(function() return (client:acquire("r", { ttl = 60 })) end, "a lock of 60 ms")
     run_out(lock)
     assert.is_false(lock:is_held())

@@ -13,7 +13,7 @@ return function(behaviour)
   local driver = behaviour.driver
   local PATIENCE = behaviour.patience
 
-  once("quorum: what three of five have granted is no lock, and four leave a margin", function(client, _, farm)
+  once("quorum_of_four_rejects_three_grants", function(client, _, farm)
     local careful = driver.new(farm.addresses, { retry_count = 0, node_timeout = PATIENCE, quorum = 4 })
     warm(careful)
     local lost = assert(careful:acquire("q", { ttl = 60000 }))
@@ -40,7 +40,7 @@ return function(behaviour)
     careful:close()
   end)
 
-  once("names the nodes that are not there", function(client, _, farm)
+  once("message_names_unreachable_nodes", function(client, _, farm)
     for index = 3, 5 do farm[index]:kill() end
     local lock = client:new_lock("r")
     local message = failure("unavailable", lock:acquire())
@@ -63,7 +63,7 @@ return function(behaviour)
     assert.is_string(down.error)
   end)
 
-  test("locks with two of five nodes gone, and uses them again when they are back", function(client, _, farm)
+  test("lock_works_without_two_nodes_and_uses_them_when_they_return", function(client, _, farm)
     farm[1]:kill()
     farm[2]:kill()
     local lock = assert(client:acquire("r"))
@@ -79,7 +79,7 @@ return function(behaviour)
     end, "all five nodes to be used again")
   end)
 
-  test("is not held up by a node that hangs", function(client, _, farm)
+  test("hanging_node_delays_no_operation", function(client, _, farm)
     farm[5]:stop()
     local lock = client:new_lock("r")
     local before = helper.now()
@@ -91,7 +91,7 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  test("ends an attempt at the node timeout", function(client, _, farm)
+  test("attempt_ends_at_node_timeout", function(client, _, farm)
     for index = 1, 3 do farm[index]:stop() end
     local lock = client:new_lock("r", { node_timeout = 50 })
     local before = helper.now()

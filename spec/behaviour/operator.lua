@@ -12,7 +12,7 @@ return function(behaviour)
   local driver = behaviour.driver
   local PATIENCE = behaviour.patience
 
-  test("inspect: tells what each node holds, and who the holder is", function(client, other, farm)
+  test("inspect_returns_keys_of_all_nodes_and_the_holder", function(client, other, farm)
     local seen = assert(other:inspect("r"))
     assert.is_nil(seen.holder)
     assert.is_nil(seen.ttl)
@@ -35,7 +35,7 @@ return function(behaviour)
     assert(lock:extend())
   end)
 
-  once("inspect: what other libraries, other types and other programs have written", function(client, _, farm)
+  once("inspect_reports_foreign_keys", function(client, _, farm)
     farm[1]:command("SET", "r", "a token\0of bytes \255")
     farm[2]:command("HSET", "r", "field", "1")
     farm[3]:command("SET", "r", ("x"):rep(257), "PX", "60000")
@@ -52,7 +52,7 @@ return function(behaviour)
     failure("taken", client:acquire("r"))
   end)
 
-  test("inspect: tells of nodes that are gone or hang, also when a majority is", function(client, _, farm)
+  test("inspect_reports_unreachable_nodes", function(client, _, farm)
     local quick = driver.new(farm.addresses, { retry_count = 0, node_timeout = 200 })
     local lock = assert(client:acquire("r", { ttl = 60000 }))
     eventually_on_all(lock)
@@ -98,7 +98,7 @@ return function(behaviour)
       { guard = guard or { max_ttl = 20000 }, retry_count = 0, node_timeout = PATIENCE })
   end
 
-  test("guard: new nodes do not vote, and say so, until they are told that they may", function(_, _, farm)
+  test("guard_quarantines_new_nodes_until_bootstrap", function(_, _, farm)
     local mine = guarded()
     local message = failure("unavailable", mine:acquire("r"))
     assert.is_truthy(message:find("nodes are quarantined", 1, true), message)
@@ -116,7 +116,7 @@ return function(behaviour)
     mine:close()
   end)
 
-  once("guard: a node that was flushed does not vote for as long as it may have forgotten something",
+  once("guard_quarantines_flushed_node_for_max_ttl",
     function(_, _, farm)
     local mine = guarded()
     assert.is_true((mine:bootstrap()))
@@ -138,7 +138,7 @@ return function(behaviour)
     mine:close()
   end)
 
-  once("guard: clients that differ are told what differs", function()
+  once("guard_reports_clients_with_different_options", function()
     local mine, theirs = guarded(), guarded({ max_ttl = 15000 })
     assert.is_true((mine:bootstrap()))
     local message = failure("unavailable", theirs:acquire("r"))
@@ -176,7 +176,7 @@ return function(behaviour)
     other:close()
   end)
 
-  test("guard: what is wrong with it is a mistake", function(client, _, farm)
+  test("guard_option_is_checked", function(client, _, farm)
     local function complaint(fn)
       local ok, err = pcall(fn)
       assert.is_false(ok)
@@ -204,7 +204,7 @@ return function(behaviour)
     return driver.new(behaviour.farm.addresses, { retry_count = 0, node_timeout = PATIENCE, ttl = 4 * PATIENCE })
   end
 
-  test("doctor: healthy nodes keep their locks in memory, and that is all", function(client, _, farm)
+  test("doctor_finds_only_persistence_on_healthy_nodes", function(client, _, farm)
     local calm = calm_client()
     local findings = assert(calm:doctor())
     assert.are.equal("", names_of(findings))
@@ -219,7 +219,7 @@ return function(behaviour)
     calm:close()
   end)
 
-  once("doctor: names nodes that are gone, that evict, that refuse, and keys that never end",
+  once("doctor_reports_unreachable_evicting_refusing_nodes_and_endless_keys",
     function(_, _, farm)
     local calm = calm_client()
     farm[1]:kill()
@@ -245,7 +245,7 @@ return function(behaviour)
     calm:close()
   end)
 
-  test("doctor: tells what it knows when a majority is gone, and nothing of a client that is closed",
+  test("doctor_reports_without_majority_and_refuses_closed_client",
     function(client, _, farm)
     for index = 1, 3 do farm[index]:kill() end
     local findings = assert(client:doctor())
@@ -254,7 +254,7 @@ return function(behaviour)
     failure("closed", client:doctor())
   end)
 
-  test("doctor: names what is wrong with its options", function(client)
+  test("doctor_options_are_checked", function(client)
     local function complaint(fn)
       local ok, err = pcall(fn)
       assert.is_false(ok)
@@ -271,7 +271,7 @@ return function(behaviour)
       :find("client:doctor() needs a client before the colon, got a string", 1, true))
   end)
 
-  once("doctor: an ACL that lacks a right, or knows the keys by another name", function(_, _, farm)
+  once("doctor_reports_missing_rights_of_ACL", function(_, _, farm)
     for index = 1, 5 do
       farm[index]:command("ACL", "SETUSER", "app", "reset", "on", ">secret", "~app:*", "+@all", "-pexpire")
     end
@@ -289,7 +289,7 @@ return function(behaviour)
     for index = 1, 5 do farm[index]:command("ACL", "DELUSER", "app") end
   end)
 
-  test("force_release: deletes the token that was inspected, and nothing else", function(client, other, farm)
+  test("force_release_deletes_only_the_given_token", function(client, other, farm)
     local lock = assert(client:acquire("r"))
     eventually_on_all(lock)
     local message = failure("not_held", other:force_release("r", "not the token"))
@@ -305,7 +305,7 @@ return function(behaviour)
     assert(other:acquire("r"))
   end)
 
-  once("force_release: any is whatever the key holds", function(client, _, farm)
+  once("force_release_any_deletes_every_token", function(client, _, farm)
     for index = 1, 5 do farm[index]:command("HSET", "r", "field", "1") end
     failure("taken", client:acquire("r"))
     assert.are.equal(5, (client:force_release("r", "any")))
@@ -313,7 +313,7 @@ return function(behaviour)
     assert(client:acquire("r"))
   end)
 
-  test("force_release: needs a token, and a majority", function(client, _, farm)
+  test("force_release_needs_token_and_majority", function(client, _, farm)
     for _, wrong in ipairs { false, 5, {}, ("x"):rep(257) } do
       local ok, err = pcall(function() client:force_release("r", wrong or nil) end)
       assert.is_false(ok)

@@ -12,7 +12,7 @@ return function(behaviour)
   local once = behaviour.once
   local PATIENCE = behaviour.patience
 
-  test("waits for a lock as long as it is told", function(client, other)
+  test("acquire_waits_for_its_budget", function(client, other)
     local held = assert(other:acquire("r", { ttl = 90000 }))
     local took
     helper.eventually(function() -- On a slow machine the budget may end before the nodes have answered.
@@ -30,7 +30,7 @@ return function(behaviour)
     assert.is_false(held:is_held()) -- and was not collected before its time
   end)
 
-  test("tries as often as it is told", function(client, other)
+  test("acquire_makes_retry_count_attempts", function(client, other)
     local held = assert(other:acquire("r", { ttl = 90000 }))
     local before = helper.now()
     failure("taken", client:acquire("r", { retry_count = 2, retry_delay = 50, retry_jitter = 0 }))
@@ -98,7 +98,7 @@ return function(behaviour)
     patiently(given)
     patiently(wider)
     local declared = declare or test
-    declared("goes by " .. option .. " wherever it is given", function()
+    declared(option .. "_applies_wherever_it_is_set", function()
       for place, make in pairs(places) do
         local own, attempt = make(given, wider)
         local before = helper.now()
@@ -171,7 +171,7 @@ return function(behaviour)
 
   everywhere_once("wait", { wait = 80, retry_delay = 10, retry_jitter = 0 }, { wait = 60000 }, refused(0.03, 30))
 
-  test("takes options for one call", function(client)
+  test("acquire_options_apply_to_one_call", function(client)
     local lock = client:new_lock("r", { ttl = 10000 })
     assert.is_true(assert(lock:acquire({ ttl = 80000 })) > 30000)
     assert.are.equal(10000, lock:ttl())

@@ -13,7 +13,7 @@ return function(behaviour)
   local driver = behaviour.driver
   local PATIENCE = behaviour.patience
 
-  test("releases once", function(client)
+  test("second_release_returns_not_held", function(client)
     local lock = assert(client:acquire("r"))
     assert.is_true((lock:release()))
     assert.are.equal(0, lock:remaining())
@@ -34,7 +34,7 @@ return function(behaviour)
     return unpack(results, 1, 3)
   end
 
-  test("releases without waiting", function(client)
+  test("release_without_waiting_frees_the_lock", function(client)
     for round = 1, 20 do
       local lock = assert(client:acquire("r"))
       assert.is_true((lock:release({ wait = false })))
@@ -49,7 +49,7 @@ return function(behaviour)
     failure("not_held", lock:release({ wait = false }))
   end)
 
-  test("releases without waiting, and takes the lock again at once", function(client)
+  test("lock_is_acquired_again_after_release_without_waiting", function(client)
     local lock = client:new_lock("r")
     for _ = 1, 50 do
       assert(lock:acquire())
@@ -60,7 +60,7 @@ return function(behaviour)
     assert.is_true(lock:is_held())
   end)
 
-  test("releases without waiting, and waits for the result after all", function(client)
+  test("release_waits_for_earlier_release_without_waiting", function(client)
     local lock = assert(client:acquire("r"))
     assert.is_true((lock:release({ wait = false })))
     assert.is_true((lock:release()))
@@ -68,7 +68,7 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  test("releases without waiting, and tells later that the lock was lost", function(client, _, farm)
+  test("result_of_release_without_waiting_reports_loss", function(client, _, farm)
     local lock = assert(client:acquire("r"))
     eventually_on_all(lock)
     for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
@@ -76,7 +76,7 @@ return function(behaviour)
     failure("lost", eventually_result(lock))
   end)
 
-  test("does not wait for nodes that hang when it releases without waiting", function(client, _, farm)
+  test("release_without_waiting_ignores_hanging_nodes", function(client, _, farm)
     local lock = assert(client:acquire("r"))
     eventually_on_all(lock)
     for index = 1, 5 do farm[index]:stop() end
@@ -87,7 +87,7 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  test("a lock that is dropped after a release without waiting leaves no key", function(client)
+  test("collected_lock_after_release_without_waiting_leaves_no_key", function(client)
     for index = 1, 50 do
       local lock = assert(client:acquire("r" .. index))
       lock:release({ wait = false })
@@ -96,7 +96,7 @@ return function(behaviour)
     for index = 1, 50 do eventually_free("r" .. index) end
   end)
 
-  test("names what is wrong with the options of a release", function(client)
+  test("release_options_are_checked", function(client)
     local lock = assert(client:acquire("r"))
     local function complaint(given)
       local ok, err = pcall(function() lock:release(given) end)
@@ -110,7 +110,7 @@ return function(behaviour)
     assert.is_true(lock:is_held())
   end)
 
-  test("releases and refuses after close", function(client, other)
+  test("closed_client_releases_and_refuses", function(client, other)
     local lock = assert(client:acquire("r"))
     local idle = client:new_lock("idle")
     local handed = assert(assert(client:acquire("handed")):detach())

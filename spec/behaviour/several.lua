@@ -9,7 +9,7 @@ return function(behaviour)
   local eventually_on_all = behaviour.eventually_on_all
   local eventually_free = behaviour.eventually_free
 
-  test("several resources: a lock takes all or none, and each is a plain key", function(client, other, farm)
+  test("lock_on_several_resources_takes_all_or_none", function(client, other, farm)
     local lock = client:new_lock({ "s:a", "s:b", "s:c" }, { ttl = 60000 })
     local validity = assert(lock:acquire())
     assert.is_true(validity > 30000 and validity <= 60000 - 600 - 2, "validity " .. validity)
@@ -39,7 +39,7 @@ return function(behaviour)
     assert(lock:release())
   end)
 
-  once("several resources: a node that lost one is healed, and a majority that lost one is told",
+  once("extend_restores_one_of_several_resources",
     function(client, _, farm)
     local lock = assert(client:acquire { "s:a", "s:b" })
     for _, key in ipairs(lock:resources()) do eventually_on_all(lock, key) end
@@ -53,7 +53,7 @@ return function(behaviour)
     eventually_free("s:b")
   end)
 
-  once("several resources: a release leaves what is somebody else's, of another type too",
+  once("release_of_several_resources_leaves_foreign_keys",
     function(client, other, farm)
     local lock = assert(client:acquire { "s:a", "s:b", "s:c" })
     for _, key in ipairs(lock:resources()) do eventually_on_all(lock, key) end
@@ -71,7 +71,7 @@ return function(behaviour)
     eventually_free("s:c")
   end)
 
-  test("several resources: those who want them in another order do not wait for ever", function(client, other)
+  test("acquires_in_opposite_order_do_not_deadlock", function(client, other)
     local first = client:new_lock({ "s:a", "s:b" }, { wait = 60000, retry_delay = 10, retry_jitter = 5 })
     local second = other:new_lock({ "s:b", "s:a" }, { wait = 60000, retry_delay = 10, retry_jitter = 5 })
     for _ = 1, 3 do
@@ -84,7 +84,7 @@ return function(behaviour)
     end
   end)
 
-  once("several resources: the scripts are flushed meanwhile", function(client, _, farm)
+  once("lock_on_several_resources_works_after_script_flush", function(client, _, farm)
     local lock = client:new_lock { "s:a", "s:b" }
     for _ = 1, 2 do
       for index = 1, 5 do farm[index]:command("SCRIPT", "FLUSH") end
@@ -98,7 +98,7 @@ return function(behaviour)
     eventually_free("s:b")
   end)
 
-  once("several resources: 64 of them, any bytes, with(), and no more", function(client, other)
+  once("lock_has_at_most_64_resources_of_any_bytes", function(client, other)
     local names = {}
     for index = 1, 64 do names[index] = "s:\0 %s\r\n" .. index .. ("x"):rep(index * 40) end
     assert.is_true(client:with(names, function(lock)
@@ -125,7 +125,7 @@ return function(behaviour)
     misuse("resource must be a string, got a boolean", true)
   end)
 
-  test("several resources: a lock that is dropped leaves none of them", function(client)
+  test("collected_lock_on_several_resources_leaves_no_key", function(client)
     do
       local lock = assert(client:acquire { "s:a", "s:b" })
       eventually_on_all(lock, "s:b")

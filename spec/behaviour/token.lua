@@ -12,7 +12,7 @@ return function(behaviour)
   local driver = behaviour.driver
   local PATIENCE = behaviour.patience
 
-  once("takes a new token for each acquire", function(client)
+  once("each_acquire_has_a_new_token", function(client)
     local lock = client:new_lock("r")
     assert(lock:acquire())
     local first = lock:token()
@@ -21,7 +21,7 @@ return function(behaviour)
     assert.are_not.equal(first, lock:token())
   end)
 
-  test("fence: each grant has a greater number, a whole one, which the lease keeps", function(client, other)
+  test("each_grant_has_a_greater_fence", function(client, other)
     local last = 0
     for i = 1, 6 do
       local lock = assert((i % 2 == 0 and client or other):acquire("r", { fence = true, ttl = 20000 }))
@@ -40,7 +40,7 @@ return function(behaviour)
     end
   end)
 
-  once("fence: nodes that differ agree on the greatest, which is on a majority", function(client, other, farm)
+  once("fence_exceeds_the_greatest_of_all_nodes", function(client, other, farm)
     local future = math.floor(helper.now()) * 1000000 + 5000000
     for i, node in ipairs({ 2, 4, 5 }) do
       farm[node]:command("SET", "r:redlock-fence", ("%.0f"):format(future + i - 1))
@@ -58,7 +58,7 @@ return function(behaviour)
     assert.is_true(assert(other:acquire("r", { fence = true })):fence() > fence)
   end)
 
-  once("fence: attached, it is the same; without the option there is none", function(client, other)
+  once("attached_lock_keeps_its_fence", function(client, other)
     local lock = assert(client:acquire("r", { fence = true }))
     local fence = lock:fence()
     eventually_on_all(lock)
@@ -75,7 +75,7 @@ return function(behaviour)
     assert.is_truthy(err:find("had been acquired without a fencing token", 1, true), err)
   end)
 
-  test("takes a token that the caller gives, of any bytes", function(client, other)
+  test("caller_supplied_token_has_any_bytes", function(client, other)
     local token = "order 42\0\255 \r\n" .. ("x"):rep(200)
     local lock = assert(client:acquire("r", { token = token, ttl = 30000 }))
     assert.are.equal(token, lock:token())
@@ -97,7 +97,7 @@ return function(behaviour)
   end)
 
   -- As LockTake, LockExtend and LockRelease of StackExchange.Redis: SET NX PX, and scripts that compare.
-  once("shares a lock with another library under a token that both know", function(client, _, farm)
+  once("caller_supplied_token_is_shared_with_another_library", function(client, _, farm)
     for index = 1, 5 do farm[index]:command("SET", "r", "theirs", "PX", "60000", "NX") end
     failure("taken", client:acquire("r", { token = "theirs", wait = 0 }))
     assert.is_true(farm:count("r", "theirs") >= 3) -- and keeps its majority
@@ -112,7 +112,7 @@ return function(behaviour)
     failure("lost", lock:extend())
   end)
 
-  test("a token that the caller gives is tried once, and named when it is wrong", function(client, other, farm)
+  test("caller_supplied_token_is_tried_once_and_checked", function(client, other, farm)
     local held = assert(other:acquire("r"))
     local before = helper.now()
     local patient = driver.new(farm.addresses, { retry_count = 50, retry_delay = 60000, node_timeout = PATIENCE })

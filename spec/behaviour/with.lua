@@ -14,7 +14,7 @@ return function(behaviour)
 
   local function pack(...) return { n = select("#", ...), ... } end
 
-  test("with: runs, releases, and hands everything through", function(client)
+  test("with_runs_function_passes_values_and_releases", function(client)
     local inside
     local results = pack(client:with("r", { ttl = 30000 }, function(lock, ...)
       inside = { lock:is_held(), lock:ttl(), select("#", ...), ... }
@@ -28,7 +28,7 @@ return function(behaviour)
       pack(client:with("r", nil, function(_, ...) return select("#", ...) end, nil)))
   end)
 
-  test("with: a function that returns nothing, or nil and a text, looked like a failure", function(client)
+  test("with_returns_true_before_the_results_of_the_function", function(client)
     assert.are.same({ n = 1, true }, pack(client:with("r", function() end)))
     assert.is_true((assert(client:with("r", function() end))))
     assert.are.same({ n = 4, true, nil, "x", "taken" },
@@ -36,13 +36,13 @@ return function(behaviour)
     assert.are.same({ n = 2, true, false }, pack(client:with("r", function() return false end)))
   end)
 
-  test("with: tells why it did not run", function(client, other)
+  test("with_returns_failure_of_acquire", function(client, other)
     local held = assert(other:acquire("r"))
     failure("taken", client:with("r", function() error("must not run") end))
     assert.is_true(held:is_held())
   end)
 
-  test("with: takes whatever can be called", function(client)
+  test("with_accepts_callable_objects", function(client)
     local callable = setmetatable({}, { __call = function(self, lock, ...)
       return self, lock:is_held(), ...
     end })
@@ -57,7 +57,7 @@ return function(behaviour)
   end)
 
   -- A table that is no options, and options behind options, are the function's.
-  test("with: options behind the function were handed to it, and the lock went by the defaults", function(client)
+  test("with_refuses_options_after_the_function", function(client)
     local ok, err = pcall(function() client:with("r", function() error("must not run") end, { ttl = 30000 }) end)
     assert.is_false(ok)
     assert.is_truthy(err:find("with.lua:%d+: redlock: with%(%) takes the options before the function"), err)
@@ -69,7 +69,7 @@ return function(behaviour)
     assert.are.same({ n = 2, true, {} }, pack(client:with("r", function(_, first) return first end, {})))
   end)
 
-  test("with: raises an error again, unchanged, after the release", function(client)
+  test("with_raises_error_of_function_after_release", function(client)
     local problem = setmetatable({}, { __tostring = function() return "problem" end })
     local ok, err = pcall(function()
       client:with("r", function() error(problem) end)
@@ -95,7 +95,7 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  test("with: lost the traceback of the function's error", function(client)
+  test("with_keeps_traceback_of_error", function(client)
     local function deep_inside() error("boom") end
     local function work(lock) deep_inside(lock) return true end
     local ok, report = xpcall(function()
@@ -118,7 +118,7 @@ return function(behaviour)
     eventually_free("inner")
   end)
 
-  test("with: a nil that was indexed was left out of the traceback in LuaJIT", function(client)
+  test("with_keeps_traceback_of_indexed_nil", function(client)
     local function index_nil(value) return value.field + 1 end
     local ok, report = pcall(function()
       client:with("r", function() return (index_nil(nil)) end)
@@ -131,7 +131,7 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  test("with: tells that the function outlived its lease", function(client)
+  test("with_reports_that_lease_expired_during_function", function(client)
     -- A slow machine may not even grant a lease of 50 ms.
     local function with_short_lease(fn)
       local results
@@ -158,7 +158,7 @@ return function(behaviour)
     end))))
   end)
 
-  test("with: release_wait = false spares it the wait for its release", function(client)
+  test("with_release_wait_false_does_not_wait_for_release", function(client)
     for _ = 1, 20 do
       assert.are.same({ n = 2, true, 30000 }, pack(client:with("r", { release_wait = false, ttl = 30000 },
         function(lock) return lock:ttl() end)))
@@ -181,7 +181,7 @@ return function(behaviour)
     assert.is_truthy(err:find("option 'release_wait' can only be given to client:with()", 1, true), err)
   end)
 
-  test("with: is well when no majority could confirm its release: the lock was held all the time",
+  test("with_succeeds_when_release_is_not_confirmed",
     function(client, _, farm)
     helper.unless_stalled(50, function()
       for index = 1, 3 do farm[index]:continue() end
@@ -194,7 +194,7 @@ return function(behaviour)
     end)
   end)
 
-  test("with: tells that the lock was lost when an extend has said so", function(client, _, farm)
+  test("with_reports_loss_after_failed_extend", function(client, _, farm)
     local _, _, code, result = client:with("r", function(lock)
       eventually_on_all(lock)
       for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
@@ -204,7 +204,7 @@ return function(behaviour)
     assert.are.same({ "lost", "result" }, { code, result })
   end)
 
-  test("with: tells that the lock was lost", function(client, _, farm)
+  test("with_reports_loss", function(client, _, farm)
     local _, _, code, result = client:with("r", function(lock)
       eventually_on_all(lock)
       for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
@@ -213,7 +213,7 @@ return function(behaviour)
     assert.are.same({ "lost", "result" }, { code, result })
   end)
 
-  test("with: the function may release, and close", function(client)
+  test("function_of_with_releases_or_closes", function(client)
     assert.are.same({ true, "done" }, { client:with("r", function(lock)
       assert(lock:release())
       return "done"

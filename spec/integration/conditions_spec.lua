@@ -46,14 +46,14 @@ describe("servers", function()
     support.free(farm, client, "r")
   end
 
-  it("without memory vote OOM", function()
+  it("node_without_memory_votes_OOM", function()
     minority_and_majority(
       function(node) assert(node:command("CONFIG", "SET", "maxmemory", "1")) end,
       function(node) assert(node:command("CONFIG", "SET", "maxmemory", "0")) end,
       "OOM command not allowed")
   end)
 
-  it("without memory still let go of what is locked", function()
+  it("node_without_memory_releases", function()
     local lock = assert(client:acquire("r"))
     support.on_nodes(farm, client, lock)
     for _, node in ipairs(farm) do assert(node:command("CONFIG", "SET", "maxmemory", "1")) end
@@ -63,7 +63,7 @@ describe("servers", function()
     support.free(farm, client, "r")
   end)
 
-  it("that are replicas vote READONLY", function()
+  it("replica_votes_READONLY", function()
     local master = helper.farm(1)
     minority_and_majority(
       function(node)
@@ -75,14 +75,14 @@ describe("servers", function()
     master:shut()
   end)
 
-  it("that want replicas vote NOREPLICAS", function()
+  it("node_without_replicas_votes_NOREPLICAS", function()
     minority_and_majority(
       function(node) assert(node:command("CONFIG", "SET", "min-replicas-to-write", "1")) end,
       function(node) assert(node:command("CONFIG", "SET", "min-replicas-to-write", "0")) end,
       "NOREPLICAS")
   end)
 
-  it("that are loading vote LOADING, and count when they have loaded", function()
+  it("loading_node_votes_LOADING_until_it_has_loaded", function()
     local slow = helper.farm(1, "--dbfilename slow.rdb")
     local node = slow[1]
     node:command("EVAL", "for i = 1, 2000 do redis.call('set', 'key' .. i, i) end", "0")
@@ -98,7 +98,7 @@ describe("servers", function()
     slow:shut()
   end)
 
-  it("that close idle connections are connected to again, and nothing fails", function()
+  it("client_reconnects_to_node_that_closes_idle_connections", function()
     for _, node in ipairs(farm) do assert(node:command("CONFIG", "SET", "timeout", "1")) end
     for _, node in ipairs(farm) do
       helper.eventually(function() return support.connections(node) == 0 end, "the node to close it")
@@ -116,7 +116,7 @@ describe("servers", function()
     support.free(farm, client, "r")
   end)
 
-  it("that cut all connections cost an attempt at most", function()
+  it("cut_connections_cost_one_attempt", function()
     local patient = support.warm(farm, redlock.new(farm.addresses,
       { retry_delay = 20, retry_jitter = 10, node_timeout = 5000, wait = 30000 }))
     for round = 1, 5 do
@@ -132,7 +132,7 @@ describe("servers", function()
     patient:close()
   end)
 
-  it("that pause all clients are like ones that hang", function()
+  it("paused_node_is_like_a_hanging_node", function()
     for index = 1, 2 do assert(farm[index]:command("CLIENT", "PAUSE", "500", "ALL")) end
     helper.within(300, function() assert(assert(client:acquire("r")):release()) end)
     helper.unless_stalled(100, function()

@@ -30,7 +30,7 @@ describe("keys", function()
     stream = { "XADD", "r", "*", "field", "1" },
   }
   for name, words in pairs(types) do
-    it("of type " .. name .. " are taken, and stay", function()
+    it("key_of_another_type_is_taken_and_stays: " .. name, function()
       on_all(unpack(words))
       local lock = client:new_lock("r")
       failure("taken", lock:acquire())
@@ -41,7 +41,7 @@ describe("keys", function()
       for _, node in ipairs(farm) do assert.are.equal(name, node:command("TYPE", "r")) end
     end)
 
-    it("that become a " .. name .. " are lost, and stay", function()
+    it("key_that_changes_its_type_is_lost_and_stays: " .. name, function()
       local lock = assert(client:acquire("r"))
       support.on_nodes(farm, client, lock)
       on_all("DEL", "r")
@@ -52,7 +52,7 @@ describe("keys", function()
     end)
   end
 
-  it("are what other Redlock clients write: a string with a token and an expiry", function()
+  it("key_is_a_string_with_token_and_expiry", function()
     local lock = assert(client:acquire("r", { ttl = 60000 }))
     support.on_nodes(farm, client, lock)
     for _, node in ipairs(farm) do
@@ -64,7 +64,7 @@ describe("keys", function()
     end
   end)
 
-  it("of other Redlock clients are respected, and left alone", function()
+  it("key_of_another_library_is_taken_and_stays", function()
     for _, node in ipairs(farm) do
       os.execute(("redis-cli -p %d SET r other-token NX PX 60000 >/dev/null"):format(node.port))
     end
@@ -80,7 +80,7 @@ describe("keys", function()
     assert(lock:acquire())
   end)
 
-  it("of others among ours: a release deletes only ours", function()
+  it("release_deletes_only_our_keys", function()
     local lock = assert(client:acquire("r"))
     support.on_nodes(farm, client, lock)
     farm[2]:command("SET", "r", "other-token")
@@ -89,7 +89,7 @@ describe("keys", function()
     assert.are.equal("other-token", farm[2]:command("GET", "r"))
   end)
 
-  it("of others on a majority: nothing of theirs is deleted", function()
+  it("release_deletes_no_foreign_key_on_a_majority", function()
     local lock = assert(client:acquire("r"))
     support.on_nodes(farm, client, lock)
     farm[1]:command("SET", "r", "other-token")
@@ -99,7 +99,7 @@ describe("keys", function()
     assert.are.equal(2, farm:count("r", "other-token"))
   end)
 
-  it("have the prefix of their client, which separates them", function()
+  it("prefix_separates_clients", function()
     local prefixed = redlock.new(farm.addresses, { prefix = "app:\0%s:", retry_count = 0, node_timeout = 20000 })
     assert(assert(prefixed:acquire("r")):release())
     support.all_up(prefixed)
@@ -113,7 +113,7 @@ describe("keys", function()
     prefixed:close()
   end)
 
-  it("are any bytes", function()
+  it("key_has_any_bytes", function()
     local all = {}
     for byte = 0, 255 do all[#all + 1] = string.char(byte) end
     local names = {
@@ -132,7 +132,7 @@ describe("keys", function()
     for _, node in ipairs(farm) do assert.are.equal(0, node:command("DBSIZE")) end
   end)
 
-  it("that are too long are refused before anything is sent", function()
+  it("too_long_key_is_refused_before_sending", function()
     assert.has_error(function() client:new_lock(("x"):rep(4097)) end)
     local prefixed = redlock.new(farm.addresses, { prefix = ("p"):rep(4000), node_timeout = 20000 })
     assert.has_error(function() prefixed:new_lock(("x"):rep(97)) end)
@@ -141,7 +141,7 @@ describe("keys", function()
     prefixed:close()
   end)
 
-  it("are in the database that was asked for", function()
+  it("key_is_in_the_chosen_database", function()
     local addresses = {}
     for index, node in ipairs(farm) do addresses[index] = "redis://" .. node.address .. "/3" end
     local third = redlock.new(addresses, support.once)
@@ -166,7 +166,7 @@ describe("keys", function()
     seventh:close()
   end)
 
-  it("go to no other database when theirs does not exist", function()
+  it("missing_database_is_reported_and_no_other_is_used", function()
     local client99 = redlock.new(farm.addresses, { db = 99, retry_count = 0, node_timeout = 20000 })
     support.contains(failure("unavailable", client99:acquire("r")), "DB index is out of range")
     assert.are.equal(0, farm:count("r"))

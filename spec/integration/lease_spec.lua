@@ -15,7 +15,7 @@ describe("leases", function()
   end)
   after_each(function() client:close() end)
 
-  it("end before the keys do", function()
+  it("lease_expires_before_its_keys", function()
     local lock
     helper.unless_stalled(100, function()
       lock = assert(client:acquire("r", { ttl = 300 }))
@@ -36,7 +36,7 @@ describe("leases", function()
     assert(client:acquire("r"))
   end)
 
-  it("are shorter than the keys' lives by the lock delay", function()
+  it("lock_delay_prolongs_keys_and_not_the_lease", function()
     local lock = assert(client:acquire("r", { ttl = 150, lock_delay = 60000, wait = 30000 }))
     assert.is_true(lock:remaining() <= 150)
     for _, node in ipairs(farm) do
@@ -51,7 +51,7 @@ describe("leases", function()
     other:close()
   end)
 
-  it("keep the lock delay when they are extended", function()
+  it("extend_keeps_lock_delay", function()
     local lock = assert(client:acquire("r", { ttl = 20000, lock_delay = 60000 }))
     support.on_nodes(farm, client, lock)
     local validity = assert(lock:extend(40000))
@@ -65,7 +65,7 @@ describe("leases", function()
     end, "the keys to live for ttl and lock delay")
   end)
 
-  it("are healed by an extend on nodes that lost the key", function()
+  it("extend_restores_keys_on_nodes_that_lost_them", function()
     local lock = assert(client:acquire("r"))
     support.on_nodes(farm, client, lock)
     -- One that votes before the others have decided, and one that votes after.
@@ -79,7 +79,7 @@ describe("leases", function()
     support.free(farm, client, "r")
   end)
 
-  it("are not healed where somebody else has the key", function()
+  it("extend_does_not_overwrite_foreign_key", function()
     local lock = assert(client:acquire("r"))
     support.on_nodes(farm, client, lock)
     farm[1]:command("FLUSHALL")
@@ -89,7 +89,7 @@ describe("leases", function()
     assert.are.equal("somebody", farm[2]:command("GET", "r"))
   end)
 
-  it("are never taken again when a majority has lost them", function()
+  it("extend_does_not_restore_lock_that_a_majority_lost", function()
     local lock = assert(client:acquire("r"))
     support.on_nodes(farm, client, lock)
     for index = 1, 3 do farm[index]:command("FLUSHALL") end
@@ -105,7 +105,7 @@ describe("leases", function()
     support.free(farm, client, "r")
   end)
 
-  it("stand as they were after an extend that found no majority, and can be extended later", function()
+  it("failed_extend_leaves_lease_as_it_was", function()
     local lock = assert(client:acquire("r", { ttl = 60000, node_timeout = 200, wait = 30000 }))
     support.on_nodes(farm, client, lock)
     for index = 1, 3 do farm[index]:stop() end
@@ -117,7 +117,7 @@ describe("leases", function()
     assert.is_true(lock:remaining() > 60000)
   end)
 
-  it("that are dropped under load leave nothing", function()
+  it("dropped_locks_leave_no_key_under_load", function()
     local other = redlock.new(farm.addresses, support.once)
     for round = 1, 600 do
       -- Held, in flight, and held by a client that is garbage as well.
@@ -163,9 +163,9 @@ describe("leases", function()
     end
   end
 
-  it("of clients that are dropped with them leave nothing", function() drop_clients(false) end)
+  it("dropped_client_with_locks_leaves_no_key", function() drop_clients(false) end)
 
-  it("of clients that are dropped with them leave nothing, also where the script is not known", function()
+  it("dropped_client_leaves_no_key_on_node_without_script", function()
     drop_clients(true)
   end)
 end)

@@ -14,7 +14,7 @@ describe("nodes", function()
   for count = 1, 5 do
     local majority = math.floor(count / 2) + 1
 
-    it("of " .. count .. ": a lock is on all of them, and excludes others", function()
+    it("lock_is_on_all_nodes_and_excludes_other_clients: " .. count, function()
       local addresses = support.first(farm.addresses, count)
       local client = support.warm(farm, redlock.new(addresses, support.once))
       local other = redlock.new(addresses, support.once)
@@ -29,7 +29,7 @@ describe("nodes", function()
       other:close()
     end)
 
-    it("of " .. count .. ": a minority may be gone", function()
+    it("lock_works_without_a_minority: " .. count, function()
       local client = redlock.new(support.first(farm.addresses, count), support.once)
       for index = 1, count - majority do farm[index]:kill() end
       local lock = assert(client:acquire("r"))
@@ -39,7 +39,7 @@ describe("nodes", function()
       client:close()
     end)
 
-    it("of " .. count .. ": without a majority it is unavailable, until they are back", function()
+    it("lock_is_unavailable_without_a_majority: " .. count, function()
       local client = redlock.new(support.first(farm.addresses, count), support.once)
       local gone = count - majority + 1
       for index = 1, gone do farm[index]:kill() end
@@ -58,7 +58,7 @@ describe("nodes", function()
     end)
   end
 
-  it("tell in votes what each of them said", function()
+  it("votes_report_the_reply_of_each_node", function()
     local client = support.warm(farm, redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 }))
     farm[2]:command("SET", "r", "somebody")
     farm[3]:kill()
@@ -88,7 +88,7 @@ describe("nodes", function()
     client:close()
   end)
 
-  it("that hang cost nothing to anybody but themselves", function()
+  it("hanging_nodes_delay_no_acquire", function()
     local client = support.warm(farm, redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 }))
     farm[1]:stop()
     farm[2]:stop()

@@ -134,7 +134,7 @@ local LOCATIONS = [[
   }
 ]]
 
-describe("redlock in nginx, callers that are gone", function()
+describe("killed callers in nginx", function()
   local farm, nginx
 
   setup(function()

@@ -3,10 +3,10 @@
 if not rawget(_G, "jit") then return end
 
 local behaviour = require "spec.behaviour"
-local calls_behaviour = require "spec.calls_behaviour"
+local notify_behaviour = require "spec.notify_behaviour"
 local server = require "spec.nginx.server"
 
--- The helper must not think that it runs in busted. What waits lets the worker's other work go on.
+-- The helper must not think that it runs in busted. Waits let the worker's other work go on.
 local INIT = [[
   package.preload.busted = function() return {} end
   tests = {}
@@ -27,7 +27,7 @@ local INIT = [[
       it = function(name, fn) tests[name] = fn end,
     }
     require("spec.behaviour")("in nginx", declared)
-    require("spec.calls_behaviour")("in nginx", declared)
+    require("spec.notify_behaviour")("in nginx", declared)
   end
 ]]
 
@@ -68,4 +68,4 @@ local declared = {
 }
 
 behaviour("redlock in nginx, like everywhere", declared)
-calls_behaviour("calls in nginx, like everywhere", declared)
+notify_behaviour("notifications in nginx", declared)

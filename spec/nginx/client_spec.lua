@@ -41,7 +41,7 @@ describe("clients in nginx", function()
     return count
   end
 
-  it("serves many clients in one worker", function()
+  it("worker_serves_many_clients", function()
     start {
       init = [[
         clients = {}
@@ -129,7 +129,7 @@ describe("clients in nginx", function()
     require("redlock")
   ]]
 
-  it("does not collect all garbage for each client of many that are kept", function()
+  it("new_client_collects_no_garbage_while_others_are_kept", function()
     start { init = COUNTED, server = [[location / { content_by_lua_block {
       for index = 1, 120 do kept[index] = require("redlock").new(addresses, { prefix = index .. ":" }) end
       ngx.print(full_collections)
@@ -139,7 +139,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("says how many clients have become garbage, not how many there are", function()
+  it("warning_counts_collected_clients", function()
     start { server = [[location / { content_by_lua_block {
       collectgarbage("stop") -- As if nobody had come to it yet.
       for index = 1, 10 do kept[index] = require("redlock").new(addresses, { prefix = index .. ":" }) end
@@ -150,7 +150,7 @@ describe("clients in nginx", function()
     assert.is_true(count >= 20 and count <= 22, tostring(count))
   end)
 
-  it("closes: what is held is released, and what waits or comes later is told", function()
+  it("close_releases_and_ends_waits_with_closed", function()
     start {
       init = [[client = require("redlock").new(addresses, PATIENT)]],
       server = [[
@@ -170,7 +170,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("closes a client that nobody has used", function()
+  it("unused_client_closes", function()
     start { server = [[location / { content_by_lua_block {
       local client = require("redlock").new(addresses)
       local lock = client:new_lock("x")
@@ -180,7 +180,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("does not say that a close went well, the first or the second time, when no node has confirmed it", function()
+  it("unconfirmed_close_is_reported_each_time", function()
     start {
       init = [[client = require("redlock").new(addresses, { owner = "worker", ttl = 60000, node_timeout = 20000 })]],
       server = [[
@@ -211,7 +211,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("stays connected for timers that use it now and then, when init_by_lua has made it", function()
+  it("client_of_init_stays_connected_for_timers", function()
     start {
       init = [[client = require("redlock").new(addresses, PATIENT)]],
       init_worker = [[
@@ -231,7 +231,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("stays connected, though it is used once, when it was made at the worker's start", function()
+  it("client_of_worker_start_stays_connected", function()
     start {
       init_worker = [[
         rawset(_G, "client", require("redlock").new(addresses, PATIENT))
@@ -244,7 +244,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("stays connected for requests, when the first of them has loaded it", function()
+  it("client_of_first_request_stays_connected", function()
     start { server = [[location / { content_by_lua_block {
       kept.client = kept.client or require("redlock").new(addresses, PATIENT)
       ngx.print(kept.client:with("request", function() end))
@@ -259,7 +259,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("closes a client that is garbage, after its locks have been released", function()
+  it("collected_client_closes_after_its_locks_are_released", function()
     start { server = [[
       location /use { content_by_lua_block {
         kept.client = kept.client or require("redlock").new(addresses, PATIENT)
@@ -278,7 +278,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("leaves no connection behind with lua_code_cache off", function()
+  it("client_without_code_cache_leaves_no_connection", function()
     start {
       http = "lua_code_cache off;",
       init = [[client = require("redlock").new(addresses, { ttl = 60000, node_timeout = 20000 })]],
@@ -305,7 +305,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints("lua_code_cache is off"))
   end)
 
-  it("reports its bounds: nginx gives no more timers", function()
+  it("missing_timers_are_reported", function()
     start {
       http = "lua_max_running_timers 2;",
       init = [[client = require("redlock").new(addresses)]],
@@ -330,7 +330,7 @@ describe("clients in nginx", function()
     assert.is_falsy(said:find("[error]", 1, true), said)
   end)
 
-  it("did not let the worker end when nginx had had no timer for its clock", function()
+  it("worker_ends_after_clock_had_no_timer", function()
     for _ = 1, 2 do
       start {
         http = "lua_max_running_timers 2;",
@@ -344,7 +344,7 @@ describe("clients in nginx", function()
     end
   end)
 
-  it("comes to life again after nginx had no timer for it", function()
+  it("client_works_again_after_clock_had_no_timer", function()
     start {
       http = "lua_max_running_timers 2;",
       init = [[client = require("redlock").new({ addresses[1] })]],
@@ -370,7 +370,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints("lua_max_running_timers are not enough"))
   end)
 
-  it("refuses to block, unless it is forced", function()
+  it("blocking_client_is_refused_unless_forced", function()
     start { server = [[location / { content_by_lua_block {
       local _, err = pcall(require("redlock.client").new, addresses, nil, 1)
       ngx.say(err)
@@ -387,7 +387,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("has its nodes examined while others go on, and not where nothing may wait", function()
+  it("doctor_runs_while_other_requests_go_on", function()
     start { init = [[ client, seen = require("redlock").new(addresses, { node_timeout = 1500 }), {} ]], server = [[
       location / {
         content_by_lua_block {
@@ -413,7 +413,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("starts what a loop of one's own ends, for a client that blocks, and for no other", function()
+  it("start_works_only_for_blocking_client", function()
     start { init = [[
       local client = require("redlock.nginx_blocking").new(addresses, PATIENT)
       local lock = client:new_lock("started")
@@ -435,7 +435,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("has no use for the loops of other programs, and says so", function()
+  it("loops_of_other_programs_are_refused", function()
     start { server = [[
       location / { content_by_lua_block {
         local ok, err = pcall(require, "redlock.loop")
@@ -448,7 +448,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("blocks in init, if it is forced, where nothing else can wait", function()
+  it("forced_client_blocks_in_init", function()
     start { init = [[
       local client = require("redlock.nginx_blocking").new(addresses, PATIENT)
       local lock = assert(client:acquire("in init"))
@@ -460,7 +460,7 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("raises mistakes at the line of the caller", function()
+  it("misuse_in_nginx_is_raised_at_callers_line", function()
     start { init = [[client = require("redlock").new(addresses)]], server = [[location / { content_by_lua_block {
       local function said(fn, ...) ngx.say(select(2, pcall(fn, ...))) end
       said(function() client:acquire("x", { tll = 1 }) end)

@@ -78,7 +78,7 @@ describe("credentials in nginx", function()
     end, "all nodes to say " .. pattern .. ", not " .. get("/nodes"))
   end
 
-  it("may fetch a token by HTTP, for each connection", function()
+  it("function_fetches_token_by_HTTP", function()
     start("if not kept.port then error('no port yet', 0) end " .. FETCH)
     assert.is_truthy(get("/lock?timeout=1000"):find("unavailable: .*its credentials could not be had: no port yet"))
     get("/set?port=" .. nginx.port)
@@ -86,7 +86,7 @@ describe("credentials in nginx", function()
     assert.are.equal("true true\n", get("/lock"))
   end)
 
-  it("a token that has changed is asked for by the next connection", function()
+  it("next_connection_uses_changed_token", function()
     start('return "token", kept.token or "s3cr3t-1"')
     assert.are.equal("true true\n", get("/lock"))
     eventually_nodes("up ")
@@ -107,7 +107,7 @@ describe("credentials in nginx", function()
     return tonumber(user) + tonumber(system)
   end
 
-  it("one that hangs is asked once, and told in time; when it answers all is well", function()
+  it("hanging_function_is_called_once_and_reported", function()
     start('while kept.mode ~= "go" do ngx.sleep(0.05) end return "token", "s3cr3t-1"')
     assert.is_truthy(get("/lock"):find("its credentials have not been given in time", 1, true))
     for _ = 1, 3 do assert.is_truthy(get("/lock?timeout=200"):find("unavailable", 1, true)) end
@@ -122,14 +122,14 @@ describe("credentials in nginx", function()
     assert.are.equal("true true\n", get("/lock"))
   end)
 
-  it("one that has ended its timer, by ngx.exit(), is asked again", function()
+  it("function_that_ends_its_timer_is_called_again", function()
     start('if kept.mode ~= "go" then ngx.exit(500) end return "token", "s3cr3t-1"')
     assert.is_truthy(get("/lock"):find("its credentials have not been given in time", 1, true))
     get("/set?mode=go")
     eventually_nodes("up ")
   end)
 
-  it("neither a worker that ends nor a client that was closed waits for one that hangs", function()
+  it("exiting_worker_and_closed_client_ignore_hanging_function", function()
     nginx = server.start {
       addresses = farm.addresses,
       init = [[
@@ -151,7 +151,7 @@ describe("credentials in nginx", function()
     nginx:reload()
   end)
 
-  it("an error, and what is no answer, are told by the node", function()
+  it("error_and_wrong_result_of_function_are_reported", function()
     start([[
       if kept.mode == "go" then return "token", "s3cr3t-1" end
       if index == 1 then error("no network", 0) end
@@ -166,7 +166,7 @@ describe("credentials in nginx", function()
   end)
 
   -- What LuaJIT has compiled may hold what it was compiled for.
-  it("is garbage with its client, though it refers to that", function()
+  it("function_is_collected_with_its_client", function()
     nginx = server.start {
       init = "require('jit').off()",
       addresses = farm.addresses,

@@ -30,7 +30,7 @@ describe("examples for nginx", function()
     end, "all keys to be gone")
   end
 
-  it("cache.conf makes a page once, however many ask for it", function()
+  it("cache_conf_builds_page_once", function()
     start("cache.conf")
     local requests, pages = {}, {}
     for index = 1, 40 do requests[index] = nginx:request("/page?name=front") end
@@ -46,7 +46,7 @@ describe("examples for nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("cache.conf makes a page without nodes too", function()
+  it("cache_conf_builds_page_without_nodes", function()
     start("cache.conf")
     farm[1]:kill()
     farm[2]:kill()
@@ -55,7 +55,7 @@ describe("examples for nginx", function()
     assert.is_truthy(body:find("^the page other"), body)
   end)
 
-  it("cron.conf runs its job once in a period, in one of four workers", function()
+  it("cron_conf_runs_job_in_one_worker_per_period", function()
     start("cron.conf")
     local function runs() return tonumber(select(2, nginx:get("/runs")):match("^(%d+) runs")) end
     helper.eventually(function() return runs() > 0 end, "the first run")
@@ -69,7 +69,7 @@ describe("examples for nginx", function()
     free()
   end)
 
-  it("upload.conf holds a lock through many subrequests", function()
+  it("upload_conf_holds_lock_through_subrequests", function()
     start("upload.conf")
     local body = ("0123456789"):rep(3000)
     local status, answer = nginx:request("/upload?name=one", body):finish()
@@ -80,7 +80,7 @@ describe("examples for nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("upload.conf lets in one upload at a time", function()
+  it("upload_conf_accepts_one_upload_at_a_time", function()
     start("upload.conf")
     local requests, bodies = {}, {}
     for index = 1, 4 do
@@ -126,7 +126,7 @@ describe("examples for nginx", function()
     return told, select(2, nginx:get("/document/one"))
   end
 
-  it("fenced.conf refuses the late write of a holder that was stopped", function()
+  it("fenced_conf_refuses_late_write", function()
     start("fenced.conf")
     local told, document = late_write("fenced")
     assert.are.equal("412\trefused: a later holder has written", told)
@@ -135,7 +135,7 @@ describe("examples for nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("fenced.conf without the comparison would take the late write", function()
+  it("fenced_conf_without_comparison_accepts_late_write", function()
     local text, count = read("examples/nginx/fenced.conf"):gsub("if fence < last then", "if false then")
     assert.are.equal(1, count)
     helper.write_file(helper.directory .. "/unfenced.conf", text)
@@ -149,7 +149,7 @@ describe("examples for nginx", function()
     return (nginx:request("/document/" .. name, text, "X-Fence: " .. fence .. "\r\n"):finish())
   end
 
-  it("fenced.conf stores the whole of a text, or refuses it", function()
+  it("fenced_conf_stores_whole_text_or_refuses", function()
     start("fenced.conf")
     local text = ("x"):rep(60000)
     assert.are.equal(200, store("one", "17", text))
@@ -159,7 +159,7 @@ describe("examples for nginx", function()
     assert.are.equal(428, store("one", "9007199254740993", "z"))
   end)
 
-  it("fenced.conf forgets no token when its memory is full", function()
+  it("fenced_conf_keeps_tokens_when_memory_is_full", function()
     local conf, count = read("examples/nginx/fenced.conf"):gsub("dict fences 1m", "dict fences 16k")
     assert.are.equal(1, count)
     helper.write_file(helper.directory .. "/full.conf", conf)
@@ -175,7 +175,7 @@ describe("examples for nginx", function()
     assert.are.equal("new", select(2, nginx:get("/document/first")))
   end)
 
-  it("upload.conf tells that others hold the file", function()
+  it("upload_conf_reports_that_file_is_taken", function()
     start("upload.conf")
     for _, node in ipairs(farm) do node:command("SET", "file:held", "somebody else") end
     local status, answer = nginx:request("/upload?name=held", "text"):finish()

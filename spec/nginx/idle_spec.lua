@@ -60,7 +60,7 @@ describe("a client that only one request has used", function()
     return select(2, nginx:get("/"))
   end
 
-  it("stays connected for as long as it is used every now and then", function()
+  it("client_in_use_stays_connected", function()
     assert.are.equal("stayed", said_by_first [[
       for try = 1, 50 do -- On a machine that stands still for 200 ms it may end.
         local client, ended = make_connected({ prefix = try .. ":" }), false
@@ -76,7 +76,7 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("ends within a second when it is used no more", function()
+  it("idle_client_disconnects_within_a_second", function()
     assert.are.equal("soon", said_by_first [[
       for try = 1, 50 do
         local client = make_connected({ prefix = try .. ":" })
@@ -91,7 +91,7 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("keeps a lease again when it had ended", function()
+  it("client_auto_extends_after_it_had_disconnected", function()
     assert.are.equal("true\n", said_by_first [[
       local client = make_connected()
       await_end(client)
@@ -112,7 +112,7 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("says that its close was not confirmed, though it had ended before", function()
+  it("close_of_disconnected_client_reports_missing_confirmation", function()
     assert.are.equal("held", said_by_first([[
       local client = make_connected({ ttl = 60000 })
       await_end(client)
@@ -137,7 +137,7 @@ describe("a client that only one request has used", function()
     end
   ]]
 
-  it("releases when it is garbage what a node would not release before", function()
+  it("collected_client_releases_on_node_that_refused_before", function()
     assert.are.equal("refused", said_by_first(ADMIN .. [[
       local client = make_connected({ ttl = 60000 })
       local left = assert(client:acquire("left", { owner = "worker" }))
@@ -158,7 +158,7 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("does not stop the worker for a hung node once more when it was closed and is collected", function()
+  it("collection_of_closed_client_does_not_block_worker", function()
     local said = said_by_first([[
       local client = make_connected({ ttl = 60000 })
       kept.lock = assert(client:acquire("held", { owner = "worker" }))
@@ -192,7 +192,7 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("releases with its next use what a node would not release before it ended", function()
+  it("next_use_releases_on_node_that_refused_before", function()
     assert.are.equal("ended", said_by_first(ADMIN .. [[
       local client = make_connected({ ttl = 60000 })
       local left = assert(client:acquire("left", { owner = "worker" }))
@@ -211,7 +211,7 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("releases with its close what a node would not release before it ended", function()
+  it("close_releases_on_node_that_refused_before", function()
     assert.are.equal("ended", said_by_first(ADMIN .. [[
       local client = make_connected({ ttl = 60000 })
       local left = assert(client:acquire("left", { owner = "worker" }))
@@ -259,7 +259,7 @@ describe("a worker that only holds a lock", function()
     return select(2, nginx:get("/"))
   end
 
-  it("looks twenty times in a second whether it was dropped", function()
+  it("worker_checks_for_dropped_locks_often", function()
     assert.are.equal("often", said [[
       kept.lock = assert(client:acquire("held"))
       ngx.sleep(0.5) -- for what is late
@@ -273,7 +273,7 @@ describe("a worker that only holds a lock", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("asks idle nodes for a reply, so that no NAT forgets their connections", function()
+  it("idle_connections_are_kept_alive", function()
     assert.are.equal("held", said [[
       kept.lock = assert(client:acquire("held"))
       ngx.print("held")
@@ -292,7 +292,7 @@ describe("a worker that only holds a lock", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("leaves the garbage collector in peace when that has done two rounds", function()
+  it("idle_worker_stops_collecting_garbage", function()
     assert.are.equal("rests", said [[
       kept.lock = assert(client:acquire("held"))
       for _ = 1, 30 do

@@ -6,7 +6,7 @@ if not rawget(_G, "jit") then return end
 local helper = require "spec.helper"
 local server = require "spec.nginx.server"
 
-describe("redlock in nginx, its log", function()
+describe("error log of nginx", function()
   local farm, nginx
 
   setup(function() farm = helper.farm(3) end)

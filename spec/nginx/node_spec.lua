@@ -85,7 +85,7 @@ describe("nodes in nginx", function()
 
   local TRUST = function() return "lua_ssl_trusted_certificate " .. directory .. "/ours.pem;" end
 
-  it("speaks TLS, and verifies", function()
+  it("client_speaks_TLS_and_verifies", function()
     local farm, port = tls_node("good")
     start({ "rediss://redis.test:" .. port }, "{}", TRUST())
     assert.are.equal("true true\n", select(2, nginx:get("/")))
@@ -94,7 +94,7 @@ describe("nodes in nginx", function()
     farm:shut()
   end)
 
-  it("speaks TLS when the client's option says so", function()
+  it("tls_option_of_client_enables_TLS", function()
     local farm, port = tls_node("good")
     start({ "redis.test:" .. port }, "{ tls = true }", TRUST())
     assert.are.equal("true true\n", select(2, nginx:get("/")))
@@ -110,7 +110,7 @@ describe("nodes in nginx", function()
     return body
   end
 
-  it("takes what nginx's sockets can do of the table, a node's own part before its client's", function()
+  it("tls_parts_that_cosockets_support_are_used", function()
     local farm, port = tls_node("good", "yes")
     local own = string.format("cert = '%s/evil.pem', key = '%s/evil.key'", directory, directory)
     local address = "127.0.0.1:" .. port
@@ -125,7 +125,7 @@ describe("nodes in nginx", function()
     farm:shut()
   end)
 
-  it("refuses what nginx takes from its own configuration, and what cannot be read", function()
+  it("tls_parts_of_nginx_configuration_are_refused", function()
     nginx = server.start {
       addresses = {},
       server = [[location / { content_by_lua_block {
@@ -167,7 +167,7 @@ describe("nodes in nginx", function()
   end)
 
   for _, name in ipairs { "evil", "foreign" } do
-    it("refuses a node whose certificate is " .. name, function()
+    it("node_with_wrong_certificate_is_refused: " .. name, function()
       local farm, port = tls_node(name)
       start({ "rediss://redis.test:" .. port }, "{}", TRUST())
       local _, body = nginx:get("/")
@@ -179,7 +179,7 @@ describe("nodes in nginx", function()
     end)
   end
 
-  it("verifies when nothing is said about whom to trust", function()
+  it("client_verifies_without_lua_ssl_trusted_certificate", function()
     local farm, port = tls_node("good")
     start({ "rediss://redis.test:" .. port })
     local _, body = nginx:get("/")
@@ -188,7 +188,7 @@ describe("nodes in nginx", function()
     farm:shut()
   end)
 
-  it("says whom it wants to reach", function()
+  it("client_sends_server_name", function()
     local port = helper.free_port()
     -- The good certificate is only shown to those who ask for redis.test.
     background(string.format("openssl s_server -quiet -accept %d -cert %s/evil.pem -key %s/evil.key "
@@ -205,7 +205,7 @@ describe("nodes in nginx", function()
     assert.is_truthy(seen:find("^unavailable: "), seen)
   end)
 
-  it("does not wait for a node that does not speak TLS", function()
+  it("node_without_TLS_delays_no_acquire", function()
     local farm = helper.farm(3)
     local odd = helper.farm(1)
     farm.addresses[4] = "rediss://redis.test:" .. odd[1].port
@@ -215,7 +215,7 @@ describe("nodes in nginx", function()
     odd:shut()
   end)
 
-  it("logs in, chooses a database, and uses Unix sockets", function()
+  it("client_logs_in_and_selects_database_on_unix_sockets", function()
     local path = directory .. "/redis.sock"
     local one = helper.farm(1, "--unixsocket " .. path .. " --user alice on '>secret' '~*' '+@all'")
     local two = helper.farm(1, "--user alice on '>secret' '~*' '+@all'")
@@ -250,7 +250,7 @@ describe("nodes in nginx", function()
   end
 
   for _, signal in ipairs { "QUIT", "TERM" } do
-    it("releases on IPv6 nodes when the worker is ended by " .. signal, function()
+    it("ended_worker_releases_on_IPv6_nodes: " .. signal, function()
       local farm = helper.farm(1, "--bind 127.0.0.1 ::1")
       -- A worker that ends at once waits for its nodes for 100 ms.
       helper.unless_stalled(50, function()
@@ -265,7 +265,7 @@ describe("nodes in nginx", function()
     end)
   end
 
-  it("releases on TLS nodes when the worker has served its last requests", function()
+  it("graceful_exit_releases_on_TLS_nodes", function()
     local farm, port = tls_node("good")
     -- A worker that ends waits for its nodes for a second.
     helper.unless_stalled(300, function()
@@ -284,7 +284,7 @@ describe("nodes in nginx", function()
     farm:shut()
   end)
 
-  it("leaves a lock on TLS nodes to its ttl when the worker is ended at once", function()
+  it("fast_exit_leaves_lock_on_TLS_nodes_to_its_ttl", function()
     local farm, port = tls_node("good")
     hold("rediss://redis.test:" .. port)
     nginx:stop("TERM")
@@ -293,7 +293,7 @@ describe("nodes in nginx", function()
     farm:shut()
   end)
 
-  it("tells a wrong password, without the password", function()
+  it("wrong_password_is_reported_without_the_password", function()
     local farm = helper.farm(1, "--user alice on '>secret' '~*' '+@all'")
     start({ "redis://alice:wrong-one@" .. farm.addresses[1] })
     local _, body = nginx:get("/")
@@ -303,7 +303,7 @@ describe("nodes in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("tells that a name cannot be resolved", function()
+  it("unresolvable_name_is_reported", function()
     nginx = server.start {
       addresses = { "redis.test:6379" },
       init = "client = require('redlock').new(addresses)",

@@ -1,4 +1,4 @@
---- Whose a lock is: what a request or a timer took is given back when it ends, however it ends, within a second and
+--- Owners: a lock of a request or a timer is released when that ends, however it ends, within a second and
 --- without the garbage collector. Beside a large heap, and beside requests that leave the worker no idle moment, the
 --- collector would come long after.
 
@@ -215,7 +215,7 @@ describe("a lock belongs to the request that took it", function()
     end)
   end
 
-  it("leaves nothing behind when an error is raised while an acquire begins", function()
+  it("error_while_acquire_begins_leaves_no_owner", function()
     local status, body = nginx:get("/unreadable")
     assert.are.equal(200, status)
     assert.is_truthy(body:find("2 no more redlock.lock unreadable (not held)", 1, true), body)
@@ -225,20 +225,20 @@ describe("a lock belongs to the request that took it", function()
   end)
 
   for _, how in ipairs { "nothing", "error", "exit", "redirect", "exec", "named" } do
-    it("what with() held is free within a second when the request ends inside by " .. how, function()
+    it("end_of_request_inside_with_releases_within_a_second: " .. how, function()
       nginx:get("/end?name=" .. how .. "&how=" .. how)
       gone_within_a_second(how)
       quiet("on purpose")
     end)
   end
 
-  it("what was held when an error ended the request is free within a second, though it is kept somewhere", function()
+  it("error_in_request_releases_lock_that_is_still_referenced", function()
     nginx:get("/end?name=erring&how=error")
     gone_within_a_second("erring:2")
     quiet("on purpose")
   end)
 
-  it("what a request held whose client has gone is free within a second", function()
+  it("request_of_gone_browser_releases", function()
     local request = nginx:request("/end?name=abort&how=abort")
     helper.eventually(function() return farm:count("abort") == 5 end, "the lock")
     request:abort()
@@ -246,7 +246,7 @@ describe("a lock belongs to the request that took it", function()
     quiet()
   end)
 
-  it("what a request could not extend is free within a second of its end", function()
+  it("end_of_request_releases_after_failed_extend", function()
     local request = nginx:request("/weak")
     helper.eventually(function() return farm:count("weak") == 5 end, "the lock")
     for index = 3, 5 do farm[index]:stop() end
@@ -258,7 +258,7 @@ describe("a lock belongs to the request that took it", function()
     quiet()
   end)
 
-  it("says of a lock that was released, or never had, nothing of the end of the request", function()
+  it("message_names_end_of_request_only_for_its_locks", function()
     for _, node in ipairs(farm) do node:command("SET", "taken", "somebody else") end
     for how, said in pairs { taken = "nil", released = "true", several = "true" } do
       assert.are.equal(said, select(2, nginx:get("/ended?how=" .. how)))
@@ -269,45 +269,45 @@ describe("a lock belongs to the request that took it", function()
     quiet()
   end)
 
-  it("what an idle worker's dead request held is free within a second", function()
+  it("idle_worker_releases_lock_of_dead_request", function()
     nginx:get("/end?name=idle&how=exit")
     farm:eventually_free("idle")
     quiet()
   end)
 
-  it("what a timer held is free within a second of its end", function()
+  it("end_of_timer_releases", function()
     nginx:get("/timer")
     helper.eventually(function() return farm:count("timer") > 0 end, "the lock")
     gone_within_a_second("timer")
     quiet()
   end)
 
-  it("what a light thread took is held until the last of its request has ended", function()
+  it("lock_of_light_thread_is_held_until_request_ends", function()
     nginx:get("/thread")
     gone_within_a_second("thread")
     quiet()
   end)
 
-  it("what a killed light thread held goes with its request", function()
+  it("lock_of_killed_light_thread_ends_with_request", function()
     nginx:get("/killed")
     gone_within_a_second("killed")
     quiet()
   end)
 
-  it("what a subrequest took is held until the main request ends", function()
+  it("lock_of_subrequest_is_held_until_main_request_ends", function()
     assert.are.equal("true", select(2, nginx:get("/sub")))
     gone_within_a_second("sub")
     quiet()
   end)
 
-  it("is still held in the log phase, and can be released there", function()
+  it("lock_is_held_and_released_in_log_phase", function()
     assert.are.equal("content", select(2, nginx:get("/log")))
     helper.eventually(function() return select(2, nginx:get("/logged")) == "true true" end, "the log phase")
     gone_within_a_second("log")
     quiet()
   end)
 
-  it("tells who kept the object what has become of the lock", function()
+  it("kept_lock_object_reports_end_of_its_request", function()
     nginx:get("/forget?name=forgotten")
     farm:eventually_free("forgotten")
     local said = "'forgotten': the lock was released when the request that took it ended"
@@ -319,7 +319,7 @@ describe("a lock belongs to the request that took it", function()
   end)
 
   for _, by in ipairs { "client", "lock", "call", "acquire", "given" } do
-    it("or to the worker, if that is said for the " .. by, function()
+    it("owner_worker_keeps_lock_beyond_request: " .. by, function()
       local name = by == "client" and "worker:client" or by
       nginx:get("/worker?by=" .. by)
       helper.eventually(function() return farm:count(name) == 5 end, "the lock")
@@ -333,14 +333,14 @@ describe("a lock belongs to the request that took it", function()
     end)
   end
 
-  it("can be handed over to a request", function()
+  it("hand_over_gives_lock_to_request", function()
     nginx:get("/worker?by=call")
     assert.are.equal("true", select(2, nginx:get("/back")))
     gone_within_a_second("call")
     quiet()
   end)
 
-  it("handing a lock over in the log phase, when the request has ended, does not crash the worker", function()
+  it("hand_over_in_log_phase_does_not_crash", function()
     for _ = 1, 5 do
       nginx:get("/late")
       helper.eventually(function() return select(2, nginx:get("/late_said")) ~= "nil" end, "the log phase")
@@ -351,7 +351,7 @@ describe("a lock belongs to the request that took it", function()
     quiet()
   end)
 
-  it("refuses owners that there are not, and to hand over what is not held", function()
+  it("unknown_owner_and_hand_over_of_free_lock_are_refused", function()
     local _, body = nginx:get("/wrong")
     local function said(text) return body:find(text, 1, true) end
     assert.is_truthy(said("option 'owner' must be \"request\" or \"worker\", got a string"), body)
@@ -411,7 +411,7 @@ describe("a worker that ends", function()
     return requests
   end
 
-  it("with requests in flight leaves nothing locked, and does not crash, when it is ended by TERM", function()
+  it("worker_ended_by_TERM_releases_locks_of_requests", function()
     -- A worker that ends at once waits for its nodes for 100 ms.
     helper.unless_stalled(50, function()
       nginx:stop("TERM")
@@ -424,7 +424,7 @@ describe("a worker that ends", function()
     assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
   end)
 
-  it("with requests in flight lets them end, and what they held with them, when it is ended by QUIT", function()
+  it("worker_ended_by_QUIT_completes_its_requests", function()
     local requests = begin(50, 1)
     nginx:stop("QUIT")
     free()
@@ -432,7 +432,7 @@ describe("a worker that ends", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("has none of the locks of hundreds of requests that died", function()
+  it("worker_keeps_no_lock_of_hundreds_of_dead_requests", function()
     for round = 1, 10 do
       local requests = {}
       for index = 1, 80 do

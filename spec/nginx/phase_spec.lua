@@ -171,7 +171,7 @@ describe("redlock in the phases of nginx", function()
     return "unavailable: lock:acquire() has to wait, and nginx lets nothing wait in phase " .. phase
   end
 
-  it("refuses to wait in init and init_worker, and waits in a timer from there", function()
+  it("init_refuses_to_wait_and_its_timer_waits", function()
     local said = ""
     helper.eventually(function()
       said = said .. select(2, nginx:get("/kept")) .. "\n"
@@ -183,19 +183,19 @@ describe("redlock in the phases of nginx", function()
   end)
 
   for _, phase in ipairs { "rewrite", "access", "content" } do
-    it("waits in " .. phase, function()
+    it("phase_waits: " .. phase, function()
       assert.are.equal(phase .. ": true true", select(2, nginx:get("/" .. phase)))
       farm:eventually_free(phase)
       assert.are.equal("", nginx:complaints())
     end)
   end
 
-  it("refuses to wait in set", function()
+  it("set_refuses_to_wait", function()
     assert.are.equal(refused("set"), select(2, nginx:get("/set")))
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("releases in the filters and the log, though nothing can wait there", function()
+  it("filters_and_log_release_without_waiting", function()
     nginx:get("/kept")
     assert.are.equal("body", select(2, nginx:get("/filters")))
     local said = ""
@@ -211,7 +211,7 @@ describe("redlock in the phases of nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("hands a lock over to the request in every phase before its end", function()
+  it("hand_over_works_in_every_phase", function()
     nginx:get("/kept")
     for path, said in pairs { ["/handed"] = "true true true nil", ["/handed_by_balancer"] = "true" } do
       nginx:get("/take")
@@ -225,14 +225,14 @@ describe("redlock in the phases of nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("refuses to wait in balancer", function()
+  it("balancer_refuses_to_wait", function()
     nginx:get("/kept")
     assert.are.equal("content: true true", select(2, nginx:get("/balanced")))
     assert.are.equal(refused("balancer"), select(2, nginx:get("/kept")))
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("waits in server_rewrite, and in ssl_certificate, where Debian's nginx was said to break off", function()
+  it("server_rewrite_and_ssl_certificate_wait", function()
     helper.eventually(function()
       nginx:get("/kept")
       local _, said = nginx:get("/kept")
@@ -250,7 +250,7 @@ describe("redlock in the phases of nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("waits in timers", function()
+  it("timer_waits", function()
     assert.are.equal("once every", select(2, nginx:get("/timers")))
     assert.are.equal("", nginx:complaints())
   end)

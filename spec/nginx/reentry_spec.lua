@@ -189,12 +189,12 @@ describe("re-entrance in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("counts in all light threads of a request", function()
+  it("light_threads_of_a_request_are_one_owner", function()
     assert.are.equal("true false true\n", get("/threads"))
     eventually_free("threads")
   end)
 
-  it("refuses another request, which is another owner", function()
+  it("another_request_is_another_owner", function()
     local request = nginx:request("/hold")
     helper.eventually(function() return get("/inside") == "true" end)
     assert.are.equal("taken", get("/other?name=held"))
@@ -203,14 +203,14 @@ describe("re-entrance in nginx", function()
     eventually_free("held")
   end)
 
-  it("gives back all that a request has counted, when it ends", function()
+  it("end_of_request_releases_nested_acquires", function()
     get("/forget")
     eventually_free("forgotten")
     assert.are.equal("true", get("/twice"))
     eventually_free("twice")
   end)
 
-  it("keeps what the worker counts on when the request ends, and no later request counts on it", function()
+  it("end_of_request_leaves_lock_that_worker_shares", function()
     get("/mixed")
     for _ = 1, 20 do
       assert.are.equal("taken", get("/other?name=mixed"))
@@ -220,21 +220,21 @@ describe("re-entrance in nginx", function()
   end)
 
   -- nginx uses the coroutines of requests again.
-  it("lets no later request enter what one of a client that blocks has left locked", function()
+  it("later_request_does_not_own_lock_of_blocking_client", function()
     assert.are.equal("nil", get("/block"))
     for _ = 1, 20 do
       assert.are.equal("taken", get("/enter"))
     end
   end)
 
-  it("leaves the lock to the request when a light thread dies that acquires it once more", function()
+  it("killed_nested_acquire_leaves_lock_to_request", function()
     for _, after in ipairs { "0", "1.2" } do
       assert.are.equal("true true false", get("/killed?after=" .. after))
       eventually_free("killed")
     end
   end)
 
-  it("does not end a request's lease with another request that has the same lock object", function()
+  it("end_of_another_request_leaves_lease_of_shared_object", function()
     local request = nginx:request("/share")
     helper.eventually(function() return get("/inside") == "true" end)
     assert.are.equal("'shared': another request holds it by the same lock object; "
@@ -254,14 +254,14 @@ describe("re-entrance in nginx", function()
     return request
   end
 
-  it("does not speak of other requests where the lock is not re-entrant", function()
+  it("message_of_plain_lock_names_no_other_request", function()
     local request = hold_by_one_object("")
     assert.are.equal("'one': the lock is held already", get("/second"))
     get("/go")
     assert.are.equal(200, (request:finish()))
   end)
 
-  it("lets another request have a lock object whose lease has run out", function()
+  it("another_request_acquires_object_whose_lease_expired", function()
     local request = hold_by_one_object("?owner=job&ttl=50")
     helper.eventually(function() return get("/second") == "acquired" end, "the lease to run out")
     get("/go")
@@ -269,7 +269,7 @@ describe("re-entrance in nginx", function()
     eventually_free("one")
   end)
 
-  it("says that a lock object has an operation in flight, whoever holds it", function()
+  it("busy_object_is_reported_to_every_request", function()
     local request = hold_by_one_object("?owner=job")
     for _, node in ipairs(farm) do node:stop() end
     local extending = nginx:request("/extend")
@@ -283,14 +283,14 @@ describe("re-entrance in nginx", function()
     eventually_free("one")
   end)
 
-  it("leaves a lease to the worker that a request has counted on by the same lock object", function()
+  it("nested_acquire_of_request_leaves_lease_to_worker", function()
     get("/worker?owner=worker")
     get("/worker?owner=request")
     helper.pass(0.3, function() assert.are.equal("true", get("/is_held")) end)
     assert.are.equal(3, farm:count("worker"))
   end)
 
-  it("counts in a timer", function()
+  it("timer_is_an_owner", function()
     get("/timer")
     helper.eventually(function() return get("/timed") == "true" end)
     eventually_free("timer")

@@ -310,7 +310,7 @@ describe("redlock in nginx", function()
     assert.are.equal("", nginx:complaints(expected))
   end
 
-  it("acquires and releases, and leaves nothing behind", function()
+  it("request_acquires_and_releases", function()
     for _ = 1, 20 do
       local status, body = nginx:get("/lock?name=one")
       assert.are.equal(200, status)
@@ -320,7 +320,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("refuses what another client holds", function()
+  it("request_gets_taken_for_lock_of_another_client", function()
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
     local _, body = nginx:get("/lock?name=theirs&wait=0")
     assert.is_truthy(body:match("^taken: 'theirs' is taken: %d of 5 nodes hold it for somebody else"), body)
@@ -328,7 +328,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("tries again when the delay is over, not with the next tick of the clock", function()
+  it("retry_starts_when_its_delay_is_over", function()
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
     -- The clock ticks 20 times a second at most while no request wakes it.
     helper.unless_stalled(100, function()
@@ -348,26 +348,26 @@ describe("redlock in nginx", function()
     end)
   end
 
-  it("releases what the worker had and nobody has any more, though the worker rests", function()
+  it("idle_worker_releases_collected_lock", function()
     nginx:get("/drop")
     assert.is_true(farm:count("dropped") >= 3)
     farm:eventually_free("dropped")
     quiet()
   end)
 
-  it("refuses connections that there are not, and a client that was collected", function()
+  it("unknown_connection_and_collected_client_are_refused", function()
     assert.are.equal(("redlock: no such connection\n"):rep(2)
       .. "redlock: the client has been collected\n", select(2, nginx:get("/handle")))
     quiet()
   end)
 
-  it("asks and deletes at once, not with the next look of one who waits", function()
+  it("inspect_and_force_release_end_at_once", function()
     nginx:get("/lock?name=one")
     within_half_a_second(function() return tonumber((select(2, nginx:get("/look")))) end)
     quiet()
   end)
 
-  it("tells at once who extends a lock whose request ends", function()
+  it("end_of_request_ends_extend_at_once", function()
     within_half_a_second(function()
       nginx:get("/own")
       for index = 3, 5 do farm[index]:stop() end
@@ -380,20 +380,20 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("takes a semaphore of an operation that nobody waits for", function()
+  it("operation_reuses_semaphore_of_abandoned_one", function()
     assert.are.equal("true true true", select(2, nginx:get("/unwaited")))
     farm:eventually_free("unwaited")
     quiet()
   end)
 
-  it("takes the same semaphore for one operation after the other", function()
+  it("operations_reuse_one_semaphore", function()
     for _ = 1, 3 do assert.are.equal("done", select(2, nginx:get("/cycle"))) end
     local _, slot = nginx:get("/slot")
     assert.is_true(tonumber(slot) <= 100, slot)
     quiet()
   end)
 
-  it("lets other requests go on while one waits", function()
+  it("waiting_request_blocks_no_other", function()
     for _, node in ipairs(farm) do node:command("SET", "busy", "token") end
     local waiting = nginx:request("/lock?name=busy&wait=90000&look=100")
     for _ = 1, 20 do
@@ -405,26 +405,26 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("lets in one at a time", function()
+  it("one_request_holds_at_a_time", function()
     local requests = {}
     for index = 1, 50 do requests[index] = nginx:request("/overlap") end
     for index = 1, 50 do assert.are.equal("1", select(2, requests[index]:finish())) end
     quiet()
   end)
 
-  it("holds for as long as with() runs, and passes on what the function returns and raises", function()
+  it("with_holds_and_passes_results_and_errors", function()
     assert.are.equal("truewordtrue\nfalse inside true\n", select(2, nginx:get("/with")))
     quiet()
   end)
 
-  it("cancels", function()
+  it("cancel_ends_acquire", function()
     for _, node in ipairs(farm) do node:command("SET", "cancelled", "token", "PX", "100") end
     assert.are.equal("cancelled true true", select(2, nginx:get("/cancel")))
     farm:eventually_free("cancelled")
     quiet()
   end)
 
-  it("works in coroutines, subrequests and timers", function()
+  it("locks_work_in_coroutines_subrequests_and_timers", function()
     assert.are.equal("true true\n", select(2, nginx:get("/coroutine")))
     assert.are.equal(("true true not_held\n"):rep(2), select(2, nginx:get("/sub")))
     assert.are.equal("true\n", select(2, nginx:get("/timer")))
@@ -432,14 +432,14 @@ describe("redlock in nginx", function()
   end)
 
   for _, how in ipairs { "error", "exit", "nothing" } do
-    it("releases what a request held that ended by " .. how, function()
+    it("end_of_request_releases: " .. how, function()
       nginx:get("/die?name=died&how=" .. how)
       farm:eventually_free("died")
       quiet(how == "error" and "on purpose" or nil)
     end)
   end
 
-  it("releases what a request held whose client has gone", function()
+  it("lock_of_gone_browser_is_released", function()
     local request = nginx:request("/die?name=gone&how=abort")
     helper.eventually(function() return farm:count("gone") == 5 end, "the lock")
     request:abort()
@@ -447,14 +447,14 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("gives up what a request was waiting for whose client has gone", function()
+  it("acquire_of_gone_browser_is_given_up", function()
     for _, node in ipairs(farm) do node:command("SET", "awaited", "token") end
     local requests = {}
     for index = 1, 20 do requests[index] = nginx:request("/lock?name=awaited&wait=60000&ttl=60000") end
     helper.eventually(function() return nginx:get("/ping") == 200 end)
     for index = 1, 20 do requests[index]:abort() end
     for _, node in ipairs(farm) do node:command("DEL", "awaited") end
-    -- Whoever gets it now is dead; the lock becomes free again long before its ttl.
+    -- A dead request gets it now; the lock becomes free again long before its ttl.
     helper.eventually(function()
       return select(2, nginx:get("/lock?name=awaited&wait=0")) == "true true not_held\n"
     end, "the lock to be free")
@@ -462,7 +462,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("gives up what a light thread was granted that was killed in the step in which it was woken", function()
+  it("grant_of_light_thread_killed_while_woken_is_released", function()
     local killed = tonumber((select(2, nginx:get("/woken"))))
     assert.is_true(killed > 50, killed .. " were killed")
     helper.eventually(function() return farm[1]:command("DBSIZE") == 0 end, "the locks of the killed to be gone")
@@ -472,7 +472,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("leaves a lease alone whose holder had waited where the next request waited and died", function()
+  it("dead_waiter_leaves_lease_of_former_slot_user", function()
     nginx:get("/keep")
     helper.eventually(function() return farm:count("holder") == 5 end)
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
@@ -489,7 +489,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("does not go on trying for a light thread that was killed while it waited", function()
+  it("acquire_of_killed_light_thread_stops", function()
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
     local before = sets()
     nginx:get("/abandon")
@@ -502,7 +502,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("does not go on trying for the sixteenth of sixteen light threads that were killed while they waited", function()
+  it("acquires_of_sixteen_killed_light_threads_stop", function()
     for index = 1, 16 do
       for _, node in ipairs(farm) do node:command("SET", "killed:" .. index, "token") end
     end
@@ -516,7 +516,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("hears what the nodes said while the worker was stopped, before it counts their silence", function()
+  it("replies_that_came_while_worker_was_stopped_are_read_first", function()
     helper.unless_stalled(100, function()
       farm:reset()
       assert.are.equal(200, nginx:get("/lease"))
@@ -565,7 +565,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("gives back at once what is granted to a light thread that was killed while it waited", function()
+  it("grant_of_killed_light_thread_is_released_at_once", function()
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
     nginx:get("/abandon")
     for _, node in ipairs(farm) do node:command("DEL", "theirs") end
@@ -574,7 +574,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("gives up what a killed light thread was to have", function()
+  it("acquire_of_killed_light_thread_is_given_up", function()
     assert.are.equal("killed", select(2, nginx:get("/killed")))
     farm:eventually_free("killed")
     for _, node in ipairs(farm) do node:command("SET", "killed", "token") end
@@ -586,7 +586,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("disturbs nobody when many die, and their coroutines are used again", function()
+  it("killed_requests_disturb_no_user_of_their_coroutines", function()
     local good, bad = {}, {}
     for round = 1, 5 do
       for index = 1, 4 do good[index] = nginx:request("/cycle") end

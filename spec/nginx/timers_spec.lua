@@ -74,7 +74,7 @@ local LOCATIONS = [[
   }
 ]]
 
-describe("nginx has no timer left", function()
+describe("nginx without timers", function()
   local farm, nginx
 
   setup(function() farm = helper.farm(3) end)
@@ -104,7 +104,7 @@ describe("nginx has no timer left", function()
     assert.are.equal("", nginx:complaints("lua_max_running_timers are not enough"))
   end
 
-  it("a budget of 100 ms does not become a second", function()
+  it("budget_of_100_ms_is_kept_without_timers", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     -- A slow machine says first that there was no connection in time.
@@ -116,7 +116,7 @@ describe("nginx has no timer left", function()
     quiet()
   end)
 
-  it("what was to take half a second does not take seven", function()
+  it("node_timeout_is_kept_without_timers", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     -- A slow machine says first that there was no connection in time.
@@ -126,7 +126,7 @@ describe("nginx has no timer left", function()
     quiet()
   end)
 
-  it("a hundred clients in one request take a hundred budgets, not minutes", function()
+  it("hundred_clients_without_timers_keep_their_budgets", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     local body = said_within(6000, "/all")
@@ -134,7 +134,7 @@ describe("nginx has no timer left", function()
     quiet()
   end)
 
-  it("nodes() says why when it keeps no more", function()
+  it("nodes_reports_missing_timers", function()
     start("lua_max_pending_timers 4;")
     nginx:get("/pending")
     -- A slow machine says first that there was no connection in time.
@@ -146,7 +146,7 @@ describe("nginx has no timer left", function()
     quiet()
   end)
 
-  it("a lease keeps itself again when there are timers", function()
+  it("lease_is_extended_again_when_timers_return", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     assert.is_truthy(select(2, nginx:get("/lock?wait=500")):find("^unavailable: "))
@@ -156,7 +156,7 @@ describe("nginx has no timer left", function()
     quiet()
   end)
 
-  it("a connection that has none is known when the clock has one, whoever wakes that", function()
+  it("connection_without_timer_is_retried_by_clock", function()
     start("lua_max_running_timers 3;")
     assert.are.equal(200, (nginx:get("/one")))
     local _, body = nginx:get("/lock?wait=400")
@@ -165,7 +165,7 @@ describe("nginx has no timer left", function()
     quiet()
   end)
 
-  it("comes to life again within the budget of one who waits", function()
+  it("client_recovers_within_budget_of_waiter", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     local waiting = nginx:request("/lock?wait=60000")
@@ -184,7 +184,7 @@ describe("an operation for which nginx gave no timer", function()
   teardown(function() farm:shut() end)
   after_each(function() nginx:stop("TERM") end)
 
-  it("leaves nothing to the next request, which gets its own result", function()
+  it("operation_without_timer_leaves_nothing_to_next_request", function()
     nginx = server.start {
       addresses = farm.addresses,
       http = "lua_max_pending_timers 4;",
@@ -250,7 +250,7 @@ describe("a loss for which nginx gave no timer", function()
     return select(2, nginx:read("error.log"):gsub(complaint, "")) / (helper.now() - lost_at)
   end
 
-  it("is told when nginx runs timers again, of which it is asked for four in a second", function()
+  it("loss_is_reported_when_timers_return", function()
     local complaint = "lua_max_running_timers are not enough"
     helper.unless_stalled(100, function()
       local count = complained_in_a_second("lua_max_running_timers 5;", "1", complaint)
@@ -261,7 +261,7 @@ describe("a loss for which nginx gave no timer", function()
     assert.are.equal("", nginx:complaints(complaint))
   end)
 
-  it("writes a warning four times in a second, not with each look at the clock", function()
+  it("missing_timer_is_logged_four_times_a_second", function()
     local complaint = "nginx gives no timer for on_lost, which comes later: too many pending timers"
     helper.unless_stalled(100, function()
       local count = complained_in_a_second("lua_max_pending_timers 4;", "0, 4", complaint)
@@ -300,7 +300,7 @@ describe("a client whose clock gets no timer", function()
     return select(2, nginx:get("/"))
   end
 
-  it("asks for one four times in a second, not with each look", function()
+  it("clock_asks_for_timer_four_times_a_second", function()
     helper.unless_stalled(100, function()
       if nginx then nginx:stop("TERM") end
       local count = tonumber(said [[
@@ -313,7 +313,7 @@ describe("a client whose clock gets no timer", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("keeps a lease all the same, though nobody calls", function()
+  it("lease_is_extended_without_clock_timer", function()
     assert.are.equal("true true true", said [[
       kept.refused, kept.connects = 0, true
       local options = { ttl = 60000, auto_extend = { every = 100 }, owner = "worker", wait = 30000 }
@@ -333,7 +333,7 @@ describe("a client whose clock gets no timer", function()
   end)
 
   -- Only the clock looks who has ended.
-  it("releases what a request leaves behind", function()
+  it("lock_of_request_is_released_without_clock_timer", function()
     assert.are.equal("held", said [[
       kept.refused, kept.connects = 0, true
       assert(client:acquire("left", { ttl = 60000, wait = 30000 }))
@@ -343,7 +343,7 @@ describe("a client whose clock gets no timer", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("closes at once, and well, when it has locked nothing", function()
+  it("unused_client_closes_at_once_without_timer", function()
     local seen
     helper.unless_stalled(100, function()
       if nginx then nginx:stop("TERM") end

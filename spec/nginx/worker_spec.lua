@@ -103,7 +103,7 @@ describe("a worker", function()
     return table.concat(failures, "\n")
   end
 
-  it("connects when it has to, not before the fork and not in the master", function()
+  it("worker_connects_at_first_use", function()
     start { workers = 2 }
     assert.are.equal(0, connections())
     assert.are.equal("down down down down down", select(2, nginx:get("/nodes")))
@@ -112,13 +112,13 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("takes clients that were made in init_worker", function()
+  it("client_of_init_worker_works", function()
     start { init = "", init_worker = [[rawset(_G, "client", require("resty.redlock").new(addresses))]] }
     assert.are.equal("ok", select(2, nginx:get("/lock")))
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("serves every request through five reloads", function()
+  it("reloads_lose_no_request", function()
     start {}
     local failures = {}
     for _ = 1, 5 do
@@ -138,14 +138,14 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("ends promptly when it has nothing to do", function()
+  it("idle_worker_ends_promptly", function()
     start {}
     lock_many(8, 8)
     helper.within(700, function() nginx:reload() end)
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("finishes what it has begun before it ends", function()
+  it("worker_completes_requests_before_it_ends", function()
     start {}
     local slow = nginx:request("/slow")
     helper.eventually(function() return farm:count("slow") == 5 end)
@@ -156,7 +156,7 @@ describe("a worker", function()
   end)
 
   for _, signal in ipairs { "QUIT", "TERM" } do
-    it("releases what it holds when it is ended by " .. signal, function()
+    it("ended_worker_releases: " .. signal, function()
       -- A worker that ends waits for its nodes for 100 ms.
       helper.unless_stalled(50, function()
         farm:reset()
@@ -170,7 +170,7 @@ describe("a worker", function()
     end)
   end
 
-  it("lets exit_worker release and close", function()
+  it("exit_worker_releases_and_closes", function()
     helper.unless_stalled(50, function()
       farm:reset()
       start { http = [[exit_worker_by_lua_block {
@@ -193,7 +193,7 @@ describe("a worker", function()
     end)
   end)
 
-  it("releases what it holds when it is ended, and does not wait for a hung node", function()
+  it("ended_worker_releases_without_waiting_for_hanging_node", function()
     helper.unless_stalled(50, function()
       farm:reset()
       start {}
@@ -208,7 +208,7 @@ describe("a worker", function()
     end)
   end)
 
-  it("ends in time while a node hangs that owes an answer", function()
+  it("worker_ends_in_time_with_outstanding_reply", function()
     start {}
     assert.are.equal("", lock_many(8, 8))
     farm[2]:stop()
@@ -220,7 +220,7 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("hands over to another program without losing a request", function()
+  it("binary_upgrade_loses_no_request", function()
     start { upgraded = true }
     nginx:get("/hold")
     nginx:signal("USR2")
@@ -241,7 +241,7 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("goes on while two of five nodes hang, and uses them again", function()
+  it("worker_works_while_two_nodes_hang", function()
     start {}
     assert.are.equal("", lock_many(8, 8))
     farm[1]:stop()
@@ -264,7 +264,7 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("says how things stand when three of five nodes hang, and does not pile up", function()
+  it("worker_reports_when_three_nodes_hang", function()
     start {}
     assert.are.equal("", lock_many(8, 8))
     for index = 1, 3 do farm[index]:stop() end
@@ -279,7 +279,7 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("loses no request when a node is killed and comes back", function()
+  it("killed_node_loses_no_request", function()
     start {}
     assert.are.equal("", lock_many(16, 8))
     farm[3]:kill()
@@ -290,7 +290,7 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE))
   end)
 
-  it("releases a lock on a node that was away when it was released", function()
+  it("returning_node_is_released", function()
     start { server = [[
       location /take { content_by_lua_block {
         kept.lock = assert(client:acquire("away", { ttl = 30000, owner = "worker" }))
@@ -306,7 +306,7 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("ends though an extend of its leases is always in flight", function()
+  it("worker_ends_with_extends_always_in_flight", function()
     start { server = [[
       location /keep { content_by_lua_block {
         for index = 1, 50 do

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Clients that wait for one lock, in one process, by a loop. spec/calls_behaviour.lua has what each driver must do.
+ * Clients that wait for one lock, in one process, by a loop. spec/notify_behaviour.lua has what each driver must do.
  *
  * A notification is a hint: a node evicts a waiter that a slow machine held up, and that waiter polls after POLL_INTERVAL_US.
  * So a test in which a wait took MISSED_US or more runs again, and fails if it does so each time.

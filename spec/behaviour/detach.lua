@@ -11,7 +11,7 @@ return function(behaviour)
   local eventually_free = behaviour.eventually_free
   local driver = behaviour.driver
 
-  test("detach() raised after a release that was not waited for, and did not say which lock is not held",
+  test("detach_after_release_without_waiting_names_the_lock",
     function(client)
     local lock = assert(client:acquire("r"))
     assert(lock:release({ wait = false }))
@@ -20,18 +20,18 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  test("attach() took a wait and a retry_count, and tried once all the same", function(client, other)
+  test("attach_refuses_wait_and_retry_count", function(client, other)
     local text = assert(assert(client:acquire("r")):detach())
     for name, value in pairs({ wait = 1000, retry_count = 5 }) do
       local ok, err = pcall(function() other:attach(text, { [name] = value }) end)
       assert.is_false(ok)
-      local says = "hand_over.lua:%d+: redlock: option '" .. name .. "' does not go with client:attach"
+      local says = "detach.lua:%d+: redlock: option '" .. name .. "' does not go with client:attach"
       assert.is_truthy(err:find(says), err)
     end
     assert(assert(other:attach(text, { wait = 0, retry_count = 0 })):release())
   end)
 
-  test("detach and attach: hands a lock from one client to another", function(client, other, farm)
+  test("detach_and_attach_move_lock_to_another_client", function(client, other, farm)
     local lock = assert(client:acquire("r", { ttl = 30000 }))
     eventually_on_all(lock)
     local token = lock:token()
@@ -63,7 +63,7 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  once("detach and attach: a lock that ran out on the way, or was taken by force, is refused",
+  once("attach_refuses_expired_or_force_released_lock",
     function(client, other, farm)
     local text
     helper.unless_stalled(100, function() text = assert(assert(client:acquire("r", { ttl = 200 })):detach()) end)
@@ -77,7 +77,7 @@ return function(behaviour)
     assert(lock:extend())
   end)
 
-  once("detach and attach: several resources go together, however long their names are", function(client, other)
+  once("detach_and_attach_move_several_long_resources", function(client, other)
     for _, names in ipairs({ { "a", "b", "c" }, { ("x"):rep(4000), ("y"):rep(4000), ("z"):rep(4000) } }) do
       local lock = assert(client:acquire(names))
       for _, name in ipairs(names) do eventually_on_all(lock, name) end
@@ -93,7 +93,7 @@ return function(behaviour)
     end
   end)
 
-  once("attach: a node that lost one of several resources has no vote, and gets none of them",
+  once("attach_sets_nothing_on_node_that_lost_a_resource",
     function(client, other, farm)
     local names = { "a", "b", "c" }
     local lock = assert(client:acquire(names))
@@ -104,7 +104,7 @@ return function(behaviour)
     eventually_free("b")
   end)
 
-  once("attach: what was tampered with is refused", function(client, other, farm)
+  once("attach_refuses_corrupt_text", function(client, other, farm)
     local lock = assert(client:acquire("r"))
     eventually_on_all(lock)
     local text = assert(lock:detach())
@@ -116,7 +116,7 @@ return function(behaviour)
     local function complaint(fn)
       local ok, err = pcall(fn)
       assert.is_false(ok)
-      assert.is_truthy(err:find("hand_over.lua:%d+: redlock: "), err)
+      assert.is_truthy(err:find("detach.lua:%d+: redlock: "), err)
       return err
     end
     assert.is_truthy(complaint(function() other:attach(5) end):find("takes what lock:detach() has returned", 1, true))

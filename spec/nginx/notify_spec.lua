@@ -45,7 +45,7 @@ local LOCATIONS = [[
 
 local SOON = 20 -- seconds, in which no client has polled
 
-describe("calls in nginx", function()
+describe("notifications in nginx", function()
   local farm, nginx
 
   teardown(function() if farm then farm:shut() end end)
@@ -134,7 +134,7 @@ describe("calls in nginx", function()
     assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE, ...))
   end
 
-  it("200 requests that wait for a key in vain cost the nodes what one costs", function()
+  it("two_hundred_waiting_requests_cost_as_much_as_one", function()
     start()
     warm()
     take_on_all("theirs")
@@ -151,7 +151,7 @@ describe("calls in nginx", function()
     quiet()
   end)
 
-  it("200 requests have one key in turn, for a few commands of a node each", function()
+  it("two_hundred_requests_hold_key_in_turn_for_a_few_commands", function()
     start()
     warm()
     local before, last = commands(farm[1]), 0
@@ -170,7 +170,7 @@ describe("calls in nginx", function()
     quiet()
   end)
 
-  it("a request that is aborted while it waits makes way at once", function()
+  it("aborted_waiting_request_makes_way_at_once", function()
     start()
     warm()
     nginx:get("/set?name=hold&value=1")
@@ -197,7 +197,7 @@ describe("calls in nginx", function()
     quiet()
   end)
 
-  it("requests that wait are served by a worker that is to end, which ends then", function()
+  it("exiting_worker_serves_its_waiters", function()
     start("{ retry_delay = 200, poll_interval = 200 }")
     for _, how in ipairs { "reload", "stop" } do
       warm()
@@ -213,7 +213,7 @@ describe("calls in nginx", function()
     end
   end)
 
-  it("a client for each request, and nothing is left of them", function()
+  it("client_per_request_leaves_no_subscriber", function()
     start()
     for _, body in ipairs(at_once(15, "/own")) do assert.are.equal("true", body) end
     quiet("clients have become garbage")
@@ -227,7 +227,7 @@ describe("calls in nginx", function()
     end
   end)
 
-  it("polls when nginx has no timers for second connections", function()
+  it("client_polls_without_timers_for_second_connections", function()
     start("{ retry_delay = 20, retry_jitter = 10 }", { http = "lua_max_running_timers 8;" })
     take_on_all("short", "PX", "700")
     local _, body = nginx:get("/lock?name=short&wait=60000")
@@ -239,7 +239,7 @@ describe("calls in nginx", function()
     quiet("lua_max_running_timers are not enough")
   end)
 
-  it("a function is asked for the second connections, too, by the name and the number of their nodes", function()
+  it("credentials_function_serves_second_connections_of_each_node", function()
     start([[{ credentials = function(node, index)
       kept.asked = (kept.asked or "") .. index .. (node == addresses[index] and "" or "?")
       ngx.sleep(0.01)
@@ -279,7 +279,7 @@ describe("calls in nginx", function()
     quiet()
   end
 
-  it("sixteen nodes, the most for which there are second connections", function()
+  it("client_of_sixteen_nodes_is_notified", function()
     local five = farm
     farm = helper.farm(16)
     finally(function()
@@ -289,7 +289,7 @@ describe("calls in nginx", function()
     together(16, farm.addresses)
   end)
 
-  it("nodes that speak TLS", function()
+  it("client_of_TLS_nodes_is_notified", function()
     local five, directory = farm, helper.directory .. "/calls-tls"
     os.execute("mkdir " .. directory .. " && cd " .. directory .. " && openssl req -x509 -newkey ec"
       .. " -pkeyopt ec_paramgen_curve:P-256 -nodes"

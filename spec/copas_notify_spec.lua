@@ -1,9 +1,9 @@
--- Waiters in threads of copas are called, and many of them share one loop.
+-- Notifications of waiters in threads of copas, many of which share one loop.
 
 -- Debian has copas for Lua 5.1 and 5.2, where spec/all_luas.sh has no busted: LuaJIT runs these.
 if not rawget(_G, "jit") then return end
 
-local calls_behaviour = require "spec.calls_behaviour"
+local notify_behaviour = require "spec.notify_behaviour"
 local driver = require "spec.copas_driver"
 local helper = require "spec.helper"
 local loop_behaviour = require "spec.loop_behaviour"
@@ -16,6 +16,6 @@ describe("redlock.copas", function()
   driver.farm = function() return farm end
   driver.describe, driver.it = describe, it
 
-  calls_behaviour("calls", driver)
+  notify_behaviour("notifications", driver)
   loop_behaviour("many in one loop", driver)
 end)

@@ -1,9 +1,9 @@
--- Waiters in coroutines of luv are called, and many of them share one loop.
+-- Notifications of waiters in coroutines of luv, many of which share one loop.
 
 -- The pcall of PUC Lua 5.1 cannot be yielded across, which is what with() would have to do.
 if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then return end
 
-local calls_behaviour = require "spec.calls_behaviour"
+local notify_behaviour = require "spec.notify_behaviour"
 local driver = require "spec.luv_driver"
 local helper = require "spec.helper"
 local loop_behaviour = require "spec.loop_behaviour"
@@ -16,6 +16,6 @@ describe("redlock.luv", function()
   driver.farm = function() return farm end
   driver.describe, driver.it = describe, it
 
-  calls_behaviour("calls", driver)
+  notify_behaviour("notifications", driver)
   loop_behaviour("many in one loop", driver)
 end)

@@ -1,6 +1,6 @@
---- Who waits is called by the nodes: what every driver has to do about that, whatever it waits with.
+--- Notifications: the duties of every driver, whatever it waits with.
 ---
---- calls_behaviour(title, driver), as in spec/behaviour.lua. Other processes (spec/calls_partner.lua) hold what is
+--- notify_behaviour(title, driver), as in spec/behaviour.lua. Other processes (spec/notify_partner.lua) hold what is
 --- waited for. A client polls once a minute here, so that an acquire that ends within seconds has been notified,
 --- however slow the machine is.
 
@@ -13,7 +13,7 @@ local SELDOM = 60000 -- milliseconds between two polls
 local SOON = 20 -- seconds, in which no client has polled
 
 -- Inside nginx the directory is another one.
-local PARTNER = debug.getinfo(1, "S").source:sub(2):gsub("calls_behaviour", "calls_partner")
+local PARTNER = debug.getinfo(1, "S").source:sub(2):gsub("notify_behaviour", "notify_partner")
 
 local partners = 0
 
@@ -29,7 +29,7 @@ return function(title, driver)
     end)
   end
 
-  -- What does not depend on the driver.
+  -- Declares a test that does not depend on the driver.
   local once = driver.blocks and test or function() end
 
   local function new(options)
@@ -77,13 +77,13 @@ return function(title, driver)
     return helper.now() - began
   end
 
-  -- How many connections of a node listen to calls.
-  local function listeners(node)
+  -- Returns the number of subscribers of a node.
+  local function subscribers(node)
     local _, count = node:command("CLIENT", "LIST"):gsub(" sub=1 ", "")
     return count
   end
 
-  local function calling(client)
+  local function notifying(client)
     local count = 0
     for _, node in ipairs(client:nodes()) do
       assert.is_boolean(node.notifies)
@@ -93,10 +93,10 @@ return function(title, driver)
   end
 
   local function take_on_all(key, ...)
-    for _, node in ipairs(farm) do assert(node:command("SET", key, "somebody's", ...)) end
+    for _, node in ipairs(farm) do assert(node:command("SET", key, "theirs", ...)) end
   end
 
-  -- A wait that is over when its budget is. On a slow machine the first may end before the nodes have answered.
+  -- Waits until the budget is over. On a slow machine the first may end before the nodes have answered.
   local function wait_in_vain(client, key, options)
     options = options or {}
     options.wait = options.wait or 200
@@ -108,51 +108,51 @@ return function(title, driver)
   end
 
   -- Waits until all nodes can notify the client.
-  local function be_called(client, key)
+  local function await_notifications(client, key)
     helper.eventually(function()
       wait_in_vain(client, key)
-      return calling(client) == #farm
-    end, "all nodes to be able to call")
+      return notifying(client) == #farm
+    end, "all nodes to notify")
   end
 
   describe(title, function()
-    test("who waits is called when the lock is free, long before the delay is over", function()
+    test("waiter_is_notified_long_before_poll_interval", function()
       take_on_all("theirs")
       local client = new()
-      be_called(client, "theirs")
+      await_notifications(client, "theirs")
       with_partner("hand", 20, function()
         local took = take_turns(client, "hand", 8)
         assert.is_true(took < SOON, took .. " s")
       end)
       client:close()
       for _, node in ipairs(farm) do
-        helper.eventually(function() return listeners(node) == 0 end, "the second connections to end")
+        helper.eventually(function() return subscribers(node) == 0 end, "the second connections to end")
         helper.eventually(function()
           return node:command("EXISTS", "hand", "hand:redlock-queue") == 0
         end, "the key and its queue to be gone")
       end
     end)
 
-    test("notify = false polls, and makes no second connections", function()
+    test("notify_false_polls_without_second_connections", function()
       take_on_all("theirs")
       local client = new({ notify = false })
       wait_in_vain(client, "theirs")
-      assert.are.equal(0, listeners(farm[1]))
-      assert.are.equal(0, calling(client))
+      assert.are.equal(0, subscribers(farm[1]))
+      assert.are.equal(0, notifying(client))
       client:close()
       client = new()
       wait_in_vain(client, "theirs", { notify = false })
-      assert.are.equal(0, listeners(farm[1]))
-      be_called(client, "theirs")
-      assert.are.equal(1, listeners(farm[1]))
+      assert.are.equal(0, subscribers(farm[1]))
+      await_notifications(client, "theirs")
+      assert.are.equal(1, subscribers(farm[1]))
       assert.is_nil(client:nodes()[1].notify_error)
       client:close()
     end)
 
-    test("who gives up leaves the queues of all nodes", function()
+    test("waiter_that_gives_up_dequeues_on_all_nodes", function()
       take_on_all("theirs")
       local client = new()
-      be_called(client, "theirs")
+      await_notifications(client, "theirs")
       for _, node in ipairs(farm) do
         helper.eventually(function()
           if driver.idle then driver.idle(client) end -- Inside nginx others send it.
@@ -162,16 +162,16 @@ return function(title, driver)
       client:close()
     end)
 
-    once("polls with more than sixteen nodes, where each would have two connections", function()
+    once("client_of_seventeen_nodes_polls", function()
       local addresses = {}
       for index = 1, 17 do addresses[index] = "127.0.0.1:" .. index end
       local client = driver.new(addresses, { fair = true })
       assert.is_nil((client:acquire("many", { wait = 50, retry_delay = 5 })))
-      assert.are.equal(0, calling(client))
+      assert.are.equal(0, notifying(client))
       client:close()
     end)
 
-    -- What a user may do besides all commands on all keys.
+    -- Runs `fn` as a user with `rights` in addition to all commands.
     local function with_user(rights, fn)
       for _, node in ipairs(farm) do
         assert(node:command("ACL", "SETUSER", "limited", "reset", "on", ">secret", "+@all", unpack(rights)))
@@ -188,7 +188,7 @@ return function(title, driver)
       ["SUBSCRIBE"] = { rights = { "~*", "allchannels", "-subscribe" }, says = "^NOPERM .*'subscribe'" },
       ["the queue"] = { rights = { "~hand", "~theirs", "allchannels" }, says = "^ERR " },
     } do
-      once("polls where a user has no right to " .. what .. ", and nodes() says why", function()
+      once("user_without_right_polls_and_nodes_reports_why: " .. what, function()
         with_user(case.rights, function(client)
           with_partner("hand", 20, function()
             local lock = assert(client:acquire("hand", { wait = SELDOM, retry_delay = 10, retry_jitter = 5 }))
@@ -196,7 +196,7 @@ return function(title, driver)
           end)
           take_on_all("theirs")
           wait_in_vain(client, "theirs")
-          assert.are.equal(0, calling(client))
+          assert.are.equal(0, notifying(client))
           for _, node in ipairs(client:nodes()) do
             assert.are.equal("up", node.state)
             local why = tostring(node.notify_error)
@@ -208,7 +208,7 @@ return function(title, driver)
       end)
     end
 
-    test("a function says as whom to log in for the second connections, too, and is told the node", function()
+    test("credentials_function_serves_second_connections", function()
       local asked = {}
       with_user({ "~*", "allchannels" }, function(unused)
         unused:close()
@@ -220,13 +220,13 @@ return function(title, driver)
           end,
         })
         take_on_all("theirs")
-        be_called(client, "theirs")
+        await_notifications(client, "theirs")
         assert.are.same({ 2, 2, 2, 2, 2 }, asked)
         client:close()
       end)
     end)
 
-    test("the lock of a holder that was killed is had when its key has ended", function()
+    test("waiter_acquires_when_key_of_killed_holder_expires", function()
       local client, began = new(), helper.now()
       take_on_all("killed", "PX", "400")
       assert(assert(client:acquire("killed", { wait = 2 * SELDOM })):release())
@@ -235,10 +235,10 @@ return function(title, driver)
       client:close()
     end)
 
-    test("fair: who comes later does not overtake who waits", function()
+    test("fair_acquire_does_not_overtake_a_waiter", function()
       local holder, late = new(), new()
       take_on_all("theirs")
-      be_called(late, "theirs")
+      await_notifications(late, "theirs")
       local first = assert(holder:acquire("turn", { ttl = 120000 }))
       local partner = start_partner("turn", 20, SELDOM)
       local ok, err = pcall(function()
@@ -256,7 +256,7 @@ return function(title, driver)
       if not ok then error(err, 0) end
     end)
 
-    test("nodes that hang, end and come back while somebody waits", function()
+    test("waiters_are_notified_while_nodes_hang_end_and_return", function()
       local client = driver.new(farm.addresses, { node_timeout = 2000 })
       with_partner("hand", 20, function(partner)
         take_turns(client, "hand", 3)
@@ -267,8 +267,8 @@ return function(title, driver)
         farm[2]:restart()
         helper.eventually(function()
           take_turns(client, "hand", 1)
-          return calling(client) == 5
-        end, "all nodes to call again")
+          return notifying(client) == 5
+        end, "all nodes to notify again")
         local had = partner.had()
         helper.eventually(function() return partner.had() > had end, "the other process to have its turn")
       end)

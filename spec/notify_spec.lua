@@ -1,12 +1,12 @@
---- Who waits is called: scripts that block.
+--- Notifications of scripts that block.
 
-local calls_behaviour = require "spec.calls_behaviour"
+local notify_behaviour = require "spec.notify_behaviour"
 local helper = require "spec.helper"
 local redlock = require "redlock"
 
 local farm
 
-calls_behaviour("calls, waiting in a blocking call", {
+notify_behaviour("notifications of blocking calls", {
   blocks = true,
   new = redlock.new,
   run = function(fn) fn() end,

@@ -1,4 +1,4 @@
--- on_lost in scripts: when it runs, whose it is, and what its errors do. What all drivers share is in
+-- on_lost in scripts: when it runs, which one runs, and the effect of its errors. The behaviour of all drivers is in
 -- spec/behaviour.lua.
 
 local helper = require "spec.helper"
@@ -30,7 +30,7 @@ describe("on_lost in a script", function()
     return helper.eventually(function() return (client:acquire(name, options)) end, "a short lease")
   end
 
-  it("runs in the next call into the module, whichever that is, and not before", function()
+  it("next_call_of_any_function_runs_on_lost", function()
     local client = new_client()
     for _, call in ipairs {
       function(lock) return lock:remaining() end,
@@ -53,7 +53,7 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
-  it("is the call's, else the lock's, else the client's", function()
+  it("on_lost_of_call_overrides_lock_and_client", function()
     helper.unless_stalled(20, function()
       farm:reset()
       local by
@@ -88,7 +88,7 @@ describe("on_lost in a script", function()
     end)
   end)
 
-  it("may use the module, the lock too", function()
+  it("on_lost_uses_its_lock", function()
     helper.unless_stalled(20, function()
       farm:reset()
       local client, lock = new_client(), nil
@@ -107,7 +107,7 @@ describe("on_lost in a script", function()
     end)
   end)
 
-  it("is not called inside of another one, which calls the module", function()
+  it("on_lost_does_not_nest", function()
     local client, inside, told = new_client(), 0, 0
     local function on_lost(lock)
       assert.are.equal(0, inside)
@@ -128,7 +128,7 @@ describe("on_lost in a script", function()
 
   -- Where tables have finalizers. That of the younger object is called first, and the lock is in no weak table then.
   if _VERSION ~= "Lua 5.1" then
-    it("is not called for a lock that is being collected, when another finalizer calls the module", function()
+    it("finalizer_runs_no_on_lost_of_collected_lock", function()
       local client, finalized = new_client(), false
       local function drop()
         local lock = acquire_short(client, "r", { on_lost = function() finalized = "told" end })
@@ -143,7 +143,7 @@ describe("on_lost in a script", function()
     end)
   end
 
-  it("writes what it raises to stderr, with its traceback, and disturbs nobody", function()
+  it("error_of_on_lost_is_written_to_stderr_with_traceback", function()
     local output, ok = helper.run_script([[
       local client = require("redlock").new({ ... }, { wait = 60000 })
       local function broken() error("oops") end
@@ -159,7 +159,7 @@ describe("on_lost in a script", function()
     assert.is_truthy(output:find("expired", 1, true), output)
   end)
 
-  it("an error while an acquire began left a lock in flight for ever, which nobody could release", function()
+  it("error_while_acquire_begins_leaves_nothing_in_flight", function()
     local client = new_client({ ttl = 20000 })
     for nth = 1, 6 do
       local lock, reads = client:new_lock("r"), 0
@@ -183,7 +183,7 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
-  it("does not keep a lock from the collector that it refers to", function()
+  it("on_lost_does_not_keep_its_lock_alive", function()
     local client = new_client()
     local function drop()
       local box = {}
@@ -200,7 +200,7 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
-  it("is not called for a lock that was released, closed or dropped", function()
+  it("on_lost_ignores_released_closed_and_dropped_locks", function()
     helper.unless_stalled(30, function()
       farm:reset()
       local called
@@ -220,7 +220,7 @@ describe("on_lost in a script", function()
     end)
   end)
 
-  it("refuses what is no function, and what auto_extend does not have", function()
+  it("on_lost_and_auto_extend_are_checked", function()
     local client = redlock.new(farm.addresses)
     for _, case in ipairs {
       { { on_lost = 3 }, "option 'on_lost' must be a function, got 3" },
@@ -236,7 +236,7 @@ describe("on_lost in a script", function()
       local line = debug.getinfo(1, "l").currentline + 1
       local ok, message = pcall(function() client:new_lock("r", case[1]) end)
       assert.is_false(ok)
-      assert.is_truthy(message:find("lost_spec.lua:" .. line .. ": redlock: ", 1, true), message)
+      assert.is_truthy(message:find("on_lost_spec.lua:" .. line .. ": redlock: ", 1, true), message)
       assert.is_truthy(message:find(case[2], 1, true), message)
     end
     assert.is_truthy(client:new_lock("r", { on_lost = setmetatable({}, { __call = function() end }) }))
@@ -248,7 +248,7 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
-  it("a loop that asked after operations had ended was not told of them until a lease ran out", function()
+  it("pollfd_is_readable_after_operation_ended", function()
     local client = new_client({ on_lost = print })
     local first = client:new_lock("first")
     assert(first:start("acquire"))
@@ -270,7 +270,7 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
-  it("0 takes back what the client says of max_hold and extend_every", function()
+  it("zero_overrides_max_hold_and_extend_every_of_client", function()
     helper.unless_stalled(300, function()
       farm:reset()
       local client = new_client { ttl = 1000, node_timeout = 800, auto_extend = { every = 50, max_hold = 1100 } }
@@ -284,12 +284,12 @@ describe("on_lost in a script", function()
     end)
   end)
 
-  it("check() tells what is left, and raises at the caller's line otherwise", function()
+  it("check_returns_rest_of_lease_or_raises_at_callers_line", function()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
     local lock = client:new_lock("orders:42")
     local ok, message = pcall(function() lock:check() end)
     assert.is_false(ok)
-    assert.is_truthy(message:find("lost_spec%.lua:%d+: redlock: 'orders:42' is not held$"), message)
+    assert.is_truthy(message:find("on_lost_spec%.lua:%d+: redlock: 'orders:42' is not held$"), message)
     assert(lock:acquire({ ttl = 60000 }))
     assert.is_true(lock:check() > 30000)
     assert(lock:release())

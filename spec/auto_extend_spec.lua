@@ -115,12 +115,12 @@ describe("a script with auto_extend", function()
     client:close()
   end
 
-  it("loses its lease to no loop, os.execute, node or collector", function()
+  it("lease_survives_loop_os_execute_hanging_node_and_collector", function()
     helper.limit(30 + 2 * hold_seconds)
     helper.unless_stalled(200, hold)
   end)
 
-  it("is what keeps the rival out: a lease that does not keep itself goes to it", function()
+  it("lease_without_auto_extend_goes_to_rival", function()
     local client = require("redlock").new(farm.addresses)
     local lock = assert(client:acquire("r", { ttl = 900, wait = 30000 }))
     local ended, written = rival()
@@ -130,7 +130,7 @@ describe("a script with auto_extend", function()
     client:close()
   end)
 
-  it("ends, and leaves nothing, however it ends", function()
+  it("script_leaves_no_key_however_it_ends", function()
     for _, ending in ipairs { "", "os.exit(0)", "os.exit(0, true)", "client:close()", "lock:release()" } do
       local output, ok = helper.run_script([[
         local client = require("redlock").new({ ... })

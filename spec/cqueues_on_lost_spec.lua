@@ -20,7 +20,7 @@ describe("on_lost in a coroutine of cqueues", function()
     assert.is_true(controller:empty())
   end
 
-  it("raised 'attempt to yield across a C-call boundary' in Lua 5.1 when it waited, and blocked its lock", function()
+  it("on_lost_yields_in_lua_5_1", function()
     local client = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000 })
     local seen = {}
     run(function()
@@ -44,7 +44,7 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
-  it("a loop within a loop never ended while the outer one held a lease that kept itself", function()
+  it("nested_loop_ends_while_outer_loop_auto_extends", function()
     local client = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000, auto_extend = { every = 50 } })
     run(function()
       local outer = assert(client:acquire("outer"))
@@ -63,7 +63,7 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
-  it("is told where no controller runs, by the next call", function()
+  it("next_call_reports_loss_outside_controller", function()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
     local told
     local function on_lost(lost, reason) told = { lost, reason } end
@@ -76,7 +76,7 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
-  it("an error in the coroutine that looks after the client stopped all that waited", function()
+  it("error_in_serving_coroutine_stops_no_waiter", function()
     local client, ended = redlock.new(farm.addresses, { node_timeout = 20000 }), 0
     local controller, process, callers, raised = cqueues.new(), core.client_methods.process, {}, false
     for index = 1, 10 do
@@ -86,7 +86,7 @@ describe("on_lost in a coroutine of cqueues", function()
         ended = ended + 1
       end)
     end
-    -- Whoever waits alone calls this, too: an error there is the caller's, and ends nobody else.
+    -- A coroutine that waits alone calls this, too: an error there is its own, and ends no other wait.
     core.client_methods.process = function(handle)
       if not raised and not callers[coroutine.running()] then
         raised = true
@@ -103,7 +103,7 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
-  it("writes what it raises to stderr after it has waited, and the controller goes on", function()
+  it("error_of_on_lost_is_written_to_stderr_and_controller_goes_on", function()
     local output = helper.run_script([[
       local cqueues = require "cqueues"
       local client = require("redlock.cqueues").new({ ... }, { ttl = 300, wait = 60000 })

@@ -1,4 +1,4 @@
--- Leases that keep themselves inside nginx, and on_lost in a timer of its own. What all drivers share is in
+-- Auto-extended leases inside nginx, and on_lost in a timer of its own. The behaviour of all drivers is in
 -- spec/behaviour.lua.
 
 if not rawget(_G, "jit") then return end
@@ -169,7 +169,7 @@ local LOCATIONS = [[
   }
 ]]
 
-describe("leases that keep themselves, in nginx", function()
+describe("auto-extended leases in nginx", function()
   local farm, nginx
 
   setup(function()
@@ -197,7 +197,7 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal(expected, said)
   end
 
-  it("tells promptly, though no request comes", function()
+  it("on_lost_runs_promptly_without_a_request", function()
     helper.unless_stalled(50, function()
       get("/worker")
       helper.pass(0.6)
@@ -208,7 +208,7 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("keeps a lease of the worker's for longer than its ttl, though no request comes", function()
+  it("lease_of_worker_is_extended_without_a_request", function()
     get("/kept")
     helper.eventually(function() return farm:count("kept") == 5 end, "the lease")
     -- The nodes are told a lease that ends later: what is left grows.
@@ -227,7 +227,7 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("gives a lease up with the request that it belongs to, and that is no loss", function()
+  it("end_of_request_releases_lease_without_loss", function()
     get("/request")
     farm:eventually_free("request")
     helper.pass(0.3)
@@ -236,7 +236,7 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("notices that a majority is lost, and then that the lease is over", function()
+  it("on_lost_reports_unavailable_and_then_expired_in_nginx", function()
     helper.unless_stalled(200, function()
       farm:reset()
       get("/losses")
@@ -250,14 +250,14 @@ describe("leases that keep themselves, in nginx", function()
     end)
   end)
 
-  it("writes what on_lost raises to the error log", function()
+  it("error_of_on_lost_is_logged", function()
     get("/broken")
     helper.eventually(function() return nginx:read("error.log"):find("error in on_lost: .-oops") end, "the log")
     assert.is_truthy(nginx:read("error.log"):find("stack traceback:", 1, true))
     nginx:complaints()
   end)
 
-  it("tells of each of many leases that end at once, though on_lost waits", function()
+  it("on_lost_reports_each_of_many_leases", function()
     get("/many")
     helper.eventually(function() return get("/waited") == "300" end, "all to be told")
     local timers, most = get("/timers"):match("^(%d+) (%d+)$")
@@ -266,12 +266,12 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("needs no timer as long as nothing is lost, nor long after", function()
+  it("on_lost_needs_no_timer_before_a_loss", function()
     helper.unless_stalled(50, function() assert.are.equal("0 true true 0", get("/running")) end)
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("calls no on_lost that reads what another request keeps where a killed one had its variables", function()
+  it("on_lost_does_not_read_variables_of_another_request", function()
     local counted = 0
     for _, how in ipairs { "exit", "call", "callable", "handed over", "light thread" } do
       assert.are.equal(200, (nginx:request("/killed?how=" .. how:gsub(" ", "%%20"))):finish())
@@ -285,7 +285,7 @@ describe("leases that keep themselves, in nginx", function()
     end
   end)
 
-  it("shares its variables with the request as long as that lasts", function()
+  it("on_lost_shares_variables_with_running_request", function()
     assert.are.equal("expired false", get("/shares"))
   end)
 
@@ -300,7 +300,7 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("tells that a worker that is to end does not extend its own lease any more, after a second", function()
+  it("exiting_worker_reports_that_it_stops_extending", function()
     local request = nginx:request("/ending")
     helper.eventually(function() return farm:count("ending") == 5 end, "the lease")
     nginx:signal("HUP")

@@ -1,6 +1,6 @@
---- Another process, which takes a lock again and again, for spec/calls_behaviour.lua:
+--- Another process, which takes a lock again and again, for spec/notify_behaviour.lua:
 ---
----     calls_partner.lua <directory> <resource> <hold> <wait> <options> <address> ...
+---     notify_partner.lua <directory> <resource> <hold> <wait> <options> <address> ...
 ---
 --- It holds the lock for so many milliseconds each time, and waits for it for so many at most. It ends when the
 --- directory has a file "stop". Into its file "had" goes a
