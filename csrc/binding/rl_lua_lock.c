@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_hook.h"
@@ -357,7 +358,7 @@ static int lock_abandon(lua_State *L) {
 /* (lock) -> seconds of the grace period, in which the loop still serves late nodes; or nothing. */
 static int lock_grace(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "grace()");
-  redlock_duration grace_us = rl_handle_late(self->lock);
+  redlock_duration grace_us = rl_handle_grace(self->lock);
 
   if (grace_us == 0)
     return 0;
@@ -369,7 +370,7 @@ static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
 
   if (self->worker == NULL)
-    rl_handle_look(self->lock); /* No caller waits, so the replies may be unread. */
+    rl_handle_poll(self->lock); /* No caller waits, so the replies may be unread. */
   if (rl_handle_pending(self->lock)) {
     lua_pushnil(L);
     lua_pushliteral(L, "the operation has not ended yet");
@@ -584,7 +585,7 @@ static int lock_gc(lua_State *L) {
 /* Stops waiting at Ctrl-C. The release goes on, and the hook runs as soon as Lua runs. */
 static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
   rl_lua_hook hook;
-  int error = rl_handle_release(self->lock);
+  int error = rl_handle_prepare(self->lock, &(rl_request){.operation = RL_OPERATION_RELEASE});
 
   if (error != REDLOCK_OK)
     return;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "client/rl_pump.h"
 #include "lock/rl_result.h"

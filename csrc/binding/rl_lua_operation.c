@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_option.h"
@@ -16,9 +16,17 @@
 
 #define TOKEN_ANY "any"
 
-/* Evaluates the expression of one driver. */
-#define BY_DRIVER(driver, blocking, loop, worker)                                                  \
-  ((driver) == RL_LUA_BLOCKING ? (blocking) : (driver) == RL_LUA_LOOP ? (loop) : (worker))
+static int begin(rl_lua_lock *self, const rl_request *request, rl_lua_driver driver) {
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_prepare(self->lock, request);
+  case RL_LUA_LOOP:
+    return rl_handle_start(self->lock, request);
+  case RL_LUA_WORKER:
+  default:
+    return rl_request_begin(rl_lock_of(self->lock), redlock_now(), request);
+  }
+}
 
 /* Passes on the token of the options at |index|, if there is one. Returns REDLOCK_OK or an error. */
 static int set_token(lua_State *L, rl_lua_lock *self, int index) {
@@ -48,9 +56,11 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
   if (error == REDLOCK_OK) /* Otherwise the next acquire would use the token. */
     error = set_token(L, self, index);
   if (error == REDLOCK_OK)
-    error = BY_DRIVER(driver, rl_handle_acquire(self->lock, options, sizeof own),
-                      redlock_lock_acquire_start(self->lock, options),
-                      rl_lock_acquire(rl_lock_of(self->lock), redlock_now(), options, true));
+    error = begin(self,
+                  &(rl_request){.operation = RL_OPERATION_ACQUIRE,
+                                .options = options,
+                                .options_size = sizeof own},
+                  driver);
   if (error == REDLOCK_OK) {
     rl_lua_loss_note_call(L, self);
   } else {
@@ -64,16 +74,13 @@ static int begin_extend(lua_State *L, rl_lua_lock *self, int index, rl_lua_drive
   redlock_duration ttl_us =
       lua_isnoneornil(L, index) ? 0 : rl_lua_check_duration(L, index, name, 1, RL_LUA_WRAPPED);
 
-  return BY_DRIVER(driver, rl_handle_extend(self->lock, ttl_us),
-                   redlock_lock_extend_start(self->lock, ttl_us),
-                   rl_lock_extend(rl_lock_of(self->lock), redlock_now(), ttl_us, true));
+  return begin(self, &(rl_request){.operation = RL_OPERATION_EXTEND, .ttl_us = ttl_us}, driver);
 }
 
 static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   (void)L;
   (void)index;
-  return BY_DRIVER(driver, rl_handle_release(self->lock), redlock_lock_release_start(self->lock),
-                   rl_lock_release(rl_lock_of(self->lock), redlock_now(), true));
+  return begin(self, &(rl_request){.operation = RL_OPERATION_RELEASE}, driver);
 }
 
 static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
@@ -90,8 +97,7 @@ static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua
 static int begin_inspect(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   (void)L;
   (void)index;
-  return BY_DRIVER(driver, rl_handle_inspect(self->lock), redlock_lock_inspect_start(self->lock),
-                   rl_lock_inspect(rl_lock_of(self->lock), redlock_now(), true));
+  return begin(self, &(rl_request){.operation = RL_OPERATION_INSPECT}, driver);
 }
 
 /* Returns the token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
@@ -110,27 +116,23 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
   size_t length;
   const char *token = check_token(L, index, &length);
 
-  return BY_DRIVER(
-      driver, rl_handle_force_release(self->lock, token, length),
-      redlock_lock_force_release_start(self->lock, token, length),
-      rl_lock_force_release(rl_lock_of(self->lock), redlock_now(), token, length, true));
+  return begin(self,
+               &(rl_request){
+                   .operation = RL_OPERATION_FORCE_RELEASE, .token = token, .token_length = length},
+               driver);
 }
 
 /* The argument is true if the doctor scans the keys, too. */
 static int begin_doctor(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   unsigned flags = lua_toboolean(L, index) ? REDLOCK_DOCTOR_KEYS : 0;
 
-  return BY_DRIVER(driver, rl_handle_doctor(self->lock, flags),
-                   redlock_lock_doctor_start(self->lock, flags),
-                   rl_lock_doctor(rl_lock_of(self->lock), redlock_now(), flags, true));
+  return begin(self, &(rl_request){.operation = RL_OPERATION_DOCTOR, .flags = flags}, driver);
 }
 
 static int begin_bootstrap(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   (void)L;
   (void)index;
-  return BY_DRIVER(driver, rl_handle_bootstrap(self->lock),
-                   redlock_lock_bootstrap_start(self->lock),
-                   rl_lock_bootstrap(rl_lock_of(self->lock), redlock_now(), true));
+  return begin(self, &(rl_request){.operation = RL_OPERATION_BOOTSTRAP}, driver);
 }
 
 static void push_validity(lua_State *L, rl_lua_lock *self, redlock_duration validity_us) {

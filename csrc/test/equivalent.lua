@@ -183,7 +183,7 @@ return {
   -- csrc/driver/os/rl_event.c
   { "rl_event_close", ">= to >", 2, why = "of a pipe's two descriptors it is the higher" },
   { "rl_event_clear", "< to <=", 2, why = "the other end is open, so that there is never nothing" },
-  -- csrc/driver/api/rl_handle.c
+  -- csrc/driver/api/rl_handle_run.c
   { "rl_handle_read_outcome", "- to +", why = "two microseconds of a clock that nobody can stop" },
   { "rl_handle_go_on", "< to <=", why = equal },
   -- csrc/driver/api/rl_handle_attach.c

@@ -1,18 +1,19 @@
 /*
- * Handing a lease to another process.
+ * Hands a lease to another process.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <string.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
 #include "lease/rl_attach.h"
 #include "lifecycle/rl_detach.h"
 
-/* A node whose answer has come, and is not read yet, would be doubtful (rl_attach.c). */
+/* Reads replies first: a node whose reply is not read would be doubtful (rl_attach.c). */
 static void rl_handle_read_answers(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   const rl_attempt *lease = rl_lock_of(lock)->lease;
@@ -54,7 +55,7 @@ int redlock_lock_detach(redlock_lock *lock, char *text, size_t size, size_t *len
   return error;
 }
 
-/* What is wrong with a lease that is to be attached here, as a static sentence, or NULL. */
+/* Returns why the lease cannot be attached here, as a static sentence, or NULL. */
 static const char *rl_handle_wrong_handover(const redlock_client *client,
                                             const rl_handover *handover) {
   const rl_core *core = &client->core;
@@ -67,13 +68,13 @@ static const char *rl_handle_wrong_handover(const redlock_client *client,
     return "it was detached by a client with another prefix";
   }
   if (handover->suspect != 0 && handover->nodes != rl_detach_nodes(core)) {
-    return "it was detached while nodes had not answered, and which they are cannot be told: the "
-           "client's nodes are others, or named otherwise, or in another order";
+    return "it was detached while nodes had not answered: the client must have the same nodes, with "
+           "the same names and in the same order";
   }
   return rl_client_wrong_quorum(client);
 }
 
-/* redlock_lock_attach() from inside: what is wrong goes to |*wrong|, a static sentence, or NULL. */
+/* redlock_lock_attach() inside the client. |*wrong| is the reason, a static sentence, or NULL. */
 static int rl_handle_attach(redlock_lock **made, redlock_client *client,
                             const rl_handover *handover, const redlock_options *given,
                             size_t options_size, const char **wrong) {
@@ -101,7 +102,7 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
 
 int redlock_lock_attach_sized(redlock_lock **made, redlock_client *client, const char *text,
                               size_t length, const redlock_options *given, size_t options_size) {
-  const char *wrong = "the text is none that detaching a lock has written, or it was changed";
+  const char *wrong = "the text was not written by detaching a lock, or it was changed";
   rl_handover handover;
   if (made == NULL || client == NULL || text == NULL) {
     return REDLOCK_E_INVALID;

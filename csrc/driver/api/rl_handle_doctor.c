@@ -1,48 +1,21 @@
 /*
- * The doctor, as callers see it.
+ * The doctor, as programs see it.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
 
-#include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "operator/rl_doctor.h"
 #include "operator/rl_finding.h"
 
-static int rl_handle_begin_doctor(redlock_lock *lock, unsigned flags, bool blocking) {
-  if (!rl_handle_may_begin(lock)) {
-    return REDLOCK_E_BUSY;
-  }
-  if ((flags & ~REDLOCK_DOCTOR_KEYS) != 0) {
-    return rl_lock_refuse_argument(rl_lock_of(lock), RL_OPERATION_DOCTOR,
-                                   "the flags are 0 or REDLOCK_DOCTOR_KEYS");
-  }
-  return rl_handle_begun(lock, rl_lock_doctor(rl_lock_of(lock), redlock_now(), flags, true),
-                         blocking);
-}
-
-int rl_handle_doctor(redlock_lock *lock, unsigned flags) {
-  rl_client_enter(rl_client_of(lock));
-  int error = rl_handle_begin_doctor(lock, flags, true);
-  rl_client_leave(rl_client_of(lock));
-  return error;
-}
-
 int redlock_lock_doctor(redlock_lock *lock, unsigned flags) {
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_enter(rl_client_of(lock));
-  return rl_handle_finish(lock, rl_handle_begin_doctor(lock, flags, true), NULL);
+  return rl_handle_run(lock, &(rl_request){.operation = RL_OPERATION_DOCTOR, .flags = flags}, NULL);
 }
 
 int redlock_lock_doctor_start(redlock_lock *lock, unsigned flags) {
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_enter(rl_client_of(lock));
-  return rl_handle_started(lock, rl_handle_begin_doctor(lock, flags, false));
+  return rl_handle_start(lock, &(rl_request){.operation = RL_OPERATION_DOCTOR, .flags = flags});
 }
 
 int redlock_lock_finding_sized(redlock_lock *lock, size_t index, redlock_finding_info *info,

@@ -406,55 +406,48 @@ size_t redlock_client_node_count(const redlock_client *client) {
   return count;
 }
 
-void rl_client_lend(const char **text, char *room) {
-  if (*text != NULL) {
-    (void)snprintf(room, REDLOCK_TEXT_MAX, "%s", *text);
-    *text = room;
-  }
+const char *rl_client_copy_text(char *room, const char *text, const char *at) {
+  (void)snprintf(room, REDLOCK_TEXT_MAX, "%.*s", REDLOCK_TEXT_MAX - 1, text != NULL ? text : "");
+  return room[0] != '\0' ? at : NULL;
 }
 
-static void rl_client_tell_node(const redlock_client *client, const rl_node *node,
-                                redlock_node_info *info, size_t size) {
-  redlock_node_info known = {0};
-  known.name = node->address.name;
-  bool unfit = node->read_only || node->twins != 0;
-  known.state = node->link.phase == RL_LINK_UP && !unfit    ? REDLOCK_NODE_UP
-                : unfit || node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
-                                                            : REDLOCK_NODE_CONNECTING;
-  known.error = node->error[0] != '\0' ? node->error : NULL;
-  known.latency_us = node->link.latency_us;
-  known.outstanding = node->link.owed_count;
+/* Fills |known|, whose texts will be at those of |info|. */
+static void rl_client_read_node(const redlock_client *client, const rl_node *node,
+                                redlock_node_info *known, const redlock_node_info *info) {
   char reason[RL_REASON_MAX + 1] = "";
+  const char *notify_error = NULL;
+  bool unfit = node->read_only || node->twins != 0;
+  known->name = node->address.name;
+  known->state = node->link.phase == RL_LINK_UP && !unfit    ? REDLOCK_NODE_UP
+                 : unfit || node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
+                                                             : REDLOCK_NODE_CONNECTING;
+  known->error = rl_client_copy_text(known->text, node->error, info->text);
+  known->latency_us = node->link.latency_us;
+  known->outstanding = node->link.owed_count;
   if (node->link.phase == RL_LINK_UP && node->link.guard != NULL) {
-    known.quarantined_us = rl_guard_quarantined(node->link.guard, redlock_now());
+    known->quarantined_us = rl_guard_quarantined(node->link.guard, redlock_now());
     (void)rl_guard_reason(node->link.guard, redlock_now(), reason, sizeof reason);
-    known.quarantine = reason[0] != '\0' ? reason : NULL;
   }
-  known.notifies = rl_subscriber_state(&client->core, node->index, &known.notify_error)
-                       ? REDLOCK_YES
-                       : REDLOCK_NO;
-  rl_option_fill(info, size, &known, sizeof known);
-  if (size >= offsetof(redlock_node_info, quarantined_us)) {
-    rl_client_lend(&info->error, info->text);
-  }
-  if (size >= offsetof(redlock_node_info, notifies)) {
-    rl_client_lend(&info->quarantine, info->quarantine_text);
-  }
-  if (size >= sizeof known) {
-    rl_client_lend(&info->notify_error, info->notify_text);
-  }
+  known->quarantine = rl_client_copy_text(known->quarantine_text, reason, info->quarantine_text);
+  known->notifies =
+      rl_subscriber_state(&client->core, node->index, &notify_error) ? REDLOCK_YES : REDLOCK_NO;
+  known->notify_error = rl_client_copy_text(known->notify_text, notify_error, info->notify_text);
 }
 
 int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock_node_info *info,
                                    size_t size) {
+  redlock_node_info known = {0};
   if (client == NULL || info == NULL) {
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(client);
-  bool there = index < client->core.node_count;
-  if (there) {
-    rl_client_tell_node(client, client->core.nodes[index], info, size);
+  bool found = index < client->core.node_count;
+  if (found) {
+    rl_client_read_node(client, client->core.nodes[index], &known, info);
   }
   rl_client_leave(client);
-  return there ? REDLOCK_OK : REDLOCK_E_INVALID;
+  if (found) {
+    rl_option_fill(info, size, &known, sizeof known);
+  }
+  return found ? REDLOCK_OK : REDLOCK_E_INVALID;
 }

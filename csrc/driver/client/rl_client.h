@@ -52,10 +52,11 @@ void rl_client_drain(redlock_client *client, redlock_time deadline_us);
 bool rl_client_closing(redlock_client *client, redlock_time until_us, redlock_duration patience_us);
 
 /*
- * |*text|, unless it is NULL, is copied into |room|, of REDLOCK_TEXT_MAX bytes in a struct of the caller's, and
- * is there from now on: ours may be changed by another thread as soon as the mutex is free.
+ * Copies |text|, which may be NULL, into |room|, of REDLOCK_TEXT_MAX bytes of an info struct. Returns |at|, the
+ * place of |room| in the program's struct, or NULL without a text. (Another thread may change |text| as soon as
+ * the mutex is free.)
  */
-void rl_client_lend(const char **text, char *room);
+const char *rl_client_copy_text(char *room, const char *text, const char *at);
 
 /* The memory of a client without its locks and what is being sent, about. */
 size_t rl_client_size(const redlock_client *client);

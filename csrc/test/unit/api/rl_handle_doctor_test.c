@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "fake_clock.h"
 #include "loopback.h"
 #include "rl_test.h"
@@ -116,8 +117,10 @@ static void of_a_minority_it_tells_what_it_knows(void **state) {
 static void a_call_may_wait_in_steps(void **state) {
   world *one = *state;
   redlock_time until_us = redlock_now() + 20 * SECONDS;
-  assert_error(rl_handle_doctor(one->lock, 0), REDLOCK_OK);
-  assert_error(rl_handle_doctor(one->lock, 0), REDLOCK_E_BUSY);
+  assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_DOCTOR}),
+               REDLOCK_OK);
+  assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_DOCTOR}),
+               REDLOCK_E_BUSY);
   int error = rl_handle_begin(one->lock);
   while (error == REDLOCK_OK && rl_handle_pending(one->lock)) {
     assert_true(redlock_now() < until_us);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "fake_clock.h"
 #include "loopback.h"
 #include "rl_test.h"
@@ -165,12 +166,16 @@ static int wait_in_steps(world *one) {
 static void a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself(void **state) {
   world *one = *state;
   put(one, 3, DEAD);
+  rl_request force = {
+      .operation = RL_OPERATION_FORCE_RELEASE, .token = DEAD, .token_length = strlen(DEAD)};
   for (unsigned by_force = 0; by_force < 2; by_force++) {
-    assert_error(by_force == 1 ? rl_handle_force_release(one->lock, DEAD, strlen(DEAD))
-                               : rl_handle_inspect(one->lock),
+    assert_error(by_force == 1 ? rl_handle_prepare(one->lock, &force)
+                               : rl_handle_prepare(
+                                     one->lock, &(rl_request){.operation = RL_OPERATION_INSPECT}),
                  REDLOCK_OK);
-    assert_error(rl_handle_inspect(one->lock), REDLOCK_E_BUSY);
-    assert_error(rl_handle_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_E_BUSY);
+    assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_INSPECT}),
+                 REDLOCK_E_BUSY);
+    assert_error(rl_handle_prepare(one->lock, &force), REDLOCK_E_BUSY);
     assert_error(wait_in_steps(one), REDLOCK_OK);
     assert_null(redlock_client_next_ended(one->client));
   }

@@ -10,6 +10,7 @@
 #include <sys/time.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
 #include "fake_clock.h"
@@ -273,7 +274,8 @@ static void an_owner_is_checked_and_is_not_changed_under_a_call(void **state) {
   assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_E_BUSY);
   redlock_lock_cancel(lock);
   assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_OK);
-  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_OK);
   redlock_lock_cancel(lock); /* Its call has not returned yet. */
   assert_error(redlock_lock_set_owner(lock, "y", 1), REDLOCK_E_BUSY);
   rl_handle_end(lock, REDLOCK_OK);
@@ -316,7 +318,8 @@ static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **stat
   loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   redlock_lock *lock = lock_with_a_slow_node(farm, slow);
   redlock_client *client = redlock_lock_client(lock);
-  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_OK);
   assert_error(rl_handle_begin(lock), REDLOCK_OK);
   while (rl_handle_pending(lock)) {
     assert_error(rl_handle_go_on(lock, SECONDS), REDLOCK_OK);
@@ -324,7 +327,7 @@ static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **stat
   redlock_duration left_us;
   do {
     rests = 0;
-    left_us = rl_handle_late(lock);
+    left_us = rl_handle_grace(lock);
     assert_int_equal(rests, left_us > 0 ? 0 : 1);
     (void)poll(NULL, 0, 1);
   } while (left_us > 0);
@@ -361,7 +364,7 @@ static void what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing(void **
   assert_int_equal(poll(&one, 1, 0), 0);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_int_equal(poll(&one, 1, 0), 1);
-  rl_handle_look(lock);
+  rl_handle_poll(lock);
   assert_int_equal(client->sockets[0].fd, -1);
   end(client, lock, farm);
 }

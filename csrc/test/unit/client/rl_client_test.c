@@ -447,8 +447,8 @@ static void a_lock_has_one_to_64_resources_and_none_twice(void **state) {
   assert_error(redlock_lock_new_many(&lock, client, resources, 2, NULL), REDLOCK_E_INVALID);
   assert_string_equal(
       redlock_client_message(client),
-      "a resource is named like what the nodes keep for the library: it ends in "
-      "':redlock-fence', ':redlock-queue' or ':redlock-wait', or is 'redlock:lineage'");
+      "the name of a resource is reserved for the library: names that end in "
+      "':redlock-fence', ':redlock-queue' or ':redlock-wait', and 'redlock:lineage'");
   redlock_client_free(client);
 }
 

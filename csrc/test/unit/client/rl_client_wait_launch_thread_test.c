@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "loopback.h"
 #include "rl_test.h"

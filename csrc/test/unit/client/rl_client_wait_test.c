@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
@@ -324,12 +325,14 @@ static void a_caller_that_is_away_does_not_lead(void **state) {
   redlock_lock *lock;
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, NULL);
-  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_OK);
   assert_error(rl_handle_begin(lock), REDLOCK_OK);
   assert_error(rl_handle_go_on(lock, 5 * MS), REDLOCK_OK);
   assert_true(rl_handle_pending(lock));
   assert_null(client->wait.leader);
-  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_E_BUSY);
+  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_E_BUSY);
   rl_handle_end(lock, REDLOCK_E_CANCELLED);
   assert_error(redlock_lock_result(lock), REDLOCK_E_CANCELLED);
   end(client, lock, farm);
@@ -550,7 +553,8 @@ static void a_leader_whose_own_operation_has_ended_is_disturbed(void **state) {
   redlock_client *client = make_client();
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
-  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_OK);
   client->wait.leader = rl_wait_of(lock);
   let_it_poll(client);
   pass_through(client);

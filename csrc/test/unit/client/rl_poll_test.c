@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "fake_clock.h"
 #include "loopback.h"
@@ -355,7 +356,8 @@ static void what_a_blocking_call_reads_as_it_begins_wakes_the_loop(void **state)
   wait_for_answers(&self);
   (void)poll(NULL, 0, 5); /* After a pause a call reads before it sends. */
   set_deaf(self.farm, true);
-  assert_error(rl_handle_acquire(other, NULL, 0), REDLOCK_OK);
+  assert_error(rl_handle_prepare(other, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_OK);
   assert_error(rl_handle_begin(other), REDLOCK_OK);
   assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
   assert_true(loop_is_ready(&self));
