@@ -34,7 +34,7 @@ rl_lua_nginx *rl_lua_nginx_check(lua_State *L) {
 }
 
 uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
-  uint32_t writers = rl_pump_output(&self->client->core) & self->open & ~self->woken;
+  uint32_t writers = rl_core_with_output(&self->client->core) & self->open & ~self->woken;
 
   self->woken |= writers;
   return writers;

@@ -111,15 +111,11 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   rl_guard_watch(node, guard);
   node->link.notify_channel = core->notify != NULL ? core->notify->channel : NULL;
   core->nodes[core->node_count++] = node;
+  core->connection_count = core->node_count;
   return REDLOCK_OK;
 }
 
 /* ------------------------------------------------------------------------------- connections */
-
-unsigned rl_core_connection_count(const rl_core *core) {
-  return core->notify != NULL && core->notify->subscribing ? 2 * core->node_count
-                                                           : core->node_count;
-}
 
 static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
   return connection >= core->node_count;
@@ -287,6 +283,14 @@ static bool rl_core_needs(const rl_core *core, unsigned node) {
   return core->active && (!core->closed || (rl_release_due(core) & ((uint32_t)1 << node)) != 0);
 }
 
+uint32_t rl_core_without_connection(const rl_core *core) {
+  uint32_t without = 0;
+  for (unsigned i = 0; i < core->connection_count; i++) {
+    without |= (uint32_t)(rl_core_end_of(core, i)->link.phase == RL_LINK_DOWN) << i;
+  }
+  return without;
+}
+
 rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us) {
   const rl_node *end = rl_core_end(core, connection);
   if (end->link.phase != RL_LINK_DOWN) {
@@ -435,6 +439,15 @@ const void *rl_core_output(const rl_core *core, unsigned connection, size_t *len
   const rl_buffer *output = &rl_core_end(core, connection)->link.output;
   *length = rl_buffer_length(output);
   return *length == 0 ? NULL : output->data + output->head;
+}
+
+uint32_t rl_core_with_output(const rl_core *core) {
+  uint32_t with_output = 0;
+  for (unsigned i = 0; i < core->connection_count; i++) {
+    const rl_buffer *output = &rl_core_end_of(core, i)->link.output;
+    with_output |= (uint32_t)(rl_buffer_length(output) != 0) << i;
+  }
+  return with_output;
 }
 
 void rl_core_output_sent(rl_core *core, unsigned connection, size_t length) {

@@ -58,7 +58,9 @@ int rl_core_add(rl_core *core, const rl_address *address);
  * How many connections there may be: one to each node, which goes by the node's number, and for calls a second one
  * each, behind them (rl_subscriber.h). What is said of a connection below goes for both.
  */
-unsigned rl_core_connection_count(const rl_core *core);
+static inline unsigned rl_core_connection_count(const rl_core *core) {
+  return core->connection_count;
+}
 
 /* Returns true if there is, or was, a connection of that number: those for calls may have been forgotten. */
 bool rl_core_has(const rl_core *core, unsigned connection);
@@ -96,8 +98,14 @@ void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entro
 /* ---- out ---- */
 rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us);
 bool rl_core_awaits_login(const rl_core *core, unsigned connection);
+
+/* Returns the connections that are down, bit i for connection i: only to those may rl_core_connection() object. */
+uint32_t rl_core_without_connection(const rl_core *core);
 size_t rl_core_entropy_wanted(const rl_core *core);
 bool rl_core_wants_send(const rl_core *core);
+
+/* Returns the connections for which rl_core_output() has bytes, bit i for connection i. */
+uint32_t rl_core_with_output(const rl_core *core);
 
 /* The bytes to send to a node; NULL when there are none. Valid until the next call on the core. */
 const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length);

@@ -191,8 +191,6 @@ return {
   -- csrc/driver/client/rl_watchdog.c
   { "rl_watchdog_run", "> to >=", why = "it sleeps until now, and gets up" },
   -- csrc/driver/client/rl_poll.c
-  { "rl_poll_untried", "false to true", 1,
-    why = "the bytes go with a turn of their own, instead of with those of the threads that are coming" },
   -- csrc/driver/client/rl_pump.c
   { "rl_pump_send", "> to >=", why = nothing },
   -- csrc/driver/net/rl_resolver.c

@@ -142,6 +142,7 @@ typedef struct rl_pacer {
 typedef struct rl_core {
   rl_node *nodes[REDLOCK_NODES_MAX];
   unsigned node_count;
+  unsigned connection_count; /* nodes, and their subscribers once those exist */
   unsigned quorum; /* how many nodes acquires and extends need; 0: a majority */
   bool active;     /* an operation has been begun: connections are wanted */
   bool keeps; /* the driver's sockets have no keep-alive: idle connections are kept by commands */

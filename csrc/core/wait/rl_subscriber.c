@@ -56,6 +56,7 @@ static void rl_subscribers_create(rl_core *core) {
     subscriber->link.channel = notify->channel;
   }
   notify->subscribing = true;
+  core->connection_count = 2 * core->node_count;
 }
 
 void rl_subscriber_up(rl_core *core, const rl_node *subscriber) {
@@ -255,6 +256,7 @@ void rl_subscribers_reset(rl_core *core) {
     subscriber->connect_at_us = 0;
     subscriber->error[0] = '\0';
   }
+  core->connection_count = core->node_count;
   notify->wanted = notify->subscribing = false; /* The next ones have a channel of their own. */
   notify->ready = notify->probed = notify->to_probe = notify->undelivered = notify->refused = 0;
 }

@@ -42,7 +42,7 @@ redlock_duration redlock_client_timeout(redlock_client *client) {
     return REDLOCK_NEVER;
   }
   rl_client_enter(client);
-  redlock_time deadline_us = rl_poll_process_deadline(client, rl_pump_output(&client->core));
+  redlock_time deadline_us = rl_poll_process_deadline(client, rl_core_with_output(&client->core));
   rl_client_leave(client);
   return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_clock_slice(deadline_us);
 }

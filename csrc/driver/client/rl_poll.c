@@ -16,35 +16,21 @@
 #include "client/rl_pump.h"
 #include "os/rl_clock.h"
 
-/* Returns true if bytes wait that nobody has tried to send yet, or is about to. */
-static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
-  if (client->wait.unsent) {
-    return false;
-  }
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    if (rl_socket_takes(&client->sockets[i]) && (output >> i & 1) != 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* When a turn is due. */
+/* Returns when a turn is due. */
 static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
-  if (deadline_us == 0 || rl_poll_untried(client, output)) {
-    return 0;
-  }
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+  output = client->wait.unsent ? 0 : output; /* Another thread is about to send those bytes. */
+  for (unsigned i = 0; deadline_us != 0 && i < rl_core_connection_count(&client->core); i++) {
     const rl_socket *socket = &client->sockets[i];
-    deadline_us =
-        rl_socket_holds_input(socket) ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
+    bool untried = (output >> i & 1) != 0 && rl_socket_takes(socket);
+    bool due = untried || rl_socket_holds_input(socket);
+    deadline_us = due ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
   }
   return deadline_us;
 }
 
 redlock_time rl_poll_deadline(const redlock_client *client) {
-  return rl_poll_turn(client, rl_pump_output(&client->core));
+  return rl_poll_turn(client, rl_core_with_output(&client->core));
 }
 
 redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output) {
@@ -82,7 +68,7 @@ void rl_poll_sync(redlock_client *client) {
   if (client->epoll_fd < 0) {
     return;
   }
-  uint32_t output = rl_pump_output(&client->core);
+  uint32_t output = rl_core_with_output(&client->core);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
   }
@@ -142,7 +128,7 @@ void rl_poll_close(redlock_client *client) {
 
 size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
   size_t count = 0;
-  uint32_t output = rl_pump_output(&client->core);
+  uint32_t output = rl_core_with_output(&client->core);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     short events;
     int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
@@ -160,7 +146,7 @@ size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capa
 }
 
 uint32_t rl_poll_writable(const redlock_client *client) {
-  uint32_t output = rl_pump_output(&client->core);
+  uint32_t output = rl_core_with_output(&client->core);
   uint32_t writable = 0;
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     short events;

@@ -16,7 +16,7 @@ redlock_time rl_poll_deadline(const redlock_client *client);
 
 /*
  * When redlock_client_process() is to be called at the latest: also for what the caller's loop is to take.
- * |output| is rl_pump_output().
+ * |output| is rl_core_with_output().
  */
 redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output);
 

@@ -1,5 +1,5 @@
 /*
- * What every driver does between input and waiting: steps 2 to 5 of rl_core.h.
+ * What every driver does between input and waiting: steps 2 to 4 of rl_core.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,8 +13,12 @@
 rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open) {
   rl_pump_wants wants = {0, 0};
   rl_core_advance(core, now_us);
-  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
+  uint32_t down = rl_core_without_connection(core);
+  for (unsigned i = 0; down >> i != 0; i++) {
     uint32_t bit = (uint32_t)1 << i;
+    if ((down & bit) == 0) {
+      continue;
+    }
     rl_connection wanted = rl_core_connection(core, i, now_us);
     if (wanted != RL_CONNECTION_OPEN) {
       wants.close |= open & bit;
@@ -43,15 +47,4 @@ int rl_pump_send(rl_core *core) {
     }
   }
   return REDLOCK_OK;
-}
-
-uint32_t rl_pump_output(const rl_core *core) {
-  uint32_t nodes = 0;
-  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
-    size_t length;
-    if (rl_core_output(core, i, &length) != NULL) {
-      nodes |= (uint32_t)1 << i;
-    }
-  }
-  return nodes;
 }

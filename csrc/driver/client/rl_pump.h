@@ -1,5 +1,5 @@
 /*
- * What every driver does between input and waiting: steps 2 to 5 of rl_core.h.
+ * What every driver does between input and waiting: steps 2 to 4 of rl_core.h.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -8,7 +8,7 @@
  *
  *     wants = rl_pump_advance(core, now, open);     close and connect what it names
  *     rl_pump_send(core);
- *     nodes = rl_pump_output(core);                 send to those; rl_core_output_sent()
+ *     nodes = rl_core_with_output(core);            send to those; rl_core_output_sent()
  *
  * A set of connections (rl_core_connection_count()) is a uint32_t: bit i stands for connection i, which for those of
  * the nodes themselves is node i.
@@ -35,8 +35,5 @@ rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open)
  * rl_core_deadline() is 0. Returns REDLOCK_OK, or REDLOCK_E_SYSTEM when the kernel has no entropy.
  */
 int rl_pump_send(rl_core *core);
-
-/* Step 5: the nodes for which there are bytes to send. */
-uint32_t rl_pump_output(const rl_core *core);
 
 #endif

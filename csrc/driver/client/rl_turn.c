@@ -117,7 +117,7 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket *socket = &client->sockets[i];
     short events;
-    int fd = rl_socket_wait(socket, true, &events);
+    int fd = count == 0 ? -1 : rl_socket_wait(socket, true, &events);
     for (size_t k = 0; fd >= 0 && k < count; k++, at++) {
       at = at < count ? at : 0;
       if (fds[at].fd == fd) {
@@ -168,10 +168,21 @@ static bool rl_turn_send(redlock_client *client, unsigned node) {
   return true;
 }
 
-void rl_turn_flush(redlock_client *client) {
+/* Returns the connections that have bytes to send, of the core's or of the transport's. */
+static uint32_t rl_turn_unsent(const redlock_client *client) {
+  uint32_t unsent = rl_core_with_output(&client->core);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    (void)rl_turn_send(client,
-                       i); /* If it has ended, poll() will say so, and the next turn act on it. */
+    unsent |= (uint32_t)rl_socket_has_unsent(&client->sockets[i]) << i;
+  }
+  return unsent;
+}
+
+void rl_turn_flush(redlock_client *client) {
+  uint32_t unsent = rl_turn_unsent(client);
+  for (unsigned i = 0; unsent != 0 && i < rl_core_connection_count(&client->core); i++) {
+    if ((unsent >> i & 1) != 0) {
+      (void)rl_turn_send(client, i); /* If it has ended, poll() reports that to the next turn. */
+    }
   }
 }
 
@@ -181,7 +192,7 @@ void rl_turn_flush(redlock_client *client) {
 static uint32_t rl_turn_sockets(const redlock_client *client) {
   uint32_t open = 0;
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    open |= rl_socket_is_closed(&client->sockets[i]) ? 0 : (uint32_t)1 << i;
+    open |= (uint32_t)!rl_socket_is_closed(&client->sockets[i]) << i;
   }
   return open;
 }
@@ -210,7 +221,8 @@ static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
 
 /* Makes the sockets what the core wants them to be. */
 static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump_wants wants) {
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+  uint32_t moves = wants.close | wants.connect;
+  for (unsigned i = 0; moves != 0 && i < rl_core_connection_count(&client->core); i++) {
     uint32_t bit = (uint32_t)1 << i;
     if ((wants.close & bit) != 0) {
       rl_socket_close(&client->sockets[i]);
@@ -222,22 +234,12 @@ static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump
 }
 
 static void rl_turn_output(redlock_client *client) {
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    if (!rl_turn_send(client, i)) {
+  uint32_t unsent = rl_turn_unsent(client);
+  for (unsigned i = 0; unsent != 0 && i < rl_core_connection_count(&client->core); i++) {
+    if ((unsent >> i & 1) != 0 && !rl_turn_send(client, i)) {
       rl_core_disconnected(&client->core, i, redlock_now(), client->sockets[i].error);
     }
   }
-}
-
-static bool rl_turn_has_output(redlock_client *client) {
-  size_t length;
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    if (rl_core_output(&client->core, i, &length) != NULL ||
-        rl_socket_has_unsent(&client->sockets[i])) {
-      return true;
-    }
-  }
-  return false;
 }
 
 /* Steps 2 to 5, until nothing more is to be done at once. */
@@ -256,7 +258,7 @@ static int rl_turn_run(redlock_client *client) {
     result = rl_pump_send(&client->core);
     if (client->wait.coming == 0) {
       rl_turn_output(client);
-    } else if (rl_turn_has_output(client)) {
+    } else if (rl_turn_unsent(client) != 0) {
       rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for them all. */
     }
     if (rl_core_deadline(&client->core) > now_us) {

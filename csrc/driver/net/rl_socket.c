@@ -337,44 +337,18 @@ void rl_socket_progress(rl_socket *socket, redlock_time now_us) {
   rl_socket_try(socket, now_us);
 }
 
-int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
-  bool has = has_output || rl_stream_unsent(&socket->stream);
-  switch (socket->phase) {
-  case RL_SOCKET_RESOLVING:
-    *events = POLLIN;
+int rl_socket_wait_to_open(const rl_socket *socket, short *events) {
+  *events = socket->phase == RL_SOCKET_CLOSED       ? 0
+            : socket->phase == RL_SOCKET_CONNECTING ? POLLOUT
+                                                    : POLLIN;
+  if (socket->phase == RL_SOCKET_RESOLVING) {
     return socket->resolver == NULL ? -1 : rl_resolver_fd(socket->resolver);
-  case RL_SOCKET_CONNECTING:
-    *events = POLLOUT;
-    return socket->fd;
-  case RL_SOCKET_SHAKING:
-  case RL_SOCKET_OPEN:
-    *events = has && socket->stream.blocked ? POLLIN | POLLOUT : POLLIN;
-    return socket->fd;
-  case RL_SOCKET_CLOSED:
-  default:
-    *events = 0;
-    return -1;
   }
-}
-
-bool rl_socket_is_open(const rl_socket *socket) {
-  return socket->phase == RL_SOCKET_OPEN;
-}
-
-bool rl_socket_is_closed(const rl_socket *socket) {
-  return socket->phase == RL_SOCKET_CLOSED;
-}
-
-bool rl_socket_takes(const rl_socket *socket) {
-  return rl_socket_is_open(socket) && !socket->stream.blocked;
-}
-
-bool rl_socket_has_unsent(const rl_socket *socket) {
-  return rl_socket_is_open(socket) && rl_stream_unsent(&socket->stream);
-}
-
-bool rl_socket_holds_input(const rl_socket *socket) {
-  return rl_socket_is_open(socket) && rl_stream_holds_input(&socket->stream);
+  if (socket->phase == RL_SOCKET_SHAKING && socket->stream.blocked &&
+      rl_stream_unsent(&socket->stream)) {
+    *events = POLLIN | POLLOUT;
+  }
+  return socket->fd;
 }
 
 bool rl_socket_polled(rl_socket *socket, short revents) {
@@ -421,7 +395,7 @@ void rl_socket_free(rl_socket *socket, bool forked) {
   socket->changes = changes;
 }
 
-redlock_time rl_socket_deadline(const rl_socket *socket) {
+redlock_time rl_socket_deadline_to_open(const rl_socket *socket) {
   if (socket->phase == RL_SOCKET_RESOLVING && socket->resolver == NULL) {
     return socket->retry_us;
   }

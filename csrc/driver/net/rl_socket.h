@@ -9,6 +9,7 @@
 #ifndef RL_SOCKET_H
 #define RL_SOCKET_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -57,22 +58,42 @@ void rl_socket_init(rl_socket *socket);
 void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_route *route,
                        redlock_time now_us);
 
-/* Returns the descriptor to wait for and the |*events| to wait for, or -1. */
-int rl_socket_wait(const rl_socket *socket, bool has_output, short *events);
-
-bool rl_socket_is_open(const rl_socket *socket);
-bool rl_socket_is_closed(const rl_socket *socket);
+static inline bool rl_socket_is_open(const rl_socket *socket) {
+  return socket->phase == RL_SOCKET_OPEN;
+}
+static inline bool rl_socket_is_closed(const rl_socket *socket) {
+  return socket->phase == RL_SOCKET_CLOSED;
+}
 
 /* Returns true if the socket is open, and the kernel may take bytes. */
-bool rl_socket_takes(const rl_socket *socket);
+static inline bool rl_socket_takes(const rl_socket *socket) {
+  return rl_socket_is_open(socket) && !socket->stream.blocked;
+}
 
 /*
  * Returns true if the stream has bytes of its own to send: rl_socket_send() of no bytes sends them.
  */
-bool rl_socket_has_unsent(const rl_socket *socket);
+static inline bool rl_socket_has_unsent(const rl_socket *socket) {
+  return rl_socket_is_open(socket) && rl_stream_unsent(&socket->stream);
+}
 
 /* Returns true if rl_socket_receive() has bytes that poll() does not report. */
-bool rl_socket_holds_input(const rl_socket *socket);
+static inline bool rl_socket_holds_input(const rl_socket *socket) {
+  return rl_socket_is_open(socket) && rl_stream_holds_input(&socket->stream);
+}
+
+/* As rl_socket_wait(), of a socket that is not open. */
+int rl_socket_wait_to_open(const rl_socket *socket, short *events);
+
+/* Returns the descriptor to poll, with the events to poll for, or -1. */
+static inline int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
+  if (!rl_socket_is_open(socket)) {
+    return rl_socket_wait_to_open(socket, events);
+  }
+  bool writes = socket->stream.blocked && (has_output || rl_stream_unsent(&socket->stream));
+  *events = writes ? POLLIN | POLLOUT : POLLIN;
+  return socket->fd;
+}
 
 /* OPEN: notes the result of poll(). Returns true if the caller should call rl_socket_receive(). */
 bool rl_socket_polled(rl_socket *socket, short revents);
@@ -101,6 +122,9 @@ void rl_socket_free(rl_socket *socket, bool forked);
 void rl_socket_register(rl_socket *socket, int epoll_fd, bool has_output);
 
 /* Returns the time when rl_socket_progress() is due at the latest. */
-redlock_time rl_socket_deadline(const rl_socket *socket);
+redlock_time rl_socket_deadline_to_open(const rl_socket *socket);
+static inline redlock_time rl_socket_deadline(const rl_socket *socket) {
+  return rl_socket_is_open(socket) ? REDLOCK_NEVER : rl_socket_deadline_to_open(socket);
+}
 
 #endif

@@ -212,15 +212,6 @@ bool rl_stream_shakes(const rl_stream *stream) {
   return stream->inner != NULL;
 }
 
-bool rl_stream_unsent(const rl_stream *stream) {
-  size_t length;
-  return stream->inner != NULL && stream->transport->output(stream->inner, &length) != NULL;
-}
-
-bool rl_stream_holds_input(const rl_stream *stream) {
-  return stream->inner != NULL && stream->transport->holds(stream->inner);
-}
-
 long rl_stream_send(rl_stream *stream, int fd, const void *bytes, size_t length, char *error) {
   return stream->inner != NULL ? rl_stream_send_through(stream, fd, bytes, length, error)
          : length == 0         ? 0

@@ -37,11 +37,16 @@ bool rl_stream_shakes(const rl_stream *stream);
 /* Continues it. Returns 1 when it is complete, 0 if poll() must report first, -1 if it failed. */
 int rl_stream_shake(rl_stream *stream, int fd, char *error);
 
-/* Returns true if the stream has bytes to send besides those of the caller. */
-bool rl_stream_unsent(const rl_stream *stream);
+/* Returns true if bytes wait for the kernel to take them, besides those of the caller. */
+static inline bool rl_stream_unsent(const rl_stream *stream) {
+  size_t length;
+  return stream->inner != NULL && stream->transport->output(stream->inner, &length) != NULL;
+}
 
-/* Returns true if rl_stream_receive() has bytes that poll() does not report. */
-bool rl_stream_holds_input(const rl_stream *stream);
+/* Returns true if rl_stream_receive() has bytes of which poll() does not tell. */
+static inline bool rl_stream_holds_input(const rl_stream *stream) {
+  return stream->inner != NULL && stream->transport->holds(stream->inner);
+}
 
 /* As rl_socket_send() and rl_socket_receive(). A send of no bytes sends what is unsent. */
 long rl_stream_send(rl_stream *stream, int fd, const void *bytes, size_t length, char *error);

@@ -54,15 +54,15 @@ static void output_is_named_until_it_is_sent(void **state) {
   size_t length;
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
-  assert_int_equal(rl_pump_output(core), 0);
+  assert_int_equal(rl_core_with_output(core), 0);
   rl_core_connecting(core, 1, world->now_us);
   rl_core_connected(core, 1, world->now_us); /* The handshake. */
-  assert_int_equal(rl_pump_output(core), 2u);
+  assert_int_equal(rl_core_with_output(core), 2u);
   assert_non_null(rl_core_output(core, 1, &length));
   rl_core_output_sent(core, 1, length - 1);
-  assert_int_equal(rl_pump_output(core), 2u);
+  assert_int_equal(rl_core_with_output(core), 2u);
   rl_core_output_sent(core, 1, 1);
-  assert_int_equal(rl_pump_output(core), 0);
+  assert_int_equal(rl_core_with_output(core), 0);
   rl_core_reset(core);
   assert_true(fake_world_end(world));
 }
@@ -106,7 +106,7 @@ static void without_entropy_nothing_but_acquires_is_held_back(void **state) {
   assert_error(rl_lock_release(held, world->now_us, true), REDLOCK_OK);
   no_entropy = true;
   assert_error(rl_pump_send(core), REDLOCK_E_SYSTEM);
-  assert_int_equal(rl_pump_output(core), ALL);
+  assert_int_equal(rl_core_with_output(core), ALL);
   const void *bytes = rl_core_output(core, 0, &length);
   assert_non_null(memmem(bytes, length, "EVAL", 4));
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
