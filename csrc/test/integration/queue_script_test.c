@@ -1,45 +1,51 @@
 /*
- * The scripts of the queues, asked of a real server as the library asks them.
+ * The scripts of the queues on a real server, called as the library calls them.
  *
  * SPDX-License-Identifier: MIT
  *
- * A queue is a string beside the key: nothing of it may stay for ever, and what is no queue of ours is left as it is.
+ * A queue is a string beside the key. It must expire, and a key that is no queue must stay
+ * unchanged.
  */
 #include "support.h"
 #include "wire/rl_command.h"
 
 #define KEY "r"
 #define QUEUE KEY ":redlock-queue"
-#define SIGN KEY ":redlock-wait"
+#define FLAG KEY ":redlock-wait" /* the waiters flag */
 #define TOKEN "0123456789012345678901234567890123456789"
-#define ENTRY 24 /* bytes of who stands there */
+#define ENTRY 24 /* bytes of one entry of a queue */
 
 static const char A[] = "000000000000000a00010000", B[] = "000000000000000b00010000",
                   C[] = "000000000000000c00010000";
 
-static const char *ask(const char *command, const char *first, const char *second) {
+static const char *node_command(const char *command, const char *first, const char *second) {
   return farm_command(&five, 0, command, first, second, NULL);
 }
 
-static long long number(const char *answer) {
-  assert_non_null(answer);
-  return strtoll(answer, NULL, 10);
+static long long number(const char *reply) {
+  assert_non_null(reply);
+  return strtoll(reply, NULL, 10);
 }
 
-static long long stand(const char *entry, unsigned mode) {
+static const char *enqueue_reply(const char *key, const char *entry, unsigned mode) {
   char digits[16];
   (void)snprintf(digits, sizeof digits, "%u", mode);
-  return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE), "1", KEY,
-                             entry, digits, NULL));
+  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE), "1", key, entry,
+                      digits, NULL);
 }
 
-static const char *leave(const char *entry) {
+/* Returns the position in the queue, and 2000 times the remaining lifetime of the key in ms. */
+static long long enqueue(const char *entry, unsigned mode) {
+  return number(enqueue_reply(KEY, entry, mode));
+}
+
+static const char *dequeue(const char *entry) {
   return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_DEQUEUE), "1", KEY, entry,
                       NULL);
 }
 
-/* |entry| is NULL for who has not waited. */
-static long long give_back(const char *entry) {
+/* Releases the key. |entry| is NULL for a holder that has not waited. */
+static long long release(const char *entry) {
   return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_NOTIFY),
                              "1", KEY, TOKEN, entry, NULL));
 }
@@ -48,42 +54,42 @@ static void hold(void) {
   assert_string_equal(farm_command(&five, 0, "SET", KEY, TOKEN, "NX", "PX", "60000", NULL), "OK");
 }
 
-/* |first| and those behind it, so many of them that it is full. */
+/* Fills the queue with |first| and entries of disconnected clients. */
 static void fill(const char *first) {
   (void)farm_command(&five, 0, "EVAL",
                      "redis.call('SET',KEYS[1],ARGV[1]..string.rep(ARGV[2],1023),'PX',60000)", "1",
                      QUEUE, first, C, NULL);
 }
 
-static void assert_stand(const char *first, const char *second) {
+static void assert_queue(const char *first, const char *second) {
   char all[2 * ENTRY + 1];
   (void)snprintf(all, sizeof all, "%s%s", first, second);
-  assert_string_equal(ask("GET", QUEUE, NULL), all);
+  assert_string_equal(node_command("GET", QUEUE, NULL), all);
 }
 
-/* Whatever is left, goes by itself. */
-static void assert_ends(void) {
-  static const char *const keys[] = {QUEUE, SIGN};
+/* The keys beside the lock are gone or expire. */
+static void assert_expires(void) {
+  static const char *const keys[] = {QUEUE, FLAG};
   for (unsigned i = 0; i < 2; i++) {
-    long long left_ms = number(ask("PTTL", keys[i], NULL));
+    long long left_ms = number(node_command("PTTL", keys[i], NULL));
     assert_true(left_ms == -2 || (left_ms > 0 && left_ms <= 60000));
   }
 }
 
-/* A client that listens, whose place is none of the test's: its channel is put into |entry|. */
-static redlock_client *hear(redlock_lock **lock, char entry[ENTRY + 1]) {
+/* Makes a client that waits for another lock, and |entry| with its channel. */
+static redlock_client *subscribe(redlock_lock **lock, char entry[ENTRY + 1]) {
   redlock_options options = {.wait_us = 600 * REDLOCK_SECONDS,
                              .node_timeout_us = MS(5000),
                              .ttl_us = MS(60000),
                              .retry_delay_us = MS(20)};
   redlock_client *client = client_of(&five, 5, &options);
   for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "heard", "x", "PX", "60000", NULL);
+    (void)farm_command(&five, i, "SET", "other", "x", "PX", "60000", NULL);
   }
-  *lock = new_lock(client, "heard");
+  *lock = new_lock(client, "other");
   assert_int_equal(redlock_lock_acquire_start(*lock, NULL), REDLOCK_OK);
   const char *queue;
-  eventually((pump(client, 1), queue = ask("GET", "heard:redlock-queue", NULL),
+  eventually((pump(client, 1), queue = node_command("GET", "other:redlock-queue", NULL),
               queue != NULL && strlen(queue) == ENTRY));
   (void)snprintf(entry, ENTRY + 1, "%.16sffff0001", queue);
   return client;
@@ -91,97 +97,97 @@ static redlock_client *hear(redlock_lock **lock, char entry[ENTRY + 1]) {
 
 /* -------------------------------------------------------------------------------------- tests */
 
-static void who_joins_others_is_told_its_position_and_nothing_else(void **state) {
+static void append_behind_waiters_returns_the_position(void **state) {
   (void)state;
   hold();
-  assert_in_range(stand(A, RL_COMMAND_ENQUEUE_NEW) - 1, 30000LL * 2000, 60002LL * 2000);
-  (void)ask("PEXPIRE", QUEUE, "20000");
-  assert_int_equal(stand(B, RL_COMMAND_ENQUEUE_APPEND), 2000 + 2);
-  assert_stand(A, B);
-  assert_in_range(number(ask("PTTL", QUEUE, NULL)), 1, 20000);
+  assert_in_range(enqueue(A, RL_COMMAND_ENQUEUE_NEW) - 1, 30000LL * 2000, 60002LL * 2000);
+  (void)node_command("PEXPIRE", QUEUE, "20000");
+  assert_int_equal(enqueue(B, RL_COMMAND_ENQUEUE_APPEND), 2000 + 2);
+  assert_queue(A, B);
+  assert_in_range(number(node_command("PTTL", QUEUE, NULL)), 1, 20000);
 }
 
-static void who_joins_nobody_is_told_all_and_leaves_nothing_that_does_not_end(void **state) {
+static void append_to_an_empty_queue_returns_the_state_of_the_key(void **state) {
   (void)state;
-  assert_int_equal(stand(A, RL_COMMAND_ENQUEUE_APPEND), 0);
-  assert_stand(A, "");
-  assert_ends();
-  assert_string_equal(leave(A), "1");
-  assert_int_equal(number(farm_command(&five, 0, "EXISTS", QUEUE, SIGN, NULL)), 0);
+  assert_int_equal(enqueue(A, RL_COMMAND_ENQUEUE_APPEND), 0);
+  assert_queue(A, "");
+  assert_expires();
+  assert_string_equal(dequeue(A), "1");
+  assert_int_equal(number(farm_command(&five, 0, "EXISTS", QUEUE, FLAG, NULL)), 0);
   hold();
-  long long answer = stand(A, RL_COMMAND_ENQUEUE_APPEND);
-  assert_int_equal(answer % 2000, 1);
-  assert_in_range(answer / 2000, 30000, 60002);
-  assert_ends();
+  long long reply = enqueue(A, RL_COMMAND_ENQUEUE_APPEND);
+  assert_int_equal(reply % 2000, 1);
+  assert_in_range(reply / 2000, 30000, 60002);
+  assert_expires();
 }
 
-static void who_stands_already_is_found_and_lets_the_queue_live_on(void **state) {
+static void repeated_enqueue_renews_the_queue(void **state) {
   (void)state;
   hold();
-  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
-  (void)stand(B, RL_COMMAND_ENQUEUE_NEW);
-  (void)ask("PEXPIRE", QUEUE, "20000");
-  assert_int_equal(stand(B, RL_COMMAND_ENQUEUE_CHECK) % 2000, 2);
-  assert_stand(A, B);
-  assert_in_range(number(ask("PTTL", QUEUE, NULL)), 30000, 60000);
-  assert_int_equal(stand(C, RL_COMMAND_ENQUEUE_CHECK) % 2000, 3);
-  assert_ends();
+  (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
+  (void)node_command("PEXPIRE", QUEUE, "20000");
+  assert_int_equal(enqueue(B, RL_COMMAND_ENQUEUE_CHECK) % 2000, 2);
+  assert_queue(A, B);
+  assert_in_range(number(node_command("PTTL", QUEUE, NULL)), 30000, 60000);
+  assert_int_equal(enqueue(C, RL_COMMAND_ENQUEUE_CHECK) % 2000, 3);
+  assert_expires();
 }
 
-/* Or it would take itself for the first. */
-static void in_a_full_queue_nobody_is_told_that_the_key_is_free(void **state) {
+/* A reply that the key is free would make the waiter the head. */
+static void full_queue_rejects_waiters(void **state) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK,
                                    RL_COMMAND_ENQUEUE_APPEND};
   (void)state;
   redlock_lock *lock;
-  char heard[ENTRY + 1];
-  redlock_client *client = hear(&lock, heard);
-  fill(heard);
+  char live[ENTRY + 1];
+  redlock_client *client = subscribe(&lock, live);
+  fill(live);
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(stand(A, modes[i]), 2000); /* The first hears its call. */
+    assert_int_equal(enqueue(A, modes[i]), 2000); /* The head is notified. */
     hold();
-    assert_int_equal(stand(A, modes[i]) % 2000, 0);
-    (void)ask("DEL", KEY, NULL);
-    assert_int_equal(number(ask("STRLEN", QUEUE, NULL)), 1024 * ENTRY);
-    assert_ends();
+    assert_int_equal(enqueue(A, modes[i]) % 2000, 0);
+    (void)node_command("DEL", KEY, NULL);
+    assert_int_equal(number(node_command("STRLEN", QUEUE, NULL)), 1024 * ENTRY);
+    assert_expires();
   }
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void all_who_are_dead_leave_it_with_one_call(void **state) {
+static void release_evicts_all_disconnected_waiters(void **state) {
   (void)state;
   fill(A);
-  (void)ask("SET", SIGN, "1");
+  (void)node_command("SET", FLAG, "1");
   hold();
-  assert_int_equal(give_back(NULL), 1);
-  assert_int_equal(number(farm_command(&five, 0, "EXISTS", QUEUE, SIGN, NULL)), 0);
+  assert_int_equal(release(NULL), 1);
+  assert_int_equal(number(farm_command(&five, 0, "EXISTS", QUEUE, FLAG, NULL)), 0);
 }
 
-static void a_release_calls_who_is_first_and_lives(void **state) {
+static void release_notifies_the_first_connected_waiter(void **state) {
   (void)state;
   redlock_lock *lock;
-  char heard[ENTRY + 1];
-  redlock_client *client = hear(&lock, heard);
+  char live[ENTRY + 1];
+  redlock_client *client = subscribe(&lock, live);
   hold();
-  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
-  (void)stand(heard, RL_COMMAND_ENQUEUE_NEW);
-  (void)stand(B, RL_COMMAND_ENQUEUE_NEW);
-  assert_int_equal(give_back(NULL), 2);
-  assert_stand(heard, B);
-  assert_ends();
+  (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)enqueue(live, RL_COMMAND_ENQUEUE_NEW);
+  (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
+  assert_int_equal(release(NULL), 2);
+  assert_queue(live, B);
+  assert_expires();
   hold();
-  (void)stand(C, RL_COMMAND_ENQUEUE_NEW);
-  assert_int_equal(give_back(B), 2); /* Who has waited leaves it, wherever it stands. */
-  assert_stand(heard, C);
-  assert_int_equal(give_back(C), 0); /* The key is gone; the others are called all the same. */
-  assert_stand(heard, "");
-  assert_ends();
+  (void)enqueue(C, RL_COMMAND_ENQUEUE_NEW);
+  assert_int_equal(release(B), 2); /* The holder is dequeued from any position. */
+  assert_queue(live, C);
+  assert_int_equal(release(C), 0); /* The key is gone, and the head is notified all the same. */
+  assert_queue(live, "");
+  assert_expires();
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-/* How many commands the server has executed, of all kinds but those of the test. */
+/* Returns the number of commands that scripts and clients have executed. */
 static long long executed(void) {
   static const char *const names[] = {"evalsha", "eval", "set",     "append", "get",
                                       "mget",    "pttl", "pexpire", "del",    "publish"};
@@ -196,89 +202,106 @@ static long long executed(void) {
   return calls;
 }
 
-static void a_hand_over_costs_a_node_eight_commands(void **state) {
+static void release_and_next_acquire_execute_eight_commands(void **state) {
   (void)state;
   redlock_lock *lock;
-  char heard[ENTRY + 1];
-  redlock_client *client = hear(&lock, heard);
+  char live[ENTRY + 1];
+  redlock_client *client = subscribe(&lock, live);
   hold();
-  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
-  (void)stand(heard, RL_COMMAND_ENQUEUE_APPEND);
+  (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)enqueue(live, RL_COMMAND_ENQUEUE_APPEND);
   (void)farm_command(&five, 0, "CONFIG", "RESETSTAT", NULL);
   long long before = executed();
-  assert_int_equal(give_back("000000000000000a00010000"), 2); /* EVAL MGET DEL PUBLISH SET */
-  hold();                                                     /* SET */
-  (void)stand(B, RL_COMMAND_ENQUEUE_APPEND);                  /* EVAL APPEND */
-  assert_int_equal(executed() - before, 8); /* One in sixteen lets the sign live on, too. */
+  assert_int_equal(release("000000000000000a00010000"), 2); /* EVAL MGET DEL PUBLISH SET */
+  hold();                                                   /* SET */
+  (void)enqueue(B, RL_COMMAND_ENQUEUE_APPEND);              /* EVAL APPEND */
+  assert_int_equal(executed() - before, 8); /* Every sixteenth renews the waiters flag, too. */
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void a_key_that_is_no_queue_is_left_as_it_is(void **state) {
+static void key_of_another_kind_stays_unchanged(void **state) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK, 2};
   (void)state;
   for (unsigned kind = 0; kind < 2; kind++) {
-    (void)ask("DEL", QUEUE, NULL);
-    (void)(kind == 0 ? ask("SET", QUEUE, "precious") : ask("RPUSH", QUEUE, "precious"));
+    (void)node_command("DEL", QUEUE, NULL);
+    (void)(kind == 0 ? node_command("SET", QUEUE, "precious")
+                     : node_command("RPUSH", QUEUE, "precious"));
     for (unsigned i = 0; i < 3; i++) {
-      (void)ask("DEL", KEY, NULL);
-      char digits[16];
-      (void)snprintf(digits, sizeof digits, "%u", modes[i]);
-      const char *answer = farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE),
-                                        "1", KEY, A, digits, NULL);
-      assert_non_null(strstr(answer, "WRONGTYPE"));
+      (void)node_command("DEL", KEY, NULL);
+      assert_contains(enqueue_reply(KEY, A, modes[i]), "WRONGTYPE");
       hold();
-      assert_int_equal(give_back(A), 1); /* And it does not say that nobody may be called. */
-      assert_string_equal(leave(A), "0");
+      assert_int_equal(release(A), 1); /* It is no refusal of notifications. */
+      assert_string_equal(dequeue(A), "0");
     }
     hold();
-    (void)ask("SET", SIGN, "1");
-    assert_int_equal(give_back(NULL), 1);
-    assert_int_equal(number(ask("PTTL", QUEUE, NULL)), -1);
-    assert_int_equal(number(ask(kind == 0 ? "STRLEN" : "LLEN", QUEUE, NULL)), kind == 0 ? 8 : 1);
+    (void)node_command("SET", FLAG, "1");
+    assert_int_equal(release(NULL), 1);
+    assert_int_equal(number(node_command("PTTL", QUEUE, NULL)), -1);
+    assert_int_equal(number(node_command(kind == 0 ? "STRLEN" : "LLEN", QUEUE, NULL)),
+                     kind == 0 ? 8 : 1);
   }
 }
 
-static void a_key_that_lives_for_ages_does_not_overflow_the_answer(void **state) {
+static void long_lifetime_does_not_overflow_the_reply(void **state) {
   (void)state;
   (void)farm_command(&five, 0, "SET", KEY, TOKEN, "PX", "5000000000000000", NULL);
-  long long answer = stand(A, RL_COMMAND_ENQUEUE_NEW);
-  assert_int_equal(answer % 2000, 1);
-  assert_true(answer / 2000 > 1000LL * 3600 * 24 * 365);
+  long long reply = enqueue(A, RL_COMMAND_ENQUEUE_NEW);
+  assert_int_equal(reply % 2000, 1);
+  assert_true(reply / 2000 > 1000LL * 3600 * 24 * 365);
   (void)farm_command(&five, 0, "PERSIST", KEY, NULL);
-  assert_int_equal(stand(A, RL_COMMAND_ENQUEUE_CHECK), 2000 + 1);
+  assert_int_equal(enqueue(A, RL_COMMAND_ENQUEUE_CHECK), 2000 + 1);
 }
 
-/* Nobody has the key there, then: who waits looks, and stands there again when there is memory. */
-static void a_queue_that_there_is_no_memory_for_is_given_up(void **state) {
+/* Waiters poll then, and enqueue again when there is memory. */
+static void queue_without_memory_is_deleted(void **state) {
   (void)state;
   hold();
-  (void)stand(A, RL_COMMAND_ENQUEUE_NEW);
-  (void)stand(B, RL_COMMAND_ENQUEUE_NEW);
+  (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
+  (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
   (void)farm_command(&five, 0, "CONFIG", "SET", "maxmemory", "1", NULL);
-  long long left = number(leave(B));
-  const char *answer = farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE),
-                                    "1", KEY, B, "0", NULL);
-  assert_non_null(strstr(answer, "OOM"));
+  long long left = number(dequeue(B));
+  assert_contains(enqueue_reply(KEY, B, 0), "OOM");
   (void)farm_command(&five, 0, "CONFIG", "SET", "maxmemory", "0", NULL);
   assert_int_equal(left, 1);
-  assert_string_equal(ask("GET", QUEUE, NULL), "(nil)");
+  assert_string_equal(node_command("GET", QUEUE, NULL), "(nil)");
+}
+
+/* Waiters that poll at the same time would evict more than one entry. */
+static void eviction_happens_only_at_the_expected_position(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  char live[ENTRY + 1], first[ENTRY + 1], second[ENTRY + 1], all[3 * ENTRY + 1];
+  redlock_client *client = subscribe(&lock, live);
+  (void)snprintf(first, sizeof first, "%.16sffffffff", live); /* connected, and never comes */
+  (void)snprintf(second, sizeof second, "%.16sfffffffe", live);
+  (void)snprintf(all, sizeof all, "%s%s%s", first, second, A);
+  (void)node_command("SET", QUEUE, all);
+  assert_int_equal(enqueue(A, 2), 3);
+  assert_int_equal(number(node_command("STRLEN", QUEUE, NULL)), 3 * ENTRY);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal(enqueue(A, 3), 2);
+    assert_queue(second, A);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(who_joins_others_is_told_its_position_and_nothing_else),
-      TEST(who_joins_nobody_is_told_all_and_leaves_nothing_that_does_not_end),
-      TEST(who_stands_already_is_found_and_lets_the_queue_live_on),
-      TEST(in_a_full_queue_nobody_is_told_that_the_key_is_free),
-      TEST(all_who_are_dead_leave_it_with_one_call),
-      TEST(a_release_calls_who_is_first_and_lives),
-      TEST(a_hand_over_costs_a_node_eight_commands),
-      TEST(a_key_that_is_no_queue_is_left_as_it_is),
-      TEST(a_key_that_lives_for_ages_does_not_overflow_the_answer),
-      TEST(a_queue_that_there_is_no_memory_for_is_given_up),
+      TEST(append_behind_waiters_returns_the_position),
+      TEST(append_to_an_empty_queue_returns_the_state_of_the_key),
+      TEST(repeated_enqueue_renews_the_queue),
+      TEST(full_queue_rejects_waiters),
+      TEST(release_evicts_all_disconnected_waiters),
+      TEST(release_notifies_the_first_connected_waiter),
+      TEST(release_and_next_acquire_execute_eight_commands),
+      TEST(eviction_happens_only_at_the_expected_position),
+      TEST(key_of_another_kind_stays_unchanged),
+      TEST(long_lifetime_does_not_overflow_the_reply),
+      TEST(queue_without_memory_is_deleted),
   };
-  return cmocka_run_group_tests_name("queue", tests, five_start, five_end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }
