@@ -3,335 +3,150 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The parent holds a lock, has an operation in flight on another, and waits by one descriptor. Whatever
- * the child calls first, nothing of that may be disturbed, and nothing of it may be the child's.
+ * The parent holds a lock, has an operation in flight on another, and waits by one descriptor. The
+ * first call of a child must not disturb the parent, and must not give the child what the parent
+ * has.
  */
 #include <fcntl.h>
 #include <sys/prctl.h>
 
 #include "support.h"
 
-/* What a child finds. */
+/* The state of the parent, which a child inherits. */
 static redlock_client *client;
 static redlock_lock *held;
 static redlock_lock *pending;
 
-/* ------------------------------------------------------------------------------- first calls */
+/* -------------------------------------------------------------------------------- first calls */
 
-static bool first_add(void) {
-  return redlock_client_add(client, "127.0.0.1:1", NULL, 0) == REDLOCK_E_BUSY;
-}
-static bool first_add_node(void) {
-  redlock_node node = {0};
-  node.host = "127.0.0.1";
-  return redlock_client_add_node(client, &node, NULL, 0) == REDLOCK_E_BUSY;
-}
-static bool first_ref(void) {
-  redlock_client_free(redlock_client_ref(client));
-  return true;
-}
-static bool first_client_free(void) {
-  redlock_client_free(client); /* The locks have references of their own. */
-  client = NULL;
-  return true;
-}
-static bool first_close(void) {
-  return redlock_client_close(client, MS(1000)) == REDLOCK_OK;
-}
-static bool first_wakeup(void) {
-  redlock_client_wakeup(client);
-  return true;
-}
-static bool first_node_count(void) {
-  return redlock_client_node_count(client) == 3;
-}
-static bool first_node_info(void) {
-  redlock_node_info info;
-  return redlock_client_node_info(client, 0, &info) == REDLOCK_OK &&
-         info.state != REDLOCK_NODE_UP && info.outstanding == 0;
-}
-static bool first_client_message(void) {
-  return redlock_client_message(client)[0] == '\0';
-}
-static bool first_lock_new(void) {
-  redlock_lock *lock = NULL;
-  bool made = redlock_lock_new(&lock, client, "k", 1, NULL) == REDLOCK_OK;
-  redlock_lock_free(lock);
-  return made;
-}
-static bool first_lock_free(void) {
-  redlock_lock_free(held);
-  redlock_lock_free(pending);
-  held = pending = NULL;
-  return true;
-}
-static bool first_acquire(void) {
-  return redlock_lock_acquire(held, NULL, NULL) == REDLOCK_E_TAKEN; /* By the parent. */
-}
-static bool first_extend(void) {
-  return redlock_lock_extend(held, 0, NULL) == REDLOCK_E_NOT_HELD;
-}
-static bool first_release(void) {
-  return redlock_lock_release(held) == REDLOCK_E_NOT_HELD;
-}
-static bool first_remaining(void) {
-  return redlock_lock_remaining(held) == 0;
-}
-static bool first_deadline(void) {
-  return redlock_lock_deadline(held) == 0;
-}
-static bool first_token(void) {
-  return redlock_lock_token(held)[0] == '\0';
-}
-static bool first_token_bytes(void) {
-  size_t length = 1;
-  return redlock_lock_token_bytes(held, &length) != NULL && length == 0;
-}
-static bool first_give_token(void) {
-  return redlock_lock_give_token(held, "x", 1) == REDLOCK_OK;
-}
-static bool first_lock_new_many(void) {
-  redlock_resource both[] = {{"a", 1}, {"b", 1}};
+/* Output parameters of the calls. */
+static struct {
   redlock_lock *lock;
-  bool made = redlock_lock_new_many(&lock, client, both, 2, NULL) == REDLOCK_OK;
-  redlock_lock_free(lock);
-  return made;
-}
-static bool first_resource_count(void) {
-  return redlock_lock_resource_count(held) == 1;
-}
-static bool first_resource_at(void) {
-  redlock_resource resource;
-  return redlock_lock_resource_at(held, 0, &resource) == REDLOCK_OK && resource.length == 4;
-}
-static bool first_detach(void) {
-  char text[REDLOCK_HANDOVER_MAX];
-  return redlock_lock_detach(held, text, sizeof text, NULL) == REDLOCK_E_NOT_HELD;
-}
-static bool first_attach(void) {
-  redlock_lock *lock;
-  return redlock_lock_attach(&lock, client, "no such text", 12, NULL) == REDLOCK_E_LOST;
-}
-static bool first_resource(void) {
-  size_t length;
-  return memcmp(redlock_lock_resource(held, &length), "held", 4) == 0 && length == 4;
-}
-static bool first_ttl(void) {
-  return redlock_lock_ttl(held) > 0;
-}
-static bool first_lock_client(void) {
-  return redlock_lock_client(held) == client;
-}
-static bool first_message(void) {
-  return redlock_lock_message(pending)[0] != '\0';
-}
-static bool first_vote(void) {
+  redlock_node_info node;
   redlock_vote_info vote;
-  return redlock_lock_vote(held, 0, &vote) == REDLOCK_OK;
-}
-static bool first_acquire_start(void) {
-  return redlock_lock_acquire_start(held, NULL) == REDLOCK_OK;
-}
-static bool first_extend_start(void) {
-  return redlock_lock_extend_start(held, 0) == REDLOCK_E_NOT_HELD;
-}
-static bool first_release_start(void) {
-  return redlock_lock_release_start(held) == REDLOCK_E_NOT_HELD;
-}
-static bool first_inspect(void) {
   redlock_holder_info holder;
-  return redlock_lock_inspect(held) == REDLOCK_OK &&
-         redlock_lock_holder(held, &holder) == REDLOCK_OK && holder.token_length > 0;
-}
-static bool first_inspect_start(void) {
-  return redlock_lock_inspect_start(held) == REDLOCK_OK;
-}
-static bool first_margin(void) {
-  return redlock_lock_margin(held) == -1;
-}
-static bool first_fence(void) {
-  return redlock_lock_fence(held) == 0;
-}
-static bool first_doctor(void) {
-  redlock_finding_info info;
-  return redlock_lock_doctor(held, 0) == REDLOCK_OK &&
-         redlock_lock_finding(held, 0, &info) == REDLOCK_OK;
-}
-static bool first_doctor_start(void) {
-  return redlock_lock_doctor_start(held, 0) == REDLOCK_OK;
-}
-/* The client has no guard. */
-static bool first_bootstrap(void) {
-  return redlock_client_bootstrap(client) == REDLOCK_E_INVALID;
-}
-static bool first_lock_bootstrap(void) {
-  return redlock_lock_bootstrap(held) == REDLOCK_E_INVALID;
-}
-static bool first_bootstrap_start(void) {
-  return redlock_lock_bootstrap_start(held) == REDLOCK_E_INVALID;
-}
-static bool first_finding(void) {
-  redlock_finding_info info;
-  return redlock_lock_finding(held, 0, &info) == REDLOCK_E_INVALID;
-}
-static bool first_key(void) {
+  redlock_finding_info finding;
   redlock_key_info key;
-  return redlock_lock_key(held, 0, &key) == REDLOCK_OK && key.state == REDLOCK_KEY_UNKNOWN;
-}
-static bool first_holder(void) {
-  redlock_holder_info holder;
-  return redlock_lock_holder(held, &holder) == REDLOCK_E_NOT_HELD;
-}
-static bool first_force_release(void) {
-  return redlock_lock_force_release(held, "not the token", 13) == REDLOCK_E_NOT_HELD;
-}
-static bool first_force_release_start(void) {
-  return redlock_lock_force_release_start(held, "not the token", 13) == REDLOCK_OK;
-}
-static bool first_result(void) {
-  return redlock_lock_result(held) == REDLOCK_E_NOT_HELD;
-}
-static bool first_result_in_flight(void) {
-  return redlock_lock_result(pending) == REDLOCK_E_CANCELLED;
-}
-static bool first_cancel(void) {
-  redlock_lock_cancel(pending);
-  return redlock_lock_result(pending) == REDLOCK_E_CANCELLED;
-}
-static bool first_pollfds(void) {
+  redlock_resource resource;
+  size_t length;
   struct pollfd fds[REDLOCK_NODES_MAX];
-  return redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX) == 0;
+  char text[REDLOCK_HANDOVER_MAX];
+} out;
+
+static const redlock_resource both[] = {{"a", 1}, {"b", 1}};
+
+static void ignore_loss(redlock_client *of, void *data) {
+  (void)of;
+  (void)data;
 }
-static bool first_timeout(void) {
-  return redlock_client_timeout(client) == 0; /* Connections are to be made. */
-}
-static bool first_timeout_ms(void) {
-  return redlock_client_timeout_ms(client) == 0;
-}
-static bool first_process(void) {
-  return redlock_client_process(client, NULL, 0) == REDLOCK_OK;
-}
-static bool first_process_of_inherited_descriptors(void) {
+
+static bool process_inherited_descriptors(void) {
   struct pollfd fds[3];
   for (int i = 0; i < 3; i++) {
     fds[i] = (struct pollfd){3 + i, POLLIN, POLLIN | POLLHUP};
   }
   return redlock_client_process(client, fds, 3) == REDLOCK_OK;
 }
-static bool first_pollfd(void) {
-  return redlock_client_pollfd(client) >= 0;
-}
-static bool first_next_ended(void) {
-  return redlock_client_next_ended(client) == pending;
-}
-static bool first_release_send(void) {
-  return redlock_lock_release_send(held) == REDLOCK_E_NOT_HELD;
-}
-static bool first_lost(void) {
-  return redlock_lock_lost(held, NULL) == REDLOCK_OK;
-}
-static bool first_next_lost(void) {
-  return redlock_client_next_lost(client) == NULL;
-}
-static void nobody(redlock_client *of, void *data) {
-  (void)of;
-  (void)data;
-}
-static bool first_on_lost(void) {
-  return redlock_client_on_lost(client, nobody, NULL) == REDLOCK_OK;
-}
-static bool first_give_credentials(void) {
-  return redlock_client_give_credentials(client, 0, "me", "word", 4) == REDLOCK_E_EXPIRED;
-}
-static bool first_refuse_credentials(void) {
-  return redlock_client_refuse_credentials(client, 0, "none") == REDLOCK_E_EXPIRED;
-}
-static bool first_set_owner(void) {
-  return redlock_lock_set_owner(pending, "me", 2) == REDLOCK_OK;
-}
-static bool first_set_data(void) {
-  redlock_lock_set_data(held, &three);
-  return redlock_lock_data(held) == &three;
-}
-static bool first_data(void) {
-  return redlock_lock_data(held) == NULL;
-}
 
-#define FIRST(name) #name, first_##name
+/*
+ * X(function, true in a child whose first call it is). The parent holds the lock, its client has
+ * connections to make, and it has no guard.
+ */
+// clang-format off
+#define FIRSTS(X) \
+  X(add, redlock_client_add(client, "127.0.0.1:1", NULL, 0) == REDLOCK_E_BUSY) \
+  X(add_node, redlock_client_add_node(client, &(redlock_node){.host = "127.0.0.1"}, NULL, 0) == \
+      REDLOCK_E_BUSY) \
+  X(ref, (redlock_client_free(redlock_client_ref(client)), true)) \
+  X(client_free, (redlock_client_free(client), client = NULL, true)) \
+  X(close, redlock_client_close(client, MS(1000)) == REDLOCK_OK) \
+  X(wakeup, (redlock_client_wakeup(client), true)) \
+  X(node_count, redlock_client_node_count(client) == 3) \
+  X(node_info, redlock_client_node_info(client, 0, &out.node) == REDLOCK_OK && out.node.state != \
+      REDLOCK_NODE_UP && out.node.outstanding == 0) \
+  X(lock_new, redlock_lock_new(&out.lock, client, "k", 1, NULL) == REDLOCK_OK) \
+  X(lock_free, (redlock_lock_free(held), redlock_lock_free(pending), held = pending = NULL, \
+      true)) \
+  X(acquire, redlock_lock_acquire(held, NULL, NULL) == REDLOCK_E_TAKEN) \
+  X(extend, redlock_lock_extend(held, 0, NULL) == REDLOCK_E_NOT_HELD) \
+  X(release, redlock_lock_release(held) == REDLOCK_E_NOT_HELD) \
+  X(remaining, redlock_lock_remaining(held) == 0) \
+  X(deadline, redlock_lock_deadline(held) == 0) \
+  X(token, redlock_lock_token(held)[0] == '\0') \
+  X(token_bytes, redlock_lock_token_bytes(held, &out.length) != NULL && out.length == 0) \
+  X(give_token, redlock_lock_give_token(held, "x", 1) == REDLOCK_OK) \
+  X(lock_new_many, redlock_lock_new_many(&out.lock, client, both, 2, NULL) == REDLOCK_OK) \
+  X(resource_count, redlock_lock_resource_count(held) == 1) \
+  X(resource_at, redlock_lock_resource_at(held, 0, &out.resource) == REDLOCK_OK && \
+      out.resource.length == 4) \
+  X(detach, redlock_lock_detach(held, out.text, sizeof out.text, NULL) == REDLOCK_E_NOT_HELD) \
+  X(attach, redlock_lock_attach(&out.lock, client, "no such text", 12, NULL) == REDLOCK_E_LOST) \
+  X(resource, memcmp(redlock_lock_resource(held, &out.length), "held", 4) == 0 && out.length == \
+      4) \
+  X(ttl, redlock_lock_ttl(held) > 0) \
+  X(lock_client, redlock_lock_client(held) == client) \
+  X(message, redlock_lock_message(pending)[0] != '\0') \
+  X(vote, redlock_lock_vote(held, 0, &out.vote) == REDLOCK_OK) \
+  X(acquire_start, redlock_lock_acquire_start(held, NULL) == REDLOCK_OK) \
+  X(extend_start, redlock_lock_extend_start(held, 0) == REDLOCK_E_NOT_HELD) \
+  X(release_start, redlock_lock_release_start(held) == REDLOCK_E_NOT_HELD) \
+  X(inspect, redlock_lock_inspect(held) == REDLOCK_OK && redlock_lock_holder(held, &out.holder) \
+      == REDLOCK_OK && out.holder.token_length > 0) \
+  X(inspect_start, redlock_lock_inspect_start(held) == REDLOCK_OK) \
+  X(margin, redlock_lock_margin(held) == -1) \
+  X(fence, redlock_lock_fence(held) == 0) \
+  X(doctor, redlock_lock_doctor(held, 0) == REDLOCK_OK && redlock_lock_finding(held, 0, \
+      &out.finding) == REDLOCK_OK) \
+  X(doctor_start, redlock_lock_doctor_start(held, 0) == REDLOCK_OK) \
+  X(bootstrap, redlock_client_bootstrap(client) == REDLOCK_E_INVALID) \
+  X(lock_bootstrap, redlock_lock_bootstrap(held) == REDLOCK_E_INVALID) \
+  X(bootstrap_start, redlock_lock_bootstrap_start(held) == REDLOCK_E_INVALID) \
+  X(finding, redlock_lock_finding(held, 0, &out.finding) == REDLOCK_E_INVALID) \
+  X(key, redlock_lock_key(held, 0, &out.key) == REDLOCK_OK && out.key.state == \
+      REDLOCK_KEY_UNKNOWN) \
+  X(holder, redlock_lock_holder(held, &out.holder) == REDLOCK_E_NOT_HELD) \
+  X(force_release, redlock_lock_force_release(held, "not the token", 13) == REDLOCK_E_NOT_HELD) \
+  X(force_release_start, redlock_lock_force_release_start(held, "not the token", 13) == \
+      REDLOCK_OK) \
+  X(result, redlock_lock_result(held) == REDLOCK_E_NOT_HELD) \
+  X(cancel, (redlock_lock_cancel(pending), redlock_lock_result(pending) == REDLOCK_E_CANCELLED)) \
+  X(pollfds, redlock_client_pollfds(client, out.fds, REDLOCK_NODES_MAX) == 0) \
+  X(timeout, redlock_client_timeout(client) == 0) \
+  X(timeout_ms, redlock_client_timeout_ms(client) == 0) \
+  X(process, redlock_client_process(client, NULL, 0) == REDLOCK_OK) \
+  X(pollfd, redlock_client_pollfd(client) >= 0) \
+  X(next_ended, redlock_client_next_ended(client) == pending) \
+  X(release_send, redlock_lock_release_send(held) == REDLOCK_E_NOT_HELD) \
+  X(lost, redlock_lock_lost(held, NULL) == REDLOCK_OK) \
+  X(next_lost, redlock_client_next_lost(client) == NULL) \
+  X(on_lost, redlock_client_on_lost(client, ignore_loss, NULL) == REDLOCK_OK) \
+  X(give_credentials, redlock_client_give_credentials(client, 0, "me", "word", 4) == \
+      REDLOCK_E_EXPIRED) \
+  X(refuse_credentials, redlock_client_refuse_credentials(client, 0, "none") == \
+      REDLOCK_E_EXPIRED) \
+  X(set_owner, redlock_lock_set_owner(pending, "me", 2) == REDLOCK_OK) \
+  X(set_data, (redlock_lock_set_data(held, &three), redlock_lock_data(held) == &three)) \
+  X(data, redlock_lock_data(held) == NULL) \
+  X(client_message, redlock_client_message(client)[0] == '\0') \
+  X(result_in_flight, redlock_lock_result(pending) == REDLOCK_E_CANCELLED) \
+  X(process_of_inherited_descriptors, process_inherited_descriptors())
+// clang-format on
 
+#define FIRST_FUNCTION(name, ...)                                                                  \
+  static bool first_##name(void) {                                                                 \
+    return __VA_ARGS__;                                                                            \
+  }
+FIRSTS(FIRST_FUNCTION)
+
+#define FIRST_ROW(name, ...) {#name, first_##name},
 static const struct {
   const char *name;
   bool (*call)(void);
-} firsts[] = {
-    {FIRST(add)},
-    {FIRST(add_node)},
-    {FIRST(ref)},
-    {FIRST(client_free)},
-    {FIRST(close)},
-    {FIRST(wakeup)},
-    {FIRST(node_count)},
-    {FIRST(node_info)},
-    {FIRST(lock_new)},
-    {FIRST(lock_free)},
-    {FIRST(acquire)},
-    {FIRST(extend)},
-    {FIRST(release)},
-    {FIRST(remaining)},
-    {FIRST(deadline)},
-    {FIRST(token)},
-    {FIRST(token_bytes)},
-    {FIRST(give_token)},
-    {FIRST(lock_new_many)},
-    {FIRST(resource_count)},
-    {FIRST(resource_at)},
-    {FIRST(detach)},
-    {FIRST(attach)},
-    {FIRST(resource)},
-    {FIRST(ttl)},
-    {FIRST(lock_client)},
-    {FIRST(message)},
-    {FIRST(vote)},
-    {FIRST(acquire_start)},
-    {FIRST(extend_start)},
-    {FIRST(release_start)},
-    {FIRST(inspect)},
-    {FIRST(inspect_start)},
-    {FIRST(margin)},
-    {FIRST(fence)},
-    {FIRST(doctor)},
-    {FIRST(doctor_start)},
-    {FIRST(bootstrap)},
-    {FIRST(lock_bootstrap)},
-    {FIRST(bootstrap_start)},
-    {FIRST(finding)},
-    {FIRST(key)},
-    {FIRST(holder)},
-    {FIRST(force_release)},
-    {FIRST(force_release_start)},
-    {FIRST(result)},
-    {FIRST(cancel)},
-    {FIRST(pollfds)},
-    {FIRST(timeout)},
-    {FIRST(timeout_ms)},
-    {FIRST(process)},
-    {FIRST(pollfd)},
-    {FIRST(next_ended)},
-    {FIRST(release_send)},
-    {FIRST(lost)},
-    {FIRST(next_lost)},
-    {FIRST(on_lost)},
-    {FIRST(give_credentials)},
-    {FIRST(refuse_credentials)},
-    {FIRST(set_owner)},
-    {FIRST(set_data)},
-    {FIRST(data)},
-    {FIRST(client_message)},
-    {FIRST(result_in_flight)},
-    {FIRST(process_of_inherited_descriptors)},
-};
+} firsts[] = {FIRSTS(FIRST_ROW)};
+#define FIRSTS_COUNT (sizeof firsts / sizeof firsts[0])
 
-/* Every function of the header that takes a client or a lock stands in the table. */
-static void no_function_of_the_header_is_missing(void **state) {
+/* The table has each function of the header that takes a client or a lock. */
+static void table_has_each_function_of_the_header(void **state) {
   (void)state;
   static const char *const others[] = {"redlock_version",
                                        "redlock_strerror",
@@ -360,8 +175,7 @@ static void no_function_of_the_header_is_missing(void **state) {
     functions += name != NULL && !other;
   }
   (void)fclose(header);
-  /* Two of the table call a function that stands there already. */
-  assert_int_equal(functions, sizeof firsts / sizeof firsts[0] - 2);
+  assert_int_equal(functions, FIRSTS_COUNT - 2); /* Two rows call functions of other rows. */
 }
 
 /* ---------------------------------------------------------------------------------- the child */
@@ -374,7 +188,7 @@ static int child(void *argument) {
   if (held != NULL && (redlock_lock_remaining(held) != 0 || redlock_lock_token(held)[0] != '\0')) {
     return 2;
   }
-  if (client != NULL && *call != first_close) { /* What the child takes is its own. */
+  if (client != NULL && *call != first_close) { /* The child can hold locks of its own. */
     redlock_lock *lock = new_lock(client, "child");
     if (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK) {
       return 3;
@@ -402,14 +216,14 @@ static int finish(const redlock_lock *lock) {
   }
 }
 
-static void whatever_a_child_calls_first_the_parent_is_not_disturbed(void **state) {
+static void first_call_of_a_child_does_not_disturb_the_parent(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+  for (size_t i = 0; i < FIRSTS_COUNT; i++) {
     bool (*call)(void) = firsts[i].call;
     redlock_options options = once();
     options.ttl_us = 600 * REDLOCK_SECONDS;
-    options.node_timeout_us =
-        300 * REDLOCK_SECONDS; /* No timer comes to the help of a loop that is not woken. */
+    /* No timer wakes a loop whose descriptor stays silent. */
+    options.node_timeout_us = 300 * REDLOCK_SECONDS;
     client = client_of(&three, 3, &options);
     held = held_lock(client, "held");
     pending = new_lock(client, "pending");
@@ -425,7 +239,7 @@ static void whatever_a_child_calls_first_the_parent_is_not_disturbed(void **stat
     assert_int_equal(redlock_lock_extend_start(held, 0), REDLOCK_OK);
     assert_ok(held, finish(held));
     for (unsigned node = 0; node < 3; node++) {
-      eventually(farm_connections(&three, node) == 1); /* The parent's, and it is the first. */
+      eventually(farm_connections(&three, node) == 1); /* the parent's first one */
     }
     assert_ok(held, redlock_lock_release(held));
     assert_ok(pending, redlock_lock_release(pending));
@@ -438,8 +252,8 @@ static void whatever_a_child_calls_first_the_parent_is_not_disturbed(void **stat
 
 /* ------------------------------------------------------------------------------- descriptors */
 
-/* A child that has our descriptors open and never calls us: they stay in existence, not in our sets. */
-static void a_loop_rests_although_a_child_keeps_what_it_inherited(void **state) {
+/* A child that never calls the library keeps the parent's closed sockets open. */
+static void idle_loop_sleeps_although_a_child_has_its_sockets(void **state) {
   (void)state;
   redlock_options options = once();
   int stop[2];
@@ -466,8 +280,8 @@ static void a_loop_rests_although_a_child_keeps_what_it_inherited(void **state) 
   }
   struct pollfd one = {fd, POLLIN, 0};
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
-  while (poll(&one, 1, 300) ==
-         1) { /* A socket that is closed, and in the set, would be so for ever. */
+  /* A closed socket that stays in the epoll set would be readable for ever. */
+  while (poll(&one, 1, 300) == 1) {
     assert_true(redlock_now() < until_us);
     assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   }
@@ -479,7 +293,7 @@ static void a_loop_rests_although_a_child_keeps_what_it_inherited(void **state) 
   redlock_client_free(client);
 }
 
-static void every_descriptor_is_closed_by_exec(void **state) {
+static void exec_closes_every_descriptor(void **state) {
   (void)state;
   bool before[256] = {false};
   for (int i = 0; i < 256; i++) {
@@ -493,7 +307,7 @@ static void every_descriptor_is_closed_by_exec(void **state) {
   held = new_lock(client, "held");
   assert_int_equal(redlock_lock_acquire_start(held, NULL), REDLOCK_OK);
   unsigned seen = 0;
-  for (unsigned turn = 0; turn < 50; turn++) { /* Also while a name is looked up. */
+  for (unsigned turn = 0; turn < 50; turn++) { /* A name is resolved meanwhile. */
     assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
     unsigned now = 0;
     for (int i = 0; i < 256; i++) {
@@ -506,12 +320,14 @@ static void every_descriptor_is_closed_by_exec(void **state) {
     seen = now > seen ? now : seen;
     (void)poll(NULL, 0, 1);
   }
-  assert_true(seen >= 3 + 3); /* The set, its timer and event; sockets, or what a look-up has. */
+  assert_true(seen >= 3 + 3); /* epoll set, timer, event; sockets */
   redlock_lock_free(held);
   redlock_client_free(client);
 }
 
-/* ---------------------------------------------------------------------------------- the keeper */
+/*
+ * ---------------------------------------------------------------------------------- the watchdog
+ */
 
 static redlock_lock *hold(redlock_client *of, const char *name, const redlock_options *options) {
   redlock_lock *lock = new_lock(of, name);
@@ -519,8 +335,8 @@ static redlock_lock *hold(redlock_client *of, const char *name, const redlock_op
   return lock;
 }
 
-/* Extended every few milliseconds, so that a test sees it soon. */
-static redlock_options kept(void) {
+/* Extends every few milliseconds, so that a test sees it soon. */
+static redlock_options auto_extended(void) {
   redlock_options options = once();
   options.auto_extend = REDLOCK_YES;
   options.extend_every_us = MS(20);
@@ -538,13 +354,13 @@ static bool extended_within_deadline(const redlock_lock *lock, redlock_time firs
   return true;
 }
 
-static int child_is_without(void *argument) {
+static int child_has_no_watchdog(void *argument) {
   redlock_lock *lock = argument;
   redlock_client *of = redlock_lock_client(lock);
   if (running_threads() != 1 || redlock_lock_remaining(lock) != 0) {
     return 1;
   }
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   redlock_lock *own = hold(of, "child", &options);
   if (running_threads() != 2) {
     return 2;
@@ -556,17 +372,16 @@ static int child_is_without(void *argument) {
   redlock_lock_free(own);
   redlock_lock_free(lock);
   redlock_client_free(of);
-  eventually(running_threads() ==
-             1); /* The kernel takes a moment to forget a thread that was joined. */
+  eventually(running_threads() == 1); /* The kernel lists a joined thread for a moment. */
   return 0;
 }
 
-static void a_child_has_no_keeper_until_it_holds_a_lease_of_its_own(void **state) {
+static void child_has_no_watchdog_before_its_own_lease(void **state) {
   (void)state;
   redlock_client *of = client_of(&three, 3, NULL);
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   redlock_lock *lock = hold(of, "r", &options);
-  in_child(child_is_without, lock);
+  in_child(child_has_no_watchdog, lock);
   assert_true(extended_within_deadline(lock, redlock_lock_deadline(lock)));
   assert_int_equal(farm_count(&three, "r", redlock_lock_token(lock)), 3);
   redlock_lock_free(lock);
@@ -577,11 +392,11 @@ static void a_child_has_no_keeper_until_it_holds_a_lease_of_its_own(void **state
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(no_function_of_the_header_is_missing),
-      TEST(whatever_a_child_calls_first_the_parent_is_not_disturbed),
-      TEST(a_loop_rests_although_a_child_keeps_what_it_inherited),
-      TEST(every_descriptor_is_closed_by_exec),
-      TEST(a_child_has_no_keeper_until_it_holds_a_lease_of_its_own),
+      TEST(table_has_each_function_of_the_header),
+      TEST(first_call_of_a_child_does_not_disturb_the_parent),
+      TEST(idle_loop_sleeps_although_a_child_has_its_sockets),
+      TEST(exec_closes_every_descriptor),
+      TEST(child_has_no_watchdog_before_its_own_lease),
   };
-  return cmocka_run_group_tests_name("children", tests, three_start, three_end);
+  return cmocka_run_group_tests(tests, three_start, three_end);
 }
