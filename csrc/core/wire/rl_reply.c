@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define RL_REPLY_CONSUMED_MAX 1024 /* consumed bytes, from which on hiredis discards them */
+
 #if HIREDIS_MAJOR >= 1
 typedef size_t rl_reply_count;
 #else
@@ -21,15 +23,19 @@ static rl_reply_reader *rl_reply_of(const redisReadTask *task) {
   return task->privdata;
 }
 
+static void rl_reply_clear(rl_reply *reply, rl_reply_type type) {
+  reply->type = type;
+  reply->integer = 0;
+  reply->length = 0;
+  reply->text[0] = '\0';
+  reply->word[0] = '\0';
+}
+
 /* Elements of an array do not change what kind of reply it is. */
 static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
   rl_reply *reply = &rl_reply_of(task)->reply;
   if (task->parent == NULL) {
-    reply->type = type;
-    reply->integer = 0;
-    reply->length = 0;
-    reply->text[0] = '\0';
-    reply->word[0] = '\0';
+    rl_reply_clear(reply, type);
   }
   return reply;
 }
@@ -187,8 +193,40 @@ static bool rl_reply_too_large(const redisReader *reader) {
   return held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
 }
 
+/*
+ * Takes a complete "+OK" or one-digit integer, as nearly all replies on the hot path are: hiredis
+ * needs four times as many instructions. Returns false if hiredis must look.
+ */
+static bool rl_reply_take_short(rl_reply_reader *self) {
+  redisReader *reader = self->reader;
+  const char *bytes = reader->buf + reader->pos;
+  size_t held = reader->len - reader->pos;
+  if (reader->ridx >= 0 || reader->pos >= RL_REPLY_CONSUMED_MAX || held < 4) {
+    return false;
+  }
+  if (bytes[0] == ':' && bytes[1] >= '0' && bytes[1] <= '9' && memcmp(bytes + 2, "\r\n", 2) == 0) {
+    rl_reply_clear(&self->reply, RL_REPLY_INTEGER);
+    self->reply.integer = bytes[1] - '0';
+    reader->pos += 4;
+    return true;
+  }
+  if (held >= 5 && memcmp(bytes, "+OK\r\n", 5) == 0) {
+    rl_reply_clear(&self->reply, RL_REPLY_STATUS);
+    memcpy(self->reply.text, "OK", 3);
+    reader->pos += 5;
+    return true;
+  }
+  return false;
+}
+
 int rl_reply_next(rl_reply_reader *reader, const char **reason) {
   void *object = NULL;
+  if (reader->reader->ridx < 0 && reader->reader->pos == reader->reader->len) {
+    return 0;
+  }
+  if (rl_reply_take_short(reader)) {
+    return 1;
+  }
   if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
     *reason = reader->refused                        ? "the reply is too large"
               : reader->reader->err == REDIS_ERR_OOM ? "out of memory"
