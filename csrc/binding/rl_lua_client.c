@@ -78,7 +78,7 @@ static int client_new(lua_State *L) {
     self->client = NULL;
     return push_refusal(L, error, message);
   }
-  self->client->keeper.forbidden = lua_toboolean(L, 2);
+  self->client->watchdog.forbidden = lua_toboolean(L, 2);
   rl_lua_loss_note_client(L, self, 1);
   rl_lua_credentials_note(L, 1);
   return 1;
@@ -246,7 +246,7 @@ static int client_set_timer(lua_State *L) {
       seconds > 0 ? (redlock_duration)(seconds * (lua_Number)REDLOCK_SECONDS) : 0;
 
   rl_client_enter(self->client);
-  rl_poll_alarm(self->client, rl_time_add(redlock_now(), wait_us));
+  rl_poll_at(self->client, rl_time_add(redlock_now(), wait_us));
   rl_client_leave(self->client);
   return 0;
 }

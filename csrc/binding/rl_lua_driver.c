@@ -18,7 +18,7 @@ static int driver_serves(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
 
   rl_client_enter(self->client);
-  self->client->told_by_driver = true;
+  self->client->driver_reports_losses = true;
   self->client->asked_by_driver = true;
   rl_client_leave(self->client);
   return 0;

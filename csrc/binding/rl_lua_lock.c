@@ -319,7 +319,7 @@ static int lock_start(lua_State *L) {
   int error;
 
   lua_settop(L, 3);
-  if (!redlock_lock_client(self->lock)->told_by_driver)
+  if (!redlock_lock_client(self->lock)->driver_reports_losses)
     rl_lua_loss_watch(L, self->lock); /* client:next_ended() returns the object. */
   error = row->begin(L, self, 3, RL_LUA_LOOP);
   if (error != REDLOCK_E_BUSY)

@@ -45,7 +45,7 @@ void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index) {
   lua_getfield(L, index, "on_lost");
   lua_rawseti(L, -2, RL_LUA_ON_LOST_CLIENT);
   lua_pop(L, 1);
-  self->client->tells = true;
+  self->client->has_on_lost = true;
 }
 
 void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index) {
@@ -72,7 +72,7 @@ void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index) {
   lua_getfield(L, index, "on_lost");
   lua_rawseti(L, -2, RL_LUA_ON_LOST_LOCK);
   lua_pop(L, 1);
-  redlock_lock_client(self->lock)->tells = true;
+  redlock_lock_client(self->lock)->has_on_lost = true;
 }
 
 void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock) {
@@ -108,9 +108,9 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
   if (!lua_isnil(L, -1)) {
     rl_lua_loss_push_own(L, self, 1);
     lua_pop(L, 1);
-    client->tells = true;
+    client->has_on_lost = true;
   }
-  if (client->tells)
+  if (client->has_on_lost)
     rl_lua_loss_watch(L, self->lock);
 }
 
@@ -187,18 +187,18 @@ void rl_lua_loss_dispatch_by(lua_State *L) {
 void rl_lua_loss_run(lua_State *L, redlock_client *client) {
   bool processed;
 
-  if (client->telling)
+  if (client->reports_losses)
     return;
   luaL_checkstack(L, 4, "redlock: on_lost");
   lua_pushcfunction(L, report_all);
   lua_pushlightuserdata(L, client);
-  client->telling = true;
+  client->reports_losses = true;
   processed = redlock_client_timeout(client) == 0;
   if (processed)
     (void)redlock_client_process(client, NULL, 0);
   if (lua_pcall(L, 1, 0, 0) != 0)
     lua_pop(L, 1); /* Out of memory: only lock:lost() reports this loss. */
-  client->telling = false;
+  client->reports_losses = false;
   if (processed) {
     /* The loop did not run this turn: wake it for the operations that have ended. */
     rl_client_enter(client);

@@ -206,8 +206,8 @@ static int nginx_new(lua_State *L) {
   lua_pop(L, 1);
 
   self->client = redlock_client_ref(client->client);
-  self->client->carried = true;
-  self->client->told_by_driver = true;
+  self->client->external = true;
+  self->client->driver_reports_losses = true;
   self->client->core.keeps = true; /* Cosockets lack some options of sockets. */
   self->of_worker = client->of_worker;
   self->reentrant = client->reentrant;
@@ -463,7 +463,7 @@ static int nginx_advance(lua_State *L) {
 static int nginx_lost(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  return self->client->tells ? rl_lua_loss_take(L, self->client) : 0;
+  return self->client->has_on_lost ? rl_lua_loss_take(L, self->client) : 0;
 }
 
 /*

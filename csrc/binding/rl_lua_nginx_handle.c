@@ -41,7 +41,7 @@ uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
 }
 
 bool rl_lua_nginx_has_losses(const rl_lua_nginx *self) {
-  return self->client->tells && !rl_list_is_empty(&self->client->core.losses->queue);
+  return self->client->has_on_lost && !rl_list_is_empty(&self->client->core.losses->queue);
 }
 
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {

@@ -259,7 +259,7 @@ static int wait_start(lua_State *L) {
 
 /* Pushes the on_lost of the lock at index 1 and returns 1, if the lock may outlive its request. */
 static int push_outliving(lua_State *L, rl_lua_lock *self) {
-  if (self->worker == NULL || !rl_lua_nginx_of(self->worker)->client->tells ||
+  if (self->worker == NULL || !rl_lua_nginx_of(self->worker)->client->has_on_lost ||
       owned_of(self)->owner != NULL)
     return 0;
   rl_lua_loss_push(L, 1);

@@ -61,7 +61,7 @@ int redlock_client_process(redlock_client *client, const struct pollfd *fds, siz
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(client);
-  client->keeper.loop_is_late = false; /* K4 */
+  client->watchdog.loop_is_late = false; /* K4 */
   int result = rl_turn_process(client, fds, count);
   if (result == REDLOCK_OK && client->core.closed) {
     result = REDLOCK_E_CLOSED;
@@ -99,7 +99,7 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
 }
 
 int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, void *data) {
-  if (client == NULL || client->carried) {
+  if (client == NULL || client->external) {
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(client);
@@ -107,10 +107,10 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, 
               : told != NULL      ? rl_watchdog_start(client)
                                   : REDLOCK_OK;
   if (error == REDLOCK_OK) {
-    rl_watchdog *keeper = &client->keeper;
-    keeper->told = told;
-    keeper->told_data = data;
-    keeper->told_count =
+    rl_watchdog *keeper = &client->watchdog;
+    keeper->on_lost = told;
+    keeper->on_lost_data = data;
+    keeper->reported_count =
         client->core.losses->count - (!rl_list_is_empty(&client->core.losses->queue));
   }
   rl_client_leave(client);
@@ -123,7 +123,7 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, 
 static int rl_client_api_enter(redlock_client *client, size_t node) {
   unsigned connection;
   rl_client_enter(client);
-  int error = client->carried || node >= client->core.node_count                ? REDLOCK_E_INVALID
+  int error = client->external || node >= client->core.node_count               ? REDLOCK_E_INVALID
               : client->core.closed                                             ? REDLOCK_E_CLOSED
               : rl_credentials_are_awaited(client, (unsigned)node, &connection) ? REDLOCK_OK
                                                                                 : REDLOCK_E_EXPIRED;

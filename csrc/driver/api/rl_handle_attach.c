@@ -17,7 +17,7 @@
 static void rl_handle_read_answers(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   const rl_attempt *lease = rl_lock_of(lock)->lease;
-  if (lease != NULL && lease->asked != 0 && !client->carried) {
+  if (lease != NULL && lease->asked != 0 && !client->external) {
     (void)rl_turn_process(client, NULL, 0);
     rl_poll_wake(client);
   }

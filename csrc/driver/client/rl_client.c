@@ -128,7 +128,7 @@ void rl_client_destroy(redlock_client *client) {
   rl_mutex_lock(&client->mutex);
   rl_watchdog_stop(client);
   bool later = rl_watchdog_is_self(client);
-  client->keeper.ends_client = later ? rl_client_destroy : NULL;
+  client->watchdog.ends_client = later ? rl_client_destroy : NULL;
   rl_mutex_unlock(&client->mutex);
   if (later) {
     return;
@@ -153,7 +153,7 @@ static redlock_client *rl_client_new(void) {
     return NULL;
   }
   rl_wait_init(&client->wait);
-  rl_watchdog_init(&client->keeper);
+  rl_watchdog_init(&client->watchdog);
   client->references = 1;
   client->epoll_fd = -1;
   rl_timer_init(&client->timer);
@@ -223,7 +223,7 @@ static int rl_client_make_route(const redlock_client *client, rl_route *route,
   for (unsigned i = 0; i < client->core.node_count; i++) {
     like = client->routes[i].node != NULL ? &client->routes[i] : like;
   }
-  int error = client->carried
+  int error = client->external
                   ? REDLOCK_OK
                   : rl_route_make(route, address, node, &client->settings, like, reason);
   (void)snprintf(sentence, sizeof sentence, "%s: %s", address->name, reason);
@@ -371,13 +371,13 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
 /* ------------------------------------------------------------------------------------ leaving */
 
 void rl_client_leave(redlock_client *client) {
-  rl_wait_tell(client, true);
+  rl_wait_wake_threads(client, true);
 }
 
 void rl_client_leave_for_good(redlock_client *client) {
   bool last = --client->references == 0;
   /* Who is told may give up the last reference as soon as the mutex is free. */
-  rl_wait_tell(client, false);
+  rl_wait_wake_threads(client, false);
   rl_mutex_unlock(&client->mutex);
   if (last) {
     rl_client_destroy(client);

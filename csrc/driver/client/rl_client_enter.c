@@ -20,7 +20,7 @@ void rl_client_check_fork(redlock_client *client) {
   }
   rl_client_close_sockets(client, true);
   rl_wait_forget(&client->wait);
-  rl_watchdog_forget(&client->keeper);
+  rl_watchdog_forget(&client->watchdog);
   client->asks = 0;
   RL_LIST_EACH(&client->core.locks, lock, rl_lock, locks) {
     lock->waited = 0;

@@ -53,8 +53,8 @@
 #include "lock/rl_round.h"
 #include "os/rl_clock.h"
 
-#define RL_WAIT_WOKEN_MAX 8  /* threads that are on their way out of their sleep at once */
-#define RL_WAIT_CALLS_MAX 64 /* threads that are woken when the mutex is free again */
+#define RL_WAIT_POSTED_MAX 8 /* threads that are on their way out of their sleep at once */
+#define RL_WAIT_POSTS_MAX 64 /* threads that are woken when the mutex is free again */
 /* How much later than its operation a follower looks for itself. */
 #define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
 /* How long to wait at most where there is no descriptor for the event. */
@@ -157,7 +157,7 @@ static void rl_wait_send(redlock_client *client) {
 }
 
 void rl_wait_flush(redlock_client *client) {
-  if (client->wait.coming > 0) {
+  if (client->wait.arriving > 0) {
     rl_wait_leave_unsent(&client->wait);
   } else {
     rl_wait_send(client);
@@ -166,10 +166,10 @@ void rl_wait_flush(redlock_client *client) {
 
 /* ------------------------------------------------------------------------------------ telling */
 
-typedef struct rl_wait_calls {
+typedef struct rl_wait_posts {
   unsigned count;
-  rl_semaphore *semaphores[RL_WAIT_CALLS_MAX];
-} rl_wait_calls;
+  rl_semaphore *semaphores[RL_WAIT_POSTS_MAX];
+} rl_wait_posts;
 
 /* Ends the poll of the leader, which there is, if it polls. */
 static void rl_wait_poke(rl_wait *wait) {
@@ -179,25 +179,25 @@ static void rl_wait_poke(rl_wait *wait) {
   }
 }
 
-static void rl_wait_call(rl_wait *wait, rl_waiter *waiter) {
+static void rl_wait_wake(rl_wait *wait, rl_waiter *waiter) {
   if (waiter == wait->leader) {
     rl_wait_poke(wait);
   }
-  if (!waiter->sleeps || waiter->called) {
+  if (!waiter->sleeps || waiter->woken) {
     return; /* It runs, and looks for itself. */
   }
-  waiter->called = waiter->due = true;
+  waiter->woken = waiter->unposted = true;
   rl_waiters_remove(&wait->asleep, waiter);
-  rl_waiters_append(&wait->due, waiter);
-  wait->coming++;
+  rl_waiters_append(&wait->unposted, waiter);
+  wait->arriving++;
   wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It is one of those to wait for. */
 }
 
-static void rl_wait_wake_one(rl_wait *wait, rl_waiter *waiter, rl_wait_calls *calls) {
-  waiter->due = false;
-  rl_waiters_remove(&wait->due, waiter);
-  wait->woken++;
-  if (calls->count == RL_WAIT_CALLS_MAX) {
+static void rl_wait_post_one(rl_wait *wait, rl_waiter *waiter, rl_wait_posts *calls) {
+  waiter->unposted = false;
+  rl_waiters_remove(&wait->unposted, waiter);
+  wait->posted++;
+  if (calls->count == RL_WAIT_POSTS_MAX) {
     rl_semaphore_post(&waiter->semaphore);
   } else {
     calls->semaphores[calls->count++] = &waiter->semaphore;
@@ -205,51 +205,51 @@ static void rl_wait_wake_one(rl_wait *wait, rl_waiter *waiter, rl_wait_calls *ca
 }
 
 /* W6. */
-static void rl_wait_wake(rl_wait *wait, rl_wait_calls *calls) {
+static void rl_wait_post(rl_wait *wait, rl_wait_posts *calls) {
   calls->count = 0;
-  if (wait->leader != NULL && wait->leader->due) {
-    rl_wait_wake_one(wait, wait->leader, calls);
+  if (wait->leader != NULL && wait->leader->unposted) {
+    rl_wait_post_one(wait, wait->leader, calls);
   }
-  while (wait->due.first != NULL && (wait->woken < RL_WAIT_WOKEN_MAX || wait->hurried)) {
-    rl_wait_wake_one(wait, wait->due.first, calls);
+  while (wait->unposted.first != NULL && (wait->posted < RL_WAIT_POSTED_MAX || wait->hurried)) {
+    rl_wait_post_one(wait, wait->unposted.first, calls);
   }
   wait->hurried = false;
 }
 
 /* W3. */
-static void rl_wait_call_concerned(redlock_client *client) {
+static void rl_wait_wake_concerned(redlock_client *client) {
   rl_wait *wait = &client->wait;
   while (rl_lock_queue_first(&client->core.waited) != NULL) {
     rl_lock *lock = rl_lock_queue_first(&client->core.waited);
     rl_waiter *waiter = rl_wait_of(rl_handle_of(lock));
     rl_list_remove(&lock->queue);
     if (waiter != NULL) {
-      rl_wait_call(wait, waiter);
+      rl_wait_wake(wait, waiter);
     }
   }
   unsigned wakeups = atomic_load(&wait->wakeups);
-  bool woken = wakeups != wait->wakeups_told;
+  bool woken = wakeups != wait->wakeups_seen;
   bool watched = wait->turned && wait->watchers > 0;
   rl_waiter *next = woken || watched ? wait->asleep.first : NULL;
   for (rl_waiter *waiter; (waiter = next) != NULL;) {
     next = waiter->next;
     if (woken || waiter->each_turn) {
-      rl_wait_call(wait, waiter);
+      rl_wait_wake(wait, waiter);
       wait->hurried = true;
     }
   }
   if (wait->turned && wait->leader != NULL && wait->leader->each_turn) {
     rl_wait_poke(wait);
   }
-  wait->wakeups_told = wakeups;
+  wait->wakeups_seen = wakeups;
   wait->turned = false;
 }
 
 /* W4: the one that came last is likely to wait for longest. */
-static void rl_wait_call_leader(rl_wait *wait) {
+static void rl_wait_wake_leader(rl_wait *wait) {
   if (wait->asleep.last != NULL) {
     wait->leader = wait->asleep.last;
-    rl_wait_call(wait, wait->leader);
+    rl_wait_wake(wait, wait->leader);
   }
 }
 
@@ -268,45 +268,45 @@ static bool rl_wait_is_short(const redlock_client *client) {
   rl_wait_wants wants = rl_wait_wants_of(client);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
          wants.deadline_us < polled->deadline_us ||
-         (client->wait.due.first != NULL && !client->wait.brief) ||                     /* W6 */
-         (client->wait.leader == &client->keeper.self && rl_watchdog_has_news(client)); /* K5 */
+         (client->wait.unposted.first != NULL && !client->wait.brief) ||                    /* W6 */
+         (client->wait.leader == &client->watchdog.self && rl_watchdog_has_losses(client)); /* K5 */
 }
 
 /*
  * W3, W4, W5, and K1: what is to be told while the mutex is still held. Threads that come may be long in coming:
  * what is left to them goes out now, unless a sender would send it, which may be late, too.
  */
-static void rl_wait_settle(redlock_client *client, rl_wait_calls *calls) {
+static void rl_wait_settle(redlock_client *client, rl_wait_posts *calls) {
   rl_wait *wait = &client->wait;
-  if (wait->unsent && (wait->coming == 0 || redlock_now() >= wait->send_us)) {
+  if (wait->unsent && (wait->arriving == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
   }
-  rl_wait_call_concerned(client);
+  rl_wait_wake_concerned(client);
   if (wait->leader == NULL) {
-    rl_wait_call_leader(wait);
+    rl_wait_wake_leader(wait);
   }
   if (wait->unsent && wait->sender == NULL) {
     rl_wait_send(client);
-    rl_wait_call_concerned(client);
+    rl_wait_wake_concerned(client);
   }
-  rl_wait_wake(wait, calls);
+  rl_wait_post(wait, calls);
   if (wait->leader != NULL && wait->polls && !wait->unsent && rl_wait_is_short(client)) {
     rl_wait_poke(wait);
   }
   if (rl_watchdog_is_late(client)) {
-    client->keeper.until_us = 0;
-    rl_semaphore_post(&client->keeper.self.semaphore);
+    client->watchdog.until_us = 0;
+    rl_semaphore_post(&client->watchdog.self.semaphore);
   }
 }
 
-static void rl_wait_deliver(const rl_wait_calls *calls) {
+static void rl_wait_deliver(const rl_wait_posts *calls) {
   for (unsigned i = 0; i < calls->count; i++) {
     rl_semaphore_post(calls->semaphores[i]);
   }
 }
 
-void rl_wait_tell(redlock_client *client, bool unlock) {
-  rl_wait_calls calls;
+void rl_wait_wake_threads(redlock_client *client, bool unlock) {
+  rl_wait_posts calls;
   rl_wait_settle(client, &calls);
   if (unlock) {
     rl_mutex_unlock(&client->mutex);
@@ -348,9 +348,9 @@ static int rl_wait_set_timer(rl_wait *wait, redlock_time *until_us) {
 static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
                         redlock_time until_us) {
   rl_wait *wait = &client->wait;
-  rl_wait_calls calls;
+  rl_wait_posts calls;
   rl_wait_settle(client, &calls);
-  wait->brief = wait->due.first != NULL;
+  wait->brief = wait->unposted.first != NULL;
   if (wait->brief) {
     until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_UNSENT_US));
   }
@@ -369,7 +369,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
                  bool *interrupted) {
   rl_wait *wait = &client->wait;
   struct pollfd fds[REDLOCK_NODES_MAX + 2];
-  bool defers = wait->unsent && wait->coming > wait->late && redlock_now() < wait->send_us;
+  bool defers = wait->unsent && wait->arriving > wait->missed && redlock_now() < wait->send_us;
   if (wait->unsent && !defers) {
     bool launches = wait->unstarted;
     rl_wait_send(client);
@@ -386,7 +386,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   } else {
     until_us = rl_time_min(until_us, wait->wants.deadline_us);
   }
-  if (until_us == REDLOCK_NEVER && count == 0 && self != &client->keeper.self) {
+  if (until_us == REDLOCK_NEVER && count == 0 && self != &client->watchdog.self) {
     return REDLOCK_E_SYSTEM; /* Nothing could ever end this wait. */
   }
   fds[count] = (struct pollfd){rl_event_fd(self->event), POLLIN, 0};
@@ -403,12 +403,12 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
     return REDLOCK_OK; /* A thread leads instead of the keeper; or this is a child that was forked. */
   }
   wait->polls = wait->brief = false;
-  wait->woken = 0;
+  wait->posted = 0;
   if (interrupted != NULL) {
     *interrupted = ready < 0;
   }
   if (wait->unsent && redlock_now() >= wait->send_us) {
-    wait->late = wait->coming;
+    wait->missed = wait->arriving;
     rl_wait_send(client);
   }
   /* Interrupted: nothing is ready, and the next turn computes the rest of the wait. */
@@ -417,7 +417,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
 
 static void rl_wait_lie_down(rl_wait *wait, rl_waiter *self) {
   self->sleeps = true;
-  self->called = false;
+  self->woken = false;
   rl_waiters_append(&wait->asleep, self);
 }
 
@@ -425,16 +425,16 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
   if (!self->in_use) {
     return; /* The process has forked in its sleep, and this is the child. */
   }
-  if (!self->called) {
+  if (!self->woken) {
     rl_waiters_remove(&wait->asleep, self);
-  } else if (self->due) {
-    rl_waiters_remove(&wait->due, self); /* Its time came first. */
-    self->due = false;
+  } else if (self->unposted) {
+    rl_waiters_remove(&wait->unposted, self); /* Its time came first. */
+    self->unposted = false;
   } else {
-    wait->woken -= wait->woken > 0;
+    wait->posted -= wait->posted > 0;
   }
-  wait->coming -= self->called;
-  wait->late = wait->late < wait->coming ? wait->late : wait->coming;
+  wait->arriving -= self->woken;
+  wait->missed = wait->missed < wait->arriving ? wait->missed : wait->arriving;
   self->sleeps = false;
 }
 
@@ -443,7 +443,7 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
  * one of them.
  */
 static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                          rl_wait_calls *calls) {
+                          rl_wait_posts *calls) {
   bool in_time;
   do {
     rl_mutex_unlock(&client->mutex);
@@ -451,15 +451,15 @@ static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time 
     calls->count = 0;
     in_time = rl_semaphore_wait(&self->semaphore, until_us);
     rl_mutex_lock(&client->mutex);
-  } while (!self->called && in_time);
-  return self->called;
+  } while (!self->woken && in_time);
+  return self->woken;
 }
 
 static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time until_us) {
   rl_wait *wait = &client->wait;
-  bool sends = wait->unsent && wait->coming > 0 && wait->sender == NULL;
+  bool sends = wait->unsent && wait->arriving > 0 && wait->sender == NULL;
   wait->sender = sends ? self : wait->sender;
-  rl_wait_calls calls;
+  rl_wait_posts calls;
   rl_wait_lie_down(wait, self); /* First: what is settled may concern it, or wake up all. */
   rl_wait_settle(client, &calls);
   if (self->lock != NULL) {
@@ -469,7 +469,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   redlock_time sends_us = sends ? wait->send_us : REDLOCK_NEVER;
   bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &calls);
   rl_wait_get_up(wait, self);
-  wait->woken = called ? wait->woken : 0; /* They may be held up. */
+  wait->posted = called ? wait->posted : 0; /* They may be held up. */
   if (wait->sender == self) {
     wait->sender = NULL;
     if (wait->unsent) {
@@ -482,8 +482,8 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
 /* K3: whoever waits in a call leads rather than the keeper, which ends its wait, and touches nothing. */
 static void rl_wait_take_lead(redlock_client *client) {
   rl_wait *wait = &client->wait;
-  if (wait->leader == &client->keeper.self) {
-    rl_event_set(&client->keeper.event);
+  if (wait->leader == &client->watchdog.self) {
+    rl_event_set(&client->watchdog.event);
     wait->leader = NULL;
     wait->polls = wait->brief = false;
   }
@@ -503,7 +503,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
   }
   rl_wait_take_lead(client);
   bool leads = wait->leader == NULL || wait->leader == self;
-  if (wait->unstarted && (wait->coming == 0 || redlock_now() >= wait->send_us)) {
+  if (wait->unstarted && (wait->arriving == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
     return REDLOCK_OK; /* What the caller waits for may have come. */
   }

@@ -44,6 +44,6 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self);
 void rl_wait_flush(redlock_client *client);
 
 /* Tells the threads that wait what has changed. |unlock|: and leaves the mutex. */
-void rl_wait_tell(redlock_client *client, bool unlock);
+void rl_wait_wake_threads(redlock_client *client, bool unlock);
 
 #endif

@@ -40,12 +40,12 @@ redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t out
   bool news = rl_lock_queue_first(&client->core.ended) != NULL ||
               !rl_list_is_empty(&client->core.losses->queue);
   redlock_time turn_us = client->wake && news ? 0 : rl_poll_turn(client, output);
-  return client->alarm_us != 0 ? rl_time_min(turn_us, client->alarm_us) : turn_us;
+  return client->driver_due_us != 0 ? rl_time_min(turn_us, client->driver_due_us) : turn_us;
 }
 
-void rl_poll_alarm(redlock_client *client, redlock_time at_us) {
-  if (client->alarm_us == 0 || at_us < client->alarm_us) {
-    client->alarm_us = at_us;
+void rl_poll_at(redlock_client *client, redlock_time at_us) {
+  if (client->driver_due_us == 0 || at_us < client->driver_due_us) {
+    client->driver_due_us = at_us;
     rl_poll_sync(client);
   }
 }
@@ -55,13 +55,13 @@ void rl_poll_alarm(redlock_client *client, redlock_time at_us) {
 #if defined(__linux__)
 /* Makes the event in the epoll set readable, or takes that back. */
 static void rl_poll_set_event(redlock_client *client, bool wake) {
-  if (wake && !client->woken) {
+  if (wake && !client->event_is_set) {
     (void)eventfd_write(client->event_fd, 1);
-  } else if (!wake && client->woken) {
+  } else if (!wake && client->event_is_set) {
     eventfd_t count;
     (void)eventfd_read(client->event_fd, &count);
   }
-  client->woken = wake;
+  client->event_is_set = wake;
 }
 
 void rl_poll_sync(redlock_client *client) {
@@ -85,7 +85,7 @@ static bool rl_poll_add(redlock_client *client, int fd) {
 }
 
 void rl_poll_open(redlock_client *client) {
-  client->woken = false;
+  client->event_is_set = false;
   client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   (void)rl_timer_open(&client->timer);
   client->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

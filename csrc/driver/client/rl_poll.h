@@ -42,7 +42,7 @@ void rl_poll_wake(redlock_client *client);
  * Makes the descriptor readable at |at_us|, if no turn comes later: for what the driver's own coroutines wait for. The
  * earliest counts, once.
  */
-void rl_poll_alarm(redlock_client *client, redlock_time at_us);
+void rl_poll_at(redlock_client *client, redlock_time at_us);
 
 /* Closes the epoll set. The sockets have left it. */
 void rl_poll_close(redlock_client *client);

@@ -85,7 +85,7 @@ static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) 
  * Tells the core what has become of a socket that was not open. A server under two names would vote
  * twice; worse, its second vote would be that the key is taken.
  */
-static void rl_turn_tell(redlock_client *client, unsigned node) {
+static void rl_turn_report(redlock_client *client, unsigned node) {
   char reason[192];
   rl_socket *socket = &client->sockets[node];
   const rl_node *twin = rl_socket_is_open(socket) ? rl_turn_twin(client, node) : NULL;
@@ -109,7 +109,7 @@ static void rl_turn_tell(redlock_client *client, unsigned node) {
 /* A socket that was not open has moved, or may have. */
 static void rl_turn_progress(redlock_client *client, unsigned node) {
   rl_socket_progress(&client->sockets[node], redlock_now());
-  rl_turn_tell(client, node);
+  rl_turn_report(client, node);
 }
 
 static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size_t count) {
@@ -138,7 +138,7 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
 }
 
 /* Reads what is ready now. */
-static void rl_turn_look(redlock_client *client) {
+static void rl_turn_read_ready(redlock_client *client) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   if (count > 0 && poll(fds, (nfds_t)count, 0) > 0) {
@@ -200,7 +200,7 @@ static uint32_t rl_turn_sockets(const redlock_client *client) {
 void rl_turn_open(redlock_client *client, unsigned node) {
   rl_socket_connect(&client->sockets[node], &rl_core_end(&client->core, node)->address,
                     &client->routes[node % client->core.node_count], redlock_now());
-  rl_turn_tell(client, node);
+  rl_turn_report(client, node);
 }
 
 static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_time now_us) {
@@ -250,13 +250,13 @@ static int rl_turn_run(redlock_client *client) {
     redlock_time now_us = redlock_now();
     /* Step 1. What was there at |now_us| is heard before it is judged by that. */
     if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
-      rl_turn_look(client);
+      rl_turn_read_ready(client);
     }
     rl_turn_overdue(client, now_us);
     rl_turn_connect(client, now_us,
                     rl_pump_advance(&client->core, now_us, rl_turn_sockets(client)));
     result = rl_pump_send(&client->core);
-    if (client->wait.coming == 0) {
+    if (client->wait.arriving == 0) {
       rl_turn_output(client);
     } else if (rl_turn_unsent(client) != 0) {
       rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for them all. */
@@ -270,14 +270,14 @@ static int rl_turn_run(redlock_client *client) {
 
 int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
   if (fds == NULL) {
-    rl_turn_look(client);
+    rl_turn_read_ready(client);
   } else {
     rl_turn_input(client, fds, count);
   }
   int result = rl_turn_run(client);
   client->wake = false;
-  if (client->alarm_us <= client->core.now_us) {
-    client->alarm_us = 0;
+  if (client->driver_due_us <= client->core.now_us) {
+    client->driver_due_us = 0;
   }
   rl_poll_sync(client);
   client->processed_us = client->core.now_us;
@@ -286,7 +286,7 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
 }
 
 /* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
-static bool rl_turn_owed_much(const redlock_client *client) {
+static bool rl_turn_has_many_outstanding(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_core_end(&client->core, i)->link.owed_count >= RL_PACER_WINDOW) {
       return true;
@@ -296,7 +296,7 @@ static bool rl_turn_owed_much(const redlock_client *client) {
 }
 
 int rl_turn_start(redlock_client *client) {
-  if (client->wait.coming > 0) {
+  if (client->wait.arriving > 0) {
     rl_wait_leave_unsent(&client->wait);
     client->wait.unstarted = true;
     return REDLOCK_OK;
@@ -307,7 +307,7 @@ int rl_turn_start(redlock_client *client) {
 int rl_turn_send_due(redlock_client *client) {
   struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
-  int result = pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)
+  int result = pause_us > RL_TURN_STALE_US || rl_turn_has_many_outstanding(client)
                    ? rl_turn_process(client, NULL, 0)
                    : rl_turn_process(client, &none, 0);
   rl_poll_wake(client); /* It may have read what the caller's loop waits for. */

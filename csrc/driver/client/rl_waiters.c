@@ -58,12 +58,12 @@ void rl_wait_forget(rl_wait *wait) {
   wait->leader = NULL;
   wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
   wait->brief = wait->hurried = false;
-  wait->coming = wait->late = wait->woken = wait->watchers = 0;
-  wait->asleep = wait->due = (rl_waiters_list){NULL, NULL};
+  wait->arriving = wait->missed = wait->posted = wait->watchers = 0;
+  wait->asleep = wait->unposted = (rl_waiters_list){NULL, NULL};
   wait->spare = wait->sender = NULL;
   for (size_t i = 0; i < wait->made_count; i++) {
     rl_waiter *waiter = wait->made[i];
-    waiter->in_use = waiter->sleeps = waiter->called = waiter->due = false;
+    waiter->in_use = waiter->sleeps = waiter->woken = waiter->unposted = false;
     (void)rl_semaphore_init(&waiter->semaphore);
     waiter->next = wait->spare;
     wait->spare = waiter;

@@ -29,8 +29,8 @@ typedef struct rl_waiter {
   bool each_turn;     /* it wants to look after each turn */
   bool in_use;
   bool sleeps;
-  bool called;      /* out of its sleep: it is to look, or to lead */
-  bool due;         /* it has been called, and its semaphore is still to be posted */
+  bool woken;       /* out of its sleep: it is to look, or to lead */
+  bool unposted;    /* it has been called, and its semaphore is still to be posted */
   unsigned wakeups; /* how many there had been when its call began */
 } rl_waiter;
 
@@ -56,20 +56,20 @@ typedef struct rl_wait {
   bool unsent;          /* bytes were left to the threads that are coming ... */
   redlock_time send_us; /* ... until then */
   bool unstarted;       /* what has been begun was, too: it has not been launched yet */
-  unsigned coming;      /* threads that have been called, and do not run yet */
-  unsigned late;        /* as many of them a leader has waited for in vain */
-  unsigned woken;       /* those of them whose semaphore has been posted, as far as is known */
+  unsigned arriving;    /* threads that have been called, and do not run yet */
+  unsigned missed;      /* as many of them a leader has waited for in vain */
+  unsigned posted;      /* those of them whose semaphore has been posted, as far as is known */
   bool brief;           /* the leader polls for a moment only, since threads are due */
   bool hurried;         /* all that are due are to be woken, however many are on their way */
   rl_waiter *sender;    /* sends them when nobody has come in time, or NULL */
   rl_waiters_list asleep;
-  rl_waiters_list due; /* called, and to be woken by the next that leaves */
+  rl_waiters_list unposted; /* called, and to be woken by the next that leaves */
   rl_waiter *spare;
   rl_waiter **made;
   size_t made_count;
   size_t made_capacity;
   atomic_uint wakeups;
-  unsigned wakeups_told; /* how many of them the sleepers know of */
+  unsigned wakeups_seen; /* how many of them the sleepers know of */
   rl_event event;        /* of whichever thread leads; open after the first wait */
   rl_timer timer;        /* likewise; open after the first long wait */
 } rl_wait;

@@ -8,7 +8,7 @@
  *
  *   K1. While threads are in blocking calls, one of them leads, and does whatever is due; the keeper
  *       sleeps. When the last of them leaves, it calls the keeper, if that would wake too late
- *       (rl_wait_tell()).
+ *       (rl_wait_wake_threads()).
  *   K2. RL_WATCHDOG_QUIET_US after the last turn, or as soon as something is due, it takes a turn: extends
  *       begin, late replies are read, connections are made, what finalizers have left is sent. Not
  *       at once: each call of a busy program would cost two changes of threads.
@@ -39,8 +39,8 @@
 
 /* K1. */
 static void rl_watchdog_sleep(redlock_client *client, redlock_time until_us) {
-  rl_watchdog *keeper = &client->keeper;
-  rl_wait_tell(client, false);
+  rl_watchdog *keeper = &client->watchdog;
+  rl_wait_wake_threads(client, false);
   keeper->until_us = until_us;
   rl_mutex_unlock(&client->mutex);
   (void)rl_semaphore_wait(&keeper->self.semaphore, until_us);
@@ -50,12 +50,12 @@ static void rl_watchdog_sleep(redlock_client *client, redlock_time until_us) {
 
 /* K2, K3. */
 static void rl_watchdog_lead(redlock_client *client) {
-  rl_watchdog *keeper = &client->keeper;
+  rl_watchdog *keeper = &client->watchdog;
   keeper->loop_is_late = true;
   int error = rl_turn_process(client, NULL, 0);
   rl_poll_wake(client);
   while (error == REDLOCK_OK && !keeper->stops && rl_watchdog_is_alone(client) &&
-         !rl_watchdog_has_loop(client) && !rl_watchdog_has_news(client)) {
+         !rl_watchdog_has_loop(client) && !rl_watchdog_has_losses(client)) {
     error = rl_wait_lead(client, &keeper->self, REDLOCK_NEVER, NULL);
     rl_wait_pause(client, &keeper->self);
   }
@@ -65,32 +65,32 @@ static void rl_watchdog_lead(redlock_client *client) {
 }
 
 /* K5. */
-static void rl_watchdog_tell(redlock_client *client) {
-  rl_watchdog *keeper = &client->keeper;
-  redlock_lost_function *told = keeper->told;
-  void *data = keeper->told_data;
-  keeper->told_count = client->core.losses->count;
-  rl_wait_tell(client, true);
+static void rl_watchdog_report(redlock_client *client) {
+  rl_watchdog *keeper = &client->watchdog;
+  redlock_lost_function *told = keeper->on_lost;
+  void *data = keeper->on_lost_data;
+  keeper->reported_count = client->core.losses->count;
+  rl_wait_wake_threads(client, true);
   told(client, data);
   rl_mutex_lock(&client->mutex);
 }
 
 /* K6: nobody else refers to the client. */
 static void rl_watchdog_end_self(redlock_client *client) {
-  client->keeper.runs = false;
+  client->watchdog.runs = false;
   (void)pthread_detach(pthread_self());
-  rl_semaphore_free(&client->keeper.self.semaphore);
-  rl_event_close(&client->keeper.event);
+  rl_semaphore_free(&client->watchdog.self.semaphore);
+  rl_event_close(&client->watchdog.event);
 }
 
 static void *rl_watchdog_run(void *argument) {
   redlock_client *client = argument;
-  rl_watchdog *keeper = &client->keeper;
+  rl_watchdog *keeper = &client->watchdog;
   rl_mutex_lock(&client->mutex);
   while (!keeper->stops) {
     redlock_time due_us = rl_watchdog_is_alone(client) ? rl_watchdog_due(client) : REDLOCK_NEVER;
-    if (rl_watchdog_has_news(client)) {
-      rl_watchdog_tell(client);
+    if (rl_watchdog_has_losses(client)) {
+      rl_watchdog_report(client);
     } else if (due_us > redlock_now()) {
       rl_watchdog_sleep(client, due_us);
     } else {
@@ -98,7 +98,7 @@ static void *rl_watchdog_run(void *argument) {
     }
   }
   void (*ends_client)(redlock_client *) = keeper->ends_client;
-  rl_wait_tell(client, true);
+  rl_wait_wake_threads(client, true);
   if (ends_client != NULL) {
     rl_watchdog_end_self(client);
     ends_client(client);
@@ -107,8 +107,8 @@ static void *rl_watchdog_run(void *argument) {
 }
 
 int rl_watchdog_start(redlock_client *client) {
-  rl_watchdog *keeper = &client->keeper;
-  if (keeper->runs || keeper->forbidden || client->carried) {
+  rl_watchdog *keeper = &client->watchdog;
+  if (keeper->runs || keeper->forbidden || client->external) {
     return REDLOCK_OK;
   }
   if (!rl_event_open(&keeper->event)) {
@@ -126,11 +126,11 @@ int rl_watchdog_start(redlock_client *client) {
 }
 
 bool rl_watchdog_is_self(const redlock_client *client) {
-  return client->keeper.runs && pthread_equal(client->keeper.thread, pthread_self());
+  return client->watchdog.runs && pthread_equal(client->watchdog.thread, pthread_self());
 }
 
 void rl_watchdog_stop(redlock_client *client) {
-  rl_watchdog *keeper = &client->keeper;
+  rl_watchdog *keeper = &client->watchdog;
   if (!keeper->runs) {
     return;
   }
@@ -141,7 +141,7 @@ void rl_watchdog_stop(redlock_client *client) {
   keeper->runs = false;
   rl_semaphore_post(&keeper->self.semaphore);
   rl_event_set(&keeper->event);
-  rl_wait_tell(client, true);
+  rl_wait_wake_threads(client, true);
   (void)pthread_join(keeper->thread, NULL);
   rl_mutex_lock(&client->mutex);
   rl_semaphore_free(&keeper->self.semaphore);

@@ -11,7 +11,7 @@
 
 /* K4. */
 bool rl_watchdog_has_loop(const redlock_client *client) {
-  return client->epoll_fd >= 0 && !client->keeper.loop_is_late;
+  return client->epoll_fd >= 0 && !client->watchdog.loop_is_late;
 }
 
 /* Returns true if a node is to answer. */
@@ -37,19 +37,19 @@ redlock_time rl_watchdog_due(const redlock_client *client) {
 
 bool rl_watchdog_is_alone(const redlock_client *client) {
   return client->wait.leader == NULL && client->wait.asleep.first == NULL &&
-         client->wait.coming == 0;
+         client->wait.arriving == 0;
 }
 
-bool rl_watchdog_has_news(const redlock_client *client) {
-  const rl_watchdog *keeper = &client->keeper;
-  return keeper->told != NULL && keeper->told_count != client->core.losses->count;
+bool rl_watchdog_has_losses(const redlock_client *client) {
+  const rl_watchdog *keeper = &client->watchdog;
+  return keeper->on_lost != NULL && keeper->reported_count != client->core.losses->count;
 }
 
 bool rl_watchdog_is_late(const redlock_client *client) {
-  const rl_watchdog *keeper = &client->keeper;
+  const rl_watchdog *keeper = &client->watchdog;
   if (!keeper->runs || keeper->until_us == 0) {
     return false;
   }
-  return rl_watchdog_has_news(client) ||
+  return rl_watchdog_has_losses(client) ||
          (rl_watchdog_is_alone(client) && rl_watchdog_due(client) < keeper->until_us);
 }

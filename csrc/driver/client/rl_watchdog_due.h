@@ -22,7 +22,7 @@ redlock_time rl_watchdog_due(const redlock_client *client);
 bool rl_watchdog_is_alone(const redlock_client *client);
 
 /* Returns true if there are losses of which it has to tell the program. */
-bool rl_watchdog_has_news(const redlock_client *client);
+bool rl_watchdog_has_losses(const redlock_client *client);
 
 /*
  * Returns true if it has to be called: it has to tell of losses, or something is due before it wakes by itself, and

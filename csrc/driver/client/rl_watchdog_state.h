@@ -20,9 +20,9 @@ typedef struct rl_watchdog {
   redlock_time until_us; /* when it wakes by itself; 0 while it is awake */
   rl_waiter self;
   rl_event event;
-  redlock_lost_function *told; /* whom it tells of losses; NULL: nobody */
-  void *told_data;
-  uint32_t told_count; /* how many losses there had been when it told last */
+  redlock_lost_function *on_lost; /* whom it tells of losses; NULL: nobody */
+  void *on_lost_data;
+  uint32_t reported_count; /* how many losses there had been when it told last */
 } rl_watchdog;
 
 static inline void rl_watchdog_init(rl_watchdog *keeper) {
@@ -33,7 +33,7 @@ static inline void rl_watchdog_init(rl_watchdog *keeper) {
 /* In a forked child: there is no such thread. */
 static inline void rl_watchdog_forget(rl_watchdog *keeper) {
   keeper->runs = false;
-  keeper->told = NULL;
+  keeper->on_lost = NULL;
   rl_event_close(&keeper->event); /* It is the parent's, too. */
 }
 

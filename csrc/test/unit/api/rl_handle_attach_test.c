@@ -308,11 +308,11 @@ static void where_there_is_nothing_to_read_nothing_is_looked_for(void **state) {
     world one;
     char text[REDLOCK_HANDOVER_MAX];
     begin_a_lease(&one, carried == 0);
-    one.client->carried = carried == 1;
+    one.client->external = carried == 1;
     redlock_time processed_us = one.client->processed_us;
     assert_error(redlock_lock_detach(one.lock, text, sizeof text, NULL), REDLOCK_OK);
     assert_true(one.client->processed_us == processed_us);
-    one.client->carried = false;
+    one.client->external = false;
     redlock_lock_free(one.lock);
     redlock_client_free(one.client);
     assert_true(loopback_end(one.farm));

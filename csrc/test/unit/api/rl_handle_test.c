@@ -774,7 +774,7 @@ static void lock_takes_at_most_340_bytes_and_auto_extended_lease_640(void **stat
 /* A thread has been called, and does not come; or has come. */
 static void let_one_come(redlock_client *client, bool comes) {
   rl_client_enter(client);
-  client->wait.coming = comes;
+  client->wait.arriving = comes;
   rl_client_leave(client);
 }
 

@@ -365,7 +365,7 @@ static void tls_is_taken_where_another_carries_it(void **state) {
   char message[128];
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://h", NULL, 0), REDLOCK_E_UNSUPPORTED);
-  client->carried = true;
+  client->external = true;
   assert_error(redlock_client_add(client, "rediss://h", NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://h:0", message, sizeof message),
                REDLOCK_E_INVALID);

@@ -148,7 +148,7 @@ static bool leads(const call *self) {
 static bool sleeps(const call *self) {
   rl_client_enter(self->client);
   const rl_waiter *waiter = rl_wait_of(self->lock);
-  bool is_so = waiter != NULL && waiter->sleeps && !waiter->called;
+  bool is_so = waiter != NULL && waiter->sleeps && !waiter->woken;
   rl_client_leave(self->client);
   return is_so;
 }
@@ -186,7 +186,7 @@ static void close_scene(scene *self) {
 /* A thread has been called, and does not come; or has come. */
 static void let_one_come(redlock_client *client, bool comes) {
   rl_client_enter(client);
-  client->wait.coming = comes;
+  client->wait.arriving = comes;
   rl_client_leave(client);
 }
 
@@ -222,13 +222,13 @@ static void a_sender_that_is_late_is_not_waited_for(void **state) {
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   eventually(leads(&all.leader));
   rl_client_enter(all.client);
-  all.client->wait.coming = 1;
+  all.client->wait.arriving = 1;
   all.client->wait.sender = rl_wait_of(all.leader.lock);
   rl_client_leave(all.client);
   assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
   eventually(redlock_lock_remaining(lock) == 0 && loopback_keys(all.farm, "sent") == 0);
   rl_client_enter(all.client);
-  all.client->wait.coming = 0;
+  all.client->wait.arriving = 0;
   all.client->wait.sender = NULL;
   rl_client_leave(all.client);
   redlock_lock_free(lock);
@@ -258,13 +258,13 @@ static void a_sender_that_is_called_and_does_not_come_holds_nobody_up(void **sta
       .client = all.client, .lock = make_lock(all.client, "held", true), .held_up = true};
   call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
   rl_client_enter(all.client);
-  all.client->wait.coming = 1;
+  all.client->wait.arriving = 1;
   rl_client_leave(all.client);
   begin(&sender);
   eventually(sleeps(&sender));
   assert_ptr_equal(all.client->wait.sender, rl_wait_of(sender.lock));
   rl_client_enter(all.client);
-  all.client->wait.coming = 0; /* The other has come. */
+  all.client->wait.arriving = 0; /* The other has come. */
   rl_client_leave(all.client);
   redlock_lock_cancel(sender.lock);
   eventually(leads(&all.leader)); /* What it may have left on the nodes is released. */
@@ -288,7 +288,7 @@ static int launch_by_another(void) {
   call next = {.client = all.client};
   assert_error(redlock_lock_new(&next.lock, all.client, "next", 4, &options), REDLOCK_OK);
   rl_client_enter(all.client);
-  all.client->wait.coming = 1;
+  all.client->wait.arriving = 1;
   all.client->wait.sender = &sender;
   all.client->wait.unsent = true;
   all.client->wait.send_us = REDLOCK_NEVER;
@@ -298,7 +298,7 @@ static int launch_by_another(void) {
   assert_true(all.client->wait.unstarted);
   atomic_store(&hold_leader_up, true);
   rl_client_enter(all.client);
-  all.client->wait.coming = 0;
+  all.client->wait.arriving = 0;
   all.client->wait.sender = NULL;
   rl_client_leave(all.client);
   eventually(loopback_keys(all.farm, "next") == 3);
@@ -354,14 +354,14 @@ static void a_thread_that_is_about_to_sleep_is_woken_up_with_the_others(void **s
   call next = {.client = all.client, .lock = make_lock(all.client, "held", true)};
   atomic_store(&hold_leader_up, true);
   rl_client_enter(all.client);
-  all.client->wait.coming = 1;
+  all.client->wait.arriving = 1;
   all.client->wait.sender = &sender;
   rl_client_leave(all.client);
   begin(&late);
   eventually(atomic_load(&all.client->wait.wakeups) == 1);
   eventually(sleeps(&late) || result_of(&late) != REDLOCK_PENDING);
   rl_client_enter(all.client);
-  all.client->wait.coming = 0;
+  all.client->wait.arriving = 0;
   all.client->wait.sender = NULL;
   rl_client_leave(all.client);
   begin(&next);
@@ -407,8 +407,8 @@ static void close_crowd(crowd *self) {
     redlock_lock_free(self->calls[i].lock);
   }
   assert_null(self->all.client->wait.asleep.first);
-  assert_null(self->all.client->wait.due.first);
-  assert_int_equal(self->all.client->wait.coming, 0);
+  assert_null(self->all.client->wait.unposted.first);
+  assert_int_equal(self->all.client->wait.arriving, 0);
   close_scene(&self->all);
 }
 
@@ -423,7 +423,7 @@ static unsigned due_of(crowd *self) {
   rl_client_enter(self->all.client);
   for (unsigned i = 0; i < CROWD; i++) {
     const rl_waiter *waiter = rl_wait_of(self->calls[i].lock);
-    due += waiter != NULL && waiter->due;
+    due += waiter != NULL && waiter->unposted;
   }
   rl_client_leave(self->all.client);
   return due;

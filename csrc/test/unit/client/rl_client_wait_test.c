@@ -170,10 +170,10 @@ static void bytes_wait_for_threads_that_are_coming_and_are_sent_once(void **stat
   (void)state;
   redlock_client *client = make_client();
   rl_client_enter(client);
-  client->wait.coming = 1;
+  client->wait.arriving = 1;
   rl_wait_flush(client);
   assert_true(client->wait.unsent);
-  client->wait.coming = 0;
+  client->wait.arriving = 0;
   rl_wait_flush(client);
   assert_false(client->wait.unsent);
   rl_client_leave(client);
@@ -194,12 +194,12 @@ static void whoever_leaves_sends_what_nobody_else_comes_to_send(void **state) {
     bool come = (i & 1) != 0, sends = (i & 2) != 0, late = (i & 4) != 0;
     client->wait.unsent = true;
     client->wait.send_us = late ? 0 : REDLOCK_NEVER;
-    client->wait.coming = come;
+    client->wait.arriving = come;
     client->wait.sender = sends ? &sender : NULL;
     pass_through(client);
     assert_true(client->wait.unsent == (come && sends && !late));
   }
-  client->wait.coming = 0;
+  client->wait.arriving = 0;
   client->wait.sender = NULL;
   redlock_client_free(client);
 }
@@ -221,11 +221,11 @@ static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **
   client->sockets[0].changes++;
   client->wait.unsent = true;
   client->wait.send_us = REDLOCK_NEVER;
-  client->wait.coming = 1;
+  client->wait.arriving = 1;
   client->wait.sender = leader;
   pass_through(client);
   assert_false(client->wait.poked); /* The last of those that come looks. */
-  client->wait.coming = 0;
+  client->wait.arriving = 0;
   client->wait.sender = NULL;
   pass_through(client);
   assert_true(client->wait.poked); /* another descriptor */
@@ -289,14 +289,14 @@ static void a_leader_polls_its_event_and_takes_it_back(void **state) {
 static void whoever_leaves_calls_a_keeper_that_would_wake_too_late(void **state) {
   (void)state;
   redlock_client *client = make_client();
-  client->keeper.runs = true;
-  client->keeper.until_us = REDLOCK_NEVER;
+  client->watchdog.runs = true;
+  client->watchdog.until_us = REDLOCK_NEVER;
   pass_through(client);
-  assert_true(client->keeper.until_us == 0);
-  client->keeper.until_us = 1; /* It wakes sooner than it has to. */
+  assert_true(client->watchdog.until_us == 0);
+  client->watchdog.until_us = 1; /* It wakes sooner than it has to. */
   pass_through(client);
-  assert_true(client->keeper.until_us == 1);
-  client->keeper.runs = false;
+  assert_true(client->watchdog.until_us == 1);
+  client->watchdog.runs = false;
   redlock_client_free(client);
 }
 
@@ -368,9 +368,9 @@ static void only_what_takes_a_lease_starts_the_keeper(void **state) {
   loopback *farm = deaf_farm(client, &lock, &options);
   assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
   assert_error(redlock_lock_inspect(lock), REDLOCK_E_UNAVAILABLE);
-  assert_false(client->keeper.runs);
+  assert_false(client->watchdog.runs);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_true(client->keeper.runs);
+  assert_true(client->watchdog.runs);
   end(client, lock, farm);
 }
 
@@ -425,7 +425,7 @@ static bool sleeps_on(follower *self, bool turns) {
   }
   rl_client_leave(self->client);
   rl_client_enter(self->client);
-  bool sleeps = self->waiter != NULL && self->waiter->sleeps && !self->waiter->called;
+  bool sleeps = self->waiter != NULL && self->waiter->sleeps && !self->waiter->woken;
   rl_client_leave(self->client);
   return sleeps;
 }
@@ -485,7 +485,7 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
   assert_int_equal(pthread_join(threads[2], NULL), 0);
   assert_ptr_equal(five[1].waiter->next, five[3].waiter);
   assert_ptr_equal(five[3].waiter->previous, five[1].waiter);
-  assert_int_equal(client->wait.coming, 0);
+  assert_int_equal(client->wait.arriving, 0);
   redlock_client_wakeup(client);
   pass_through(client);
   for (unsigned i = 0; i < 5; i++) {
@@ -495,7 +495,7 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
   }
   assert_null(client->wait.asleep.first);
   assert_null(client->wait.asleep.last);
-  assert_int_equal(client->wait.coming, 0);
+  assert_int_equal(client->wait.arriving, 0);
   rl_client_enter(client);
   rl_wait_end(client, leader);
   rl_client_leave(client);
@@ -576,12 +576,12 @@ static void a_loss_disturbs_the_keeper_that_polls_and_no_other_leader(void **sta
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
-  client->keeper.told = nobody_is_told;
+  client->watchdog.on_lost = nobody_is_told;
   for (unsigned i = 0; i < 4; i++) {
     bool keeper = (i & 1) != 0, lost = (i & 2) != 0;
     let_it_poll(client);
-    client->wait.leader = keeper ? &client->keeper.self : leader;
-    client->keeper.told_count = client->core.losses->count - lost;
+    client->wait.leader = keeper ? &client->watchdog.self : leader;
+    client->watchdog.reported_count = client->core.losses->count - lost;
     pass_through(client);
     assert_true(client->wait.poked == (keeper && lost));
   }
@@ -602,7 +602,7 @@ static void what_threads_begin_together_is_launched_by_the_last_of_them(void **s
     assert_true(rl_core_wants_send(&client->core));
     pass_through(client);
     assert_true(rl_core_wants_send(&client->core)); /* A caller's own loop launches it. */
-    client->wait.coming = 1;
+    client->wait.arriving = 1;
     client->wait.sender = leader;
     assert_error(rl_handle_begin(lock), REDLOCK_OK);
     client->wait.send_us =
@@ -613,13 +613,13 @@ static void what_threads_begin_together_is_launched_by_the_last_of_them(void **s
     client->wait.sender = NULL;
     client->wait.send_us = rl_time_add(redlock_now(), MS);
     if (in_time == 1) {
-      client->wait.coming = 0;
+      client->wait.arriving = 0;
       pass_through(client);
     } else { /* The one that is coming does not come. */
       follower one = {.client = client};
       (void)follow(&one);
       assert_true(one.slept_us < 10 * SECONDS);
-      client->wait.coming = 0;
+      client->wait.arriving = 0;
     }
     assert_false(rl_core_wants_send(&client->core));
     assert_false(client->wait.unstarted);
@@ -688,17 +688,17 @@ static void a_leader_polls_but_for_a_moment_while_threads_are_due(void **state) 
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
-  rl_waiter next = {.sleeps = true, .called = true, .due = true};
+  rl_waiter next = {.sleeps = true, .woken = true, .unposted = true};
   assert_true(rl_semaphore_init(&next.semaphore));
   rl_client_enter(client);
   assert_true(rl_event_open(&client->wait.event));
-  client->wait.due.first = client->wait.due.last = &next;
-  client->wait.woken = 8;
+  client->wait.unposted.first = client->wait.unposted.last = &next;
+  client->wait.posted = 8;
   redlock_time began_us = redlock_now();
   assert_error(rl_wait_lead(client, leader, began_us + 20 * SECONDS, NULL), REDLOCK_OK);
   assert_true(redlock_now() - began_us < 10 * SECONDS);
   rl_client_leave(client);
-  assert_false(next.due);
+  assert_false(next.unposted);
   assert_true(rl_semaphore_wait(&next.semaphore, redlock_now()));
   rl_semaphore_free(&next.semaphore);
   end_leader(client, leader);
@@ -710,14 +710,14 @@ static void bytes_wait_for_slow_threads_for_a_millisecond(void **state) {
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
   follower one = {.client = client};
-  client->wait.coming = 1;
+  client->wait.arriving = 1;
   rl_wait_leave_unsent(&client->wait);
   (void)follow(&one);
   assert_true(one.slept_us >= MS / 2 && one.slept_us < 10 * SECONDS);
   assert_false(client->wait.unsent);
   assert_null(client->wait.sender);
   assert_false(one.turned); /* Its own time has not come. */
-  client->wait.coming = 0;
+  client->wait.arriving = 0;
   end_leader(client, leader);
 }
 
@@ -737,7 +737,7 @@ static void whoever_calls_the_sender_sends_instead(void **state) {
     }
   }
   rl_client_enter(client);
-  client->wait.coming = 1;
+  client->wait.arriving = 1;
   client->wait.unsent = true;
   client->wait.send_us = REDLOCK_NEVER;
   client->wait.sender = two[1].waiter;
@@ -752,7 +752,7 @@ static void whoever_calls_the_sender_sends_instead(void **state) {
     assert_false(two[i].turned);
   }
   time_stands_still = false;
-  client->wait.coming = 0;
+  client->wait.arriving = 0;
   end_leader(client, leader);
 }
 
@@ -760,15 +760,15 @@ static void whoever_calls_the_sender_sends_instead(void **state) {
 static void a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper(void **state) {
   (void)state;
   redlock_client *client = make_client();
-  assert_true(rl_event_open(&client->keeper.event));
-  client->wait.leader = &client->keeper.self;
+  assert_true(rl_event_open(&client->watchdog.event));
+  client->wait.leader = &client->watchdog.self;
   client->wait.polls = true;
   assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* It waits for nothing. */
   assert_null(client->wait.leader);
   assert_false(client->wait.polls);
-  struct pollfd one = {rl_event_fd(&client->keeper.event), POLLIN, 0};
+  struct pollfd one = {rl_event_fd(&client->watchdog.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 1);
-  rl_event_close(&client->keeper.event);
+  rl_event_close(&client->watchdog.event);
   redlock_client_free(client);
 }
 

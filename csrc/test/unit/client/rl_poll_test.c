@@ -612,9 +612,9 @@ static void an_alarm_makes_it_readable_once_the_earliest_first(void **state) {
   loop_rest(&self, 200 * MS);
   redlock_time begun_us = redlock_now();
   rl_client_enter(self.client);
-  rl_poll_alarm(self.client, begun_us + 3600 * SECONDS);
-  rl_poll_alarm(self.client, begun_us + 20 * MS);
-  rl_poll_alarm(self.client, begun_us + 7200 * SECONDS);
+  rl_poll_at(self.client, begun_us + 3600 * SECONDS);
+  rl_poll_at(self.client, begun_us + 20 * MS);
+  rl_poll_at(self.client, begun_us + 7200 * SECONDS);
   rl_client_leave(self.client);
   assert_true(redlock_client_timeout(self.client) <= 20 * MS);
   loop_wait(&self);

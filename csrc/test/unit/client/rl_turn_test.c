@@ -235,7 +235,7 @@ static void only_a_send_that_fails_ends_the_connection(void **state) {
 static void bytes_are_left_to_threads_that_are_coming(void **state) {
   (void)state;
   peer *self = peer_new();
-  self->client->wait.coming = 1;
+  self->client->wait.arriving = 1;
   self->client->wake = true;
   self->client->wait.turned = false;
   assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
@@ -244,7 +244,7 @@ static void bytes_are_left_to_threads_that_are_coming(void **state) {
   assert_false(self->client->wake);
   peer_read(self);
   assert_int_equal(self->length, 0);
-  self->client->wait.coming = 0;
+  self->client->wait.arriving = 0;
   self->client->wait.unsent = false;
   assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
   assert_false(self->client->wait.unsent);

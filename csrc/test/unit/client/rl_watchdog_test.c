@@ -20,15 +20,15 @@ static int begin(void **state) {
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   rl_client_enter(client);
-  client->keeper.runs = true;
-  client->keeper.until_us = REDLOCK_NEVER;
+  client->watchdog.runs = true;
+  client->watchdog.until_us = REDLOCK_NEVER;
   client->processed_us = 1000 * SECONDS;
   return 0;
 }
 
 static int end(void **state) {
   (void)state;
-  client->keeper.runs = false;
+  client->watchdog.runs = false;
   client->epoll_fd = -1;
   client->core.nodes[0]->link.phase = RL_LINK_DOWN;
   rl_client_leave(client);
@@ -38,7 +38,7 @@ static int end(void **state) {
 
 /* Returns true if one that sleeps until |until_us| would wake too late. */
 static bool is_late(redlock_time until_us) {
-  client->keeper.until_us = until_us;
+  client->watchdog.until_us = until_us;
   return rl_watchdog_is_late(client);
 }
 
@@ -52,7 +52,7 @@ static void it_takes_a_turn_10_ms_after_the_last(void **state) {
 static void nobody_calls_one_that_does_not_sleep_or_run(void **state) {
   (void)state;
   assert_false(is_late(0));
-  client->keeper.runs = false;
+  client->watchdog.runs = false;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
@@ -66,9 +66,9 @@ static void nor_while_a_thread_is_in_a_call(void **state) {
   client->wait.asleep.first = waiter;
   assert_false(is_late(REDLOCK_NEVER));
   client->wait.asleep.first = NULL;
-  client->wait.coming = 1; /* It has been called, and does not run yet. */
+  client->wait.arriving = 1; /* It has been called, and does not run yet. */
   assert_false(is_late(REDLOCK_NEVER));
-  client->wait.coming = 0;
+  client->wait.arriving = 0;
   rl_wait_end(client, waiter);
 }
 
@@ -96,14 +96,14 @@ static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
 static void one_that_runs_is_forbidden_or_useless_is_not_started(void **state) {
   (void)state;
   for (unsigned i = 0; i < 3; i++) {
-    client->keeper.runs = i == 0;
-    client->keeper.forbidden = i == 1; /* by Lua code that cannot have threads */
-    client->carried = i == 2;          /* by a host that looks after it */
+    client->watchdog.runs = i == 0;
+    client->watchdog.forbidden = i == 1; /* by Lua code that cannot have threads */
+    client->external = i == 2;           /* by a host that looks after it */
     assert_error(rl_watchdog_start(client), REDLOCK_OK);
-    assert_true(client->keeper.runs == (i == 0));
-    assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+    assert_true(client->watchdog.runs == (i == 0));
+    assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
   }
-  client->carried = false;
+  client->external = false;
 }
 
 int main(void) {

@@ -60,7 +60,7 @@ bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
 bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
 
 bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
-  if (semaphore == &client->keeper.self.semaphore) {
+  if (semaphore == &client->watchdog.self.semaphore) {
     if (atomic_load(&sleeps) == 0) {
       first_sleep_us = rl_time_sub(until_us, client->processed_us);
     }
@@ -112,7 +112,7 @@ static void forget_sleeps(void) {
 
 static bool leads(void) {
   rl_client_enter(client);
-  bool does = client->wait.leader == &client->keeper.self;
+  bool does = client->wait.leader == &client->watchdog.self;
   rl_client_leave(client);
   return does;
 }
@@ -186,8 +186,8 @@ static void what_cannot_be_had_is_told_and_can_be_had_later(void **state) {
     no_semaphore = i == 1;
     no_thread = i == 2;
     assert_error(start(), i < 3 ? REDLOCK_E_SYSTEM : REDLOCK_OK);
-    assert_true(client->keeper.runs == (i == 3));
-    assert_true((rl_event_fd(&client->keeper.event) >= 0) == (i == 3));
+    assert_true(client->watchdog.runs == (i == 3));
+    assert_true((rl_event_fd(&client->watchdog.event) >= 0) == (i == 3));
   }
 }
 
@@ -204,14 +204,14 @@ static void count_calls(redlock_client *caller, void *data) {
 /* It was being stopped when another thread forked, and this is the child. */
 static void it_runs_again_after_it_was_stopped_and_forgotten(void **state) {
   (void)state;
-  client->keeper.stops = true;
-  client->keeper.runs = true;
-  client->keeper.told = count_calls;
-  assert_true(rl_event_open(&client->keeper.event));
-  rl_watchdog_forget(&client->keeper);
-  assert_false(client->keeper.runs);
-  assert_null(client->keeper.told);
-  assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+  client->watchdog.stops = true;
+  client->watchdog.runs = true;
+  client->watchdog.on_lost = count_calls;
+  assert_true(rl_event_open(&client->watchdog.event));
+  rl_watchdog_forget(&client->watchdog);
+  assert_false(client->watchdog.runs);
+  assert_null(client->watchdog.on_lost);
+  assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
   assert_error(start(), REDLOCK_OK);
   wait_until_it_leads();
 }
@@ -220,25 +220,25 @@ static void a_client_that_was_closed_has_none(void **state) {
   (void)state;
   assert_error(start(), REDLOCK_OK);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
-  assert_false(client->keeper.runs);
-  assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+  assert_false(client->watchdog.runs);
+  assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
 }
 
 static void who_is_to_be_told_of_losses_is_checked(void **state) {
   (void)state;
   assert_error(redlock_client_on_lost(NULL, count_calls, &calls), REDLOCK_E_INVALID);
-  client->carried = true;
+  client->external = true;
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_INVALID);
-  client->carried = false;
+  client->external = false;
   assert_error(redlock_client_on_lost(client, NULL, NULL), REDLOCK_OK);
-  assert_false(client->keeper.runs); /* There is nothing to do. */
+  assert_false(client->watchdog.runs); /* There is nothing to do. */
   no_thread = true;
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_SYSTEM);
-  assert_null(client->keeper.told);
+  assert_null(client->watchdog.on_lost);
   no_thread = false;
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
-  assert_true(client->keeper.runs);
-  assert_true(client->keeper.told == count_calls);
+  assert_true(client->watchdog.runs);
+  assert_true(client->watchdog.on_lost == count_calls);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_error(redlock_client_on_lost(client, NULL, NULL), REDLOCK_E_CLOSED);
 }
@@ -250,7 +250,7 @@ static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **st
   redlock_options options = {.ttl_us = 200 * SECONDS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, &options), REDLOCK_OK);
-  client->keeper.forbidden = true; /* Nobody is told meanwhile. */
+  client->watchdog.forbidden = true; /* Nobody is told meanwhile. */
   for (unsigned i = 0; i < 2; i++) {
     rl_client_enter(client);
     if (i == 1) {
@@ -260,16 +260,16 @@ static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **st
     assert_true(!rl_list_is_empty(&client->core.losses->queue) == (i == 1));
     rl_client_leave(client);
     assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
-    assert_int_equal(client->keeper.told_count, 0); /* of none; of one, none */
+    assert_int_equal(client->watchdog.reported_count, 0); /* of none; of one, none */
   }
   atomic_store(&calls, 0);
-  client->keeper.forbidden = false;
+  client->watchdog.forbidden = false;
   assert_error(start(), REDLOCK_OK);
   wait_until_it_leads();
   assert_int_equal(atomic_load(&calls), 1);
   assert_ptr_equal(redlock_client_next_lost(client), lock);
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
-  assert_int_equal(client->keeper.told_count, 1); /* It was fetched. */
+  assert_int_equal(client->watchdog.reported_count, 1); /* It was fetched. */
   redlock_lock_free(lock);
 }
 
