@@ -117,8 +117,9 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
   const char *token = check_token(L, index, &length);
 
   return begin(self,
-               &(rl_request){
-                   .operation = RL_OPERATION_FORCE_RELEASE, .token = token, .token_length = length},
+               &(rl_request){.operation = RL_OPERATION_FORCE_RELEASE,
+                             .question.token = token,
+                             .question.token_length = length},
                driver);
 }
 
@@ -126,7 +127,8 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
 static int begin_doctor(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   unsigned flags = lua_toboolean(L, index) ? REDLOCK_DOCTOR_KEYS : 0;
 
-  return begin(self, &(rl_request){.operation = RL_OPERATION_DOCTOR, .flags = flags}, driver);
+  return begin(self, &(rl_request){.operation = RL_OPERATION_DOCTOR, .question.flags = flags},
+               driver);
 }
 
 static int begin_bootstrap(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {

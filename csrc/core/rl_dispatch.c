@@ -7,9 +7,7 @@
 
 #include <string.h>
 
-#include "lease/rl_acquire.h"
 #include "lease/rl_attach.h"
-#include "lease/rl_extend.h"
 #include "lease/rl_fence.h"
 #include "lease/rl_guarding.h"
 #include "lease/rl_margin.h"
@@ -17,37 +15,17 @@
 #include "lease/rl_renew.h"
 #include "lease/rl_twin.h"
 #include "lock/rl_round.h"
+#include "lock/rl_steps.h"
 #include "node/rl_guard.h"
 #include "node/rl_verdict.h"
-#include "operator/rl_bootstrap.h"
-#include "operator/rl_doctor.h"
-#include "operator/rl_inspect.h"
 #include "wait/rl_notify.h"
 #include "wait/rl_subscriber.h"
 
-/*
- * The node does not know the script, or refuses it: once more, by its text; a release that may not notify goes
- * without. Returns whether it was sent.
- */
-static bool rl_dispatch_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
-  if (!rl_link_has_room(&node->link, (rl_outstanding_kind)owed->kind)) {
-    return false;
-  }
-  switch (owed->kind) {
-  case RL_OUTSTANDING_RELEASE:
-    return !rl_twin_test_is_over(node, owed->attempt) &&
-           rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
-  case RL_OUTSTANDING_FORCE:
-    return rl_link_queue_force(&node->link, now_us, owed->attempt, owed->round, owed->attempt->any);
-  case RL_OUTSTANDING_EXTEND:
-    return rl_extend_send_text(node, now_us, owed);
-  case RL_OUTSTANDING_ACQUIRE:
-    return rl_acquire_send_text(node, now_us, owed);
-  case RL_OUTSTANDING_CONFIRM:
-    return rl_fence_send_text(node, now_us, owed);
-  default:
-    return false; /* The next extend heals it. */
-  }
+/* Returns true if |owed| was sent once more. */
+static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock_time now_us,
+                                   const rl_outstanding *owed) {
+  return rl_link_has_room(&node->link, (rl_outstanding_kind)owed->kind) &&
+         steps->send_again != NULL && steps->send_again(node, now_us, owed);
 }
 
 /*
@@ -57,8 +35,9 @@ static bool rl_dispatch_send_again(rl_node *node, redlock_time now_us, const rl_
 static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
                                     const rl_outstanding *owed, const rl_verdict *ballot) {
   const rl_reply *reply = &link->reader.reply;
-  bool forces = owed->kind == RL_OUTSTANDING_FORCE && !owed->attempt->any &&
-                link->notify_channel != NULL && link->mute_until_us <= now_us;
+  bool forces = owed->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
+                !owed->attempt->any && link->notify_channel != NULL &&
+                link->mute_until_us <= now_us;
   bool notifies = owed->script == RL_SCRIPT_RELEASE_NOTIFY ||
                   owed->script == RL_SCRIPT_RELEASE_ALL_NOTIFY || forces;
   bool refused = !ballot->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
@@ -153,57 +132,48 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *owed) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_attempt *attempt = owed->attempt;
-  rl_verdict ballot = rl_verdict_read(owed, reply);
-  if (ballot.other && node->link.guard == NULL) { /* Only scripts of a guard say so. */
-    ballot = (rl_verdict){.vote = REDLOCK_VOTE_ERROR, .broken = true};
+  const rl_steps *steps = core->upper->steps[rl_verdict_operation(owed)];
+  rl_answer answer = {.node = node, .command = owed, .verdict = rl_verdict_read(owed, reply)};
+  rl_verdict *verdict = &answer.verdict;
+  if (verdict->other && node->link.guard == NULL) { /* Only scripts of a guard say so. */
+    *verdict = rl_verdict_broken();
   }
-  const char *broken = NULL;
-  char strange[96];
-  char told[RL_REASON_MAX + 1];
   rl_dispatch_mask(node, attempt);
-  const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
+  answer.reason = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   bool stepped = false;
-  rl_dispatch_note_script(core, node, owed, ballot);
-  if (rl_dispatch_wrote(owed, &ballot)) {
+  rl_dispatch_note_script(core, node, owed, *verdict);
+  if (rl_dispatch_wrote(owed, verdict)) {
     rl_node_wrote(node);
   }
-  bool plain = rl_dispatch_wants_plain(&node->link, now_us, owed, &ballot);
-  if (ballot.mute || plain) {
+  bool plain = rl_dispatch_wants_plain(&node->link, now_us, owed, verdict);
+  if (verdict->mute || plain) {
     rl_dispatch_mute(core, node, now_us);
   }
-  if (ballot.node_us != 0) {
-    (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
+  if (verdict->node_us != 0) {
+    (void)rl_node_clock_note(&node->link.clock, verdict->node_us, owed->sent_us, now_us);
     if (node->link.guard != NULL) {
-      stepped = rl_guarding_note_clock(core, node, now_us, owed, ballot.node_us);
+      stepped = rl_guarding_note_clock(core, node, now_us, owed, verdict->node_us);
     }
   }
-  error = rl_twin_answered(core, node, owed, &ballot) ? node->error : error;
-  rl_margin_answered(node, owed, ballot);
+  if (rl_twin_answered(core, node, owed, verdict)) {
+    answer.reason = node->error;
+  }
+  rl_margin_answered(node, owed, *verdict);
   if (stepped) {
     rl_renew_suspect_all(core, now_us);
   }
-  if ((ballot.wants_text || plain) && rl_dispatch_send_again(node, now_us, owed)) {
+  if ((verdict->wants_text || plain) && rl_dispatch_send_again(steps, node, now_us, owed)) {
     return NULL;
   }
-  if (ballot.broken) {
-    broken = "the node sent a reply that answers no command of ours";
-    error = broken;
+  bool last = steps->note == NULL || steps->note(core, now_us, &answer);
+  const char *broken =
+      verdict->broken ? "the node sent a reply that answers no command of ours" : NULL;
+  if (!last) {
+    return broken;
   }
-  if (owed->kind == RL_OUTSTANDING_INSPECT && attempt->lock != NULL &&
-      ballot.vote == REDLOCK_VOTE_GRANTED) {
-    error = rl_inspect_note(attempt->lock, node, owed, reply, strange, sizeof strange);
-  }
-  if (owed->kind == RL_OUTSTANDING_BOOTSTRAP) {
-    ballot = (rl_verdict){rl_bootstrap_read(core, now_us, node, owed, told), .ran = true};
-    error = told[0] != '\0' ? told : NULL;
-    broken = NULL;
-  }
-  if (owed->kind == RL_OUTSTANDING_DOCTOR && attempt->lock != NULL &&
-      !rl_doctor_note(attempt->lock, now_us, node, owed, reply, &error)) {
-    return broken; /* It is no vote yet. */
-  }
-  rl_release_answered(core, node, now_us, owed, ballot, error);
+  answer.reason = broken != NULL ? broken : answer.reason;
+  rl_release_answered(core, node, now_us, owed, *verdict, answer.reason);
   rl_twin_tested(core, node, owed);
-  rl_dispatch_tell(attempt->lock, node, now_us, owed, &ballot, error);
+  rl_dispatch_tell(attempt->lock, node, now_us, owed, verdict, answer.reason);
   return broken;
 }

@@ -104,23 +104,6 @@ static void rl_message_failed(rl_message *message, const rl_lock *lock) {
   }
 }
 
-static const char *rl_message_done(rl_operation operation) {
-  switch (operation) {
-  case RL_OPERATION_ACQUIRE:
-    return "granted it";
-  case RL_OPERATION_EXTEND:
-    return "extended it";
-  case RL_OPERATION_INSPECT:
-    return "told what they hold";
-  case RL_OPERATION_BOOTSTRAP:
-    return "may vote";
-  case RL_OPERATION_DOCTOR:
-    return "let themselves be examined";
-  default:
-    return "confirmed its release";
-  }
-}
-
 /* A majority has granted its votes, and no majority has confirmed the fencing token (rl_fence.c). */
 static void rl_message_unconfirmed(rl_message *message, const rl_lock *lock) {
   const char *separator = ": ";
@@ -175,7 +158,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
     yes += quorum->denied + quorum->unsent;
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes,
-                 rl_message_done(operation), rl_core_quorum(lock->core, operation));
+                 rl_operation_done(operation), rl_core_quorum(lock->core, operation));
   rl_message_quarantined(message, lock);
   rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_DENIED, true);
 }

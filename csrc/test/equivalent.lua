@@ -41,7 +41,7 @@ return {
   -- csrc/binding/rl_lua_result.c
   { "rl_lua_copy", "> to >=", 2, why = nothing },
   -- csrc/core/lease/rl_acquire.c
-  { "rl_acquire_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
+  { "rl_acquire_send_again", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
   -- csrc/core/lease/rl_attach.c
   { "rl_attach_succeeded", "true to false", 2, why = put_off },
   -- csrc/core/base/rl_buffer.c
@@ -49,18 +49,18 @@ return {
   { "rl_buffer_reserve", "!= to ==", 1, why = "what is there is moved to the beginning first: slower, and the same" },
   -- csrc/core/rl_core.c
   { "rl_core_init", "> to >=", why = nothing },
-  { "rl_dispatch_send_again", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
-  { "rl_dispatch_send_again", "true to false", 2,
+  { "rl_release_send_again", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
+  { "rl_release_send_again", "true to false", 2,
     why = "without room it fails, and the release is tried again after a while" },
   { "rl_core_hear", "> to >=", why = "0 has left the loop before" },
   { "rl_core_reset", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/operator/rl_doctor.c
-  { "rl_doctor_note", "|| to &&", 1, why = "what answers a question that is over has no lock any more" },
   -- csrc/core/wait/rl_notify.c
   { "rl_notify_enqueued", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
   -- csrc/core/lease/rl_extend.c
-  { "rl_extend_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
+  { "rl_ask_awaits", "&& to ||", 2, why = "what answers a question that is over has no lock any more" },
+  { "rl_extend_send_again", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
   -- csrc/core/lease/rl_fence.c
   { "rl_fence_note", "|| to &&", 2,
     why = "a lease that is joined is not the attempt in flight, of which there is none then" },
@@ -74,7 +74,6 @@ return {
   { "rl_handover_read", "< to <=", 2, why = "a lease has a token, too" },
   -- csrc/core/operator/rl_inspect.c
   { "rl_inspect_ttl", "> to >=", 2, why = "no whole number of milliseconds is that" },
-  { "rl_inspect_note", "|| to &&", why = "what answers a question that is over has no lock any more" },
   -- csrc/core/lease/rl_backfill.c
   { "rl_backfill_begin", "<= to <",
     why = "rl_backfill() looks itself; what the node owes brings it back when it is answered" },
@@ -98,8 +97,8 @@ return {
   { "rl_lock_close", "true to false", 1, why = put_off },
   { "rl_lock_close", "true to false", 2, why = put_off },
   { "rl_lock_begin_acquire", "true to false", why = put_off },
-  { "rl_lock_ask", "true to false", why = put_off },
-  { "rl_lock_asked", "true to false", why = put_off },
+  { "rl_lock_begin_asking", "true to false", why = put_off },
+  { "rl_ask_end", "true to false", why = put_off },
   -- csrc/core/rl_message.c
   { "rl_message_add", ">= to >", why = "with room for the end of the text alone nothing is added" },
   { "rl_message_add", "> to >=", why = nothing },

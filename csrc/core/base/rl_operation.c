@@ -7,33 +7,33 @@
 
 #include <string.h>
 
+typedef struct rl_operation_words {
+  const char *name, *gerund, *done;
+} rl_operation_words;
+
+static const rl_operation_words *rl_operation_words_of(rl_operation operation) {
+#define RL_OPERATION_WORDS(value, name, gerund, done) {#name, gerund, done},
+  static const rl_operation_words words[] = {RL_OPERATIONS(RL_OPERATION_WORDS)};
+  static const rl_operation_words unknown = {"unknown", "unknown", "unknown"};
+  return (unsigned)operation < RL_OPERATION_COUNT ? &words[operation] : &unknown;
+}
+
 const char *rl_operation_name(rl_operation operation) {
-  switch (operation) {
-#define RL_OPERATION_NAME(value, name, gerund)                                                     \
-  case value:                                                                                      \
-    return #name;
-    RL_OPERATIONS(RL_OPERATION_NAME)
-  default:
-    return "unknown";
-  }
+  return rl_operation_words_of(operation)->name;
 }
 
 const char *rl_operation_gerund(rl_operation operation) {
-  switch (operation) {
-#define RL_OPERATION_GERUND(value, name, gerund)                                                   \
-  case value:                                                                                      \
-    return gerund;
-    RL_OPERATIONS(RL_OPERATION_GERUND)
-  default:
-    return "unknown";
-  }
+  return rl_operation_words_of(operation)->gerund;
+}
+
+const char *rl_operation_done(rl_operation operation) {
+  return rl_operation_words_of(operation)->done;
 }
 
 rl_operation rl_operation_of_name(const char *name) {
-#define RL_OPERATION_FIND(value, text, gerund)                                                     \
-  if (strcmp(name, #text) == 0) {                                                                  \
-    return value;                                                                                  \
+  rl_operation operation = RL_OPERATION_COUNT;
+  while (operation > RL_OPERATION_NONE && strcmp(name, rl_operation_name(operation)) != 0) {
+    operation--;
   }
-  RL_OPERATIONS(RL_OPERATION_FIND)
-  return RL_OPERATION_NONE;
+  return operation;
 }

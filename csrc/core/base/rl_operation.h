@@ -6,30 +6,30 @@
 #ifndef RL_OPERATION_H
 #define RL_OPERATION_H
 
-typedef enum rl_operation {
-  RL_OPERATION_NONE = 0,
-  RL_OPERATION_ACQUIRE,
-  RL_OPERATION_EXTEND,
-  RL_OPERATION_RELEASE,
-  RL_OPERATION_INSPECT,
-  RL_OPERATION_FORCE_RELEASE,
-  RL_OPERATION_DOCTOR,
-  RL_OPERATION_BOOTSTRAP
-} rl_operation;
-
-/* X(operation, its name, what a lock is that is at it). */
+/*
+ * X(operation, its name, the word for a lock that is in it, what a node has done that votes for it).
+ * From INSPECT on: the operations that ask the nodes (operator/rl_ask.h).
+ */
 #define RL_OPERATIONS(X)                                                                           \
-  X(RL_OPERATION_NONE, none, "idle")                                                               \
-  X(RL_OPERATION_ACQUIRE, acquire, "acquiring")                                                    \
-  X(RL_OPERATION_EXTEND, extend, "extending")                                                      \
-  X(RL_OPERATION_RELEASE, release, "releasing")                                                    \
-  X(RL_OPERATION_INSPECT, inspect, "inspecting")                                                   \
-  X(RL_OPERATION_FORCE_RELEASE, force_release, "releasing by force")                               \
-  X(RL_OPERATION_DOCTOR, doctor, "asking for the doctor")                                          \
-  X(RL_OPERATION_BOOTSTRAP, bootstrap, "making the nodes ready")
+  X(RL_OPERATION_NONE, none, "idle", "did nothing")                                                \
+  X(RL_OPERATION_ACQUIRE, acquire, "acquiring", "granted it")                                      \
+  X(RL_OPERATION_EXTEND, extend, "extending", "extended it")                                       \
+  X(RL_OPERATION_RELEASE, release, "releasing", "confirmed its release")                           \
+  X(RL_OPERATION_INSPECT, inspect, "inspecting", "told what they hold")                            \
+  X(RL_OPERATION_FORCE_RELEASE, force_release, "releasing by force", "confirmed its release")      \
+  X(RL_OPERATION_DOCTOR, doctor, "asking for the doctor", "let themselves be examined")            \
+  X(RL_OPERATION_BOOTSTRAP, bootstrap, "making the nodes ready", "may vote")
+
+#define RL_OPERATION_ENUM(value, name, gerund, done) value,
+typedef enum rl_operation { RL_OPERATIONS(RL_OPERATION_ENUM) RL_OPERATION_COUNT } rl_operation;
+#undef RL_OPERATION_ENUM
+
+#define RL_OPERATION_FIRST_ASKED RL_OPERATION_INSPECT
+#define RL_OPERATIONS_ASKED (RL_OPERATION_COUNT - RL_OPERATION_FIRST_ASKED)
 
 const char *rl_operation_name(rl_operation operation);
 const char *rl_operation_gerund(rl_operation operation);
+const char *rl_operation_done(rl_operation operation);
 
 /* The operation of that name; RL_OPERATION_NONE when there is none. */
 rl_operation rl_operation_of_name(const char *name);

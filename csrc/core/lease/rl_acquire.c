@@ -106,9 +106,6 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
   if (key_ms == 0) {
     return "its connection came when the ttl was over";
   }
-  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_ACQUIRE)) {
-    return "too many commands are waiting for the node";
-  }
   const char *unsent = rl_acquire_queue(lock, now_us, node, key_ms);
   if (unsent != NULL) {
     return unsent;
@@ -119,8 +116,12 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
   return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
 }
 
-bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+/* By the text of the script, while the round lasts, or the lease. */
+static bool rl_acquire_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
   rl_lock *lock = owed->attempt->lock;
+  if (owed->kind == RL_OUTSTANDING_CONFIRM) {
+    return rl_fence_send_text(node, now_us, owed);
+  }
   if (lock == NULL || lock->round != owed->round) {
     return false; /* Its round is over. */
   }
@@ -221,6 +222,7 @@ static void rl_acquire_grace_up(rl_lock *lock, redlock_time now_us, rl_node *nod
 const rl_steps rl_acquire_steps = {
     .begin = rl_acquire_begin,
     .send = rl_acquire_send,
+    .send_again = rl_acquire_send_again,
     .decide = rl_acquire_decide,
     .timed_out = rl_fence_time_out,
     .grace_up = rl_acquire_grace_up,

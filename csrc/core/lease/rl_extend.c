@@ -54,9 +54,6 @@ static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *n
   if (rl_lock_remaining(lock, now_us) == 0) {
     return "the lease has run out"; /* E1: the node came up when the client had been stopped for a while. */
   }
-  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_EXTEND)) {
-    return "too many commands are waiting for the node";
-  }
   if (!rl_fence_queue_extend(lock, now_us, node, false, key_ms)) {
     return "out of memory";
   }
@@ -70,10 +67,11 @@ static bool rl_extend_goes_on(const rl_lock *lock, redlock_time now_us) {
          (lock->phase == RL_PHASE_GRACE && rl_lock_remaining(lock, now_us) > 0);
 }
 
-bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+static bool rl_extend_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
   const rl_lock *lock = owed->attempt->lock;
-  if (lock == NULL || lock->round != owed->round || !rl_extend_goes_on(lock, now_us)) {
-    return false; /* Its round is over. */
+  if (owed->kind == RL_OUTSTANDING_HEAL || lock == NULL || lock->round != owed->round ||
+      !rl_extend_goes_on(lock, now_us)) {
+    return false; /* The next extend heals; or the round is over. */
   }
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (!rl_fence_queue_extend(lock, now_us, node, true, key_ms)) {
@@ -151,6 +149,7 @@ static void rl_extend_grace_vote(rl_lock *lock, redlock_time now_us, rl_node *no
 const rl_steps rl_extend_steps = {
     .begin = rl_extend_begin,
     .send = rl_extend_send,
+    .send_again = rl_extend_send_again,
     .decide = rl_extend_decide,
     .grace_vote = rl_extend_grace_vote,
 };

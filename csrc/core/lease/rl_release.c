@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lease/rl_twin.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_round.h"
@@ -321,9 +322,7 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
 
 /* What looks, what deletes and what raises counters leaves no key behind. */
 static bool rl_release_needs_none(const rl_outstanding *owed) {
-  return owed->kind == RL_OUTSTANDING_INSPECT || owed->kind == RL_OUTSTANDING_FORCE ||
-         owed->kind == RL_OUTSTANDING_CONFIRM || owed->kind == RL_OUTSTANDING_DOCTOR ||
-         owed->kind == RL_OUTSTANDING_BOOTSTRAP;
+  return owed->kind == RL_OUTSTANDING_CONFIRM || owed->kind >= RL_OUTSTANDING_ASK;
 }
 
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,
@@ -473,7 +472,14 @@ static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
+/* By the text of the script, or without notifying waiters. */
+static bool rl_release_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+  return !rl_twin_test_is_over(node, owed->attempt) &&
+         rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
+}
+
 const rl_steps rl_release_steps = {
+    .send_again = rl_release_send_again,
     .ask = rl_release_ask,
     .node_up = rl_release_node_up,
     .decide = rl_release_decide,

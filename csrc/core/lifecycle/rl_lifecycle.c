@@ -174,11 +174,10 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_custom_token_forget(lock);
   rl_attach_forget(lock);
   rl_fence_free(lock);
-  if (lock->extension != NULL) {
-    free(lock->extension->inspection);
-    free(lock->extension->doctor);
-    free(lock->extension);
+  for (unsigned i = 0; lock->extension != NULL && i < RL_OPERATIONS_ASKED; i++) {
+    free(lock->extension->answers[i]);
   }
+  free(lock->extension);
   (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
   free(lock);
@@ -268,8 +267,7 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
 
 /* --------------------------------------------------------------------------------- beginning */
 
-/* The operation was refused without being begun; the reason is kept for rl_lock_message(). */
-static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
+int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   lock->abandoned = false;
   rl_result_refuse(lock, operation, error, NULL);
   return error;
@@ -524,8 +522,8 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
   return error;
 }
 
-int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
-                bool notify) {
+int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                         rl_attempt *attempt, bool notify) {
   if (rl_ring_owner(lock)->lease != NULL) {
     rl_lock_run_out(lock, now_us);
   } else if (lock->unreleased != NULL) {
@@ -536,15 +534,4 @@ int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_a
   (void)rl_lock_set_options(lock, rl_lock_options(lock)); /* Allocates nothing. */
   lock->attempt = attempt;
   return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);
-}
-
-int rl_lock_ask_nothing(rl_lock *lock, rl_operation operation) {
-  return rl_lock_refuse(lock, operation, REDLOCK_E_NO_MEMORY);
-}
-
-void rl_lock_asked(rl_lock *lock, redlock_time now_us, int result) {
-  rl_attempt *attempt = lock->attempt;
-  lock->attempt = NULL;
-  rl_lock_end(lock, now_us, result);
-  rl_release_let_go(lock, now_us, attempt, true);
 }

@@ -95,18 +95,16 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us);
 /* Forgets lease and operation without releasing anything (a forked child). */
 void rl_lock_reset(rl_lock *lock);
 
+/* The operation could not begin, because of |error|, which is returned. */
+int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error);
+
 /*
- * An operation that asks all nodes something once, of a lock that is not held: whether it may begin,
- * beginning it with an |attempt| that no node will hold, failing to for lack of memory, and ending it.
+ * For operator/rl_ask.c. Returns REDLOCK_OK if the operation may begin; begins it with |attempt|, which
+ * no node will hold.
  */
 int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
-
-int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
-                bool notify);
-
-int rl_lock_ask_nothing(rl_lock *lock, rl_operation operation);
-
-void rl_lock_asked(rl_lock *lock, redlock_time now_us, int result);
+int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                         rl_attempt *attempt, bool notify);
 
 /* What follows when an operation has ended: rl_upper. */
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result);

@@ -43,14 +43,13 @@ typedef struct rl_lock rl_lock;
 
 /* What few locks have. It is apart, so that the others pay a pointer for all of it. */
 typedef struct rl_extension {
-  struct rl_attach *attach;         /* the lease that the next acquire takes over; or NULL */
-  rl_attempt *custom_token;         /* a reference: the token that it is given; or NULL */
-  struct rl_inspection *inspection; /* what the nodes held when it was inspected last; or NULL */
-  struct rl_fence *fence;           /* the fencing tokens of its leases; or NULL */
-  struct rl_doctor *doctor;         /* what the nodes told the doctor last; or NULL */
-  struct rl_reentry *reentry;       /* whose it is, and who counts on it, too; or NULL */
-  rl_attempt *borrowed_lease;       /* a reference: whose token was lent to the caller; or NULL */
-  char *borrowed_message;           /* that was lent to the caller; or NULL */
+  struct rl_attach *attach;           /* the lease that the next acquire takes over; or NULL */
+  rl_attempt *custom_token;           /* a reference: the token that it is given; or NULL */
+  struct rl_fence *fence;             /* the fencing tokens of its leases; or NULL */
+  struct rl_reentry *reentry;         /* whose it is, and who counts on it, too; or NULL */
+  rl_attempt *borrowed_lease;         /* a reference: whose token was lent to the caller; or NULL */
+  void *answers[RL_OPERATIONS_ASKED]; /* of the nodes to the last operation of each kind; or NULL */
+  char *borrowed_message;             /* that was lent to the caller; or NULL */
 } rl_extension;
 
 /* More than an acquire may be told to make. */
@@ -80,7 +79,7 @@ struct rl_lock {
   const rl_options
       *current; /* of this operation, and of the lease: rl_lock_options(), or allocated */
   redlock_duration ttl_us; /* of this operation */
-  rl_operation operation : 3;
+  rl_operation operation : 4;
   rl_phase phase : 3;
   bool notify : 1;        /* it goes to a queue of ended operations */
   bool had_expired : 1;   /* release: the lease had run out before */
@@ -92,9 +91,9 @@ struct rl_lock {
   bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
   bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
   bool has_refused : 1;   /* it could not begin, for what |refused| says */
-  bool limited : 1;       /* acquire: retry_count limits its time, too (rl_pause_limit()) */
   unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
+  bool limited : 1;            /* acquire: retry_count limits its time, too (rl_pause_limit()) */
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: as many as the budget allows */
   int8_t result;               /* of the last operation, once it is IDLE */
   uint32_t waiting;            /* nodes that get the command when their connection is up */

@@ -149,10 +149,6 @@ void rl_link_connecting(rl_link *link, redlock_time now_us) {
   link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
 }
 
-static rl_command_bytes rl_link_text(const char *text) {
-  return (rl_command_bytes){text, text != NULL ? strlen(text) : 0};
-}
-
 static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
                          const rl_command_bytes *arguments, unsigned count) {
   rl_outstanding owed = {NULL,          now_us,        0, RL_OUTSTANDING_HANDSHAKE, 0,
@@ -168,7 +164,7 @@ static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
 static rl_command_bytes rl_link_username(const rl_link *link) {
   const char *given = link->login.username;
   const char *own = link->address->has_username ? link->address->username : NULL;
-  return rl_link_text(given != NULL ? given : own);
+  return rl_command_word(given != NULL ? given : own);
 }
 
 static rl_command_bytes rl_link_password(const rl_link *link) {
@@ -182,7 +178,7 @@ static rl_command_bytes rl_link_password(const rl_link *link) {
 static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
   rl_command_bytes username = rl_link_username(link);
   rl_command_bytes password = rl_link_password(link);
-  rl_command_bytes arguments[3] = {rl_link_text("AUTH")};
+  rl_command_bytes arguments[3] = {rl_command_word("AUTH")};
   unsigned count = 1;
   if (password.bytes == NULL && (username.bytes == NULL || !link->login.given)) {
     return true;
@@ -190,7 +186,7 @@ static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
   if (username.bytes != NULL) {
     arguments[count++] = username;
   }
-  arguments[count++] = password.bytes != NULL ? password : rl_link_text("");
+  arguments[count++] = password.bytes != NULL ? password : rl_command_word("");
   /* With room for the whole handshake: memory that grows leaves a copy behind. */
   size_t guard = link->guard != NULL ? RL_LINK_GUARD_MAX : 0;
   return rl_buffer_reserve(&link->output,
@@ -224,21 +220,20 @@ bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make)
   return rl_link_ask(link, &owed);
 }
 
-bool rl_link_queue_bootstrap(rl_link *link, redlock_time now_us, rl_attempt *attempt,
-                             uint32_t round) {
-  rl_outstanding owed = {attempt, now_us,         round,         RL_OUTSTANDING_BOOTSTRAP,
-                         true,    RL_GUARD_READY, RL_SCRIPT_NONE};
+bool rl_link_queue_bootstrap(rl_link *link, const rl_outstanding *command) {
+  rl_outstanding owed = *command;
+  owed.step = RL_GUARD_READY;
   return rl_link_ask(link, &owed);
 }
 
 static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
-  const rl_command_bytes name[] = {rl_link_text("CLIENT"), rl_link_text("SETNAME"),
-                                   rl_link_text("redlock")};
+  const rl_command_bytes name[] = {rl_command_word("CLIENT"), rl_command_word("SETNAME"),
+                                   rl_command_word("redlock")};
   return rl_link_step(link, now_us, RL_STEP_NAME, name, 3);
 }
 
 static bool rl_link_ask_exists(rl_link *link, redlock_time now_us) {
-  const rl_command_bytes exists[] = {rl_link_text("EXISTS"), rl_link_text("redlock")};
+  const rl_command_bytes exists[] = {rl_command_word("EXISTS"), rl_command_word("redlock")};
   bool ok = rl_link_step(link, now_us, RL_STEP_EXISTS, exists, 2);
   link->exists_unsent = rl_buffer_length(&link->output);
   return ok;
@@ -250,10 +245,11 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   if (ok && address->db != 0) {
     char db[16];
     (void)snprintf(db, sizeof db, "%d", address->db);
-    const rl_command_bytes select[] = {rl_link_text("SELECT"), rl_link_text(db)};
+    const rl_command_bytes select[] = {rl_command_word("SELECT"), rl_command_word(db)};
     ok = rl_link_step(link, now_us, RL_STEP_SELECT, select, 2);
   }
-  const rl_command_bytes subscribe[] = {rl_link_text("SUBSCRIBE"), rl_link_text(link->channel)};
+  const rl_command_bytes subscribe[] = {rl_command_word("SUBSCRIBE"),
+                                        rl_command_word(link->channel)};
   return ok &&
          (link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us)) &&
          (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
@@ -509,57 +505,31 @@ bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attemp
   return true;
 }
 
-bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt,
-                           uint32_t round) {
-  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_INSPECT, true, 0, RL_SCRIPT_NONE};
-  rl_command_key key = rl_attempt_key(attempt);
+bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
+                             const rl_command_bytes *arguments, unsigned count) {
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, true) || !rl_command_inspect(&link->output, &key)) {
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, arguments, count)) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_owe(link, command);
   return true;
 }
 
-bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                          const rl_command_examination *examination) {
-  rl_outstanding owed = {attempt, now_us,          round,         RL_OUTSTANDING_DOCTOR,
-                         true,    RL_LINK_EXAMINE, RL_SCRIPT_NONE};
-  assert(link->phase == RL_LINK_UP);
-  owed.step = examination == NULL ? RL_LINK_PROBE : RL_LINK_EXAMINE;
-  if (!rl_link_reserve_owed(link, true) ||
-      !(examination == NULL ? rl_command_probe(&link->output)
-                            : rl_command_examine(&link->output, examination))) {
-    return false;
+bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
+  rl_command_key key = rl_attempt_key(command->attempt);
+  const rl_command_bytes delete[] = {rl_command_word("DEL"), {key.key, key.key_length}};
+  bool notifies = link->notify_channel != NULL && link->mute_until_us <= command->sent_us;
+  if (command->attempt->any) {
+    return rl_link_queue_arguments(link, command, delete, 2);
   }
-  rl_link_owe(link, &owed);
-  return true;
-}
-
-bool rl_link_queue_role(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round) {
-  rl_outstanding owed = {attempt, now_us,       round,         RL_OUTSTANDING_DOCTOR,
-                         true,    RL_LINK_ROLE, RL_SCRIPT_NONE};
-  const rl_command_bytes role[] = {rl_link_text("ROLE")};
-  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, role, 1)) {
-    return false;
-  }
-  rl_link_owe(link, &owed);
-  return true;
-}
-
-bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                         bool any) {
-  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_FORCE, true, 0, RL_SCRIPT_NONE};
-  rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) ||
-      !(any ? rl_command_delete(&link->output, &key)
-        : link->notify_channel != NULL && link->mute_until_us <= now_us
+      !(notifies
             ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
             : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_owe(link, command);
   return true;
 }
 
@@ -590,17 +560,13 @@ bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t place, c
 
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel) {
   rl_outstanding owed = {NULL, now_us, 0, RL_OUTSTANDING_PROBE, true, 0, RL_SCRIPT_NONE};
-  const rl_command_bytes publish[] = {rl_link_text("PUBLISH"), rl_link_text(channel),
-                                      rl_link_text("")};
-  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, publish, 3)) {
-    return false;
-  }
-  rl_link_owe(link, &owed);
-  return true;
+  const rl_command_bytes publish[] = {rl_command_word("PUBLISH"), rl_command_word(channel),
+                                      rl_command_word("")};
+  return rl_link_queue_arguments(link, &owed, publish, 3);
 }
 
 bool rl_link_ping(rl_link *link, redlock_time now_us) {
-  const rl_command_bytes ping[] = {rl_link_text("PING")};
+  const rl_command_bytes ping[] = {rl_command_word("PING")};
   return rl_link_step(link, now_us, RL_STEP_PING, ping, 1);
 }
 

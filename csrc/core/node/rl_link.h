@@ -50,21 +50,14 @@ typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_RELEASE,
   RL_OUTSTANDING_ATTACH,
   RL_OUTSTANDING_CONFIRM, /* raises counters, and sets no key */
-  RL_OUTSTANDING_INSPECT, /* these leave nothing behind that would have to be released */
-  RL_OUTSTANDING_FORCE,
-  RL_OUTSTANDING_DOCTOR,
-  RL_OUTSTANDING_BOOTSTRAP, /* as GUARD, but of an attempt, and a vote */
-  RL_OUTSTANDING_ENQUEUE,   /* these are of no attempt (rl_notify.c); |round| is the place */
+  RL_OUTSTANDING_ENQUEUE, /* these are of no attempt (rl_notify.c); |round| is the place */
   RL_OUTSTANDING_DEQUEUE,
-  RL_OUTSTANDING_PROBE
+  RL_OUTSTANDING_PROBE,
+  RL_OUTSTANDING_ASK /* and all that follow, one for each operation: they leave no key behind */
 } rl_outstanding_kind;
 
-/* The commands of the doctor. */
-typedef enum rl_link_doctor_step {
-  RL_LINK_PROBE,
-  RL_LINK_EXAMINE,
-  RL_LINK_ROLE
-} rl_link_doctor_step;
+/* The kind of the commands of an operation that asks (operator/rl_ask.h). */
+#define RL_OUTSTANDING_OF(operation) ((uint8_t)(RL_OUTSTANDING_ASK + (operation)))
 
 /* A reply that the node owes: for which attempt, in which round of its lock. */
 typedef struct rl_outstanding {
@@ -176,29 +169,20 @@ bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attem
 
 /* The question of the guard: the first goes with the handshake. */
 bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make);
-bool rl_link_queue_bootstrap(rl_link *link, redlock_time now_us, rl_attempt *attempt,
-                             uint32_t round);
 
 /* Puts the attempt's token in the place of that of |handed|, if more than |floor_ms| is left of the key. */
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);
 
-/* EVAL of what tells what holds the key. */
-bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round);
+/* Of an operation that asks: the record of the guard is to be made anew, as of a node that may vote. */
+bool rl_link_queue_bootstrap(rl_link *link, const rl_outstanding *command);
 
-/*
- * What the doctor asks (rl_doctor.c), one command after the other: RL_LINK_PROBE and RL_LINK_EXAMINE are the steps of
- * what is owed for them. NULL is the probe.
- */
-bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                          const rl_command_examination *examination);
+/* Deletes the key: if it holds the attempt's token, or with attempt->any whatever it holds. */
+bool rl_link_queue_force(rl_link *link, const rl_outstanding *command);
 
-/* ROLE, of a node that knows no scripts: a Sentinel says what it is. */
-bool rl_link_queue_role(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round);
-
-/* Deletes the key: if it holds the attempt's token, or with |any| whatever it holds. */
-bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                         bool any);
+/* Any command of |count| arguments, of an operation that asks. */
+bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
+                             const rl_command_bytes *arguments, unsigned count);
 
 /* What stands in a queue: the digits of the channel, and of the place. */
 #define RL_LINK_ENTRY_SIZE (16 + 8 + 1)

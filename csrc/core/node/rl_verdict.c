@@ -69,31 +69,14 @@ static const rl_verdict_rule rl_verdict_release[] = {
     {RL_REPLY_INTEGER, NULL, 3, RL_VERDICT_MUTE},
 };
 
-/* Inspecting: nil when there is no key, else what holds it. */
-static const rl_verdict_rule rl_verdict_inspect[] = {
-    {RL_REPLY_STRING, NULL, 0, RL_VERDICT_GRANTED},
-    {RL_REPLY_NIL, NULL, 0, RL_VERDICT_GRANTED},
-};
-
-/* The doctor: the examination is a string. The probe names a script that no node has: an error. */
-static const rl_verdict_rule rl_verdict_doctor[] = {
-    {RL_REPLY_STRING, NULL, 0, RL_VERDICT_GRANTED},
-    {RL_REPLY_STRING, NULL, 0, RL_VERDICT_GRANTED},
-};
-
 static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *owed) {
   switch (owed->kind) {
   case RL_OUTSTANDING_ACQUIRE:
   case RL_OUTSTANDING_HEAL:
     return owed->script == RL_SCRIPT_NONE ? rl_verdict_set : rl_verdict_set_all;
   case RL_OUTSTANDING_RELEASE:
-  case RL_OUTSTANDING_FORCE:
+  case RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE):
     return rl_verdict_release;
-  case RL_OUTSTANDING_INSPECT:
-    return rl_verdict_inspect;
-  case RL_OUTSTANDING_DOCTOR:
-  case RL_OUTSTANDING_BOOTSTRAP: /* The guard reads it. */
-    return rl_verdict_doctor;
   default:
     return rl_verdict_script;
   }
@@ -210,6 +193,9 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *owed, const rl_r
   if (reply->type == RL_REPLY_ERROR) {
     return rl_verdict_kind_of_error(owed, reply->text);
   }
+  if (owed->kind >= RL_OUTSTANDING_ASK && rules != rl_verdict_release) {
+    return RL_VERDICT_GRANTED; /* The operation reads it. */
+  }
   if (rl_verdict_key(owed, reply) != 0) {
     return RL_VERDICT_DENIED;
   }
@@ -229,9 +215,6 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *owed, const rl_r
 
 rl_verdict rl_verdict_read(const rl_outstanding *owed, const rl_reply *reply) {
   rl_verdict_words words;
-  if (owed->kind == RL_OUTSTANDING_DOCTOR && owed->step == RL_LINK_ROLE) {
-    return rl_verdicts[RL_VERDICT_ERROR]; /* Whatever it is: the examination has failed before. */
-  }
   if (rl_verdict_is_watched(owed) && reply->type != RL_REPLY_ERROR) {
     if (!rl_verdict_split(reply, &words)) {
       return rl_verdicts[RL_VERDICT_BROKEN];

@@ -6,6 +6,7 @@
 #ifndef RL_VERDICT_H
 #define RL_VERDICT_H
 
+#include "base/rl_operation.h"
 #include "node/rl_link.h"
 
 /* A reply as it was read, with all that it may mean. */
@@ -21,6 +22,25 @@ typedef struct rl_verdict {
   uint64_t node_us; /* what the node's clock showed; 0 if it did not say */
   uint64_t fence;   /* to what it has raised its counters of fencing tokens; 0 if it did not */
 } rl_verdict;
+
+/* The verdict of a reply that answers no command of ours. */
+static inline rl_verdict rl_verdict_broken(void) {
+  return (rl_verdict){.vote = REDLOCK_VOTE_ERROR, .broken = true};
+}
+
+/* The operation whose steps read the answer. */
+static inline rl_operation rl_verdict_operation(const rl_outstanding *owed) {
+  switch (owed->kind) {
+  case RL_OUTSTANDING_EXTEND:
+  case RL_OUTSTANDING_HEAL:
+    return RL_OPERATION_EXTEND;
+  case RL_OUTSTANDING_RELEASE:
+    return RL_OPERATION_RELEASE;
+  default:
+    return owed->kind >= RL_OUTSTANDING_ASK ? (rl_operation)(owed->kind - RL_OUTSTANDING_ASK)
+                                            : RL_OPERATION_ACQUIRE;
+  }
+}
 
 rl_verdict rl_verdict_read(const rl_outstanding *owed, const rl_reply *reply);
 

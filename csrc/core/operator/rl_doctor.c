@@ -1,21 +1,23 @@
 /*
- * The doctor: asks every node what there is to know of it, for rl_finding.c to judge.
+ * The doctor: asks every node for all that rl_finding.c judges.
  *
  * SPDX-License-Identifier: MIT
  *
- *   D1. A lock that is held lends no round: it is the lease's business.
- *   D2. A probe goes first: a script by a name that nobody has. How long its answer takes is the round trip. The right
- *       to run scripts by their names shows, too. Where keys are to be looked through, the rest is sent when it
- *       is answered: a server that reads two commands at once answers both when it has done both.
- *   D3. Then the examination, one script: what the node is and how it is set, its clock, and each command that a lock
- *       needs, under a key where nothing is. So nothing changes. The key is the lock's with something behind it, so
- *       that what an ACL says of its keys shows; of the lock's own it is only asked whether it is there. Keys are
- *       looked through only where that is asked for.
- *       A node that knows no scripts is asked for its role: a Sentinel looks like a server whose commands were renamed.
- *   D4. All nodes are waited for, for a second or for node_timeout, whichever is longer: a slow node is to be told from one
- *       that is down.
- *   D5. What the nodes have said is kept as it was said. Any of it may be missing, or a lie. Only the password that they
- *       were sent is struck out.
+ *   DOC-1. A probe goes first: a script by a name that no node knows. The time of its answer is the
+ *          round trip. It also shows the right to run scripts by their names. If keys are to be
+ *          searched, the examination follows the answer: a server that reads two commands at once
+ *          answers both when it has executed both.
+ *   DOC-2. The examination is one script. It asks for the role, the settings and the clock, and tries
+ *          each command that a lock needs under a key that does not exist, so it changes nothing.
+ *          The key is the lock's key with a suffix, so that the ACL of the lock's keys applies. Of
+ *          the lock's own key the script asks only if it exists. It searches keys only on demand.
+ *          A node that knows no scripts is asked for its role: a Sentinel looks like a server whose
+ *          commands were renamed.
+ *   DOC-3. The nodes have a second, or node_timeout if that is longer: so a slow node differs from a
+ *          node that is down.
+ *   DOC-4. The operation succeeds if a majority has answered.
+ *   DOC-5. The answers are kept as they came: any of them may be missing, or a lie. Only the password
+ *          is masked.
  */
 #include "operator/rl_doctor.h"
 
@@ -23,17 +25,64 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/rl_release.h"
-#include "lifecycle/rl_lifecycle.h"
-#include "lock/rl_lock.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
-#include "operator/rl_finding.h"
+#include "operator/rl_ask.h"
 
 #define RL_DOCTOR_TIMEOUT_US REDLOCK_SECONDS
 
+/* The commands. */
+typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE } rl_doctor_step;
+
+/*
+ * Answers one string of "name=value" and spaces. No value has a space but that of "said", the last:
+ *   set get pttl pexpire exists del time info scan   why the node refused it: "command", or "key" for
+ *          the key, or "unknown" for a command that it does not know
+ *   version valkey run_id role read_only replicas maxmemory policy aof aof_write rdb_save cluster    of INFO
+ *   own    1 if the user may read the lock's own key
+ *   now    the node's clock in microseconds
+ *   keys   number of strings without expiry that look like the token of a lock; "key" is one of them;
+ *          "more" is 1 if the search did not reach all keys
+ *   said   the first other error
+ * Commands that write come first, because old servers need it.
+ */
+static const char rl_doctor_script[] =
+    "local k,a,seen,said=ARGV[1],{},{},nil "
+    "local function add(n,v) if not seen[n] then seen[n]=true "
+    "a[#a+1]=n..'='..string.gsub(string.sub(v,1,64),'[^%w%.:_/-]','_') end end "
+    "local function try(n,...) local r=redis.pcall(...) "
+    "if type(r)~='table' or not r['err'] then return r end "
+    "local e=string.gsub(r['err'],'^@user_script:%s*%d+: %-?','') "
+    "if string.find(e,'permissions to access') or string.find(e,'can.t access') then add(n,'key') "
+    "elseif string.find(e,'permission') or string.find(e,'can.t run') then add(n,'command') "
+    "elseif string.find(e,'nknown[%a ]* command') then add(n,'unknown') "
+    "else said=said or e end end "
+    "try('set','SET',k,'1','XX','PX','1') try('pexpire','PEXPIRE',k,'1') try('del','DEL',k) "
+    "try('get','GET',k) try('pttl','PTTL',k) try('exists','EXISTS',k) "
+    "if try('own','EXISTS',(string.gsub(k,':redlock%-doctor:%x+$',''))) then add('own','1') end "
+    "local t=try('time','TIME') "
+    "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "
+    "local i=try('info','INFO') "
+    "if i then for n,f in string.gmatch('version:redis_version valkey:valkey_version "
+    "run_id:run_id role:role read_only:slave_read_only replicas:connected_slaves "
+    "maxmemory:maxmemory policy:maxmemory_policy aof:aof_enabled "
+    "aof_write:aof_last_write_status rdb_save:rdb_last_bgsave_status "
+    "cluster:cluster_enabled','([%w_]+):([%w_]+)') do "
+    "local v=string.match(i,'\\n'..f..':([^\\r\\n]*)') if v then add(n,v) end end end "
+    "if ARGV[2]=='1' then local c,n,turns,near,one='0',0,0,0,nil "
+    "local p=string.gsub(ARGV[3],'[%*%?%[%]\\\\^]','\\\\%0')..'*' "
+    "repeat local r=try('scan','SCAN',c,'MATCH',p,'COUNT','500') if not r then break end "
+    "c=r[1] turns=turns+1 "
+    "near=near+#r[2] for _,x in ipairs(r[2]) do if redis.pcall('PTTL',x)==-1 then "
+    "local l=try('scan','STRLEN',x) if type(l)=='number' and l>=16 and l<=64 then "
+    "local v=redis.pcall('GET',x) "
+    "if type(v)=='string' and string.find(v,'^[%w_+/=-]+$') and string.find(v,'%a') then "
+    "n=n+1 one=one or x end end end end until c=='0' or turns==20 or near>=2000 "
+    "add('keys',tostring(n)) if c~='0' then add('more','1') end if one then add('key',one) end end "
+    "if said then a[#a+1]='said='..said end return string.sub(table.concat(a,' '),1,500)";
+
 static rl_doctor *rl_doctor_find(const rl_lock *lock) {
-  return lock->extension == NULL ? NULL : lock->extension->doctor;
+  return rl_ask_answers(lock, RL_OPERATION_DOCTOR);
 }
 
 const rl_doctor *rl_doctor_of(const rl_lock *lock) {
@@ -41,14 +90,20 @@ const rl_doctor *rl_doctor_of(const rl_lock *lock) {
   return doctor == NULL || !doctor->done ? NULL : doctor;
 }
 
-/* What is known without asking. */
-static void rl_doctor_prepare(rl_doctor *doctor, const rl_lock *lock, redlock_time now_us,
-                              unsigned flags) {
+static const char *rl_doctor_wrong(const rl_lock *lock, const rl_question *question) {
+  (void)lock;
+  return (question->flags & ~REDLOCK_DOCTOR_KEYS) != 0 ? "the flags are 0 or REDLOCK_DOCTOR_KEYS"
+                                                       : NULL;
+}
+
+/* Notes what the client knows without asking. */
+static void rl_doctor_prepare(rl_lock *lock, redlock_time now_us, const rl_question *question) {
+  rl_doctor *doctor = rl_doctor_find(lock);
   const rl_core *core = lock->core;
   const rl_options *options = rl_lock_options(lock);
   uint64_t number = core->random ^ (now_us * UINT64_C(0x9e3779b97f4a7c15));
   doctor->count = core->node_count;
-  doctor->keys = (flags & REDLOCK_DOCTOR_KEYS) != 0;
+  doctor->keys = (question->flags & REDLOCK_DOCTOR_KEYS) != 0;
   doctor->guard = core->guards != NULL;
   doctor->fence = options->fence == REDLOCK_YES;
   doctor->ttl_us = options->ttl_us;
@@ -70,58 +125,44 @@ static void rl_doctor_prepare(rl_doctor *doctor, const rl_lock *lock, redlock_ti
   }
 }
 
-int rl_lock_doctor(rl_lock *lock, redlock_time now_us, unsigned flags, bool notify) {
-  static const unsigned char no_entropy[RL_TOKEN_ENTROPY];        /* Its token is never sent. */
-  int error = rl_lock_may_ask(lock, now_us, RL_OPERATION_DOCTOR); /* D1 */
-  if (error != REDLOCK_OK) {
-    return error;
-  }
-  size_t size = sizeof(rl_doctor) + lock->core->node_count * sizeof(rl_doctor_node);
-  rl_doctor *doctor = rl_lock_reserve_extension(lock) ? calloc(1, size) : NULL;
-  rl_attempt *attempt =
-      doctor == NULL ? NULL
-                     : rl_attempt_new(&lock->core->attempts, lock->resource, lock, no_entropy);
-  if (attempt == NULL) {
-    free(doctor);
-    return rl_lock_ask_nothing(lock, RL_OPERATION_DOCTOR);
-  }
-  free(lock->extension->doctor);
-  rl_doctor_prepare(doctor, lock, now_us, flags);
-  lock->extension->doctor = doctor;
-  return rl_lock_ask(lock, RL_OPERATION_DOCTOR, now_us, attempt, notify);
-}
-
-/* For how long the nodes may answer: D4. */
+/* DOC-3 */
 static redlock_duration rl_doctor_timeout(const rl_lock *lock) {
-  return rl_time_max(rl_doctor_find(lock)->node_timeout_us, RL_DOCTOR_TIMEOUT_US); /* D4 */
+  return rl_time_max(rl_doctor_find(lock)->node_timeout_us, RL_DOCTOR_TIMEOUT_US);
 }
 
-static const char *rl_doctor_ask(rl_lock *lock, redlock_time now_us, rl_node *node,
-                                 const rl_command_examination *examination) {
-  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_DOCTOR)) {
-    return "too many commands are waiting for the node";
-  }
-  return rl_link_queue_doctor(&node->link, now_us, lock->attempt, lock->round, examination)
-             ? NULL
-             : "out of memory";
-}
-
-/* D3 */
-static const char *rl_doctor_examine(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* DOC-2 */
+static const char *rl_doctor_examine(const rl_lock *lock, redlock_time now_us, rl_node *node) {
   const rl_doctor *doctor = rl_doctor_find(lock);
-  rl_command_examination examination = {lock->resource->key,   lock->resource->key_length,
-                                        doctor->suffix,        doctor->prefix,
-                                        doctor->prefix_length, doctor->keys};
-  return rl_doctor_ask(lock, now_us, node, &examination);
+  size_t suffix_length = strlen(doctor->suffix);
+  char *key = malloc(doctor->key_length + suffix_length);
+  if (key == NULL) {
+    return "out of memory";
+  }
+  memcpy(key, doctor->key, doctor->key_length);
+  memcpy(key + doctor->key_length, doctor->suffix, suffix_length);
+  const rl_command_bytes arguments[] = {
+      rl_command_word("EVAL"),
+      rl_command_word(rl_doctor_script),
+      rl_command_word("0"),
+      {key, doctor->key_length + suffix_length},
+      rl_command_word(doctor->keys ? "1" : "0"),
+      {doctor->prefix_length > 0 ? doctor->prefix : "", doctor->prefix_length}};
+  const char *unsent = rl_ask_send(lock, now_us, node, RL_DOCTOR_EXAMINE, arguments, 6);
+  free(key);
+  return unsent;
 }
 
-/* D2, D3. Sends the questions, or the first of them. Returns NULL, or why it was not sent. */
+/* DOC-1 */
 static const char *rl_doctor_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  const char *why = rl_doctor_ask(lock, now_us, node, NULL); /* D2 */
-  return why != NULL || rl_doctor_find(lock)->keys ? why : rl_doctor_examine(lock, now_us, node);
+  const rl_command_bytes probe[] = {rl_command_word("EVALSHA"),
+                                    rl_command_word("0000000000000000000000000000000000000000"),
+                                    rl_command_word("0")};
+  const char *unsent = rl_ask_send(lock, now_us, node, RL_DOCTOR_PROBE, probe, 3);
+  return unsent != NULL || rl_doctor_find(lock)->keys ? unsent
+                                                      : rl_doctor_examine(lock, now_us, node);
 }
 
-/* D5. What the node says of its clock: that was between the command and its answer. */
+/* DOC-5. The node read its clock between the command and the answer. */
 static void rl_doctor_read_clock(rl_doctor_node *node, redlock_time now_us,
                                  redlock_duration took_us) {
   uint64_t clock_us;
@@ -132,11 +173,11 @@ static void rl_doctor_read_clock(rl_doctor_node *node, redlock_time now_us,
   }
 }
 
-/* D5. A shorter one stands in any text, and nobody would learn it from there. */
+/* DOC-5. A shorter password occurs in any text, which reveals nothing. */
 #define RL_DOCTOR_PASSWORD_MIN 4
 
-static void rl_doctor_strike_out(char *said, const char *bytes, size_t length,
-                                 const rl_address *address) {
+static void rl_doctor_mask(char *said, const char *bytes, size_t length,
+                           const rl_address *address) {
   size_t secret = address->has_password ? address->password_length : 0;
   for (size_t at = 0; secret >= RL_DOCTOR_PASSWORD_MIN && at + secret <= length; at++) {
     if (memcmp(bytes + at, address->password, secret) == 0) {
@@ -156,72 +197,99 @@ static bool rl_doctor_is_unknown(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR && strncmp(reply->text, "ERR unknown command", 19) == 0;
 }
 
-bool rl_doctor_note(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *owed,
-                    const rl_reply *reply, const char **why) {
-  bool last = owed->step != RL_LINK_PROBE;
-  if (owed->round != lock->round || lock->phase != RL_PHASE_ROUND) {
-    return last;
+/* DOC-1. Returns true if the examination cannot follow. */
+static bool rl_doctor_note_probe(const rl_lock *lock, redlock_time now_us, rl_answer *answer,
+                                 rl_doctor_node *node) {
+  const rl_reply *reply = &answer->node->link.reader.reply;
+  node->round_trip_us = rl_time_sub(now_us, answer->command->sent_us);
+  node->no_evalsha = reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
+  node->unknown_evalsha = rl_doctor_is_unknown(reply);
+  answer->reason =
+      rl_doctor_find(lock)->keys ? rl_doctor_examine(lock, now_us, answer->node) : NULL;
+  return answer->reason != NULL;
+}
+
+/* DOC-2. Returns true if the node was asked for its role. */
+static bool rl_doctor_ask_role(const rl_lock *lock, redlock_time now_us, rl_answer *answer,
+                               rl_doctor_node *node) {
+  const rl_command_bytes role[] = {rl_command_word("ROLE")};
+  if (!node->unknown_evalsha || !rl_doctor_is_unknown(&answer->node->link.reader.reply)) {
+    return false;
   }
-  rl_doctor_node *told = &rl_doctor_find(lock)->nodes[node->index];
-  redlock_duration took_us = rl_time_sub(now_us, owed->sent_us);
-  told->login_given = node->link.login_given;
-  if (!last) {
-    told->round_trip_us = took_us; /* D2 */
-    told->no_evalsha = reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
-    told->unknown_evalsha = rl_doctor_is_unknown(reply);
-    *why = rl_doctor_find(lock)->keys ? rl_doctor_examine(lock, now_us, node) : NULL;
-    return *why != NULL;
+  (void)snprintf(node->said, sizeof node->said, "%s", answer->reason);
+  return rl_ask_send(lock, now_us, answer->node, RL_DOCTOR_ROLE, role, 1) == NULL;
+}
+
+static bool rl_doctor_note(rl_core *core, redlock_time now_us, rl_answer *answer) {
+  const rl_reply *reply = &answer->node->link.reader.reply;
+  rl_doctor_step step = (rl_doctor_step)answer->command->step;
+  bool awaited = rl_ask_awaits(answer->command);
+  const rl_lock *lock = answer->command->attempt->lock;
+  rl_doctor_node *node = awaited ? &rl_doctor_find(lock)->nodes[answer->node->index] : NULL;
+  (void)core;
+  if (step == RL_DOCTOR_ROLE) { /* The examination has failed: no reply is a vote. */
+    answer->verdict = (rl_verdict){.vote = REDLOCK_VOTE_ERROR};
+  } else if (reply->type != RL_REPLY_STRING && reply->type != RL_REPLY_ERROR) {
+    answer->verdict = rl_verdict_broken();
   }
-  if (owed->step == RL_LINK_ROLE) {
-    told->sentinel = strcmp(reply->word, "sentinel") == 0;
-    *why = told->said;
+  if (!awaited) {
+    return step != RL_DOCTOR_PROBE;
+  }
+  node->login_given = answer->node->link.login_given;
+  if (step == RL_DOCTOR_PROBE) {
+    return rl_doctor_note_probe(lock, now_us, answer, node);
+  }
+  if (step == RL_DOCTOR_ROLE) {
+    node->sentinel = strcmp(reply->word, "sentinel") == 0;
+    answer->reason = node->said;
     return true;
   }
-  if (told->unknown_evalsha && rl_doctor_is_unknown(reply)) { /* D3 */
-    (void)snprintf(told->said, sizeof told->said, "%s", *why);
-    return !rl_link_has_room(&node->link, RL_OUTSTANDING_DOCTOR) ||
-           !rl_link_queue_role(&node->link, now_us, owed->attempt, owed->round);
+  if (rl_doctor_ask_role(lock, now_us, answer, node)) {
+    return false;
   }
   if (reply->type == RL_REPLY_STRING) {
-    told->answered = true;
-    rl_doctor_keep(told, reply->bytes, reply->length);
-    rl_doctor_strike_out(told->said, reply->bytes, reply->length, &node->address);
-    rl_doctor_read_clock(told, now_us, took_us);
+    node->answered = true;
+    rl_doctor_keep(node, reply->bytes, reply->length);
+    rl_doctor_mask(node->said, reply->bytes, reply->length, &answer->node->address);
+    rl_doctor_read_clock(node, now_us, rl_time_sub(now_us, answer->command->sent_us));
   }
   return true;
 }
 
-/* What is known of a node that has not been asked for it. */
-static void rl_doctor_conclude(rl_doctor_node *told, const rl_node *node, redlock_time now_us) {
+/* Notes what the client knows of a node whether it has answered or not. */
+static void rl_doctor_conclude(rl_lock *lock, redlock_time now_us, unsigned index) {
+  const rl_node *node = lock->core->nodes[index];
   const rl_guard *guard = node->link.guard;
-  told->certificate_us = rl_node_certificate(node, now_us);
+  rl_doctor_node *known = &rl_doctor_find(lock)->nodes[index];
+  if (!known->answered) {
+    (void)snprintf(known->said, sizeof known->said, "%s", rl_round_reason(lock, index));
+  }
+  known->certificate_us = rl_node_certificate(node, now_us);
   if (guard != NULL && guard->standing != RL_GUARD_UNSEEN) {
-    told->refused = guard->standing == RL_GUARD_REFUSED;
-    (void)rl_guard_reason(guard, now_us, told->quarantine, sizeof told->quarantine);
+    known->refused = guard->standing == RL_GUARD_REFUSED;
+    (void)rl_guard_reason(guard, now_us, known->quarantine, sizeof known->quarantine);
   }
 }
 
-/* D4 */
+/* DOC-4 */
 static void rl_doctor_decide(rl_lock *lock, redlock_time now_us) {
-  const rl_quorum *quorum = &lock->quorum;
-  rl_doctor *doctor = rl_doctor_find(lock);
-  if (quorum->granted + quorum->denied + quorum->failed < quorum->nodes) {
+  if (!rl_ask_is_answered(lock)) {
     return;
   }
-  for (unsigned i = 0; i < doctor->count; i++) {
-    rl_doctor_node *node = &doctor->nodes[i];
-    if (!node->answered) {
-      (void)snprintf(node->said, sizeof node->said, "%s", rl_round_reason(lock, i));
-    }
-    rl_doctor_conclude(node, lock->core->nodes[i], now_us);
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_doctor_conclude(lock, now_us, i);
   }
-  doctor->done = true;
-  bool majority = quorum->granted >= rl_quorum_majority(quorum->nodes);
-  rl_lock_asked(lock, now_us, majority ? REDLOCK_OK : REDLOCK_E_UNAVAILABLE);
+  rl_doctor_find(lock)->done = true;
+  rl_ask_decide(lock, now_us);
 }
 
 const rl_steps rl_doctor_steps = {
+    .answers_size = sizeof(rl_doctor),
+    .answer_size = sizeof(rl_doctor_node),
+    .wrong = rl_doctor_wrong,
+    .prepare = rl_doctor_prepare,
     .timeout = rl_doctor_timeout,
     .send = rl_doctor_send,
+    .note = rl_doctor_note,
     .decide = rl_doctor_decide,
 };

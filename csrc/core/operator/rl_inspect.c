@@ -1,28 +1,29 @@
 /*
- * Inspecting: what the nodes hold under a lock's key.
+ * Inspecting: what the nodes hold under the key of a lock.
  *
  * SPDX-License-Identifier: MIT
  *
- *   I1. A lock that is held is not inspected: its round is the lease's business.
- *   I2. One script asks each node for the key's type, what is left of it, and its value, all of one
- *       moment. It changes nothing.
- *   I3. A string of at most REDLOCK_TOKEN_MAX bytes is a token, whoever wrote it. Anything else is no
- *       lock of ours or of our peers, and stands in the way all the same.
- *   I4. All nodes are waited for, until the round's deadline: people look at this.
- *   I5. A token that a majority holds is the holder's. Its majority ends when so many of its keys have
- *       expired that the rest is none.
+ *   INSP-1. One script asks each node for the type of the key, its time to live and its value, all of
+ *           one moment. It changes nothing.
+ *   INSP-2. A string of at most REDLOCK_TOKEN_MAX bytes is a token, of any client. Anything else is no
+ *           lock, but prevents one.
+ *   INSP-3. The operation succeeds if a majority has answered.
+ *   INSP-4. A token that a majority holds is the holder's. Its majority ends when so many of its keys
+ *           have expired that the rest is no majority.
  */
 #include "operator/rl_inspect.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "lease/rl_release.h"
-#include "lifecycle/rl_lifecycle.h"
-#include "lock/rl_lock.h"
-#include "lock/rl_round.h"
+#include "operator/rl_ask.h"
+
+/* The answer is one string: "type ttl", and the value of a string that can be a token. */
+static const char rl_inspect_script[] =
+    "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
+    "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
+    "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
+    "a=a..' '..redis.call('GET',KEYS[1]) end return a";
 
 const char *redlock_key_state_name(int state) {
   switch (state) {
@@ -35,42 +36,20 @@ const char *redlock_key_state_name(int state) {
   }
 }
 
-static rl_inspection *rl_inspect_find(const rl_lock *lock) {
-  return lock->extension == NULL ? NULL : lock->extension->inspection;
+static rl_inspected *rl_inspect_nodes(const rl_lock *lock) {
+  return rl_ask_answers(lock, RL_OPERATION_INSPECT);
 }
 
-int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
-  static const unsigned char no_entropy[RL_TOKEN_ENTROPY]; /* Its token is never sent. */
-  unsigned count = lock->core->node_count;
-  int error = rl_lock_may_ask(lock, now_us, RL_OPERATION_INSPECT); /* I1 */
-  if (error != REDLOCK_OK) {
-    return error;
-  }
-  size_t size = sizeof(rl_inspection) + count * sizeof(rl_inspected);
-  rl_inspection *inspection = rl_lock_reserve_extension(lock) ? calloc(1, size) : NULL;
-  rl_attempt *attempt =
-      inspection == NULL ? NULL
-                         : rl_attempt_new(&lock->core->attempts, lock->resource, lock, no_entropy);
-  if (attempt == NULL) {
-    free(inspection);
-    return rl_lock_ask_nothing(lock, RL_OPERATION_INSPECT);
-  }
-  free(lock->extension->inspection);
-  inspection->count = count;
-  lock->extension->inspection = inspection;
-  return rl_lock_ask(lock, RL_OPERATION_INSPECT, now_us, attempt, notify);
-}
-
-/* I2. Sends the question. Returns NULL, or why it was not sent. */
+/* INSP-1 */
 static const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_INSPECT)) {
-    return "too many commands are waiting for the node";
-  }
-  return rl_link_queue_inspect(&node->link, now_us, lock->attempt, lock->round) ? NULL
-                                                                                : "out of memory";
+  const rl_command_bytes arguments[] = {rl_command_word("EVAL"),
+                                        rl_command_word(rl_inspect_script),
+                                        rl_command_word("1"),
+                                        {lock->resource->key, lock->resource->key_length}};
+  return rl_ask_send(lock, now_us, node, 0, arguments, 4);
 }
 
-/* I3. A word up to the next space, and how many bytes it and the space have; 0 when it is empty. */
+/* Copies the word up to the next space. Returns the bytes of the word and the space; 0 if it is empty. */
 static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t length) {
   size_t used = 0;
   while (used < length && bytes[used] != ' ' && used + 1 < size) {
@@ -81,7 +60,7 @@ static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t
   return used == 0 ? 0 : used + (used < length);
 }
 
-/* A number of milliseconds; what is none means that the key does not expire: a node says -1. */
+/* Returns a number of milliseconds; for any other word, as -1, REDLOCK_NEVER: the key does not expire. */
 static redlock_duration rl_inspect_ttl(const char *word) {
   redlock_duration ttl_us = 0;
   for (; *word != '\0'; word++) {
@@ -93,52 +72,47 @@ static redlock_duration rl_inspect_ttl(const char *word) {
   return ttl_us;
 }
 
-/* The answer is "type ttl", or "string ttl value". */
-static const char *rl_inspect_read(rl_inspected *node, const rl_reply *reply, char *text,
-                                   size_t size) {
+/* INSP-2. Reads "type ttl", or "string ttl value". */
+static void rl_inspect_read(rl_inspected *node, const rl_reply *reply, rl_answer *answer) {
   char type[32], ttl[32];
   const char *bytes = reply->bytes;
   size_t used = rl_inspect_word(type, sizeof type, bytes, reply->length);
-  size_t behind = used + rl_inspect_word(ttl, sizeof ttl, bytes + used, reply->length - used);
+  size_t end = used + rl_inspect_word(ttl, sizeof ttl, bytes + used, reply->length - used);
   node->ttl_us = rl_inspect_ttl(ttl);
-  if (behind > used && bytes[behind - 1] == ' ' && reply->length - behind <= REDLOCK_TOKEN_MAX) {
+  if (end > used && bytes[end - 1] == ' ' && reply->length - end <= REDLOCK_TOKEN_MAX) {
     node->state = REDLOCK_KEY_HELD;
-    node->token_length = (uint16_t)(reply->length - behind);
-    memcpy(node->token, bytes + behind, node->token_length);
-    return NULL;
-  }
-  node->state = REDLOCK_KEY_OTHER;
-  (void)snprintf(text, size, "it is a %s%s", type,
-                 strcmp(type, "string") == 0 ? " that is too long for a token" : "");
-  return text;
-}
-
-const char *rl_inspect_note(rl_lock *lock, const rl_node *node, const rl_outstanding *owed,
-                            const rl_reply *reply, char *text, size_t size) {
-  if (owed->round != lock->round || lock->phase != RL_PHASE_ROUND) {
-    return NULL;
-  }
-  rl_inspected *inspected = &rl_inspect_find(lock)->nodes[node->index];
-  if (reply->type == RL_REPLY_STRING) {
-    return rl_inspect_read(inspected, reply, text, size);
-  }
-  inspected->state = REDLOCK_KEY_FREE;
-  return NULL;
-}
-
-/* I4 */
-static void rl_inspect_decide(rl_lock *lock, redlock_time now_us) {
-  const rl_quorum *quorum = &lock->quorum;
-  if (quorum->granted + quorum->denied + quorum->failed < quorum->nodes) {
+    node->token_length = (uint16_t)(reply->length - end);
+    memcpy(node->token, bytes + end, node->token_length);
     return;
   }
-  bool majority = quorum->granted >= rl_quorum_majority(quorum->nodes);
-  rl_lock_asked(lock, now_us, majority ? REDLOCK_OK : REDLOCK_E_UNAVAILABLE);
+  node->state = REDLOCK_KEY_OTHER;
+  (void)snprintf(answer->text, sizeof answer->text, "it is a %s%s", type,
+                 strcmp(type, "string") == 0 ? " that is too long for a token" : "");
+  answer->reason = answer->text;
+}
+
+static bool rl_inspect_note(rl_core *core, redlock_time now_us, rl_answer *answer) {
+  const rl_reply *reply = &answer->node->link.reader.reply;
+  (void)core;
+  (void)now_us;
+  if (reply->type != RL_REPLY_STRING && reply->type != RL_REPLY_NIL) {
+    answer->verdict = reply->type == RL_REPLY_ERROR ? answer->verdict : rl_verdict_broken();
+    return true;
+  }
+  if (rl_ask_awaits(answer->command)) {
+    rl_inspected *inspected =
+        &rl_inspect_nodes(answer->command->attempt->lock)[answer->node->index];
+    inspected->state = REDLOCK_KEY_FREE;
+    if (reply->type == RL_REPLY_STRING) {
+      rl_inspect_read(inspected, reply, answer);
+    }
+  }
+  return true;
 }
 
 const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node) {
-  const rl_inspection *inspection = rl_inspect_find(lock);
-  return inspection == NULL || node >= inspection->count ? NULL : &inspection->nodes[node];
+  const rl_inspected *inspected = rl_inspect_nodes(lock);
+  return inspected == NULL || node >= lock->core->node_count ? NULL : &inspected[node];
 }
 
 static bool rl_inspect_same(const rl_inspected *a, const rl_inspected *b) {
@@ -146,43 +120,44 @@ static bool rl_inspect_same(const rl_inspected *a, const rl_inspected *b) {
          a->token_length == b->token_length && memcmp(a->token, b->token, a->token_length) == 0;
 }
 
-/* I5. When |among| loses its majority: the majority-th of its times to live, from the longest. */
-static redlock_duration rl_inspect_lasts(const rl_inspection *inspection,
-                                         const rl_inspected *among) {
-  redlock_duration lasts_us = 0;
-  for (unsigned i = 0; i < inspection->count; i++) {
-    const rl_inspected *one = &inspection->nodes[i];
-    unsigned longer = 0;
-    for (unsigned k = 0; k < inspection->count; k++) {
-      const rl_inspected *other = &inspection->nodes[k];
-      longer += rl_inspect_same(other, among) && other->ttl_us >= one->ttl_us;
-    }
-    if (rl_inspect_same(one, among) && longer >= rl_quorum_majority(inspection->count)) {
-      lasts_us = rl_time_max(lasts_us, one->ttl_us);
-    }
+/*
+ * Returns how many nodes hold the token of |one| for at least as long as |one|. |*nodes| receives how
+ * many hold it at all.
+ */
+static unsigned rl_inspect_count(const rl_inspected *inspected, unsigned count,
+                                 const rl_inspected *one, unsigned *nodes) {
+  unsigned longer = 0;
+  *nodes = 0;
+  for (unsigned i = 0; i < count; i++) {
+    const rl_inspected *other = &inspected[i];
+    bool same = rl_inspect_same(other, one);
+    *nodes += same;
+    longer += same && other->ttl_us >= one->ttl_us;
   }
-  return lasts_us;
+  return longer;
 }
 
 const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl_us,
                                       unsigned *nodes) {
-  const rl_inspection *inspection = rl_inspect_find(lock);
-  for (unsigned i = 0; inspection != NULL && i < inspection->count; i++) {
-    const rl_inspected *one = &inspection->nodes[i];
-    unsigned same = 0;
-    for (unsigned k = 0; k < inspection->count; k++) {
-      same += rl_inspect_same(&inspection->nodes[k], one);
-    }
-    if (same >= rl_quorum_majority(inspection->count)) {
-      *ttl_us = rl_inspect_lasts(inspection, one);
+  const rl_inspected *inspected = rl_inspect_nodes(lock);
+  unsigned count = inspected == NULL ? 0 : lock->core->node_count;
+  const rl_inspected *holder = NULL;
+  for (unsigned i = 0; i < count; i++) {
+    const rl_inspected *one = &inspected[i];
+    unsigned same;
+    if (rl_inspect_count(inspected, count, one, &same) >= rl_quorum_majority(count) &&
+        (holder == NULL || one->ttl_us > *ttl_us)) {
+      holder = one;
+      *ttl_us = one->ttl_us;
       *nodes = same;
-      return one;
     }
   }
-  return NULL;
+  return holder;
 }
 
 const rl_steps rl_inspect_steps = {
+    .answer_size = sizeof(rl_inspected),
     .send = rl_inspect_send,
-    .decide = rl_inspect_decide,
+    .note = rl_inspect_note,
+    .decide = rl_ask_decide,
 };

@@ -1,15 +1,12 @@
 /*
- * Inspecting: what the nodes hold under a lock's key.
+ * Inspecting: what the nodes hold under the key of a lock.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef RL_INSPECT_H
 #define RL_INSPECT_H
 
-#include "lock/rl_lock.h"
 #include "lock/rl_steps.h"
-#include "node/rl_node.h"
-#include "wire/rl_reply.h"
 
 /* X(state, its name). */
 #define RL_KEY_STATES(X)                                                                           \
@@ -18,7 +15,7 @@
   X(REDLOCK_KEY_HELD, held)                                                                        \
   X(REDLOCK_KEY_OTHER, other)
 
-/* What one node has said. */
+/* The answer of one node. */
 typedef struct rl_inspected {
   uint8_t state; /* a redlock_key_state */
   uint16_t token_length;
@@ -26,30 +23,15 @@ typedef struct rl_inspected {
   char token[REDLOCK_TOKEN_MAX + 1];
 } rl_inspected;
 
-typedef struct rl_inspection {
-  unsigned count;
-  rl_inspected nodes[];
-} rl_inspection;
-
-/*
- * I3. Notes what |node| has said, if it is to this round. Returns NULL, or what is strange about the
- * key, in |text|.
- */
-const char *rl_inspect_note(rl_lock *lock, const rl_node *node, const rl_outstanding *owed,
-                            const rl_reply *reply, char *text, size_t size);
-
-/* What a node holds; NULL when the lock was not inspected. */
+/* Returns the answer of a node; NULL if the lock was not inspected. */
 const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node);
 
 /*
- * I5. A node that holds the token which a majority holds, and until when the majority lasts if nothing
- * is done, |*ttl_us|, and on how many nodes it is, |*nodes|; NULL when no token has a majority.
+ * INSP-4. Returns the answer of a node with the token that a majority holds; NULL if no token has a
+ * majority. |*ttl_us| receives the time until the majority expires, |*nodes| the nodes with the token.
  */
 const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl_us,
                                       unsigned *nodes);
-
-/* What the nodes hold under the lock's key (rl_inspect.c); deleting it by force (rl_force.c). */
-int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify);
 
 extern const rl_steps rl_inspect_steps;
 

@@ -251,16 +251,6 @@ static const rl_script_source rl_script_sources[] = {
 };
 
 /*
- * What holds the key: its type and what is left of it in ms, then the value of a string that can be a
- * token. The answer is one string, so that it belongs to one moment.
- */
-static const char rl_command_inspection[] =
-    "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
-    "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
-    "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
-    "a=a..' '..redis.call('GET',KEYS[1]) end return a";
-
-/*
  * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
  * is made over one of other clients, though a restarted server has it, nor where another database has one, which a
  * restarted server may have, too: theirs is the answer. Whoever may not SELECT is to hear of it before that matters.
@@ -291,42 +281,6 @@ static const char rl_command_guarding[] =
     "if free then if old then redis.call('DEL',old) end " RL_COMMAND_SEALS
     "redis.call('SET',KEYS[1],r) end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
-
-/* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */
-static const char rl_command_examining[] =
-    "local k,a,seen,said=ARGV[1],{},{},nil "
-    "local function add(n,v) if not seen[n] then seen[n]=true "
-    "a[#a+1]=n..'='..string.gsub(string.sub(v,1,64),'[^%w%.:_/-]','_') end end "
-    "local function try(n,...) local r=redis.pcall(...) "
-    "if type(r)~='table' or not r['err'] then return r end "
-    "local e=string.gsub(r['err'],'^@user_script:%s*%d+: %-?','') "
-    "if string.find(e,'permissions to access') or string.find(e,'can.t access') then add(n,'key') "
-    "elseif string.find(e,'permission') or string.find(e,'can.t run') then add(n,'command') "
-    "elseif string.find(e,'nknown[%a ]* command') then add(n,'unknown') "
-    "else said=said or e end end "
-    "try('set','SET',k,'1','XX','PX','1') try('pexpire','PEXPIRE',k,'1') try('del','DEL',k) "
-    "try('get','GET',k) try('pttl','PTTL',k) try('exists','EXISTS',k) "
-    "if try('own','EXISTS',(string.gsub(k,':redlock%-doctor:%x+$',''))) then add('own','1') end "
-    "local t=try('time','TIME') "
-    "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "
-    "local i=try('info','INFO') "
-    "if i then for n,f in string.gmatch('version:redis_version valkey:valkey_version "
-    "run_id:run_id role:role read_only:slave_read_only replicas:connected_slaves "
-    "maxmemory:maxmemory policy:maxmemory_policy aof:aof_enabled "
-    "aof_write:aof_last_write_status rdb_save:rdb_last_bgsave_status "
-    "cluster:cluster_enabled','([%w_]+):([%w_]+)') do "
-    "local v=string.match(i,'\\n'..f..':([^\\r\\n]*)') if v then add(n,v) end end end "
-    "if ARGV[2]=='1' then local c,n,turns,near,one='0',0,0,0,nil "
-    "local p=string.gsub(ARGV[3],'[%*%?%[%]\\\\^]','\\\\%0')..'*' "
-    "repeat local r=try('scan','SCAN',c,'MATCH',p,'COUNT','500') if not r then break end "
-    "c=r[1] turns=turns+1 "
-    "near=near+#r[2] for _,x in ipairs(r[2]) do if redis.pcall('PTTL',x)==-1 then "
-    "local l=try('scan','STRLEN',x) if type(l)=='number' and l>=16 and l<=64 then "
-    "local v=redis.pcall('GET',x) "
-    "if type(v)=='string' and string.find(v,'^[%w_+/=-]+$') and string.find(v,'%a') then "
-    "n=n+1 one=one or x end end end end until c=='0' or turns==20 or near>=2000 "
-    "add('keys',tostring(n)) if c~='0' then add('more','1') end if one then add('key',one) end end "
-    "if said then a[#a+1]='said='..said end return string.sub(table.concat(a,' '),1,500)";
 
 /* The token of all keys is replaced, if it is the one that was handed over and the lease is not over. */
 #define RL_COMMAND_ATTACHMENT(count)                                                               \
@@ -661,71 +615,6 @@ int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make
   out = rl_command_number(out, age_us);
   out = rl_command_text(out, expected);
   out = rl_command_number(out, db);
-  rl_command_finish(buffer, out);
-  return 1;
-}
-
-int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key) {
-  size_t body_length = strlen(rl_command_inspection);
-  char *out = rl_buffer_reserve(buffer, body_length + key->key_length + 8 * RL_COMMAND_FRAME, true);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 4);
-  out = rl_command_argument(out, "EVAL", 4);
-  out = rl_command_argument(out, rl_command_inspection, body_length);
-  out = rl_command_argument(out, "1", 1);
-  out = rl_command_argument(out, key->key, key->key_length);
-  rl_command_finish(buffer, out);
-  return 1;
-}
-
-int rl_command_examine(rl_buffer *buffer, const rl_command_examination *examination) {
-  size_t body_length = strlen(rl_command_examining);
-  size_t suffix_length = strlen(examination->suffix);
-  size_t bound = body_length + examination->key_length + suffix_length +
-                 examination->prefix_length + 10 * RL_COMMAND_FRAME;
-  char *out = rl_buffer_reserve(buffer, bound, true);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 6);
-  out = rl_command_argument(out, "EVAL", 4);
-  out = rl_command_argument(out, rl_command_examining, body_length);
-  out = rl_command_argument(out, "0", 1);
-  out = rl_command_header(out, '$', examination->key_length + suffix_length);
-  out = rl_command_copy(out, examination->key, examination->key_length);
-  out = rl_command_copy(out, examination->suffix, suffix_length);
-  out = rl_command_copy(out, "\r\n", 2);
-  out = rl_command_argument(out, examination->keys ? "1" : "0", 1);
-  out = rl_command_argument(out, examination->prefix_length > 0 ? examination->prefix : "",
-                            examination->prefix_length);
-  rl_command_finish(buffer, out);
-  return 1;
-}
-
-int rl_command_probe(rl_buffer *buffer) {
-  static const char none[] = "0000000000000000000000000000000000000000";
-  char *out = rl_buffer_reserve(buffer, sizeof none + 5 * RL_COMMAND_FRAME, true);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 3);
-  out = rl_command_argument(out, "EVALSHA", 7);
-  out = rl_command_argument(out, none, sizeof none - 1);
-  out = rl_command_argument(out, "0", 1);
-  rl_command_finish(buffer, out);
-  return 1;
-}
-
-int rl_command_delete(rl_buffer *buffer, const rl_command_key *key) {
-  char *out = rl_buffer_reserve(buffer, key->key_length + 4 * RL_COMMAND_FRAME, true);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 2);
-  out = rl_command_argument(out, "DEL", 3);
-  out = rl_command_argument(out, key->key, key->key_length);
   rl_command_finish(buffer, out);
   return 1;
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/rl_buffer.h"
 
@@ -161,42 +162,15 @@ typedef struct rl_command_here {
 int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
                       uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here);
 
-/* EVAL of a script that tells what holds the key (rl_inspect.c). */
-int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key);
-
-/* What the doctor wants to know of a node (rl_doctor.c). */
-typedef struct rl_command_examination {
-  const char *key;
-  size_t key_length;
-  const char *suffix; /* behind the key: nothing is there under both together */
-  const char *prefix; /* of the keys that are looked through, with |keys| */
-  size_t prefix_length;
-  bool keys;
-} rl_command_examination;
-
-/*
- * EVAL of a script that changes nothing, and answers one string of "name=value" and spaces; no value has one but
- * that of "said", which is the last:
- *   set get pttl pexpire exists del time info scan   why that is refused: "command", or "key" for the key
- *   version valkey run_id role read_only replicas maxmemory policy aof aof_write rdb_save cluster    of INFO
- *   now    the node's clock in microseconds
- *   keys   how many strings without an expiry look like the token of a lock; of these "key" is one, and "more" is 1
- *          when not all keys have been looked through
- *   said   what else one of these has been refused for
- */
-int rl_command_examine(rl_buffer *buffer, const rl_command_examination *examination);
-
-/* EVALSHA of a script that there is not: whoever may, is told so. */
-int rl_command_probe(rl_buffer *buffer);
-
-/* DEL key, whatever it holds. */
-int rl_command_delete(rl_buffer *buffer, const rl_command_key *key);
-
 /* An argument of a command: any bytes. */
 typedef struct rl_command_bytes {
   const char *bytes;
   size_t length;
 } rl_command_bytes;
+
+static inline rl_command_bytes rl_command_word(const char *text) {
+  return (rl_command_bytes){text, text != NULL ? strlen(text) : 0};
+}
 
 /* A command of |count| arguments. */
 int rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count);

@@ -11,11 +11,13 @@
 #include "operator/rl_finding.h"
 
 int redlock_lock_doctor(redlock_lock *lock, unsigned flags) {
-  return rl_handle_run(lock, &(rl_request){.operation = RL_OPERATION_DOCTOR, .flags = flags}, NULL);
+  return rl_handle_run(
+      lock, &(rl_request){.operation = RL_OPERATION_DOCTOR, .question.flags = flags}, NULL);
 }
 
 int redlock_lock_doctor_start(redlock_lock *lock, unsigned flags) {
-  return rl_handle_start(lock, &(rl_request){.operation = RL_OPERATION_DOCTOR, .flags = flags});
+  return rl_handle_start(lock,
+                         &(rl_request){.operation = RL_OPERATION_DOCTOR, .question.flags = flags});
 }
 
 int redlock_lock_finding_sized(redlock_lock *lock, size_t index, redlock_finding_info *info,

@@ -62,8 +62,9 @@ int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_info *info, siz
 }
 
 static rl_request rl_handle_force(const void *token, size_t length) {
-  return (rl_request){
-      .operation = RL_OPERATION_FORCE_RELEASE, .token = token, .token_length = length};
+  return (rl_request){.operation = RL_OPERATION_FORCE_RELEASE,
+                      .question.token = token,
+                      .question.token_length = length};
 }
 
 int redlock_lock_force_release(redlock_lock *lock, const void *token, size_t length) {

@@ -12,10 +12,7 @@
 #include "lifecycle/rl_grace.h"
 #include "lifecycle/rl_lifecycle.h"
 #include "lock/rl_round.h"
-#include "operator/rl_bootstrap.h"
-#include "operator/rl_doctor.h"
-#include "operator/rl_force.h"
-#include "operator/rl_inspect.h"
+#include "operator/rl_ask.h"
 
 /* ---------------------------------------------------------------------------------- beginning */
 
@@ -27,17 +24,8 @@ int rl_request_begin(rl_lock *lock, redlock_time now_us, const rl_request *reque
     return rl_lock_extend(lock, now_us, request->ttl_us, true);
   case RL_OPERATION_RELEASE:
     return rl_lock_release(lock, now_us, true);
-  case RL_OPERATION_INSPECT:
-    return rl_lock_inspect(lock, now_us, true);
-  case RL_OPERATION_FORCE_RELEASE:
-    return rl_lock_force_release(lock, now_us, request->token, request->token_length, true);
-  case RL_OPERATION_DOCTOR:
-    return rl_lock_doctor(lock, now_us, request->flags, true);
-  case RL_OPERATION_BOOTSTRAP:
-    return rl_lock_bootstrap(lock, now_us, true);
-  case RL_OPERATION_NONE:
   default:
-    return REDLOCK_E_INVALID;
+    return rl_lock_ask(lock, now_us, request->operation, &request->question, true);
   }
 }
 
@@ -56,25 +44,6 @@ static const char *rl_handle_fit(const redlock_lock *lock, rl_request *request,
     wrong = rl_handle_needs_auto_extend;
   }
   return wrong; /* rl_lock_acquire() refuses the rest. */
-}
-
-/* Returns why an argument is wrong, as a static sentence, or NULL. */
-static const char *rl_handle_wrong_request(const redlock_lock *lock, rl_request *request,
-                                           redlock_options *known) {
-  switch (request->operation) {
-  case RL_OPERATION_ACQUIRE:
-    return rl_handle_fit(lock, request, known);
-  case RL_OPERATION_FORCE_RELEASE:
-    return request->token_length == REDLOCK_TOKEN_ANY ? NULL
-           : request->token == NULL ? "there is no token; REDLOCK_TOKEN_ANY is any"
-           : request->token_length > REDLOCK_TOKEN_MAX ? "a token has at most 256 bytes"
-                                                       : NULL;
-  case RL_OPERATION_DOCTOR:
-    return (request->flags & ~REDLOCK_DOCTOR_KEYS) != 0 ? "the flags are 0 or REDLOCK_DOCTOR_KEYS"
-                                                        : NULL;
-  default:
-    return NULL;
-  }
 }
 
 /* Undoes what has just begun: no command has been sent. */
@@ -121,7 +90,8 @@ static int rl_handle_request(redlock_lock *lock, const rl_request *request, bool
   if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  const char *wrong = rl_handle_wrong_request(lock, &checked, &known);
+  const char *wrong =
+      request->operation == RL_OPERATION_ACQUIRE ? rl_handle_fit(lock, &checked, &known) : NULL;
   if (wrong != NULL) {
     return rl_lock_refuse_argument(rl_lock_of(lock), request->operation, wrong);
   }

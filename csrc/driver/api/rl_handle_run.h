@@ -7,7 +7,7 @@
 #define RL_HANDLE_RUN_H
 
 #include "base/rl_operation.h"
-#include "lock/rl_lock.h"
+#include "lock/rl_steps.h"
 #include "redlock.h"
 
 /* An operation with its arguments, each of which belongs to one operation. */
@@ -16,9 +16,7 @@ typedef struct rl_request {
   const redlock_options *options; /* acquire; or NULL */
   size_t options_size;
   redlock_duration ttl_us; /* extend */
-  const void *token;       /* force release; NULL with the length REDLOCK_TOKEN_ANY */
-  size_t token_length;
-  unsigned flags; /* doctor */
+  rl_question question;    /* an operation that asks (operator/rl_ask.h) */
 } rl_request;
 
 /*

@@ -125,12 +125,15 @@ static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *te
     (void)rl_custom_token_set(lock, "the same for all, 1234567890", 1 + length / 8 % 28);
     break;
   case 2:
-    (void)(length & 64 ? rl_lock_doctor(lock, world->now_us, length / 8 % 2, true)
-                       : rl_lock_inspect(lock, world->now_us, true));
+    (void)(length & 64 ? rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR,
+                                     &(rl_question){.flags = length / 8 % 2}, true)
+                       : rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, true));
     break;
   case 3:
-    (void)rl_lock_force_release(lock, world->now_us, "the same for all, 1234567890",
-                                length & 128 ? REDLOCK_TOKEN_ANY : length / 8, true);
+    (void)rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                      &(rl_question){.token = "the same for all, 1234567890",
+                                     .token_length = length & 128 ? REDLOCK_TOKEN_ANY : length / 8},
+                      true);
     break;
   case 4:
     fuzz_core_detach(world, lock, text);

@@ -53,8 +53,11 @@ static void sim_operator_begun(sim *s, sim_client *client, sim_lock *own, rl_ope
 static int sim_operator_force(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   bool any = sim_operator_draw(s, SIM_OPERATOR_ANY) == 0;
   uint32_t token = own->found;
-  int result = rl_lock_force_release(own->lock, reading_us, any ? NULL : own->found_text,
-                                     any ? REDLOCK_TOKEN_ANY : REDLOCK_TOKEN_LENGTH, true);
+  int result =
+      rl_lock_ask(own->lock, reading_us, RL_OPERATION_FORCE_RELEASE,
+                  &(rl_question){.token = any ? NULL : own->found_text,
+                                 .token_length = any ? REDLOCK_TOKEN_ANY : REDLOCK_TOKEN_LENGTH},
+                  true);
   own->found = SIM_NO_TOKEN;
   if (result == REDLOCK_OK) {
     own->forced = any ? SIM_NO_TOKEN : token;
@@ -69,7 +72,7 @@ static int sim_operator_force(sim *s, sim_client *client, sim_lock *own, uint64_
 }
 
 static int sim_operator_inspect(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
-  int result = rl_lock_inspect(own->lock, reading_us, true);
+  int result = rl_lock_ask(own->lock, reading_us, RL_OPERATION_INSPECT, NULL, true);
   if (result == REDLOCK_OK) {
     sim_operator_begun(s, client, own, RL_OPERATION_INSPECT, reading_us);
   }
@@ -100,7 +103,7 @@ void sim_operator_mistakes(sim *s, sim_client *client, sim_lock *own, uint64_t r
       sim_operator_draw(s, SIM_OPERATOR_MISTAKES) != 0) {
     return;
   }
-  int result = rl_lock_inspect(own->lock, reading_us, true);
+  int result = rl_lock_ask(own->lock, reading_us, RL_OPERATION_INSPECT, NULL, true);
   sim_count(s, SIM_INSPECT_HELD);
   if (result != REDLOCK_E_HELD) {
     sim_violation(s, "inspect", "client %u inspects what it holds: %d", client->index, result);

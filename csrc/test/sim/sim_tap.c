@@ -163,7 +163,8 @@ static bool sim_tap_is_force(const sim_client *client, unsigned node) {
   const rl_link *link = &client->core.nodes[node]->link;
   size_t before = client->sockets[node].sent_count;
   return before < link->owed_count &&
-         link->owed[(link->owed_head + before) % link->owed_capacity].kind == RL_OUTSTANDING_FORCE;
+         link->owed[(link->owed_head + before) % link->owed_capacity].kind ==
+             RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
 }
 
 /* Returns true if the command is an operator's; then it is noted with the lock. */

@@ -166,8 +166,9 @@ static int wait_in_steps(world *one) {
 static void a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself(void **state) {
   world *one = *state;
   put(one, 3, DEAD);
-  rl_request force = {
-      .operation = RL_OPERATION_FORCE_RELEASE, .token = DEAD, .token_length = strlen(DEAD)};
+  rl_request force = {.operation = RL_OPERATION_FORCE_RELEASE,
+                      .question.token = DEAD,
+                      .question.token_length = strlen(DEAD)};
   for (unsigned by_force = 0; by_force < 2; by_force++) {
     assert_error(by_force == 1 ? rl_handle_prepare(one->lock, &force)
                                : rl_handle_prepare(

@@ -106,10 +106,16 @@ static void play_core(fake_world *world) {
     fake_turn(world);
   }
   if (other != NULL) {
-    finish(world, other, rl_lock_inspect(other, world->now_us, true));
-    finish(world, other, rl_lock_doctor(other, world->now_us, REDLOCK_DOCTOR_KEYS, true));
-    finish(world, other, rl_lock_force_release(other, world->now_us, OTHER, strlen(OTHER), true));
-    finish(world, other, rl_lock_force_release(other, world->now_us, "", REDLOCK_TOKEN_ANY, true));
+    finish(world, other, rl_lock_ask(other, world->now_us, RL_OPERATION_INSPECT, NULL, true));
+    finish(world, other,
+           rl_lock_ask(other, world->now_us, RL_OPERATION_DOCTOR,
+                       &(rl_question){.flags = REDLOCK_DOCTOR_KEYS}, true));
+    finish(world, other,
+           rl_lock_ask(other, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                       &(rl_question){.token = OTHER, .token_length = strlen(OTHER)}, true));
+    finish(world, other,
+           rl_lock_ask(other, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                       &(rl_question){.token = "", .token_length = REDLOCK_TOKEN_ANY}, true));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     finish(world, other, rl_lock_release_send(other, world->now_us));
     rl_handover handover;

@@ -922,7 +922,8 @@ static void a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two
   fake_pass(world, 60 * MS);
   assert_error(fake_hold(world, outer), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_force_release(remover, world->now_us, NULL, REDLOCK_TOKEN_ANY, false),
+  assert_error(rl_lock_ask(remover, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                           &(rl_question){.token = NULL, .token_length = REDLOCK_TOKEN_ANY}, false),
                REDLOCK_OK);
   fake_settle(world);
   fake_pass(world, SECONDS);

@@ -249,7 +249,7 @@ static void a_lease_that_has_run_out_is_lost_until_it_is_given_back(void **state
     if (kind % 2 == 0) {
       assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
     } else {
-      assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_OK);
+      assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_OK);
       fake_settle(world);
     }
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);

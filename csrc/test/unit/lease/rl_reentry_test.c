@@ -906,7 +906,7 @@ static void a_lost_lock_is_asked_about_while_the_others_are_released(void **stat
     fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
   }
   assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
-  assert_error(rl_lock_inspect(inner, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_ask(inner, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
   assert_error(release(world, outer), REDLOCK_E_LOST);
   fake_settle(world);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);

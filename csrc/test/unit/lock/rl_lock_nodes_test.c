@@ -882,7 +882,8 @@ static void readonly_node_stays_down_until_it_has_written(void **state) {
   assert_int_equal(node->link.phase, RL_LINK_UP);
   assert_true(node->read_only); /* Reading is no proof. */
   rl_lock *inspected = fake_lock(world, "inspected", NULL);
-  assert_error(rl_lock_inspect(inspected, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(inspected, world->now_us, RL_OPERATION_INSPECT, NULL, false),
+               REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(inspected), REDLOCK_OK);
   assert_true(node->read_only);

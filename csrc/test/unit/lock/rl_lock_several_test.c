@@ -452,9 +452,12 @@ static void operators_ask_about_each_by_itself(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
-  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
+               REDLOCK_E_INVALID);
   assert_message(lock, "the lock on 'a' and 1 more: each resource has to be asked about by itself");
-  assert_error(rl_lock_force_release(lock, world->now_us, "t", 1, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                           &(rl_question){.token = "t", .token_length = 1}, false),
+               REDLOCK_E_INVALID);
   assert_int_equal(world->core.attempts.live, 0);
   assert_true(fake_world_end(world));
 }

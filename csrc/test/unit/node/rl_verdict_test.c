@@ -46,7 +46,8 @@ static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
 }
 
 static void a_release_says_whether_it_has_called_somebody(void **state) {
-  static const rl_outstanding_kind kinds[] = {RL_OUTSTANDING_RELEASE, RL_OUTSTANDING_FORCE};
+  static const unsigned kinds[] = {RL_OUTSTANDING_RELEASE,
+                                   RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE)};
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     for (long long answer = -1; answer <= 4; answer++) {

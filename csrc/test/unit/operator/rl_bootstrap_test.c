@@ -16,7 +16,7 @@ static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
 #define QUARANTINE (35 * SECONDS + 2 * MS)
 
 static int bootstrap(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
   fake_settle(world);
   return rl_lock_result(lock);
 }
@@ -107,7 +107,7 @@ static void a_node_that_refuses_is_not_ready(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
-  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_command command = fake_take(world, 0);
   if (strcmp(command.make, "ready") != 0) { /* The guard makes the record meanwhile. */
@@ -127,7 +127,8 @@ static void it_is_only_for_a_client_with_a_guard(void **state) {
   char message[512];
   fake_world *world = fake_world_new(1);
   rl_lock *lock = lock_of(world);
-  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false),
+               REDLOCK_E_INVALID);
   assert_non_null(
       strstr(rl_lock_message(lock, message, sizeof message), "the client has no guard"));
   assert_true(fake_world_end(world));
@@ -139,7 +140,8 @@ static void a_lock_that_is_held_lends_no_round(void **state) {
   rl_lock *lock = lock_of(world);
   assert_error(bootstrap(world, lock), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false),
+               REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
@@ -148,7 +150,7 @@ static void a_connection_that_breaks_is_no_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
-  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_break(world, 0, "Connection reset by peer");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -162,7 +164,7 @@ static void an_answer_that_is_late_is_the_guards_all_the_same(void **state) {
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
   (void)fake_hold(world, lock); /* It is quarantined now. */
-  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_string_equal(fake_execute(world, 0, reply).make, "ready");
   fake_pass(world, 1 * SECONDS);

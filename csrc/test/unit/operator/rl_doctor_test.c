@@ -14,7 +14,7 @@ static const char NO_SCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\
 
 static rl_lock *begin(fake_world *world, const redlock_options *options) {
   rl_lock *lock = fake_lock(world, KEY, options);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, true), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, true), REDLOCK_OK);
   fake_turn(world);
   return lock;
 }
@@ -69,7 +69,7 @@ static void the_key_that_is_tried_is_the_locks_with_something_behind_it(void **s
   assert_int_equal(command.key_length, 25 + 16);
   memcpy(first, command.key, sizeof first);
   fake_pass(world, MS);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, true), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, true), REDLOCK_OK);
   fake_turn(world);
   (void)fake_reply(world, 0, NO_SCRIPT);
   command = fake_reply(world, 0, "$0\r\n\r\n");
@@ -118,7 +118,9 @@ static void keys_are_looked_through_when_the_first_question_is_answered(void **s
   assert_int_equal(world->nodes[0].queued, 2);
   answer(world, 0, "role=master");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(rl_lock_doctor(lock, world->now_us, REDLOCK_DOCTOR_KEYS, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR,
+                           &(rl_question){.flags = REDLOCK_DOCTOR_KEYS}, false),
+               REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(world->nodes[0].queued, 1);
   assert_int_equal(fake_reply(world, 0, NO_SCRIPT).verb, FAKE_PROBE);
@@ -293,7 +295,7 @@ static void an_answer_that_is_late_is_not_of_this_examination(void **state) {
   (void)fake_reply(world, 0, NO_SCRIPT);
   fake_pass(world, 1000 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
   assert_null(rl_doctor_of(lock));
   fake_turn(world);
   (void)fake_reply(world, 0, "$10\r\nrole=slave\r\n"); /* to the first examination */
@@ -314,7 +316,7 @@ static void what_is_said_is_printable_and_bounded(void **state) {
   said[sizeof said - 1] = '\0';
   answer(world, 0, said);
   assert_int_equal(strlen(of(lock, 0)->said), RL_REPLY_BYTES_MAX);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_reply(world, 0, NO_SCRIPT);
   (void)snprintf(reply, sizeof reply, "$8\r\na\t\r\n\033[2J\r\n");
@@ -371,15 +373,16 @@ static void a_lock_that_is_held_or_busy_lends_no_round(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_E_BUSY);
   fake_settle(world);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_null(rl_doctor_of(lock));
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_E_CLOSED);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false),
+               REDLOCK_E_CLOSED);
   assert_true(fake_world_end(world));
 }
 
@@ -442,7 +445,7 @@ static void nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote(voi
   assert_string_equal(found(lock, 3), "");
   assert_true(rl_doctor_of(lock)->guard);
   fake_pass(world, 24 * SECONDS + 2 * MS);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_string_equal(found(lock, 0), "");
   assert_true(fake_world_end(world));
@@ -456,12 +459,12 @@ static void a_certificate_counts_for_as_long_as_its_connection(void **state) {
   assert_true(of(lock, 1)->certificate_us == REDLOCK_NEVER);
   rl_core_certificate(&world->core, 1, world->now_us, 10 * SECONDS);
   fake_pass(world, 4 * SECONDS);
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(of(lock, 1)->certificate_us, 6 * SECONDS);
   assert_string_equal(found(lock, 0), "certificate");
   fake_break(world, 1, "it was cut");
-  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_true(of(lock, 1)->certificate_us == REDLOCK_NEVER);
   assert_true(fake_world_end(world));

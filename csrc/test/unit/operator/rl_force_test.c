@@ -12,9 +12,12 @@ static const char TWO[] = "two of another library";
 
 static rl_lock *begin(fake_world *world, const char *token) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_force_release(lock, world->now_us, token,
-                                     token == NULL ? REDLOCK_TOKEN_ANY : strlen(token), true),
-               REDLOCK_OK);
+  assert_error(
+      rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                  &(rl_question){.token = token,
+                                 .token_length = token == NULL ? REDLOCK_TOKEN_ANY : strlen(token)},
+                  true),
+      REDLOCK_OK);
   fake_turn(world);
   return lock;
 }
@@ -65,7 +68,8 @@ static void any_is_whatever_the_key_holds(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(rl_lock_force_release(lock, world->now_us, NULL, REDLOCK_TOKEN_ANY, false),
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                           &(rl_question){.token = NULL, .token_length = REDLOCK_TOKEN_ANY}, false),
                REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
@@ -137,7 +141,9 @@ static void what_it_has_deleted_somebody_else_can_take(void **state) {
   rl_lock *lock = begin(world, ONE);
   fake_settle(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_force_release(lock, world->now_us, ONE, strlen(ONE), false), REDLOCK_E_HELD);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                           &(rl_question){.token = ONE, .token_length = strlen(ONE)}, false),
+               REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }

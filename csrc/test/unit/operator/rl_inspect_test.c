@@ -14,7 +14,7 @@ static const char TWO[] = "two of another library";
 
 static rl_lock *begin(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_inspect(lock, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
   fake_turn(world);
   return lock;
 }
@@ -65,7 +65,7 @@ static void of_two_inspections_each_lock_is_told_its_own(void **state) {
   put(world, 0, ONE, 5 * SECONDS);
   rl_lock *held = begin(world);
   rl_lock *free_one = fake_lock(world, "another", NULL);
-  assert_error(rl_lock_inspect(free_one, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_ask(free_one, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(of(held, 0)->state, REDLOCK_KEY_HELD);
   assert_int_equal(of(free_one, 0)->state, REDLOCK_KEY_FREE);
@@ -180,7 +180,7 @@ static void an_answer_that_is_late_is_not_of_this_inspection(void **state) {
   rl_lock *lock = begin(world);
   fake_pass(world, 101 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_OK);
   fake_turn(world);
   put(world, 0, ONE, SECONDS);
   (void)fake_answer(world, 0); /* to the first question */
@@ -283,18 +283,19 @@ static void a_lock_that_is_held_or_busy_is_not_inspected(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_BUSY);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_E_BUSY);
   fake_settle(world);
-  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_E_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
-  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_CLOSED);
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
+               REDLOCK_E_CLOSED);
   assert_true(fake_world_end(world));
 }
 

@@ -1520,7 +1520,8 @@ static void refused_notification_of_a_forced_release_does_without(void **state) 
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_force_release(lock, world->now_us, OTHER, sizeof OTHER - 1, false),
+  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
+                           &(rl_question){.token = OTHER, .token_length = sizeof OTHER - 1}, false),
                REDLOCK_OK);
   fake_turn(world);
   assert_true(fake_reply(world, 0, UNDECLARED).calls);

@@ -247,54 +247,6 @@ static void tokens_of_any_length_are_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void what_an_operator_asks_is_what_hiredis_formats(void **state) {
-  (void)state;
-  char key[REDLOCK_KEY_MAX];
-  rl_buffer buffer = {NULL, 0, 0, 0};
-  for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
-    fill(key, key_lengths[i]);
-    rl_command_key name = {key, key_lengths[i], "", 0, 1, NULL};
-    const char *del[] = {"DEL", key};
-    const size_t del_lengths[] = {3, key_lengths[i]};
-    size_t from = buffer.tail;
-    assert_int_equal(rl_command_delete(&buffer, &name), 1);
-    assert_formatted(&buffer, from, 2, del, del_lengths);
-    from = buffer.tail;
-    assert_int_equal(rl_command_inspect(&buffer, &name), 1);
-    const char *text = strstr(buffer.data + from, "local");
-    const char *eval[] = {"EVAL", text, "1", key};
-    const size_t eval_lengths[] = {4, (size_t)(strstr(text, "\r\n") - text), 1, key_lengths[i]};
-    assert_formatted(&buffer, from, 4, eval, eval_lengths);
-  }
-  rl_buffer_free(&buffer);
-}
-
-static void what_the_doctor_asks_is_what_hiredis_formats(void **state) {
-  (void)state;
-  char key[REDLOCK_KEY_MAX + 7], prefix[REDLOCK_KEY_MAX];
-  rl_buffer buffer = {NULL, 0, 0, 0};
-  const char *probe[] = {"EVALSHA", "0000000000000000000000000000000000000000", "0"};
-  const size_t probe_lengths[] = {7, 40, 1};
-  assert_int_equal(rl_command_probe(&buffer), 1);
-  assert_formatted(&buffer, 0, 3, probe, probe_lengths);
-  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2; i++) {
-    size_t length = key_lengths[i / 2];
-    fill(key, length);
-    memcpy(key + length, ":behind", 7);
-    fill(prefix, length);
-    rl_command_examination examination = {key,    length,    ":behind", length > 0 ? prefix : NULL,
-                                          length, i % 2 == 1};
-    size_t from = buffer.tail;
-    assert_int_equal(rl_command_examine(&buffer, &examination), 1);
-    const char *text = strstr(buffer.data + from, "local");
-    const char *eval[] = {"EVAL", text, "0", key, i % 2 == 1 ? "1" : "0", prefix};
-    const size_t eval_lengths[] = {4,     (size_t)(strstr(text, "\r\n") - text), 1, length + 7, 1,
-                                   length};
-    assert_formatted(&buffer, from, 6, eval, eval_lengths);
-  }
-  rl_buffer_free(&buffer);
-}
-
 /* Of one key, or of two, with all that TAKE can have, and without. */
 static void what_is_watched_is_what_hiredis_formats(void **state) {
   (void)state;
@@ -436,8 +388,6 @@ int main(void) {
       cmocka_unit_test(scripts_of_several_keys_are_what_hiredis_formats),
       cmocka_unit_test(arguments_are_what_hiredis_formats),
       cmocka_unit_test(tokens_of_any_length_are_what_hiredis_formats),
-      cmocka_unit_test(what_an_operator_asks_is_what_hiredis_formats),
-      cmocka_unit_test(what_the_doctor_asks_is_what_hiredis_formats),
       cmocka_unit_test(what_is_watched_is_what_hiredis_formats),
       cmocka_unit_test(what_was_issued_is_kept_and_confirmed_as_hiredis_formats),
       cmocka_unit_test(a_guard_asks_what_hiredis_formats),

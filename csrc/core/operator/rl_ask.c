@@ -1,0 +1,96 @@
+/*
+ * Asking: an operation that asks every node once about a lock that the client does not hold.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "operator/rl_ask.h"
+
+#include <stdlib.h>
+
+#include "lease/rl_release.h"
+#include "lifecycle/rl_lifecycle.h"
+#include "lock/rl_outbox.h"
+
+static void **rl_ask_place(const rl_lock *lock, rl_operation operation) {
+  return &lock->extension->answers[operation - RL_OPERATION_FIRST_ASKED];
+}
+
+void *rl_ask_answers(const rl_lock *lock, rl_operation operation) {
+  return lock->extension == NULL ? NULL : *rl_ask_place(lock, operation);
+}
+
+int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
+                const rl_question *question, bool notify) {
+  static const rl_question none;
+  const rl_steps *steps = lock->core->upper->steps[operation];
+  const rl_question *asked = question != NULL ? question : &none;
+  size_t size = steps->answers_size + lock->core->node_count * steps->answer_size;
+  bool any = asked->token_length == REDLOCK_TOKEN_ANY;
+  const char *wrong = steps->wrong != NULL ? steps->wrong(lock, asked) : NULL;
+  int error = wrong != NULL ? rl_lock_refuse_argument(lock, operation, wrong)
+                            : rl_lock_may_ask(lock, now_us, operation); /* ASK-1, ASK-2 */
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  void *answers = size > 0 && rl_lock_reserve_extension(lock) ? calloc(1, size) : NULL;
+  rl_attempt *attempt = size > 0 && answers == NULL
+                            ? NULL
+                            : rl_attempt_new_custom(&lock->core->attempts, lock->resource, lock,
+                                                    asked->token, any ? 0 : asked->token_length);
+  if (attempt == NULL) {
+    free(answers);
+    return rl_lock_refuse(lock, operation, REDLOCK_E_NO_MEMORY);
+  }
+  if (answers != NULL) {
+    free(*rl_ask_place(lock, operation));
+    *rl_ask_place(lock, operation) = answers;
+  }
+  attempt->any = any;
+  if (steps->prepare != NULL) {
+    steps->prepare(lock, now_us, asked);
+  }
+  return rl_lock_begin_asking(lock, operation, now_us, attempt, notify);
+}
+
+rl_outstanding rl_ask_command(const rl_lock *lock, redlock_time now_us, unsigned step) {
+  rl_outstanding command = {.attempt = lock->attempt,
+                            .sent_us = now_us,
+                            .round = lock->round,
+                            .kind = RL_OUTSTANDING_OF(lock->operation),
+                            .by_text = true,
+                            .step = (uint8_t)step};
+  return command;
+}
+
+const char *rl_ask_send(const rl_lock *lock, redlock_time now_us, rl_node *node, unsigned step,
+                        const rl_command_bytes *arguments, unsigned count) {
+  rl_outstanding command = rl_ask_command(lock, now_us, step);
+  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_ASK)) {
+    return "too many commands are waiting for the node";
+  }
+  return rl_link_queue_arguments(&node->link, &command, arguments, count) ? NULL : "out of memory";
+}
+
+bool rl_ask_awaits(const rl_outstanding *command) {
+  const rl_lock *lock = command->attempt->lock;
+  return lock != NULL && command->round == lock->round && lock->phase == RL_PHASE_ROUND;
+}
+
+bool rl_ask_is_answered(const rl_lock *lock) {
+  const rl_quorum *quorum = &lock->quorum;
+  return quorum->granted + quorum->denied + quorum->failed == quorum->nodes;
+}
+
+void rl_ask_end(rl_lock *lock, redlock_time now_us, int result) {
+  rl_attempt *attempt = lock->attempt;
+  lock->attempt = NULL;
+  rl_lock_end(lock, now_us, result);
+  rl_release_let_go(lock, now_us, attempt, true);
+}
+
+void rl_ask_decide(rl_lock *lock, redlock_time now_us) {
+  if (rl_ask_is_answered(lock)) {
+    bool majority = lock->quorum.granted >= rl_quorum_majority(lock->quorum.nodes);
+    rl_ask_end(lock, now_us, majority ? REDLOCK_OK : REDLOCK_E_UNAVAILABLE);
+  }
+}
