@@ -1,9 +1,9 @@
 /*
- * One client for many threads: blocking calls at once, forks, frees and wake-ups in the middle.
+ * Clients in many threads: blocking calls at once, forks, frees and wake-ups.
  *
  * SPDX-License-Identifier: MIT
  *
- * Threads must not fail through cmocka: they count, and the test looks at what they have counted.
+ * Threads must not fail through cmocka. They count errors, which the test checks.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,18 +16,18 @@
 
 typedef struct worker {
   pthread_t thread;
-  redlock_client *client;
+  redlock_client *client; /* NULL: the thread makes its own */
   unsigned number;
   unsigned rounds;
-  atomic_uint own;    /* pairs on a name of its own */
-  unsigned common;    /* sections under the name of all */
-  atomic_uint errors; /* what should not have happened */
-  unsigned two_hold;  /* another was in its section as well */
+  atomic_uint own;    /* acquires and releases of its own lock */
+  unsigned common;    /* critical sections under the common lock */
+  atomic_uint errors; /* unexpected results */
+  unsigned two_hold;  /* critical sections with another thread inside */
   char message[256];  /* of the last error */
 } worker;
 
 static worker workers[THREADS_MAX];
-static atomic_uint inside; /* sections under the common name */
+static atomic_uint inside; /* threads in the critical section */
 static atomic_bool stop;
 
 static int reset(void **state) {
@@ -39,14 +39,14 @@ static int reset(void **state) {
 
 static redlock_options patient(void) {
   redlock_options options = once();
-  options.retry_count = 0; /* as many as the wait allows */
+  options.retry_count = 0; /* unlimited within the wait */
   options.wait_us = 600 * REDLOCK_SECONDS;
   options.retry_delay_us = MS(2);
   options.retry_jitter_us = MS(2);
   return options;
 }
 
-static void note(worker *self, redlock_lock *lock, int result) {
+static void check_result(worker *self, redlock_lock *lock, int result) {
   if (result != REDLOCK_OK) {
     self->errors++;
     (void)snprintf(self->message, sizeof self->message, "%s", redlock_lock_message(lock));
@@ -59,38 +59,58 @@ static redlock_lock *make_lock(worker *self, const char *name) {
   return lock;
 }
 
-/* One that is dropped while it is held. */
+/* Frees a lock while it is held. */
 static void drop(worker *self) {
   char name[32];
   (void)snprintf(name, sizeof name, "dropped%u", self->number);
   redlock_lock *lock = make_lock(self, name);
-  note(self, lock, redlock_lock_acquire(lock, NULL, NULL));
+  check_result(self, lock, redlock_lock_acquire(lock, NULL, NULL));
   redlock_lock_free(lock);
 }
 
 static void section(worker *self, redlock_lock *common) {
-  note(self, common, redlock_lock_acquire(common, NULL, NULL));
+  check_result(self, common, redlock_lock_acquire(common, NULL, NULL));
   self->two_hold += atomic_fetch_add(&inside, 1) != 0;
   self->common++;
   (void)atomic_fetch_sub(&inside, 1);
-  note(self, common, redlock_lock_release(common));
+  check_result(self, common, redlock_lock_release(common));
+}
+
+/*
+ * Makes a client of its own for a thread. One node is a name, so that look-ups run in parallel,
+ * too.
+ */
+static redlock_client *make_client(worker *self) {
+  redlock_client *client = NULL;
+  redlock_options options = patient();
+  redlock_settings settings = {.options = &options};
+  char local[64];
+  (void)snprintf(local, sizeof local, "localhost:%d", five.nodes[2].port);
+  const char *addresses[] = {five.nodes[0].address, five.nodes[1].address, local};
+  self->errors += redlock_client_new(&client, &settings, NULL, 0) != REDLOCK_OK;
+  for (unsigned i = 0; i < 3; i++) {
+    self->errors += redlock_client_add(client, addresses[i], NULL, 0) != REDLOCK_OK;
+  }
+  return client;
 }
 
 static void *work(void *argument) {
   worker *self = argument;
+  redlock_client *client = self->client == NULL ? make_client(self) : NULL;
+  self->client = client != NULL ? client : self->client;
   char name[32];
   (void)snprintf(name, sizeof name, "own%u", self->number);
   redlock_lock *own = make_lock(self, name);
   redlock_lock *common = make_lock(self, "common");
   for (unsigned i = 0; i < self->rounds && self->errors == 0 && !atomic_load(&stop); i++) {
     redlock_duration left_us = 0;
-    note(self, own, redlock_lock_acquire(own, NULL, &left_us));
+    check_result(self, own, redlock_lock_acquire(own, NULL, &left_us));
     self->errors += left_us == 0 || redlock_lock_remaining(own) == 0;
     self->errors += strlen(redlock_lock_token(own)) != REDLOCK_TOKEN_LENGTH;
     if (i % 4 == 0) {
-      note(self, own, redlock_lock_extend(own, 0, NULL));
+      check_result(self, own, redlock_lock_extend(own, 0, NULL));
     }
-    note(self, own, redlock_lock_release(own));
+    check_result(self, own, redlock_lock_release(own));
     self->own++;
     if (i % 16 == self->number % 16) {
       section(self, common);
@@ -99,12 +119,11 @@ static void *work(void *argument) {
   }
   redlock_lock_free(own);
   redlock_lock_free(common);
+  redlock_client_free(client);
   return NULL;
 }
 
-static redlock_client *begin(unsigned count, unsigned rounds) {
-  redlock_options options = patient();
-  redlock_client *client = client_of(&five, 5, &options);
+static void begin_workers(redlock_client *client, unsigned count, unsigned rounds) {
   memset(workers, 0, sizeof workers);
   for (unsigned i = 0; i < count; i++) {
     workers[i].number = i;
@@ -112,6 +131,12 @@ static redlock_client *begin(unsigned count, unsigned rounds) {
     workers[i].client = client;
     assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   }
+}
+
+static redlock_client *begin(unsigned count, unsigned rounds) {
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  begin_workers(client, count, rounds);
   return client;
 }
 
@@ -119,7 +144,9 @@ static void finish(redlock_client *client, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
   }
-  assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
+  if (client != NULL) {
+    assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
+  }
   redlock_client_free(client);
   for (unsigned i = 0; i < count; i++) {
     if (workers[i].errors != 0) {
@@ -135,31 +162,29 @@ static void finish(redlock_client *client, unsigned count) {
   }
 }
 
-static void threads_of_one_client_get_their_own_results(unsigned count, unsigned rounds) {
-  redlock_client *client = begin(count, rounds);
-  finish(client, count);
-  for (unsigned i = 0; i < count; i++) {
-    assert_int_equal(workers[i].own, rounds);
+static void threads_get_their_own_results(void **state) {
+  static const struct {
+    unsigned threads, rounds;
+    bool shared; /* one client */
+  } cases[] = {{8, 60, true}, {64, 20, true}, {4, 100, false}};
+  (void)state;
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_options options = patient();
+    redlock_client *client = cases[i].shared ? client_of(&five, 5, &options) : NULL;
+    begin_workers(client, cases[i].threads, cases[i].rounds);
+    finish(client, cases[i].threads);
+    for (unsigned k = 0; k < cases[i].threads; k++) {
+      assert_int_equal(workers[k].own, cases[i].rounds);
+    }
   }
 }
 
-static void eight_threads_share_a_client(void **state) {
-  (void)state;
-  threads_of_one_client_get_their_own_results(8, 60);
-}
-
-static void sixty_four_threads_share_a_client(void **state) {
-  (void)state;
-  threads_of_one_client_get_their_own_results(64, 20);
-}
-
-/* All of them on five connections: the first one's. */
-static void threads_share_the_connections(void **state) {
+static void threads_share_connections(void **state) {
   (void)state;
   redlock_client *client = begin(8, 1000000);
   eventually(workers[7].own > 20);
   for (unsigned node = 0; node < 5; node++) {
-    assert_between(farm_connections(&five, node), 1, 2); /* And one for calls. */
+    assert_between(farm_connections(&five, node), 1, 2); /* One may be a subscriber. */
   }
   atomic_store(&stop, true);
   finish(client, 8);
@@ -179,8 +204,10 @@ static int child_uses_the_client(void *argument) {
   return 0;
 }
 
-/* Whatever a thread was doing on the client, a child finds it whole, and the mutex free. */
-static void children_are_forked_while_threads_work(void **state) {
+/*
+ * A child finds a consistent client and a free mutex, at whatever moment of a thread it was forked.
+ */
+static void children_may_be_forked_while_threads_work(void **state) {
   (void)state;
   redlock_client *client = begin(8, 1000000);
   for (unsigned i = 0; i < 20; i++) {
@@ -192,7 +219,9 @@ static void children_are_forked_while_threads_work(void **state) {
   finish(client, 8);
 }
 
-/* --------------------------------------------------------------------------------- a hung leader */
+/*
+ * --------------------------------------------------------------------------------- a hung leader
+ */
 
 static atomic_bool held_up;
 static atomic_bool go_on;
@@ -245,8 +274,10 @@ static bool sleeps(const call *self) {
   return state != NULL && state[1] == ' ' && state[2] == 'S';
 }
 
-/* Its thread polls for all, and has no mutex: it has slept whenever it was looked at, for a while. */
-static void until_it_polls(const call *self) {
+/*
+ * Waits until the thread polls for all threads, without the mutex: it was asleep in twenty samples.
+ */
+static void until_polling(const call *self) {
   unsigned seen = 0;
   eventually((seen = sleeps(self) ? seen + 1 : 0) >= 20);
 }
@@ -258,8 +289,8 @@ static int end_call(call *self) {
   return atomic_load(&self->result);
 }
 
-/* A thread that polls for all is stuck in a handler of the program's. */
-static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state) {
+/* The leader is stuck in a signal handler of the program. */
+static void follower_keeps_its_budget_when_its_leader_stalls(void **state) {
   (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
@@ -271,9 +302,9 @@ static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state)
   atomic_store(&held_up, false);
   atomic_store(&go_on, false);
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-  options.retry_delay_us = 300 * REDLOCK_SECONDS; /* It polls all the time, and has no mutex. */
+  options.retry_delay_us = 300 * REDLOCK_SECONDS; /* It polls, without the mutex. */
   begin_call(&leader, client, "r", &options);
-  until_it_polls(&leader);
+  until_polling(&leader);
   assert_int_equal(pthread_kill(leader.thread, SIGUSR1), 0);
   eventually(atomic_load(&held_up));
   redlock_time begun_us = stopwatch();
@@ -289,84 +320,80 @@ static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state)
 
 /* ------------------------------------------------------------------------- leader and followers */
 
-static redlock_client *client_beside_hung_nodes(const redlock_options *options) {
+/* Makes a client and stops all nodes but the first |running|. */
+static redlock_client *client_with_hung_nodes(const redlock_options *options, unsigned running) {
   redlock_client *client = client_of(&five, 5, options);
   warm_up(client);
-  for (unsigned i = 2; i < 5; i++) {
+  for (unsigned i = running; i < 5; i++) {
     farm_stop(&five, i);
   }
   return client;
 }
 
-static void let_nodes_go_on(void) {
-  for (unsigned i = 2; i < 5; i++) {
+static void continue_nodes(void) {
+  for (unsigned i = 0; i < 5; i++) {
     farm_continue(&five, i);
   }
 }
 
-/* The first thread polls for both, and its call ends first. */
-static void the_lead_is_handed_on_when_the_leaders_call_has_ended(void **state) {
+/* The call of the leader ends first. */
+static void follower_leads_when_the_call_of_the_leader_ends(void **state) {
   (void)state;
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(500);
   redlock_options slow = brief;
   slow.node_timeout_us = 300 * REDLOCK_SECONDS;
-  redlock_client *client = client_beside_hung_nodes(&slow);
+  redlock_client *client = client_with_hung_nodes(&slow, 2);
   call leader, follower;
   begin_call(&leader, client, "leader", &brief);
   eventually(farm_count(&five, "leader", NULL) == 2);
   begin_call(&follower, client, "follower", &slow);
   assert_int_equal(end_call(&leader), REDLOCK_E_UNAVAILABLE);
-  let_nodes_go_on();
-  assert_int_equal(end_call(&follower), REDLOCK_OK); /* By itself it would look after 300 s. */
+  continue_nodes();
+  assert_int_equal(end_call(&follower), REDLOCK_OK); /* By itself it would wake after 300 s. */
   redlock_client_free(client);
 }
 
-/* The leader polls until the time of its own operation, and another is to be looked at before. */
-static void a_leader_looks_after_what_is_due_before_its_own_time(void **state) {
+/* The leader polls until the time of its own operation; another operation is due earlier. */
+static void leader_handles_earlier_operations(void **state) {
   (void)state;
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
-  brief.node_timeout_us = MS(600); /* More than the nodes have been silent for. */
+  brief.node_timeout_us = MS(600); /* more than the nodes have been silent */
   redlock_options slow = brief;
   slow.node_timeout_us = 300 * REDLOCK_SECONDS;
-  redlock_client *client = client_beside_hung_nodes(&slow);
+  redlock_client *client = client_with_hung_nodes(&slow, 0); /* No reply wakes the leader. */
   call leader;
-  farm_stop(&five, 0); /* No reply wakes the leader by chance. */
-  farm_stop(&five, 1);
   begin_call(&leader, client, "leader", &slow);
-  until_it_polls(&leader);
+  until_polling(&leader);
   redlock_lock *started = new_lock(client, "started");
   redlock_time begun_us = stopwatch();
   assert_int_equal(redlock_lock_acquire_start(started, &brief), REDLOCK_OK);
   assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
-  eventually(redlock_lock_result(started) != REDLOCK_PENDING); /* Asking processes nothing. */
-  /* After 3 s the silent connections are given up, and the leader looks by itself. */
+  eventually(redlock_lock_result(started) !=
+             REDLOCK_PENDING); /* Reading the result processes nothing. */
+  /* After 3 s the silent connections would end, and wake the leader. */
   assert_took(begun_us, MS(600), MS(2200));
   assert_int_equal(redlock_lock_result(started), REDLOCK_E_UNAVAILABLE);
   assert_ptr_equal(redlock_client_next_ended(client), started);
-  for (unsigned i = 0; i < 5; i++) {
-    farm_continue(&five, i);
-  }
-  (void)end_call(&leader); /* It may have been given up on a slow machine, with its connections. */
+  continue_nodes();
+  (void)end_call(&leader); /* On a slow machine it may have ended with its connections. */
   redlock_lock_free(started);
   redlock_client_free(client);
 }
 
-/* --------------------------------------------------------------------------------------- wake-up */
+/*
+ * --------------------------------------------------------------------------------------- wake-up
+ */
 
-static void a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had(void **state) {
+static void wakeup_ends_all_blocking_calls_and_releases_their_locks(void **state) {
   (void)state;
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
-  redlock_client *client = client_of(&five, 5, &options);
+  redlock_client *client = client_with_hung_nodes(&options, 2);
   call calls[8];
-  warm_up(client);
-  for (unsigned i = 2; i < 5; i++) {
-    farm_stop(&five, i);
-  }
   for (unsigned i = 0; i < 8; i++) {
     char name[16];
     (void)snprintf(name, sizeof name, "w%u", i);
@@ -382,10 +409,8 @@ static void a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had(void *
     (void)snprintf(name, sizeof name, "w%u", i);
     eventually(farm_count(&five, name, NULL) == 0);
   }
-  for (unsigned i = 2; i < 5; i++) {
-    farm_continue(&five, i);
-  }
-  redlock_lock *after = held_lock(client, "after"); /* A call that begins later is not ended. */
+  continue_nodes();
+  redlock_lock *after = held_lock(client, "after"); /* A later call is not ended. */
   redlock_lock_free(after);
   redlock_client_free(client);
 }
@@ -397,15 +422,15 @@ static void wake_up(int number) {
   redlock_client_wakeup(woken);
 }
 
-/* In the handler of the only thread: the program's own Ctrl-C. */
-static void a_signal_handler_ends_a_waiting_acquire(void **state) {
+/* As in the Ctrl-C handler of a program with one thread. */
+static void signal_handler_ends_a_waiting_acquire(void **state) {
   (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
   redlock_lock *lock = new_lock(client, "r");
   struct sigaction action = {.sa_handler = wake_up};
-  /* Again and again, for the first may come before the call. */
+  /* repeated, because the first signal may come before the call */
   struct itimerval soon = {{0, 30000}, {0, 30000}}, never = {{0, 0}, {0, 0}};
   options.retry_delay_us = 300 * REDLOCK_SECONDS;
   woken = client;
@@ -419,7 +444,7 @@ static void a_signal_handler_ends_a_waiting_acquire(void **state) {
   redlock_client_free(client);
 }
 
-static void close_ends_the_calls_of_other_threads(void **state) {
+static void close_ends_calls_of_other_threads(void **state) {
   (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
@@ -451,8 +476,8 @@ static void *work_until_closed(void *argument) {
   return NULL;
 }
 
-/* What one of them has left to another is sent, and heard, while the client closes. */
-static void close_ends_when_all_is_answered_and_not_later(void **state) {
+/* A thread may leave sending and receiving to another thread while the client closes. */
+static void close_ends_as_soon_as_all_is_answered(void **state) {
   (void)state;
   redlock_options options = patient();
   for (unsigned round = 0; round < 12; round++) {
@@ -474,27 +499,8 @@ static void close_ends_when_all_is_answered_and_not_later(void **state) {
   }
 }
 
-/* Of two threads on one lock the second is told, and the first is not disturbed. */
-static void a_lock_in_two_threads_is_busy(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  redlock_client *client = client_of(&five, 5, &options);
-  redlock_lock *held = held_lock(client, "r");
-  call first;
-  begin_call(&first, client, "r", &options);
-  eventually(redlock_lock_result(first.lock) == REDLOCK_PENDING);
-  assert_int_equal(redlock_lock_acquire(first.lock, NULL, NULL), REDLOCK_E_BUSY);
-  assert_int_equal(redlock_lock_extend(first.lock, 0, NULL), REDLOCK_E_BUSY);
-  assert_int_equal(redlock_lock_release(first.lock), REDLOCK_E_BUSY);
-  assert_int_equal(redlock_lock_acquire_start(first.lock, NULL), REDLOCK_E_BUSY);
-  assert_ok(held, redlock_lock_release(held));
-  assert_int_equal(end_call(&first), REDLOCK_OK);
-  redlock_lock_free(held);
-  redlock_client_free(client);
-}
-
-/* Another thread may cancel what a thread waits for. */
-static void a_cancel_from_another_thread_ends_the_call(void **state) {
+/* A second thread on a lock gets BUSY, but may cancel the call of the first. */
+static void second_thread_may_only_cancel(void **state) {
   (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
@@ -504,6 +510,10 @@ static void a_cancel_from_another_thread_ends_the_call(void **state) {
   begin_call(&second, client, "r", &options);
   eventually(redlock_lock_result(first.lock) == REDLOCK_PENDING);
   eventually(redlock_lock_result(second.lock) == REDLOCK_PENDING);
+  assert_int_equal(redlock_lock_acquire(first.lock, NULL, NULL), REDLOCK_E_BUSY);
+  assert_int_equal(redlock_lock_extend(first.lock, 0, NULL), REDLOCK_E_BUSY);
+  assert_int_equal(redlock_lock_release(first.lock), REDLOCK_E_BUSY);
+  assert_int_equal(redlock_lock_acquire_start(first.lock, NULL), REDLOCK_E_BUSY);
   redlock_lock_cancel(second.lock);
   assert_int_equal(end_call(&second), REDLOCK_E_CANCELLED);
   assert_int_equal(redlock_lock_result(first.lock), REDLOCK_PENDING);
@@ -513,26 +523,20 @@ static void a_cancel_from_another_thread_ends_the_call(void **state) {
   redlock_client_free(client);
 }
 
-/* The thread polls for all, until a time that the cancel has made too late. */
-static void a_cancel_ends_the_call_of_the_thread_that_leads(void **state) {
+/* The leader polls until a time that the cancel has made too late. */
+static void cancel_ends_the_call_of_the_leader(void **state) {
   (void)state;
   redlock_options options = patient();
-  redlock_client *client = client_of(&five, 5, &options);
+  redlock_client *client = client_with_hung_nodes(&options, 0); /* No reply wakes the leader. */
   call leader;
-  warm_up(client);
-  for (unsigned i = 0; i < 5; i++) {
-    farm_stop(&five, i); /* No reply wakes the leader by chance. */
-  }
   begin_call(&leader, client, "r", &options);
-  until_it_polls(&leader);
+  until_polling(&leader);
   redlock_time begun_us = stopwatch();
   redlock_lock_cancel(leader.lock);
   assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
-  /* After 3 s the silent connections are given up, and the leader looks by itself. */
+  /* After 3 s the silent connections would end, and wake the leader. */
   assert_between(leader.ended_us - begun_us, 0, MS(2000) + witness_delay_us(begun_us));
-  for (unsigned i = 0; i < 5; i++) {
-    farm_continue(&five, i);
-  }
+  continue_nodes();
   redlock_client_free(client);
 }
 
@@ -543,8 +547,8 @@ static void *process(void *client) {
   return NULL;
 }
 
-/* What the leader polls for is gone when it comes to look: a loop of the program's has read it. */
-static void a_call_returns_when_another_thread_has_read_its_answers(void **state) {
+/* A loop of the program has read the replies for which the leader polls. */
+static void call_returns_when_another_thread_has_read_its_replies(void **state) {
   (void)state;
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
@@ -564,12 +568,12 @@ static void a_call_returns_when_another_thread_has_read_its_answers(void **state
   }
   atomic_store(&stop, true);
   assert_int_equal(pthread_join(loop, NULL), 0);
-  assert_true(longest_us < EVENTUALLY_US); /* By itself it would look after 300 s. */
+  assert_true(longest_us < EVENTUALLY_US); /* By itself it would wake after 300 s. */
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void *look(void *lock) {
+static void *read_lock(void *lock) {
   while (!atomic_load(&stop)) {
     (void)redlock_lock_token(lock);
     (void)redlock_lock_remaining(lock);
@@ -580,14 +584,14 @@ static void *look(void *lock) {
   return NULL;
 }
 
-/* Under TSan: both are lent, and may be the first that is. */
-static void the_message_may_be_asked_for_while_another_thread_looks(void **state) {
+/* For TSan: both threads borrow strings of the lock, maybe for the first time. */
+static void threads_may_read_one_lock(void **state) {
   (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
   pthread_t other;
-  assert_int_equal(pthread_create(&other, NULL, look, lock), 0);
+  assert_int_equal(pthread_create(&other, NULL, read_lock, lock), 0);
   for (unsigned i = 0; i < 500; i++) {
     assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_HELD);
     assert_contains(redlock_lock_message(lock), "held");
@@ -598,15 +602,15 @@ static void the_message_may_be_asked_for_while_another_thread_looks(void **state
   redlock_client_free(client);
 }
 
-/* What redlock.h says; sanitizers want more. */
+/* redlock.h promises this stack; sanitizers need more. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STACK (1024 * 1024)
 #else
 #define STACK (48 * 1024)
 #endif
 
-/* Returns the number of the first call that did not end as it should, or 0. */
-static uintptr_t use_all_of_it(redlock_client *client) {
+/* Returns the number of the first step that failed, or 0. */
+static uintptr_t use_whole_interface(redlock_client *client) {
   static char text[REDLOCK_HANDOVER_MAX];
   static redlock_resource many[REDLOCK_RESOURCES_MAX];
   static char names[REDLOCK_RESOURCES_MAX];
@@ -649,10 +653,10 @@ static uintptr_t use_all_of_it(redlock_client *client) {
 }
 
 static void *with_a_small_stack(void *client) {
-  return (void *)use_all_of_it(client);
+  return (void *)use_whole_interface(client);
 }
 
-static void calls_have_room_in_a_small_stack(void **state) {
+static void calls_need_a_small_stack(void **state) {
   (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
@@ -672,23 +676,21 @@ static void calls_have_room_in_a_small_stack(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(eight_threads_share_a_client),
-      TEST(sixty_four_threads_share_a_client),
-      TEST(threads_share_the_connections),
-      TEST(children_are_forked_while_threads_work),
-      TEST(a_follower_keeps_its_budget_when_its_leader_is_held_up),
-      TEST(the_lead_is_handed_on_when_the_leaders_call_has_ended),
-      TEST(a_leader_looks_after_what_is_due_before_its_own_time),
-      TEST(a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had),
-      TEST(a_signal_handler_ends_a_waiting_acquire),
-      TEST(close_ends_the_calls_of_other_threads),
-      TEST(close_ends_when_all_is_answered_and_not_later),
-      TEST(a_lock_in_two_threads_is_busy),
-      TEST(a_cancel_from_another_thread_ends_the_call),
-      TEST(a_cancel_ends_the_call_of_the_thread_that_leads),
-      TEST(a_call_returns_when_another_thread_has_read_its_answers),
-      TEST(the_message_may_be_asked_for_while_another_thread_looks),
-      TEST(calls_have_room_in_a_small_stack),
+      TEST(threads_get_their_own_results),
+      TEST(threads_share_connections),
+      TEST(children_may_be_forked_while_threads_work),
+      TEST(follower_keeps_its_budget_when_its_leader_stalls),
+      TEST(follower_leads_when_the_call_of_the_leader_ends),
+      TEST(leader_handles_earlier_operations),
+      TEST(wakeup_ends_all_blocking_calls_and_releases_their_locks),
+      TEST(signal_handler_ends_a_waiting_acquire),
+      TEST(close_ends_calls_of_other_threads),
+      TEST(close_ends_as_soon_as_all_is_answered),
+      TEST(second_thread_may_only_cancel),
+      TEST(cancel_ends_the_call_of_the_leader),
+      TEST(call_returns_when_another_thread_has_read_its_replies),
+      TEST(threads_may_read_one_lock),
+      TEST(calls_need_a_small_stack),
   };
-  return cmocka_run_group_tests_name("a client and threads", tests, five_start, five_end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }

@@ -1,5 +1,5 @@
 /*
- * Users and passwords at real servers.
+ * Users and passwords on real servers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 /* SHA-256 of the bytes 0 to 255, as ACL SETUSER takes it. */
 #define EVERY_BYTE "#40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880"
 
-/* The same of 16384 times "p". */
+/* SHA-256 of 16384 times "p". */
 #define MANY_PS "#25a0e0e40cb43421c3b579a84005fcc90a2a8bd95d285c3258b13123eb036606"
 
 static void fill_every_byte(char bytes[256]) {
@@ -37,68 +37,62 @@ static void assert_locks(redlock_client *client) {
   redlock_client_free(client);
 }
 
-static redlock_client *new_client(const redlock_settings *given) {
+static redlock_client *new_client(const redlock_settings *base) {
   redlock_client *client = NULL;
   redlock_options usual = once();
-  redlock_settings settings = given != NULL ? *given : (redlock_settings){0};
+  redlock_settings settings = base != NULL ? *base : (redlock_settings){0};
   settings.options = &usual;
   assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
   return client;
 }
 
-/* ------------------------------------------------------------------------------- every byte */
-
-static void a_client_has_a_password_of_any_bytes(void **state) {
-  (void)state;
-  char bytes[256];
-  fill_every_byte(bytes);
-  let_in("every", EVERY_BYTE);
-  redlock_settings settings = {0};
-  settings.username = "every";
-  settings.password = bytes;
-  settings.password_length = sizeof bytes;
-  redlock_client *client = new_client(&settings);
-  memset(bytes, 0, sizeof bytes); /* It has a copy. */
+static redlock_client *client_as(const redlock_settings *settings) {
+  redlock_client *client = new_client(settings);
   for (unsigned i = 0; i < three.count; i++) {
     assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
   }
-  assert_locks(client);
+  return client;
 }
 
-static void a_node_has_a_password_of_any_bytes(void **state) {
+/* -------------------------------------------------------------------------------- any bytes */
+
+static void client_may_have_a_password_of_any_bytes(void **state) {
   (void)state;
   char bytes[256];
   fill_every_byte(bytes);
   let_in("every", EVERY_BYTE);
-  redlock_client *client = new_client(NULL);
-  for (unsigned i = 0; i < three.count; i++) {
-    redlock_node node = {0};
-    node.address = three.nodes[i].address;
-    node.username = "every";
-    node.password = bytes;
-    node.password_length = sizeof bytes;
-    assert_int_equal(redlock_client_add_node(client, &node, NULL, 0), REDLOCK_OK);
-  }
+  redlock_settings settings = {
+      .username = "every", .password = bytes, .password_length = sizeof bytes};
+  redlock_client *client = client_as(&settings);
+  memset(bytes, 0, sizeof bytes); /* The client has a copy. */
   assert_locks(client);
 }
 
-static void a_url_has_a_password_of_any_bytes(void **state) {
+static void node_may_have_a_password_of_any_bytes(void **state) {
   (void)state;
+  char bytes[256];
+  fill_every_byte(bytes);
   let_in("every", EVERY_BYTE);
   redlock_client *client = new_client(NULL);
   for (unsigned i = 0; i < three.count; i++) {
     char url[1024] = "redis://every:";
+    redlock_node node = {.address = three.nodes[i].address,
+                         .username = "every",
+                         .password = bytes,
+                         .password_length = sizeof bytes};
     for (unsigned byte = 0; byte < 256; byte++) {
       (void)snprintf(url + strlen(url), 4, "%%%02x", byte);
     }
     (void)snprintf(url + strlen(url), 40, "@%s", three.nodes[i].address);
-    assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
+    assert_int_equal(i == 0 ? redlock_client_add_node(client, &node, NULL, 0)
+                            : redlock_client_add(client, url, NULL, 0),
+                     REDLOCK_OK);
   }
   assert_locks(client);
 }
 
-/* Redis takes no user with a NUL or a blank; all other bytes it does. */
-static void a_user_has_all_bytes_but_nul_and_blanks(void **state) {
+/* Redis accepts all bytes but NUL and blanks. */
+static void user_may_have_any_bytes(void **state) {
   (void)state;
   char user[256];
   size_t length = 0;
@@ -110,36 +104,22 @@ static void a_user_has_all_bytes_but_nul_and_blanks(void **state) {
   user[length] = '\0';
   assert_contains(farm_command(&three, 0, "ACL", "SETUSER", "a b", NULL), "-ERR");
   let_in(user, ">p");
-  redlock_settings settings = {0};
-  settings.username = user;
-  settings.password = "p";
-  redlock_client *client = new_client(&settings);
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  assert_locks(client);
+  redlock_settings settings = {.username = user, .password = "p"};
+  assert_locks(client_as(&settings));
 }
 
-/* ------------------------------------------------------------------------------- rotated ones */
+/* --------------------------------------------------------------------------- rotated passwords */
 
-static redlock_client *client_as(const redlock_settings *settings) {
-  redlock_client *client = new_client(settings);
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  return client;
-}
-
-static bool node_says(redlock_client *client, size_t node, const char *text) {
+static bool node_reports(redlock_client *client, size_t node, const char *text) {
   redlock_node_info info;
   assert_int_equal(redlock_client_node_info(client, node, &info), REDLOCK_OK);
   assert_true(info.error == NULL || strstr(info.error, "s3cr3t") == NULL);
   return info.state != REDLOCK_NODE_UP && info.error != NULL && strstr(info.error, text) != NULL;
 }
 
-static bool all_say(redlock_client *client, const char *text) {
+static bool all_report(redlock_client *client, const char *text) {
   for (unsigned i = 0; i < three.count; i++) {
-    if (!node_says(client, i, text)) {
+    if (!node_reports(client, i, text)) {
       return false;
     }
   }
@@ -152,16 +132,14 @@ static void end_connections(const char *user) {
   }
 }
 
-static void a_refused_password_is_told_and_works_as_soon_as_it_is_right(void **state) {
+static void wrong_password_is_reported_until_it_is_accepted(void **state) {
   (void)state;
   let_in("rotated", ">s3cr3t-new");
-  redlock_settings settings = {0};
-  settings.username = "rotated";
-  settings.password = "s3cr3t-old";
+  redlock_settings settings = {.username = "rotated", .password = "s3cr3t-old"};
   redlock_client *client = client_as(&settings);
   redlock_lock *lock = new_lock(client, "r");
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  pump_until(client, all_say(client, "WRONGPASS"));
+  pump_until(client, all_report(client, "WRONGPASS"));
   let_in("rotated", ">s3cr3t-old");
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
@@ -171,21 +149,19 @@ static void a_refused_password_is_told_and_works_as_soon_as_it_is_right(void **s
   redlock_client_free(client);
 }
 
-static void a_user_that_is_off_or_has_gone_is_told_and_may_come_back(void **state) {
+static void disabled_user_is_reported_until_it_is_enabled(void **state) {
   (void)state;
   let_in("rotated", ">s3cr3t");
-  redlock_settings settings = {0};
-  settings.username = "rotated";
-  settings.password = "s3cr3t";
+  redlock_settings settings = {.username = "rotated", .password = "s3cr3t"};
   redlock_client *client = client_as(&settings);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, all_up(client));
   for (unsigned i = 0; i < three.count; i++) {
     assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "rotated", "off", NULL), "OK");
   }
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL)); /* Connections that stand go on. */
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL)); /* Existing connections stay up. */
   end_connections("rotated");
-  pump_until(client, all_say(client, "WRONGPASS"));
+  pump_until(client, all_report(client, "WRONGPASS"));
   for (unsigned i = 0; i < three.count; i++) {
     assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "rotated", "on", NULL), "OK");
   }
@@ -204,7 +180,7 @@ typedef struct vault {
   size_t length;
   int result;
   atomic_uint asked[FARM_NODES_MAX];
-  bool names_right;
+  bool names_match;
 } vault;
 
 static void vault_put(vault *self, const char *user, const char *password) {
@@ -220,7 +196,7 @@ static int vault_answer(redlock_client *client, size_t node, redlock_credentials
   vault *self = data;
   (void)client;
   (void)pthread_mutex_lock(&self->mutex);
-  self->names_right = self->names_right && strcmp(filled->name, three.nodes[node].address) == 0;
+  self->names_match = self->names_match && strcmp(filled->name, three.nodes[node].address) == 0;
   if (self->user != NULL) {
     (void)snprintf(filled->username, sizeof filled->username, "%s", self->user);
   }
@@ -236,13 +212,11 @@ static int vault_answer(redlock_client *client, size_t node, redlock_credentials
 static void vault_init(vault *self) {
   memset(self, 0, sizeof *self);
   (void)pthread_mutex_init(&self->mutex, NULL);
-  self->names_right = true;
+  self->names_match = true;
 }
 
 static redlock_client *client_of_vault(vault *self) {
-  redlock_settings settings = {0};
-  settings.credentials = vault_answer;
-  settings.credentials_data = self;
+  redlock_settings settings = {.credentials = vault_answer, .credentials_data = self};
   return client_as(&settings);
 }
 
@@ -254,7 +228,7 @@ static unsigned vault_asked(vault *self) {
   return count;
 }
 
-static void a_function_is_asked_for_each_connection(void **state) {
+static void function_is_called_for_each_connection(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -263,9 +237,9 @@ static void a_function_is_asked_for_each_connection(void **state) {
   redlock_client *client = client_of_vault(&own);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, all_up(client));
-  assert_true(own.names_right);
+  assert_true(own.names_match);
   assert_int_equal(vault_asked(&own), 3);
-  let_in("token", ">s3cr3t-2"); /* Connections that stand go on. */
+  let_in("token", ">s3cr3t-2"); /* Existing connections stay up. */
   assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
   assert_int_equal(vault_asked(&own), 3);
   vault_put(&own, "token", "s3cr3t-2");
@@ -276,7 +250,7 @@ static void a_function_is_asked_for_each_connection(void **state) {
   redlock_client_free(client);
 }
 
-static void a_password_of_16_kb_is_carried(void **state) {
+static void password_may_have_16_kb(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -288,7 +262,7 @@ static void a_password_of_16_kb_is_carried(void **state) {
   assert_int_equal(vault_asked(&own), 3);
 }
 
-static void a_function_that_fails_is_told_and_asked_again(void **state) {
+static void failed_function_is_reported_and_called_again(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -298,7 +272,7 @@ static void a_function_that_fails_is_told_and_asked_again(void **state) {
   redlock_client *client = client_of_vault(&own);
   redlock_lock *lock = new_lock(client, "r");
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_true(all_say(client, "its credentials could not be had: the vault is locked"));
+  assert_true(all_report(client, "its credentials could not be had: the vault is locked"));
   own.result = REDLOCK_OK;
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
@@ -306,21 +280,19 @@ static void a_function_that_fails_is_told_and_asked_again(void **state) {
   redlock_client_free(client);
 }
 
-static void a_node_with_a_password_of_its_own_is_not_asked_for(void **state) {
+static void function_is_not_called_for_a_node_with_a_password(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
   let_in("own", ">p");
   let_in("token", ">s3cr3t");
   vault_put(&own, NULL, "s3cr3t");
-  redlock_settings settings = {0};
-  settings.credentials = vault_answer;
-  settings.credentials_data = &own;
+  redlock_settings settings = {.credentials = vault_answer, .credentials_data = &own};
   redlock_client *client = new_client(&settings);
   char url[64];
   (void)snprintf(url, sizeof url, "redis://own:p@%s", three.nodes[0].address);
   assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 1; i < three.count; i++) { /* The function names no user: the address's. */
+  for (unsigned i = 1; i < three.count; i++) { /* The function sets no user; the address does. */
     (void)snprintf(url, sizeof url, "redis://token@%s", three.nodes[i].address);
     assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
   }
@@ -335,7 +307,9 @@ static void a_node_with_a_password_of_its_own_is_not_asked_for(void **state) {
   assert_contains(message, "give either");
 }
 
-/* ---------------------------------------------------------------------------------- later */
+/*
+ * ---------------------------------------------------------------------------------- asynchronously
+ */
 
 typedef struct deliverer {
   redlock_client *client;
@@ -344,17 +318,20 @@ typedef struct deliverer {
   atomic_bool stops;
 } deliverer;
 
-/* Answers from a thread of its own what the function was asked and did not answer. */
+/* A thread that supplies the credentials for which the function has returned PENDING. */
 static void *deliver(void *argument) {
   deliverer *self = argument;
-  unsigned given[FARM_NODES_MAX] = {0};
+  unsigned supplied[FARM_NODES_MAX] = {0};
   while (!atomic_load(&self->stops)) {
     for (unsigned i = 0; i < three.count; i++) {
       unsigned asked = atomic_load(&self->vault->asked[i]);
-      /* It is expired until the function has returned, and if the connection has ended: again, then. */
-      if (asked > given[i] && redlock_client_give_credentials(self->client, i, "token", "s3cr3t",
-                                                              6) != REDLOCK_E_EXPIRED) {
-        given[i] = asked;
+      /*
+       * It is expired until the function has returned, and if the connection has ended: again,
+       * then.
+       */
+      if (asked > supplied[i] && redlock_client_give_credentials(self->client, i, "token", "s3cr3t",
+                                                                 6) != REDLOCK_E_EXPIRED) {
+        supplied[i] = asked;
       }
     }
     (void)poll(NULL, 0, 1);
@@ -374,7 +351,7 @@ static void deliverer_end(deliverer *self) {
   assert_int_equal(pthread_join(self->thread, NULL), 0);
 }
 
-static void what_comes_later_wakes_a_blocking_call(void **state) {
+static void late_credentials_wake_a_blocking_call(void **state) {
   (void)state;
   vault own;
   deliverer helper;
@@ -386,14 +363,14 @@ static void what_comes_later_wakes_a_blocking_call(void **state) {
   redlock_lock *lock = new_lock(client, "r");
   redlock_time begun_us = stopwatch();
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  /* A connection that waits in vain for its credentials ends after 3 s, and wakes the call, too. */
+  /* After 3 s the connection would end, and wake the call, too. */
   assert_took(begun_us, 0, MS(2000));
   deliverer_end(&helper);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void what_comes_later_wakes_a_loop(void **state) {
+static void late_credentials_wake_a_loop(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -420,7 +397,7 @@ static void what_comes_later_wakes_a_loop(void **state) {
   redlock_client_free(client);
 }
 
-static void what_never_comes_is_bounded_and_costs_nothing(void **state) {
+static void missing_credentials_time_out(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -433,18 +410,18 @@ static void what_never_comes_is_bounded_and_costs_nothing(void **state) {
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   assert_took(begun_us, MS(40), MS(1000));
   unsigned turns = 0;
-  while (!all_say(client, "its credentials have not been given in time")) {
+  while (!all_report(client, "its credentials have not been given in time")) {
     assert_true(redlock_now() - begun_us < EVENTUALLY_US);
     pump(client, 1000);
     turns++;
   }
   assert_true(redlock_now() - begun_us >= MS(2900));
-  assert_true(turns < 20); /* It sleeps meanwhile. */
+  assert_true(turns < 20); /* The loop slept meanwhile. */
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void credentials_that_are_refused_are_told(void **state) {
+static void refused_credentials_are_reported(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -457,14 +434,14 @@ static void credentials_that_are_refused_are_told(void **state) {
     assert_int_equal(redlock_client_refuse_credentials(client, i, "no network"), REDLOCK_OK);
     assert_int_equal(redlock_client_refuse_credentials(client, i, NULL), REDLOCK_E_EXPIRED);
   }
-  assert_true(all_say(client, "its credentials could not be had: no network"));
+  assert_true(all_report(client, "its credentials could not be had: no network"));
   pump_until(client, redlock_lock_result(lock) != REDLOCK_PENDING);
   assert_int_equal(redlock_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void a_client_ends_while_they_are_awaited(void **state) {
+static void client_ends_while_it_awaits_credentials(void **state) {
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     vault own;
@@ -482,13 +459,16 @@ static void a_client_ends_while_they_are_awaited(void **state) {
     }
     redlock_lock_free(lock);
     redlock_client_free(client);
-    /* Its connections would be given up after 3 s. */
+    /* The connections would end after 3 s. */
     assert_took(begun_us, 0, MS(2000));
   }
 }
 
-/* The program is in no call: the keeper asks, and goes on with what another thread gives. */
-static void the_keeper_reconnects_with_what_comes_later(void **state) {
+/*
+ * No thread is in a call: the watchdog calls the function, and another thread supplies the
+ * credentials.
+ */
+static void watchdog_reconnects_with_late_credentials(void **state) {
   (void)state;
   vault own;
   deliverer helper;
@@ -523,7 +503,7 @@ typedef struct inherited {
 static int use_in_child(void *argument) {
   inherited *self = argument;
   if (redlock_client_give_credentials(self->client, 0, "token", "s3cr3t", 6) != REDLOCK_E_EXPIRED) {
-    return 1; /* What the parent waits for is not this process's. */
+    return 1; /* The parent's request is not the child's. */
   }
   self->vault->result = REDLOCK_OK;
   redlock_lock *lock = NULL;
@@ -532,7 +512,7 @@ static int use_in_child(void *argument) {
              : redlock_lock_acquire(lock, NULL, NULL);
 }
 
-static void a_child_asks_anew(void **state) {
+static void forked_child_requests_credentials_again(void **state) {
   (void)state;
   vault own;
   vault_init(&own);
@@ -549,26 +529,26 @@ static void a_child_asks_anew(void **state) {
   redlock_client_free(client);
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_client_has_a_password_of_any_bytes, three_reset),
-      cmocka_unit_test_setup(a_node_has_a_password_of_any_bytes, three_reset),
-      cmocka_unit_test_setup(a_url_has_a_password_of_any_bytes, three_reset),
-      cmocka_unit_test_setup(a_user_has_all_bytes_but_nul_and_blanks, three_reset),
-      cmocka_unit_test_setup(a_refused_password_is_told_and_works_as_soon_as_it_is_right,
-                             three_reset),
-      cmocka_unit_test_setup(a_user_that_is_off_or_has_gone_is_told_and_may_come_back, three_reset),
-      cmocka_unit_test_setup(a_function_is_asked_for_each_connection, three_reset),
-      cmocka_unit_test_setup(a_password_of_16_kb_is_carried, three_reset),
-      cmocka_unit_test_setup(a_function_that_fails_is_told_and_asked_again, three_reset),
-      cmocka_unit_test_setup(a_node_with_a_password_of_its_own_is_not_asked_for, three_reset),
-      cmocka_unit_test_setup(what_comes_later_wakes_a_blocking_call, three_reset),
-      cmocka_unit_test_setup(what_comes_later_wakes_a_loop, three_reset),
-      cmocka_unit_test_setup(what_never_comes_is_bounded_and_costs_nothing, three_reset),
-      cmocka_unit_test_setup(credentials_that_are_refused_are_told, three_reset),
-      cmocka_unit_test_setup(a_client_ends_while_they_are_awaited, three_reset),
-      cmocka_unit_test_setup(the_keeper_reconnects_with_what_comes_later, three_reset),
-      cmocka_unit_test_setup(a_child_asks_anew, three_reset),
+      TEST(client_may_have_a_password_of_any_bytes),
+      TEST(node_may_have_a_password_of_any_bytes),
+      TEST(user_may_have_any_bytes),
+      TEST(wrong_password_is_reported_until_it_is_accepted),
+      TEST(disabled_user_is_reported_until_it_is_enabled),
+      TEST(function_is_called_for_each_connection),
+      TEST(password_may_have_16_kb),
+      TEST(failed_function_is_reported_and_called_again),
+      TEST(function_is_not_called_for_a_node_with_a_password),
+      TEST(late_credentials_wake_a_blocking_call),
+      TEST(late_credentials_wake_a_loop),
+      TEST(missing_credentials_time_out),
+      TEST(refused_credentials_are_reported),
+      TEST(client_ends_while_it_awaits_credentials),
+      TEST(watchdog_reconnects_with_late_credentials),
+      TEST(forked_child_requests_credentials_again),
   };
-  return cmocka_run_group_tests_name("login", tests, three_start, three_end);
+  return cmocka_run_group_tests(tests, three_start, three_end);
 }
