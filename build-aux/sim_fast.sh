@@ -34,7 +34,7 @@ else
   }
   how='without a profile'
 fi
-for arguments in '--seed 1' '--seed 900000' '--seed 1 --guard' '--seed 1 --calls'; do
+for arguments in '--seed 1' '--seed 900000' '--seed 1 --guard' '--seed 1 --notify'; do
   # shellcheck disable=SC2086
   if [ "$("$directory/fast" $arguments --runs 100 --hash 2>/dev/null)" != \
     "$("$program" $arguments --runs 100 --hash 2>/dev/null)" ]; then

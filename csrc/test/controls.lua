@@ -16,7 +16,7 @@
 
 local both = { "simulator", "replay" }
 local replay = { "replay" }
-local calling = { "simulator", arguments = "--calls" }
+local notifying = { "simulator", arguments = "--notify" }
 
 local function exclusion(...)
   return { chaos = "exclusion", ... }
@@ -109,7 +109,8 @@ local list = {
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
          "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "]],
     [[[RL_SCRIPT_CONFIRM] = {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
-         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "]] },
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "]],
+    by = { "simulator", arguments = "--fence" } },
   { "fence-of-a-greater", "a node that has raised its counter to more confirms less",
     "value == 0 || value > fence->highest", "value == 0", by = both },
   { "fence-of-a-refusal", "a node that refuses to confirm has confirmed",
@@ -497,11 +498,11 @@ local list = {
     "if (link->notify_channel != NULL && link->mute_until_us <= now_us) {",
     "if (link->notify_channel != NULL && link->mute_until_us <= now_us && attempt->enqueued != 0) {",
     "rl_time_add(ticket->polled_us, slow_us - slow_us / 8 + ticket->random % (slow_us / 4 + 1));",
-    "REDLOCK_NEVER - 0 * slow_us;", by = calling },
+    "REDLOCK_NEVER - 0 * slow_us;", by = notifying },
   { "place-not-left", "who gives up stays in the queues",
-    "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;", by = calling },
+    "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;", by = notifying },
   { "release-stays-in-queues", "a release does not leave the queue in which its lease has waited",
-    "bool leaves = (owed->attempt->enqueued & link->bit) != 0;", "bool leaves = false;", by = calling },
+    "bool leaves = (owed->attempt->enqueued & link->bit) != 0;", "bool leaves = false;", by = notifying },
   { "line-not-moved", "when the first of a line has ended nobody is the first",
     "rl_waitlist_promote(waitlist, now_us, granted); } else",
     "waitlist->attempt_us = now_us; (void)granted; } else {} if (false)" },
@@ -515,15 +516,15 @@ local list = {
     "rl_timers_set(&lock->core->timers, &lock->timer, REDLOCK_NEVER);" },
   { "no-timer-in-queues", "who stands in the queues does not wake up by itself",
     "rl_timers_set(&core->timers, &head->timer, rl_notify_poll_at(core, ticket, now_us));",
-    "rl_timers_clear(&core->timers, &head->timer);", by = calling },
+    "rl_timers_clear(&core->timers, &head->timer);", by = notifying },
   { "asked-as-fast-as-answered", "nodes that give nobody a vote are asked as fast as they answer",
-    "return ticket->waitlist->attempt_us == 0 ||", "return true ||", by = calling },
+    "return ticket->waitlist->attempt_us == 0 ||", "return true ||", by = notifying },
   { "notified-without-limit", "a waiter that the nodes notify makes as many attempts as it likes",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us);",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us); lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;",
-    by = calling },
+    by = notifying },
   { "said-of-its-own-key", "what the queues report of a waiter's own key, which is being released, counts as another's",
-    "|| ticket->polled_us != ticket->begun_us;", "|| true;", by = calling },
+    "|| ticket->polled_us != ticket->begun_us;", "|| true;", by = { "simulator", arguments = "--notify --guard --fault foreign-key" } },
 
   { "no-deadline", "the core does not say when it wants to be called again",
     "} return deadline_us; } rl_lock *rl_core_next_ended",

@@ -9,19 +9,11 @@
 #include <string.h>
 
 #include "chaos_check.h"
+#include "grow.h"
 
 #define append(list, ...)                                                                          \
-  do {                                                                                             \
-    if ((list)->count == (list)->capacity) {                                                       \
-      (list)->capacity = (list)->capacity == 0 ? 256 : 2 * (list)->capacity;                       \
-      (list)->items = realloc((list)->items, (list)->capacity * sizeof *(list)->items);            \
-      if ((list)->items == NULL) {                                                                 \
-        (void)fputs("chaos_check: out of memory\n", stderr);                                       \
-        exit(1);                                                                                   \
-      }                                                                                            \
-    }                                                                                              \
-    (list)->items[(list)->count++] = (__VA_ARGS__);                                                \
-  } while (0)
+  ((list)->items = grow((list)->items, sizeof *(list)->items, (list)->count, &(list)->capacity),   \
+   (list)->items[(list)->count++] = (__VA_ARGS__))
 
 static uint64_t number(const char *word) {
   return strtoull(word, NULL, 10);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "grow.h"
 #include "model.h"
 
 #define MODEL_SEARCH_FIRST (UINT64_C(1) << 16)
@@ -112,10 +113,7 @@ static void model_space_free(model_space *space) {
 /* ----------------------------------------------------------------------------------------- traces */
 
 void model_trace_add(model_trace *trace, const model_step *step) {
-  if (trace->count == trace->capacity) {
-    trace->capacity = trace->capacity == 0 ? 64 : 2 * trace->capacity;
-    trace->steps = model_must(realloc(trace->steps, trace->capacity * sizeof *trace->steps));
-  }
+  trace->steps = grow(trace->steps, sizeof *step, trace->count, &trace->capacity);
   trace->steps[trace->count++] = *step;
 }
 

@@ -8,9 +8,8 @@
  * deleted a key, and which excludes nobody: handed out before its attempt began. No two are the same in any case. The account is that of sim_tap.c: what nodes have raised their counters to and confirmed, each for
  * its own attempt.
  */
-#include <stdlib.h>
-
 #include "check.h"
+#include "grow.h"
 #include "lease/rl_fence.h"
 
 #define CHECK_FENCE_MAX ((uint64_t)9007199254740991u)
@@ -39,14 +38,8 @@ static uint64_t check_fence_most(const sim *s, unsigned resource, uint64_t by_us
 
 static void check_fence_issue(sim *s, unsigned resource, uint64_t fence) {
   size_t count = s->fence_count[resource]++;
-  if (count == s->fence_capacity[resource]) {
-    s->fence_capacity[resource] = count == 0 ? 64 : 2 * count;
-    s->fences[resource] =
-        realloc(s->fences[resource], s->fence_capacity[resource] * sizeof *s->fences[resource]);
-    if (s->fences[resource] == NULL) {
-      abort();
-    }
-  }
+  s->fences[resource] =
+      grow(s->fences[resource], sizeof(sim_fence), count, &s->fence_capacity[resource]);
   uint64_t most = count == 0 ? 0 : s->fences[resource][count - 1].most;
   s->fences[resource][count] =
       (sim_fence){.fence = fence, .most = fence > most ? fence : most, .at_us = s->now_us};
@@ -86,9 +79,7 @@ static void check_fence_granted(sim *s, const sim_client *client, const sim_lock
                     client->index, (unsigned long long)own->handed_fence,
                     (unsigned long long)fence);
     }
-    if (fence != 0) {
-      sim_count(s, SIM_FENCE_ATTACHED);
-    }
+    sim_count_if(s, fence != 0, SIM_FENCE_ATTACHED);
     return;
   }
   if ((own->acquired.fence == REDLOCK_YES) != (fence != 0) || fence > CHECK_FENCE_MAX) {
@@ -121,9 +112,7 @@ static void check_fence_used(sim *s, const sim_client *client, const sim_lock *o
                   client->index, (unsigned long long)fence,
                   (unsigned long long)rl_fence_token(own->lock));
   }
-  if (own->moved && fence != 0) {
-    sim_count(s, SIM_FENCE_MOVED);
-  }
+  sim_count_if(s, own->moved && fence != 0, SIM_FENCE_MOVED);
 }
 
 static void check_fence_extended(sim *s, const sim_client *client, const sim_lock *own) {
@@ -148,9 +137,7 @@ static void check_fence_sent(sim *s, const sim_client *client, unsigned node,
                   client->index, node, (unsigned long long)sent->fence,
                   (unsigned long long)token->fence);
   }
-  if (leased && sent->own && token->fence != 0) {
-    sim_count(s, SIM_FENCE_KEPT);
-  }
+  sim_count_if(s, leased && sent->own && token->fence != 0, SIM_FENCE_KEPT);
   if (sent->kind == SIM_COMMAND_SET && sent->fence != 0 && sent->own != sent->leased) {
     sim_violation(s, "fence", "client %u takes node %u %s", client->index, node,
                   sent->own ? "as if it had the lease" : "anew for a lease");

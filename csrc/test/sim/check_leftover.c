@@ -94,9 +94,9 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
       sim_violation(s, "leftover", "client %u releases token %u while it is its lease",
                     client->index, sent->token);
     }
-    if ((token->release_ever >> node & 1) != 0 && (token->release_sent >> node & 1) == 0) {
-      sim_count(s, SIM_RELEASE_RESENT);
-    }
+    sim_count_if(s,
+                 (token->release_ever >> node & 1) != 0 && (token->release_sent >> node & 1) == 0,
+                 SIM_RELEASE_RESENT);
   }
 }
 

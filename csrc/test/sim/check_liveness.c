@@ -27,9 +27,7 @@ static void check_liveness_locked(sim *s) {
   if (s->phase != SIM_PHASE_LIVENESS) {
     return;
   }
-  if (!s->calm_grant) {
-    sim_count(s, SIM_LIVENESS_GRANTED);
-  }
+  sim_count_if(s, !s->calm_grant, SIM_LIVENESS_GRANTED);
   s->calm_grant = true;
 }
 

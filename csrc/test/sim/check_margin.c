@@ -30,9 +30,7 @@ static void check_margin_counted(sim *s, const sim_client *client, const sim_loc
     sim_violation(s, "margin", "client %u has a margin of %d, where %u of %u nodes hold token %u",
                   client->index, margin, holders, client->nodes, own->lease);
   }
-  if (margin > least) {
-    sim_count(s, SIM_MARGIN_MORE);
-  }
+  sim_count_if(s, margin > least, SIM_MARGIN_MORE);
 }
 
 const checker check_margin = {

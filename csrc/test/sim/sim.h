@@ -14,7 +14,6 @@
  *   sim_watch.c        the scripts of fencing tokens and of a guard; its record
  *   sim_key.c          its keys
  *   sim_calls.c        its queues of those who wait, whom it calls, and who hears that
- *   sim_sha1.c         the name of a script
  *   sim_client.c       the driver's loop around the core, with pauses between any two calls; or, as for
  *                      blocking calls, only while there is an operation
  *   sim_tap.c          what the core sends and is answered, as the checkers see it
@@ -76,61 +75,72 @@ typedef struct sim sim;
 
 /* ---- what a run is like (sim_config.c) ---- */
 
+/*
+ * X(fault, name). Those behind ASSUMPTION, which breaks an assumption, need a guard; the last one needs
+ * notifications.
+ */
+#define SIM_FAULTS(X)                                                                              \
+  X(CRASH_WITH_DATA, "crash-with-data")                                                            \
+  X(CRASH_EMPTY, "crash-empty")                                                                    \
+  X(STOP, "stop")                                                                                  \
+  X(SLOW_NODE, "slow-node")                                                                        \
+  X(ERRORS, "errors")                                                                              \
+  X(ODD_REPLY, "odd-reply")                                                                        \
+  X(SCRIPT_FLUSH, "script-flush")                                                                  \
+  X(FOREIGN, "foreign-key")                                                                        \
+  X(PARTITION, "partition")                                                                        \
+  X(SLOW_LINK, "slow-link")                                                                        \
+  X(BREAK, "break")                                                                                \
+  X(HALF_OPEN, "half-open")                                                                        \
+  X(STEP_BACK, "step-back")                                                                        \
+  X(STEP_FORWARD, "step-forward")                                                                  \
+  X(SUSPEND, "suspend")                                                                            \
+  X(CLIENT, "client")                                                                              \
+  X(ASSUMPTION, "assumption")                                                                      \
+  X(RESTART_EMPTY, "restart-empty")                                                                \
+  X(FLUSH, "flush")                                                                                \
+  X(PROMOTE, "promote")                                                                            \
+  X(RESTORE, "restore")                                                                            \
+  X(FAR_STEP, "far-step")                                                                          \
+  X(WRONG_CLOCK, "wrong-clock")                                                                    \
+  X(NOTIFICATIONS, "notifications")
+
 typedef enum sim_fault {
-  SIM_FAULT_CRASH_WITH_DATA = 0,
-  SIM_FAULT_CRASH_EMPTY,
-  SIM_FAULT_STOP,
-  SIM_FAULT_SLOW_NODE,
-  SIM_FAULT_ERRORS,
-  SIM_FAULT_ODD_REPLY,
-  SIM_FAULT_SCRIPT_FLUSH,
-  SIM_FAULT_FOREIGN,
-  SIM_FAULT_PARTITION,
-  SIM_FAULT_SLOW_LINK,
-  SIM_FAULT_BREAK,
-  SIM_FAULT_HALF_OPEN,
-  SIM_FAULT_STEP_BACK,
-  SIM_FAULT_STEP_FORWARD,
-  SIM_FAULT_SUSPEND,
-  SIM_FAULT_CLIENT,
-  SIM_FAULT_ASSUMPTION, /* only when an assumption is to be broken */
-  /* With a guard. */
-  SIM_FAULT_RESTART_EMPTY, /* at once */
-  SIM_FAULT_FLUSH,
-  SIM_FAULT_PROMOTE, /* a replica that is behind */
-  SIM_FAULT_RESTORE, /* restarted with what it kept some time ago */
-  SIM_FAULT_FAR_STEP,
-  SIM_FAULT_WRONG_CLOCK,
-  SIM_FAULT_CALLS, /* with calls: sim_waiting.c */
-  SIM_FAULT_KINDS
+#define SIM_FAULT_NAME(fault, name) SIM_FAULT_##fault,
+  SIM_FAULTS(SIM_FAULT_NAME)
+#undef SIM_FAULT_NAME
+      SIM_FAULT_KINDS
 } sim_fault;
 
-/* An assumption that is to be broken, for the negative controls. */
-typedef enum sim_breach {
-  SIM_BREACH_NONE = 0,
-  SIM_BREACH_FAST_NODE,
-  SIM_BREACH_SLOW_CLIENT,
-  SIM_BREACH_RESTART_EMPTY,
-  SIM_BREACH_STEP_FORWARD,
-  SIM_BREACH_EVICTION,
-  SIM_BREACH_FLUSH,
-  SIM_BREACH_FAILOVER,
-  SIM_BREACH_FOREIGN_DELETE,
-  SIM_BREACH_FROZEN_CLOCK,
-  SIM_BREACH_WALL_CLOCK,
-  SIM_BREACH_TOKEN_REUSED,
-  SIM_BREACH_TOKEN_SHARED,
-  SIM_BREACH_NODE_LISTS,
-  SIM_BREACH_DATABASES,
-  SIM_BREACH_REPLY_LOST,
-  SIM_BREACH_NOT_ATOMIC,
-  SIM_BREACH_LATE_READING,
-  SIM_BREACH_LATE_HOLDER,
-  SIM_BREACH_COUNTERS_LOST,
-  SIM_BREACH_COUNT
-} sim_breach;
+/* X(breach, name): an assumption that the run breaks, for the negative controls. */
+#define SIM_BREACHES(X)                                                                            \
+  X(NONE, "none")                                                                                  \
+  X(FAST_NODE, "fast-node")                                                                        \
+  X(SLOW_CLIENT, "slow-client")                                                                    \
+  X(RESTART_EMPTY, "restart-empty")                                                                \
+  X(STEP_FORWARD, "step-forward")                                                                  \
+  X(EVICTION, "eviction")                                                                          \
+  X(FLUSH, "flush")                                                                                \
+  X(FAILOVER, "failover")                                                                          \
+  X(FOREIGN_DELETE, "foreign-delete")                                                              \
+  X(FROZEN_CLOCK, "frozen-clock")                                                                  \
+  X(WALL_CLOCK, "wall-clock")                                                                      \
+  X(TOKEN_REUSED, "token-reused")                                                                  \
+  X(TOKEN_SHARED, "token-shared")                                                                  \
+  X(NODE_LISTS, "node-lists")                                                                      \
+  X(DATABASES, "databases")                                                                        \
+  X(REPLY_LOST, "reply-lost")                                                                      \
+  X(NOT_ATOMIC, "not-atomic")                                                                      \
+  X(LATE_READING, "late-reading")                                                                  \
+  X(LATE_HOLDER, "late-holder")                                                                    \
+  X(COUNTERS_LOST, "counters-lost")
 
-const char *sim_breach_name(sim_breach breach);
+typedef enum sim_breach {
+#define SIM_BREACH_NAME(breach, name) SIM_BREACH_##breach,
+  SIM_BREACHES(SIM_BREACH_NAME)
+#undef SIM_BREACH_NAME
+      SIM_BREACH_COUNT
+} sim_breach;
 
 typedef struct sim_config {
   unsigned nodes, clients, locks, resources;
@@ -706,7 +716,7 @@ struct sim {
   sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
   char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
   uint64_t calls; /* of the core */
-  int calling;    /* 1: all runs are with calls; -1: none is; 0: some are */
+  bool notifying; /* all runs are with notifications */
   uint64_t resource_grants[SIM_RESOURCES_MAX];
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us
@@ -716,6 +726,8 @@ struct sim {
   uint64_t grants;    /* in this run */
   uint64_t forced;    /* keys deleted by force in this run */
   uint64_t forgotten; /* keys that nodes have lost before their time */
+  bool fenced;        /* all runs are with fencing tokens */
+  int often;          /* a fault that is frequent in all runs; -1: none */
   bool guarded;       /* all runs are with a guard, those with a breach, too */
   uint32_t asks;      /* inspections and forces in this run */
   bool calm_grant;    /* one after the faults had stopped */
@@ -745,6 +757,10 @@ static inline void sim_count(sim *s, sim_counter counter) {
   s->counters[counter]++;
 }
 
+static inline void sim_count_if(sim *s, bool condition, sim_counter counter) {
+  s->counters[counter] += condition;
+}
+
 static inline void sim_mix(sim *s, uint64_t value) {
   s->hash = (s->hash ^ value) * 0x9e3779b97f4a7c15u;
   s->hash ^= s->hash >> 29;
@@ -752,6 +768,8 @@ static inline void sim_mix(sim *s, uint64_t value) {
 
 /* sim_config.c */
 void sim_config_draw(sim *s, sim_random *random);
+/* Computes the sum of the weights of the faults, without which there are none. */
+void sim_config_weigh(sim_config *config);
 /* The longest that a key of the run can live, in true time, without backward steps. */
 uint64_t sim_config_life_us(const sim_config *config);
 const char *sim_resource(unsigned resource, size_t *length);
@@ -790,9 +808,6 @@ size_t sim_network_readable(const sim *s, int connection);
 void sim_network_release(sim *s, int connection); /* to be used again, if nothing names it */
 uint64_t sim_network_boundary(sim *s, sim_random *random);
 void sim_stream_compact(sim_stream *stream);
-
-/* sim_sha1.c */
-void sim_sha1(char hex[41], const void *bytes, size_t length);
 
 /* sim_node.c */
 void sim_node_init(sim *s, unsigned node);

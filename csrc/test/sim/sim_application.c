@@ -224,9 +224,8 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
     sim_tap_over(s, token); /* It has been used up. */
   }
-  if (result == REDLOCK_E_HELD && own->owner != 0 && options.fence == REDLOCK_YES) {
-    sim_count(s, SIM_FENCE_HELD);
-  }
+  sim_count_if(s, result == REDLOCK_E_HELD && own->owner != 0 && options.fence == REDLOCK_YES,
+               SIM_FENCE_HELD);
   if (!held) {
     own->inside = 0;
     own->told = REDLOCK_OK;
@@ -308,16 +307,12 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
   if (count > 0) {
     check_reentry_released(s, client, own, inside);
   }
-  if (count > 1) {
-    sim_count(s, SIM_REENTRY_COUNTED_DOWN);
-  }
+  sim_count_if(s, count > 1, SIM_REENTRY_COUNTED_DOWN);
   if (result == REDLOCK_OK) {
     own->released = count > 1 ? own->released : token;
     own->options = own->acquired;
     sim_application_begun(s, client, own, RL_OPERATION_RELEASE, reading_us);
-    if (repeated) {
-      sim_count(s, SIM_RELEASE_REPEATED);
-    }
+    sim_count_if(s, repeated, SIM_RELEASE_REPEATED);
   } else if (own->inside > 0 && sim_application_lost_before(s, result)) {
     sim_application_schedule(s, own, sim_application_think(s)); /* Each of its acquires is lost. */
   } else if (result == REDLOCK_E_NOT_HELD || sim_application_lost_before(s, result)) {
@@ -363,13 +358,9 @@ static bool sim_application_release_unheard(sim *s, sim_client *client, sim_lock
 /* Something is to be done with a lease. */
 static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   unsigned index = (unsigned)(own - client->locks);
-  if (rl_ring_remaining(own->lock, reading_us) == 0) {
-    sim_count(s, SIM_LEASE_RAN_OUT);
-  }
+  sim_count_if(s, rl_ring_remaining(own->lock, reading_us) == 0, SIM_LEASE_RAN_OUT);
   check_used(s, client, own);
-  if (rl_lock_is_in_flight(own->lock)) {
-    sim_count(s, SIM_KEPT_OVERTAKEN);
-  }
+  sim_count_if(s, rl_lock_is_in_flight(own->lock), SIM_KEPT_OVERTAKEN);
   if (sim_application_calm(s)) {
     sim_application_release(s, client, own, reading_us);
   } else if (sim_chance(&s->random_application, s->config.hands) &&
@@ -518,9 +509,7 @@ static void sim_application_served(sim *s, const sim_lock *own) {
     s->overtaken[fair] = before > s->overtaken[fair] ? before : s->overtaken[fair];
     sim_count(s, SIM_WAIT_SERVED);
   }
-  if (fair) {
-    sim_count(s, SIM_WAIT_FAIR);
-  }
+  sim_count_if(s, fair, SIM_WAIT_FAIR);
 }
 
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
@@ -528,15 +517,9 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_ACQUIRE_OK);
-    if (sim_application_quarantined(s, client, own)) {
-      sim_count(s, SIM_GUARD_GRANTED);
-    }
-    if (own->attempts > 1) {
-      sim_count(s, SIM_ACQUIRE_RETRIED);
-    }
-    if (own->attaches) {
-      sim_count(s, SIM_ATTACHED);
-    }
+    sim_count_if(s, sim_application_quarantined(s, client, own), SIM_GUARD_GRANTED);
+    sim_count_if(s, own->attempts > 1, SIM_ACQUIRE_RETRIED);
+    sim_count_if(s, own->attaches, SIM_ATTACHED);
     check_locked(s);
     s->grants++;
     sim_application_served(s, own);
@@ -549,13 +532,11 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     break;
   case REDLOCK_E_UNAVAILABLE:
     sim_count(s, SIM_ACQUIRE_UNAVAILABLE);
-    if (sim_application_quarantined(s, client, own)) {
-      sim_count(s, SIM_GUARD_QUARANTINED);
-    }
-    if (own->acquired.fence == REDLOCK_YES &&
-        own->lock->quorum.granted >= sim_config_quorum(&s->config, client->nodes)) {
-      sim_count(s, SIM_FENCE_UNCONFIRMED);
-    }
+    sim_count_if(s, sim_application_quarantined(s, client, own), SIM_GUARD_QUARANTINED);
+    sim_count_if(s,
+                 own->acquired.fence == REDLOCK_YES &&
+                     own->lock->quorum.granted >= sim_config_quorum(&s->config, client->nodes),
+                 SIM_FENCE_UNCONFIRMED);
     break;
   case REDLOCK_E_EXPIRED:
     sim_count(s, ran_out ? SIM_ACQUIRE_RAN_OUT : SIM_ACQUIRE_EXPIRED);
@@ -571,9 +552,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     }
     break;
   }
-  if (own->stood) {
-    sim_count(s, SIM_WAIT_ENDED);
-  }
+  sim_count_if(s, own->stood, SIM_WAIT_ENDED);
   if (ran_out) {
     own->inside = 0;
   }
@@ -593,9 +572,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
     /* The nodes answer again, though the deadline may be where it was. */
     own->told = REDLOCK_OK;
     sim_client_confirmed(s, client, own->lease != SIM_NO_TOKEN ? own->lease : own->inside_token);
-    if (own->failed_before) {
-      sim_count(s, SIM_EXTEND_AFTER_FAILURE);
-    }
+    sim_count_if(s, own->failed_before, SIM_EXTEND_AFTER_FAILURE);
     break;
   case REDLOCK_E_UNAVAILABLE:
     sim_count(s, SIM_EXTEND_UNAVAILABLE);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/rl_sha1.h"
 #include "check.h"
 #include "sim_key.h"
 #include "sim_script.h"
@@ -95,7 +96,7 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
 static sim_calls_script sim_calls_find(sim *s, const resp_request *command) {
   bool by_text = resp_is(command, 0, "EVAL");
   for (unsigned i = 0; i < SIM_CALLS_SCRIPTS && s->calls_names[i][0] == '\0'; i++) {
-    sim_sha1(s->calls_names[i], sim_calls_texts[i], strlen(sim_calls_texts[i]));
+    rl_sha1(s->calls_names[i], sim_calls_texts[i], strlen(sim_calls_texts[i]));
   }
   for (unsigned i = 0; i < SIM_CALLS_SCRIPTS; i++) {
     if (by_text ? resp_is(command, 1, sim_calls_texts[i])

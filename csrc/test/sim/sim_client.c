@@ -281,9 +281,7 @@ static void sim_client_wait_of(sim *s, sim_lock *own) {
   const rl_waitlist *line = own->lock->waitlist;
   if (line != NULL && own->line_call == 0) {
     own->line_call = s->calls;
-    if (own->lock->phase == RL_PHASE_QUEUED) {
-      sim_count(s, SIM_WAIT_PARKED);
-    }
+    sim_count_if(s, own->lock->phase == RL_PHASE_QUEUED, SIM_WAIT_PARKED);
   }
   own->stood = own->stood || (line != NULL && line->head == own->lock && line->ticket != NULL &&
                               line->ticket->enqueued != 0);
@@ -339,9 +337,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   } else {
     SIM_TRACE(s, "client %u, lock %u: EXTENDED to %lld us", client->index, index,
               (long long)(own->ends_us - s->now_us));
-    if (lock->automatic) {
-      sim_count(s, SIM_KEPT_EXTENDED);
-    }
+    sim_count_if(s, lock->automatic, SIM_KEPT_EXTENDED);
     sim_client_confirmed(s, client, lease);
     own->told = REDLOCK_OK;
     check_extended(s, client, own);
@@ -531,9 +527,7 @@ static void sim_client_launched(sim *s, sim_client *client) {
     sim_lock *own = &client->locks[i];
     bool waits = own->lock != NULL && own->lock->phase == RL_PHASE_SEND;
     own->launched = own->launched || !waits;
-    if (waits) {
-      sim_count(s, SIM_LAUNCH_PACED);
-    }
+    sim_count_if(s, waits, SIM_LAUNCH_PACED);
     if (own->drawn != SIM_NO_TOKEN) {
       sim_client_drew(s, client, own);
     }

@@ -8,6 +8,8 @@
 
 #include "sim.h"
 
+#define SIM_CONFIG_OFTEN 40 /* weight of a frequent fault; others have at most 24 */
+
 /* Any bytes may be a name. The first four are the prefix of some of the clients. */
 static const char sim_resource_0[] = "app:orders 42";
 static const char sim_resource_1[] = "app:\0\r\n%s$3\r\n\xc3\xa9*";
@@ -99,6 +101,14 @@ static void sim_config_draw_network(sim_config *config, sim_random *random) {
   config->stale = pauses[sim_below(random, 5)];
 }
 
+void sim_config_weigh(sim_config *config) {
+  config->weight_sum = 0;
+  for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
+    config->weight_sum += config->weights[i];
+  }
+  config->fault_every_us = config->weight_sum == 0 ? 0 : config->fault_every_us;
+}
+
 static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *random) {
   static const uint64_t eighths[] = {2, 4, 8, 16, 40, 100};
   config->fault_every_us =
@@ -114,21 +124,21 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
   for (unsigned i = 0; i < 3; i++) {
     config->break_weights[i] = (unsigned)sim_below(random, 4);
   }
-  if (s->breach == SIM_BREACH_RESTART_EMPTY || s->breach == SIM_BREACH_STEP_FORWARD ||
-      s->breach == SIM_BREACH_EVICTION || s->breach == SIM_BREACH_FLUSH ||
-      s->breach == SIM_BREACH_FAILOVER || s->breach == SIM_BREACH_FOREIGN_DELETE ||
-      s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST ||
-      s->breach == SIM_BREACH_COUNTERS_LOST) {
+  if (s->often >= 0) {
+    config->weights[s->often] = SIM_CONFIG_OFTEN;
+  }
+  bool at_times = s->breach == SIM_BREACH_RESTART_EMPTY || s->breach == SIM_BREACH_STEP_FORWARD ||
+                  s->breach == SIM_BREACH_EVICTION || s->breach == SIM_BREACH_FLUSH ||
+                  s->breach == SIM_BREACH_FAILOVER || s->breach == SIM_BREACH_FOREIGN_DELETE ||
+                  s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST ||
+                  s->breach == SIM_BREACH_COUNTERS_LOST;
+  if (at_times) {
     config->weights[SIM_FAULT_ASSUMPTION] = 10;
-    config->fault_every_us =
-        config->fault_every_us == 0 ? config->ttl_us[0] : config->fault_every_us;
   }
-  for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
-    config->weight_sum += config->weights[i];
+  if ((at_times || s->often >= 0) && config->fault_every_us == 0) {
+    config->fault_every_us = config->ttl_us[0];
   }
-  if (config->weight_sum == 0) {
-    config->fault_every_us = 0;
-  }
+  sim_config_weigh(config);
 }
 
 /* Locks with owners, and operators: drawn after all others, for the same reason. */
@@ -158,21 +168,18 @@ static void sim_config_draw_owners(sim *s, sim_random *random) {
 static void sim_config_draw_fences(sim *s, sim_random *random) {
   static const unsigned chances[] = {10000, 5000, 5000, 5000};
   sim_config *config = &s->config;
-  if (sim_below(random, 3) != 0 && s->breach != SIM_BREACH_COUNTERS_LOST) {
+  if (sim_below(random, 3) != 0 && !s->fenced && s->breach != SIM_BREACH_COUNTERS_LOST) {
     return;
   }
   config->fenced = chances[sim_below(random, 4)];
   config->close_clocks = sim_below(random, 2) == 0;
   config->close_us = SIM_CLOSE_US;
   if (!config->close_clocks) {
-    config->weight_sum -= config->weights[SIM_FAULT_CRASH_EMPTY];
     config->weights[SIM_FAULT_CRASH_EMPTY] = 0;
+    sim_config_weigh(config);
   } else {
     config->client_ppm = config->client_ppm < SIM_CLOSE_PPM ? config->client_ppm : SIM_CLOSE_PPM;
     config->node_ppm = config->node_ppm < SIM_CLOSE_PPM ? config->node_ppm : SIM_CLOSE_PPM;
-  }
-  if (config->weight_sum == 0) {
-    config->fault_every_us = 0;
   }
 }
 
@@ -248,13 +255,4 @@ void sim_config_draw(sim *s, sim_random *random) {
 
 unsigned sim_config_server(const sim_config *config, unsigned node) {
   return config->twins && node == config->nodes - 1 ? 0 : node;
-}
-
-const char *sim_breach_name(sim_breach breach) {
-  static const char *const names[SIM_BREACH_COUNT] = {
-      "none",       "fast-node",    "slow-client",  "restart-empty",  "step-forward",
-      "eviction",   "flush",        "failover",     "foreign-delete", "frozen-clock",
-      "wall-clock", "token-reused", "token-shared", "node-lists",     "databases",
-      "reply-lost", "not-atomic",   "late-reading", "late-holder",    "counters-lost"};
-  return breach < SIM_BREACH_COUNT ? names[breach] : NULL;
 }

@@ -395,7 +395,7 @@ void sim_fault_event(sim *s) {
     sim_fault_assumption(s);
     break;
   default:
-    if (kind == SIM_FAULT_CALLS) {
+    if (kind == SIM_FAULT_NOTIFICATIONS) {
       sim_waiting_fault(s);
     } else if (kind > SIM_FAULT_ASSUMPTION) {
       sim_guard_fault(s, (sim_fault)kind);

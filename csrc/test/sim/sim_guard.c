@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_sha1.h"
 #include "lease/rl_guarding.h"
 #include "node/rl_guard.h"
 #include "sim.h"
@@ -71,8 +72,8 @@ static void sim_guard_stretch(sim_config *config, sim_random *random) {
 static void sim_guard_draw_faults(sim *s, sim_random *random) {
   sim_config *config = &s->config;
   config->weights[SIM_FAULT_CRASH_EMPTY] = 0;
-  for (unsigned i = SIM_FAULT_RESTART_EMPTY; i < SIM_FAULT_CALLS && s->breach == SIM_BREACH_NONE;
-       i++) {
+  for (unsigned i = SIM_FAULT_RESTART_EMPTY;
+       i < SIM_FAULT_NOTIFICATIONS && s->breach == SIM_BREACH_NONE; i++) {
     config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
   }
   if (config->lock_delay_us < 2000) {
@@ -84,11 +85,7 @@ static void sim_guard_draw_faults(sim *s, sim_random *random) {
     config->weights[SIM_FAULT_CRASH_WITH_DATA] = 0;
     config->weights[SIM_FAULT_STEP_BACK] = config->weights[SIM_FAULT_STEP_FORWARD] = 0;
   }
-  config->weight_sum = 0;
-  for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
-    config->weight_sum += config->weights[i];
-  }
-  config->fault_every_us = config->weight_sum == 0 ? 0 : config->fault_every_us;
+  sim_config_weigh(config);
 }
 
 void sim_guard_draw(sim *s, sim_random *random) {
@@ -139,7 +136,7 @@ void sim_guard_ready(sim *s) {
                           (unsigned long long)born_us, core->guards->fingerprint);
     record->used = true;
     record->length = (uint16_t)length;
-    sim_sha1(record->sha1, record->text, record->length);
+    rl_sha1(record->sha1, record->text, record->length);
     record->key_length =
         (uint8_t)snprintf(record->key, sizeof record->key, "%s", core->guards->key);
     node->copy = node->data;

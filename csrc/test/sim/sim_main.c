@@ -10,9 +10,10 @@
  *       --svg FILE     write its picture
  *       --only NAME    listen to one checker alone
  *       --break NAME   break an assumption; the run that is caught is the success
- *       --calls        all runs are with calls
- *       --no-calls     none is
+ *       --notify       all runs are with notifications
+ *       --fence        all runs are with fencing tokens
  *       --guard        all runs are with a guard; with --break nothing must be caught then
+ *       --fault NAME   this fault is frequent in all runs
  *       --need N       fail if something occurred fewer than N times in all runs
  *       --counters     print what occurred
  *       --hash         print the trace hash of every run
@@ -29,57 +30,62 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, need;
-  bool timeline, counters, hash, guarded;
-  int calling; /* as in sim.h */
+  bool timeline, counters, hash, fenced, guarded, notifying;
   const char *svg, *only;
-  sim_breach breach;
+  int often, breach;
 } sim_arguments;
 
-static bool sim_main_breach(const char *name, sim_breach *breach) {
-  for (unsigned i = 0; i < SIM_BREACH_COUNT; i++) {
-    if (strcmp(name, sim_breach_name((sim_breach)i)) == 0) {
-      *breach = (sim_breach)i;
-      return true;
-    }
+#define SIM_MAIN_TEXT(value, name) name,
+static const char *const sim_main_faults[] = {SIM_FAULTS(SIM_MAIN_TEXT)};
+static const char *const sim_main_breaches[] = {SIM_BREACHES(SIM_MAIN_TEXT)};
+
+/* Reads one of |count| names. */
+static bool sim_main_name(const char *const *names, int count, const char *word, int *value) {
+  for (*value = 0; *value < count && strcmp(names[*value], word) != 0; ++*value) {
   }
-  return false;
+  return *value < count;
 }
 
 static bool sim_main_arguments(int count, char **words, sim_arguments *arguments) {
+  const struct {
+    const char *word;
+    bool *flag;
+  } flags[] = {{"--timeline", &arguments->timeline}, {"--counters", &arguments->counters},
+               {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
+               {"--guard", &arguments->guarded},     {"--notify", &arguments->notifying}};
+  const struct {
+    const char *word;
+    uint64_t *number;
+  } numbers[] = {
+      {"--seed", &arguments->seed}, {"--runs", &arguments->runs}, {"--need", &arguments->need}};
   for (int i = 1; i < count; i++) {
     const char *word = words[i];
-    const char *value = i + 1 < count ? words[i + 1] : NULL;
-    if (strcmp(word, "--timeline") == 0) {
-      arguments->timeline = true;
-    } else if (strcmp(word, "--counters") == 0) {
-      arguments->counters = true;
-    } else if (strcmp(word, "--hash") == 0) {
-      arguments->hash = true;
-    } else if (strcmp(word, "--calls") == 0 || strcmp(word, "--no-calls") == 0) {
-      arguments->calling = strcmp(word, "--calls") == 0 ? 1 : -1;
-    } else if (strcmp(word, "--guard") == 0) {
-      arguments->guarded = true;
-    } else if (value == NULL) {
-      return false;
-    } else if (strcmp(word, "--seed") == 0) {
-      arguments->seed = strtoull(value, NULL, 10);
-      i++;
-    } else if (strcmp(word, "--runs") == 0) {
-      arguments->runs = strtoull(value, NULL, 10);
-      i++;
-    } else if (strcmp(word, "--need") == 0) {
-      arguments->need = strtoull(value, NULL, 10);
-      i++;
+    bool known = false;
+    for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) {
+      if (strcmp(word, flags[k].word) == 0) {
+        known = *flags[k].flag = true;
+      }
+    }
+    if (known) {
+      continue;
+    }
+    const char *value = ++i < count ? words[i] : "";
+    for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
+      if (strcmp(word, numbers[k].word) == 0) {
+        *numbers[k].number = strtoull(value, NULL, 10);
+        known = true;
+      }
+    }
+    if (strcmp(word, "--svg") == 0) {
+      arguments->svg = value;
     } else if (strcmp(word, "--only") == 0 && sim_has_checker(value)) {
       arguments->only = value;
-      i++;
-    } else if (strcmp(word, "--svg") == 0) {
-      arguments->svg = value;
-      i++;
-    } else if (strcmp(word, "--break") != 0 || !sim_main_breach(value, &arguments->breach)) {
+    } else if (!known &&
+               !(strcmp(word, "--fault") == 0 &&
+                 sim_main_name(sim_main_faults, SIM_FAULT_KINDS, value, &arguments->often)) &&
+               !(strcmp(word, "--break") == 0 &&
+                 sim_main_name(sim_main_breaches, SIM_BREACH_COUNT, value, &arguments->breach))) {
       return false;
-    } else {
-      i++;
     }
   }
   return true;
@@ -208,12 +214,13 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
 }
 
 int main(int count, char **words) {
-  sim_arguments arguments = {.seed = 1, .runs = 1, .breach = SIM_BREACH_NONE};
+  sim_arguments arguments = {.seed = 1, .runs = 1, .often = -1, .breach = SIM_BREACH_NONE};
   if (!sim_main_arguments(count, words, &arguments)) {
-    (void)fprintf(stderr,
-                  "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
-                  "[--break NAME [--guard]] [--calls | --no-calls] [--only NAME] [--need N] "
-                  "[--counters] [--hash]\n");
+    (void)fprintf(
+        stderr,
+        "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
+        "[--break NAME] [--notify] [--fence] [--guard] [--fault NAME] [--only NAME] [--need N] "
+        "[--counters] [--hash]\n");
     return 2;
   }
   sim *s = calloc(1, sizeof *s);
@@ -221,9 +228,11 @@ int main(int count, char **words) {
     return 2;
   }
   (void)signal(SIGABRT, sim_main_aborted);
-  s->breach = arguments.breach;
+  s->breach = (sim_breach)arguments.breach;
+  s->often = arguments.often;
+  s->fenced = arguments.fenced;
   s->guarded = arguments.guarded;
-  s->calling = arguments.calling;
+  s->notifying = arguments.notifying;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -220,13 +221,7 @@ void sim_network_reply(sim *s, int index, const void *bytes, size_t length, cons
   if (notes->head == notes->tail) {
     notes->head = notes->tail = 0;
   }
-  if (notes->tail == notes->capacity) {
-    notes->capacity = notes->capacity == 0 ? 64 : notes->capacity * 2;
-    notes->notes = realloc(notes->notes, notes->capacity * sizeof *notes->notes);
-    if (notes->notes == NULL) {
-      abort();
-    }
-  }
+  notes->notes = grow(notes->notes, sizeof *note, notes->tail, &notes->capacity);
   notes->notes[notes->tail] = *note;
   notes->notes[notes->tail++].end = connection->to_client.written;
   sim_network_send(s, index, &connection->to_client, length, SIM_EVENT_TO_CLIENT);

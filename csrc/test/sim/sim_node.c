@@ -154,9 +154,7 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
     return;
   }
   text = listens && text[0] == '+' ? SIM_CALLS_NOPERM : text;
-  if (text[0] == '-') {
-    sim_count(s, SIM_HANDSHAKE_REFUSED);
-  }
+  sim_count_if(s, text[0] == '-', SIM_HANDSHAKE_REFUSED);
   sim_node_reply(s, connection, request, text,
                  text[0] == '-' ? SIM_OUTCOME_ERROR : SIM_OUTCOME_GRANTED);
 }
@@ -200,9 +198,7 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
     sim_violation(s, "wire", "a command on a connection that has subscribed");
     return;
   }
-  if (!from->client_open || from->replies_lost) {
-    sim_count(s, SIM_ZOMBIE_EXECUTED);
-  }
+  sim_count_if(s, !from->client_open || from->replies_lost, SIM_ZOMBIE_EXECUTED);
   const char *error = sim_node_refuses(s, from->node, request.kind, watches);
   if (s->config.passwords && !from->authenticated) {
     error = "-NOAUTH Authentication required.\r\n";

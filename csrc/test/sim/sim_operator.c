@@ -64,9 +64,7 @@ static int sim_operator_force(sim *s, sim_client *client, sim_lock *own, uint64_
     sim_operator_begun(s, client, own, RL_OPERATION_FORCE_RELEASE, reading_us);
     SIM_TRACE(s, "client %u, lock %u: forces %s %u", client->index, (unsigned)(own - client->locks),
               any ? "whatever holds" : "token", any ? own->named : token);
-    if (any) {
-      sim_count(s, SIM_FORCE_ANY);
-    }
+    sim_count_if(s, any, SIM_FORCE_ANY);
   }
   return result;
 }
@@ -123,9 +121,7 @@ static void sim_operator_finds(sim *s, const sim_client *client, sim_lock *own) 
     uint32_t token = one->state == REDLOCK_KEY_HELD ? sim_tap_token(one->token, one->token_length)
                                                     : SIM_NO_TOKEN;
     held = held || token != SIM_NO_TOKEN;
-    if (one->state == REDLOCK_KEY_OTHER) {
-      sim_count(s, SIM_INSPECT_OTHER);
-    }
+    sim_count_if(s, one->state == REDLOCK_KEY_OTHER, SIM_INSPECT_OTHER);
     if (token < s->token_count && s->tokens[token].client != client->index &&
         (own->found == SIM_NO_TOKEN || one == holder)) {
       own->found = token;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_sha1.h"
 #include "check.h"
 #include "sim_calls.h"
 #include "sim_key.h"
@@ -153,7 +154,7 @@ static unsigned sim_script_find(sim *s, uint32_t known, const resp_request *comm
   if (s->script_names[0][0] == '\0') {
     for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
       s->script_lengths[i] = strlen(sim_scripts[i].text);
-      sim_sha1(s->script_names[i], sim_scripts[i].text, s->script_lengths[i]);
+      rl_sha1(s->script_names[i], sim_scripts[i].text, s->script_lengths[i]);
     }
   }
   for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "grow.h"
 #include "resp.h"
 #include "sim.h"
 #include "sim_calls.h"
@@ -15,13 +16,7 @@
 #include "sim_watch.h"
 
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
-  if (s->token_count == s->token_capacity) {
-    s->token_capacity = s->token_capacity == 0 ? 1024 : s->token_capacity * 2;
-    s->tokens = realloc(s->tokens, s->token_capacity * sizeof *s->tokens);
-  }
-  if (s->tokens == NULL) {
-    abort();
-  }
+  s->tokens = grow(s->tokens, sizeof *s->tokens, s->token_count, &s->token_capacity);
   sim_token *token = &s->tokens[s->token_count];
   memset(token, 0, sizeof *token);
   token->client = (uint8_t)client;
@@ -39,13 +34,7 @@ void sim_tap_over(sim *s, uint32_t token) {
   if (!joins) {
     return;
   }
-  if (list->count == list->capacity) {
-    list->capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-    list->tokens = realloc(list->tokens, list->capacity * sizeof *list->tokens);
-    if (list->tokens == NULL) {
-      abort();
-    }
-  }
+  list->tokens = grow(list->tokens, sizeof *list->tokens, list->count, &list->capacity);
   size_t at = list->count++;
   for (; at > 0 && list->tokens[at - 1] > token; at--) {
     list->tokens[at] = list->tokens[at - 1];
@@ -133,9 +122,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   sent->either = sent->keeps && sent->joins && sent->own;
   sent->keeps = sent->keeps && !sent->either;
   check_sent(s, client, node, sent);
-  if (sent->joins) {
-    sim_count(s, SIM_JOIN_SENT);
-  }
+  sim_count_if(s, sent->joins, SIM_JOIN_SENT);
   if (sent->heal) {
     sim_count(s, SIM_HEAL_SENT);
     token->healed |= bit;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "sim_trace_marks.h"
 
 sim_trace *sim_trace_new(FILE *text) {
@@ -45,13 +46,7 @@ void sim_trace_line(sim *s, const char *format, ...) {
 
 static sim_mark *sim_trace_add(sim *s, sim_mark_kind kind, unsigned row, unsigned lane) {
   sim_trace *trace = s->trace;
-  if (trace->count == trace->capacity) {
-    trace->capacity = trace->capacity == 0 ? 1024 : trace->capacity * 2;
-    trace->marks = realloc(trace->marks, trace->capacity * sizeof *trace->marks);
-    if (trace->marks == NULL) {
-      abort();
-    }
-  }
+  trace->marks = grow(trace->marks, sizeof *trace->marks, trace->count, &trace->capacity);
   sim_mark *mark = &trace->marks[trace->count++];
   memset(mark, 0, sizeof *mark);
   mark->kind = kind;

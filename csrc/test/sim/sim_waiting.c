@@ -26,7 +26,7 @@ void sim_waiting_draw(sim *s, sim_random *random) {
   static const unsigned chances[] = {0, 0, 5000, 10000};
   sim_config *config = &s->config;
   bool drawn = sim_below(random, 2) == 0;
-  if (s->calling < 0 || (s->calling == 0 && (!drawn || s->breach != SIM_BREACH_NONE))) {
+  if (!s->notifying && (!drawn || s->breach != SIM_BREACH_NONE)) {
     return;
   }
   config->calls = true;
@@ -45,7 +45,7 @@ void sim_waiting_draw(sim *s, sim_random *random) {
   }
   config->think_us /= sim_below(random, 2) == 0 ? 4 : 1;
   unsigned weight = sim_below(random, 2) == 0 ? 0 : (unsigned)sim_between(random, 1, 12);
-  config->weights[SIM_FAULT_CALLS] = (uint16_t)weight;
+  config->weights[SIM_FAULT_NOTIFICATIONS] = (uint16_t)weight;
   config->weight_sum += weight;
 }
 

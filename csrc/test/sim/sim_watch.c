@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_sha1.h"
 #include "check.h"
 #include "lease/rl_fence.h"
 #include "sim_key.h"
@@ -160,7 +161,7 @@ static void sim_watch_learn(sim *s) {
   _Static_assert(SIM_WATCH_COUNT <= SIM_WATCHES_MAX, "room for the names");
   for (unsigned i = 0; i < SIM_WATCH_COUNT && s->watch_names[i][0] == '\0'; i++) {
     s->watch_lengths[i] = strlen(sim_watch_scripts[i].text);
-    sim_sha1(s->watch_names[i], sim_watch_scripts[i].text, s->watch_lengths[i]);
+    rl_sha1(s->watch_names[i], sim_watch_scripts[i].text, s->watch_lengths[i]);
   }
 }
 
@@ -202,7 +203,7 @@ static void sim_watch_name(sim *s, unsigned watch, const resp_request *command,
   const char *run_id = command->words[1] + s->watch_lengths[watch] + 2;
   size_t length = command->lengths[1] - s->watch_lengths[watch] - 2;
   if (length != sizeof s->namings[0].run_id) {
-    sim_sha1(name, command->words[1], command->lengths[1]);
+    rl_sha1(name, command->words[1], command->lengths[1]);
     return;
   }
   unsigned place = watch;
@@ -214,7 +215,7 @@ static void sim_watch_name(sim *s, unsigned watch, const resp_request *command,
     naming->used = true;
     naming->watch = (uint8_t)watch;
     memcpy(naming->run_id, run_id, length);
-    sim_sha1(naming->name, command->words[1], command->lengths[1]);
+    rl_sha1(naming->name, command->words[1], command->lengths[1]);
   }
   memcpy(name, naming->name, sizeof naming->name);
 }
@@ -453,7 +454,7 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
   }
   record->length = (uint16_t)length;
   record->unsealed = false;
-  sim_sha1(record->sha1, record->text, record->length);
+  rl_sha1(record->sha1, record->text, record->length);
   record->since_us = (int64_t)s->now_us;
   bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
   if (behind &&
@@ -768,9 +769,8 @@ void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_req
     sim_violation(s, "wire", "a script that the node does not understand");
     return;
   }
-  if (request->by_text && sim_watch_scripts[found].kind != SIM_COMMAND_GUARD) {
-    sim_count(s, SIM_SCRIPT_BY_TEXT);
-  }
+  sim_count_if(s, request->by_text && sim_watch_scripts[found].kind != SIM_COMMAND_GUARD,
+               SIM_SCRIPT_BY_TEXT);
   switch (sim_watch_scripts[found].kind) {
   case SIM_COMMAND_GUARD:
     sim_watch_guard(s, connection, command, request);
