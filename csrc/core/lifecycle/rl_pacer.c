@@ -97,7 +97,7 @@ void rl_pacer_give_up(rl_lock *lock, redlock_time now_us) {
     return;
   }
   const char *reason = rl_pacer_is_open(lock->core, now_us, lock, &until_us)
-                           ? "the time was up before it was asked"
+                           ? "not asked before the budget expired"
                            : "too many commands are waiting for the node";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, reason, REDLOCK_NEVER);

@@ -1,44 +1,51 @@
 /*
- * Calls: a node tells the first of those who wait for a resource that it is free.
+ * Notifications: a node tells the waiter at the head of its queue that a key is free.
  *
  * SPDX-License-Identifier: MIT
  *
- * Beside a key that clients wait for, each node has a queue of them, which is a string: who came first there is first.
- * A ticket in it is 24 hexadecimal digits: the client's channel, and which of its tickets it is. The scripts are in
- * rl_command.c. What they say may be late, wrong or lost: it only shortens delays. Safety rests on the attempts, which
- * are as they were.
+ * Each node has a queue beside a key that clients wait for: a string of entries in order of
+ * arrival. An entry is 24 hexadecimal digits: the client's channel, and the id of its ticket.
+ * rl_command.c has the scripts. Their reports may be late, wrong or lost: they only shorten delays.
+ * Safety rests on the attempts alone.
  *
- *   C1. An attempt has failed: the head of the waitlist (rl_waitlist.h) asks each node whose notify arrive to let it stand in
- *       the queue. A node where the key is free, and nobody comes before us, says so, and that counts as a call. Where
- *       others have waited lately it only joins them, which costs two commands in ticket of five: of the key it hears when
- *       it looks, soon if few come before it.
- *   C2. Where others have waited lately, or with |fair|, an acquire asks that first, in ticket of its first attempt:
- *       it does not overtake them. With |fair| a client that has no subscribers yet waits until they are there, but not
- *       for longer than an attempt may take. Else the first attempt is the plain SET, so that a lock that nobody wants costs
- *       nothing more.
- *   C3. A release deletes the key and notify who stands first: a message that nobody receives is told by its result,
- *       and the dead leave the queue so. Who is called stays first until it leaves, so a call may be repeated.
- *   C4. While a majority has said that the key is there, the head only looks again after |poll_interval|, or when the
- *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the next
- *       fifteen a little later, and nobody else. Looking asks C1 once more: it finds the queue that was lost, notify who
- *       is first when nobody has, and where the key is free twice in a row, and nobody has moved up meanwhile, takes
- *       away who is first and does not come. The further behind somebody stands, the longer that takes: it is left to
- *       those before, until it shows that none of them is there.
- *       Who stands far behind looks less often, so that those who wait are not felt by their number.
- *       Else the head polls, as it would without calls.
- *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
- *       than every 50 to 100 ms then, or one node that lost a key would make all who wait try as fast as they can. Nor, by
- *       whatever notify, before the usual delay, if it was not denied by so many that somebody may have the lock: the key
- *       may be free on a majority of which some give nobody a vote. Both are random: the release of each of two clients
- *       that have split the votes notify the other, and they would go on in step until their budgets end.
- *   C6. When it has the lock its ticket goes with the lease: the release leaves the queue in the same script.
- *   C7. Who gives up leaves all queues, and where the key is free notify the next: the call may have been its own.
- *   C8. A call for a ticket that there is not any more is answered by leaving it, which notify the next; but of a key of
- *       over 504 bytes not all is known, and the others take it out (C4). Not that of a lease: there a node was late,
- *       and C6 leaves.
- *   C9. A node that refuses is asked for no ticket for a while (L3 of rl_subscriber.c). But where a key of another type is in
- *       the way of one queue, that says nothing of the others; and that it has no memory, loads or is busy, nothing of
- *       the next time.
+ *   NTF-1. After a failed attempt, the head sends ENQUEUE to each node whose notifications arrive.
+ *          A node with a free key and no other waiter reports that, which counts as a notification.
+ *          If the resource was recently contended, ENQUEUE only appends to an existing queue, which
+ *          costs two commands instead of five. The head learns about the key at its next poll,
+ *          which is soon if few waiters stand before it.
+ *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
+ *          first attempt, so it does not overtake waiters. With |fair|, a client without
+ *          subscribers waits for them, but no longer than an attempt may take. Otherwise the first
+ *          attempt is a plain SET: a lock without contention costs nothing more.
+ *   NTF-3. A release deletes the key and notifies the head of the queue. The result of PUBLISH
+ *          shows whether a subscriber received it, so disconnected waiters are removed. A notified
+ *          head stays in the queue until it dequeues, so a notification may be repeated.
+ *   NTF-4. While a majority reports a holder, the head only polls: after |poll_interval|, or when
+ *          the keys on enough nodes have expired. Then the first waiter of the queue goes first,
+ *          the next fifteen a little later. A poll repeats NTF-1. It restores a lost queue,
+ *          notifies a head that was not notified, and evicts an unresponsive head: the key was free
+ *          at two polls in a row, and no waiter moved up between them. Waiters further back leave
+ *          the eviction to those before them for longer, and poll less often, so that the load does
+ *          not grow with the number of waiters. Without such a majority the head polls as if there
+ *          were no notifications.
+ *   NTF-5. The head tries when a majority has notified it, or a little after the first
+ *          notification. Without a majority it waits 50 to 100 ms between attempts: otherwise one
+ *          node that lost a key would make all waiters try as fast as they can. It keeps the usual
+ *          delay if the last attempt showed that no client can have the lock: the key may be free
+ *          on a majority that includes nodes without a vote. Both delays are random: two clients
+ *          that split the votes would otherwise notify each other with each release, and stay in
+ *          step until their budgets end.
+ *   NTF-6. After a successful acquire, the ticket belongs to the lease: its release dequeues in the
+ *          same script.
+ *   NTF-7. A waiter that gives up dequeues on all nodes. Where the key is free this notifies the
+ *          next waiter, because the last notification may have been for the one that gave up.
+ *   NTF-8. The client answers a notification of an unknown ticket with DEQUEUE, which notifies the
+ *          next waiter. A key of over 504 bytes is not complete in the message: other waiters evict
+ *          that entry (NTF-4). A notification of a lease's ticket is ignored: the node was late,
+ *          and NTF-6 dequeues.
+ *   NTF-9. A node that refuses gets no ENQUEUE for a while (SUB-3 of rl_subscriber.c). A key of
+ *          another type in the place of one queue says nothing about other queues. A node that is
+ *          out of memory, loading or busy may answer the next time.
  */
 #include "wait/rl_notify.h"
 
@@ -54,24 +61,31 @@
 #include "wait/rl_pause.h"
 #include "wait/rl_ticket.h"
 
-#define RL_NOTIFY_GRACE_US REDLOCK_MILLISECONDS /* besides what the nodes need to answer (C5) */
-#define RL_NOTIFY_HURRY_US                                                                         \
-  (50 * REDLOCK_MILLISECONDS) /* between attempts without a majority of notify, at least */
-#define RL_NOTIFY_PATIENCE_US                                                                      \
-  (100 * REDLOCK_MILLISECONDS) /* for who is called and comes first (C4) */
-#define RL_NOTIFY_LEARN_US                                                                         \
-  (50 * REDLOCK_MILLISECONDS)                        /* for who has joined, and comes first (C1) */
-#define RL_NOTIFY_STEP_US (2 * REDLOCK_MILLISECONDS) /* between those who see a key end */
-#define RL_NOTIFY_STEPS_MAX 15
-#define RL_NOTIFY_ROW                                                                              \
-  8 /* so many look after |poll_interval|, the next so many after twice that, ... */
-#define RL_NOTIFY_ROWS_MAX 8
-#define RL_NOTIFY_SLOW_MAX_US                                                                      \
-  (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after the last look */
-#define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS
-#define RL_NOTIFY_PAYLOAD 8 /* digits of a ticket's id; the key stands behind them */
+/* Added to the time that the nodes need to answer (NTF-5). */
+#define RL_NOTIFY_GRACE_US REDLOCK_MILLISECONDS
 
-/* ------------------------------------------------------------------------- C2, whether others wait */
+/* Least time between attempts without a majority of notifications (NTF-5). */
+#define RL_NOTIFY_HURRY_US (50 * REDLOCK_MILLISECONDS)
+
+/* Time in which a head that was notified must acquire the key (NTF-4). */
+#define RL_NOTIFY_PATIENCE_US (100 * REDLOCK_MILLISECONDS)
+
+/* Time per place in the queue after which an appended waiter polls for the key (NTF-1). */
+#define RL_NOTIFY_LEARN_US (50 * REDLOCK_MILLISECONDS)
+
+/* When a key expires, the first waiters of the queue poll one after the other (NTF-4). */
+#define RL_NOTIFY_STEP_US (2 * REDLOCK_MILLISECONDS)
+#define RL_NOTIFY_STEPS_MAX 15
+
+/* So many waiters poll after |poll_interval|, the next ones after twice that, and so on (NTF-4). */
+#define RL_NOTIFY_ROW 8
+#define RL_NOTIFY_ROWS_MAX 8
+#define RL_NOTIFY_POLL_MAX_US (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after a poll */
+
+#define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS /* how long a resource is recently contended */
+#define RL_NOTIFY_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
+
+/* ------------------------------------------------------------------ NTF-2, recent contention */
 
 static unsigned rl_notify_contended_at(uint64_t hash) {
   return (unsigned)(hash >> 7) % RL_NOTIFY_CONTENDED_SIZE;
@@ -93,13 +107,13 @@ static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitl
          core->notify->contended[at].until_us > now_us;
 }
 
-/* ----------------------------------------------------------------------------- when to go on */
+/* -------------------------------------------------------------------- NTF-4, NTF-5, deciding */
 
 static unsigned rl_notify_needed(const rl_core *core) {
   return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
 }
 
-/* When the key has ended on so many of the nodes that hold it that it is free on a majority; C4. */
+/* NTF-4. Returns when the keys on enough nodes have expired that a majority is free. */
 static redlock_time rl_notify_end(const rl_core *core, const rl_ticket *ticket) {
   redlock_time ends_us[RL_NOTIFY_NODES_MAX] = {0};
   unsigned count = 0;
@@ -117,12 +131,12 @@ static redlock_time rl_notify_end(const rl_core *core, const rl_ticket *ticket) 
                                                        : ends_us[needed - is_free - 1];
 }
 
-/* How many come first, where it is the fewest. */
+/* Returns how many waiters stand before the ticket, on the node where they are fewest. */
 static unsigned rl_notify_before(const rl_core *core, const rl_ticket *ticket) {
   unsigned before = RL_COMMAND_QUEUE_MAX;
   for (unsigned i = 0; i < core->node_count; i++) {
-    bool told = ((ticket->held | ticket->outranked) >> i & 1) != 0;
-    if (told && ticket->at[i].position <= before) {
+    bool reported = ((ticket->held | ticket->outranked) >> i & 1) != 0;
+    if (reported && ticket->at[i].position <= before) {
       before = ticket->at[i].position - 1;
     }
   }
@@ -130,29 +144,33 @@ static unsigned rl_notify_before(const rl_core *core, const rl_ticket *ticket) {
 }
 
 /*
- * C4. Until when the head waits: until its last attempt, which finds a key that was released without a
- * notification. A head that waits for longer than |poll_interval| finds it by looking, and makes none.
+ * NTF-4. Returns when the head stops waiting: at its last attempt, which finds a key that was
+ *        released
+ * without a notification. A head that waits for longer than |poll_interval| finds it by polling
+ * instead.
  */
 static redlock_time rl_notify_last(const rl_ticket *ticket) {
   const rl_lock *head = ticket->waitlist->head;
-  redlock_duration slow_us = head->current->poll_interval_us;
-  bool looks = rl_time_sub(head->budget_us, ticket->begun_us) > rl_time_add(slow_us, slow_us / 4);
+  redlock_duration poll_us = head->current->poll_interval_us;
+  bool looks = rl_time_sub(head->budget_us, ticket->begun_us) > rl_time_add(poll_us, poll_us / 4);
   return looks ? head->budget_us : rl_pause_last(head);
 }
 
 /*
- * C4. When to look again, or to stop waiting. What nodes say later does not put off what is due by |poll_interval|.
+ * NTF-4. Returns when to poll or to stop waiting. Later reports of nodes do not postpone a poll
+ *        that is
+ * due by |poll_interval|.
  */
 static redlock_time rl_notify_poll_at(rl_core *core, const rl_ticket *ticket, redlock_time now_us) {
   const rl_lock *head = ticket->waitlist->head;
   unsigned before = rl_notify_before(core, ticket);
   unsigned rows =
       before / RL_NOTIFY_ROW < RL_NOTIFY_ROWS_MAX ? before / RL_NOTIFY_ROW : RL_NOTIFY_ROWS_MAX;
-  redlock_duration slow_us = rl_time_min(head->current->poll_interval_us, RL_NOTIFY_SLOW_MAX_US);
-  slow_us = rl_time_min(slow_us * (1 + rows), RL_NOTIFY_SLOW_MAX_US);
+  redlock_duration poll_us = rl_time_min(head->current->poll_interval_us, RL_NOTIFY_POLL_MAX_US);
+  poll_us = rl_time_min(poll_us * (1 + rows), RL_NOTIFY_POLL_MAX_US);
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_time due_us =
-      rl_time_add(ticket->polled_us, slow_us - slow_us / 8 + ticket->random % (slow_us / 4 + 1));
+      rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));
   redlock_time end_us = rl_notify_end(core, ticket);
   due_us = rl_time_max(due_us, now_us);
   if (ticket->unqueried != 0) {
@@ -175,26 +193,33 @@ static redlock_time rl_notify_poll_at(rl_core *core, const rl_ticket *ticket, re
   return rl_time_min(due_us, rl_notify_last(ticket));
 }
 
-/* The slow retry is counted from now on. */
-static void rl_notify_slow_down(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
+/* The time to the next poll starts now. */
+static void rl_notify_note_poll(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   ticket->polled_us = now_us;
   ticket->random = rl_waits_random(core);
 }
 
-/* C5. Whether the last attempt was denied by so many that somebody may have the lock; or there was none. */
+/*
+ * NTF-5. Returns true if there may be a holder: enough nodes denied the last attempt, or there was
+ *        none.
+ */
 static bool rl_notify_was_denied(const rl_lock *head, const rl_ticket *ticket) {
   return ticket->waitlist->attempt_us == 0 ||
          rl_quorum_denied(head->quorum.nodes, head->quorum.denied, rl_notify_needed(head->core));
 }
 
-/* C5. The head tries at |due_us|, or before, if it was to; not because of what else is called. */
+/* NTF-5. The head tries at |due_us|, or at its timer if that is earlier. */
 static void rl_notify_hurry(rl_lock *head, rl_ticket *ticket, redlock_time due_us) {
   ticket->attempt_due = true;
   ticket->polls = false;
   rl_timers_set(&head->core->timers, &head->timer, rl_time_min(head->timer.due_us, due_us));
 }
 
-/* C5. The usual delay: the one it waits for anyway, or another, from the attempt that has failed on. */
+/*
+ * NTF-5. The head keeps its usual delay: its timer, or a new delay from the failed attempt if the
+ *        timer
+ * is for a poll.
+ */
 static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_time due_us = head->timer.due_us;
   if (ticket->attempt_due) {
@@ -207,7 +232,7 @@ static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time n
   rl_notify_hurry(head, ticket, rl_time_max(due_us, now_us));
 }
 
-/* C5. A majority has called. */
+/* NTF-5. A majority has notified the head. */
 static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   if (rl_notify_was_denied(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
@@ -217,7 +242,7 @@ static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) 
   }
 }
 
-/* C5. The first call has come. */
+/* NTF-5. The first notification has come. */
 static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_duration range_us = rl_time_max(RL_NOTIFY_HURRY_US, 4 * needs_us);
@@ -233,7 +258,7 @@ static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, re
   rl_notify_hurry(head, ticket, due_us);
 }
 
-/* What the nodes have said so far decides when the head goes on. */
+/* Sets when the head goes on, by all reports of the nodes. */
 static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   rl_lock *head = ticket->waitlist->head;
   unsigned needed = rl_notify_needed(core);
@@ -241,7 +266,7 @@ static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_u
     return;
   }
   if (rl_quorum_count(ticket->notified) >= needed) {
-    rl_notify_go(head, ticket, now_us); /* C5 */
+    rl_notify_go(head, ticket, now_us); /* NTF-5 */
     return;
   }
   if (ticket->attempt_due) {
@@ -251,7 +276,7 @@ static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_u
     rl_pause_limit(head, now_us);
     ticket->polls = true;
     rl_timers_set(&core->timers, &head->timer, rl_notify_poll_at(core, ticket, now_us));
-  } else if (ticket->polls) { /* Nodes that would have called are gone: it polls. */
+  } else if (ticket->polls) { /* Too few nodes would notify it now: poll. */
     redlock_duration pause_us = rl_pause_next(head, rl_waits_random(core), now_us);
     ticket->polls = false;
     rl_timers_set(&core->timers, &head->timer,
@@ -259,7 +284,7 @@ static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_u
   }
 }
 
-/* Returns true if |lock| may wait for notify at all. */
+/* Returns true if |lock| may wait for notifications. */
 static bool rl_notify_is_for_lock(const rl_lock *lock) {
   const rl_core *core = lock->core;
   return core->notify != NULL && lock->waitlist != NULL && !core->closed &&
@@ -275,7 +300,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   }
   if (!rl_notify_is_for_lock(lock)) {
     if (waitlist != NULL) {
-      rl_notify_give_up(core, waitlist); /* Who was the head before may have had a ticket. */
+      rl_notify_give_up(core, waitlist); /* The old head may have had a ticket. */
     }
     return;
   }
@@ -296,7 +321,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   ticket->polls = ticket->attempt_due = false;
   ticket->held = ticket->outranked = ticket->evicted = ticket->unqueried = 0;
   ticket->appends = rl_notify_is_contended(core, waitlist, now_us);
-  rl_notify_slow_down(core, ticket, now_us);
+  rl_notify_note_poll(core, ticket, now_us);
   ticket->begun_us = now_us;
   rl_ticket_ask(notify, ticket, ~(uint32_t)0);
   rl_notify_weigh(core, ticket, now_us);
@@ -319,14 +344,14 @@ bool rl_notify_timer(rl_lock *lock, redlock_time now_us) {
   }
   ticket->polls = false;
   ticket->held = 0;
-  rl_notify_slow_down(core, ticket, now_us);
+  rl_notify_note_poll(core, ticket, now_us);
   rl_ticket_ask(core->notify, ticket, ~(uint32_t)0);
   redlock_duration answers_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
   return true;
 }
 
-/* Nobody waits in the ticket of |waitlist| any more. What is to be left is sent, and then it goes. */
+/* The wait list no longer uses its ticket, which is freed after its commands are sent. */
 static void rl_notify_detach(rl_notify_state *notify, rl_waitlist *waitlist, redlock_time now_us) {
   rl_ticket *ticket = waitlist->ticket;
   notify->used_count--;
@@ -344,7 +369,7 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
   }
   rl_core *core = waitlist->head->core;
   uint32_t standing = ticket->enqueued | ticket->outstanding;
-  if (ticket->contended) { /* Or a client that once waited would queue before each acquire. */
+  if (ticket->contended) { /* Otherwise the client would queue before each acquire. */
     rl_notify_note_contention(core, waitlist->resource, now_us);
   }
   lease->ticket = ticket->id;
@@ -360,7 +385,7 @@ void rl_notify_released(rl_core *core, const rl_attempt *lease, bool leaves) {
   if (ticket != NULL && ticket->granted) {
     ticket->granted = false;
     ticket->to_dequeue = leaves ? lease->enqueued : ticket->to_dequeue;
-    rl_ticket_list(core->notify, ticket); /* It goes. */
+    rl_ticket_list(core->notify, ticket); /* to be freed */
   }
 }
 
@@ -378,7 +403,7 @@ bool rl_notify_is_awaited(const rl_core *core, const rl_waitlist *waitlist) {
                                rl_notify_needed(core);
 }
 
-/* ------------------------------------------------------------------------------------- C2 */
+/* ---------------------------------------------------------------------- NTF-2, waiting first */
 
 bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
@@ -397,9 +422,9 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   }
   redlock_duration left_us = rl_time_sub(rl_pause_last(lock), now_us);
   if (left_us <= rl_time_add(RL_NOTIFY_GRACE_US, rl_pause_needs(core))) {
-    return false; /* There is time for one attempt. */
+    return false; /* There is time for one attempt only. */
   }
-  redlock_duration answers_us = /* If no majority tells. */
+  redlock_duration answers_us = /* without reports of a majority */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_outbox_leave(lock);
   rl_lock_enter(lock, RL_PHASE_DELAY);
@@ -408,21 +433,21 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-/* ------------------------------------------------------------------------------------ answers */
+/* ------------------------------------------------------------------------------------ replies */
 
-bool rl_notify_is_for(const rl_outstanding *owed) {
-  return owed->kind == RL_OUTSTANDING_ENQUEUE || owed->kind == RL_OUTSTANDING_DEQUEUE ||
-         owed->kind == RL_OUTSTANDING_PROBE;
+bool rl_notify_is_for(const rl_outstanding *outstanding) {
+  return outstanding->kind == RL_OUTSTANDING_ENQUEUE ||
+         outstanding->kind == RL_OUTSTANDING_DEQUEUE || outstanding->kind == RL_OUTSTANDING_PROBE;
 }
 
 /*
- * The queues of a majority say that the key is taken: a head that has made no attempt (C2), or has looked since its
- * attempt failed for another reason, has that from them. Before it looks they may speak of its own key, whose release is
- * on the way.
+ * The queues of a majority report a holder. A head without an attempt (NTF-2), or whose attempt
+ * failed for another reason before its last poll, copies this as its votes. Before the poll the
+ * reports may concern its own key, whose release is on its way.
  */
 static void rl_notify_copy_votes(rl_lock *head, const rl_ticket *ticket) {
-  bool looked = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
-  if (head->phase != RL_PHASE_DELAY || head->result == REDLOCK_E_TAKEN || !looked ||
+  bool polled = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
+  if (head->phase != RL_PHASE_DELAY || head->result == REDLOCK_E_TAKEN || !polled ||
       rl_quorum_count(ticket->held) < rl_notify_needed(head->core)) {
     return;
   }
@@ -435,19 +460,19 @@ static void rl_notify_copy_votes(rl_lock *head, const rl_ticket *ticket) {
   rl_lock_set_result(head, REDLOCK_E_TAKEN);
 }
 
-/* C1: what the script has answered; rl_command.h. */
+/* NTF-1. Notes the answer of ENQUEUE (rl_command.h). */
 static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, redlock_time now_us,
                                long long answer) {
   uint32_t bit = (uint32_t)1 << node;
   uint64_t left_ms = (uint64_t)answer / RL_COMMAND_ENQUEUE_UNIT;
   uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_ENQUEUE_UNIT);
-  bool took_out = (ticket->outranked & bit) != 0 && left_ms == 0 && position > 0 &&
-                  position + 1 == ticket->at[node].position;
-  ticket->evicted = took_out ? ticket->evicted | bit : ticket->evicted & ~bit;
+  bool evicted = (ticket->outranked & bit) != 0 && left_ms == 0 && position > 0 &&
+                 position + 1 == ticket->at[node].position;
+  ticket->evicted = evicted ? ticket->evicted | bit : ticket->evicted & ~bit;
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
   if (left_ms != 1 || position < 2) {
-    ticket->unqueried &= ~bit; /* It was the only one: the node has told all. */
+    ticket->unqueried &= ~bit; /* It was the only entry, so the node reported the key. */
   }
   if (answer == 0) {
     ticket->notified |= bit;
@@ -457,7 +482,8 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   ticket->contended = true;
   ticket->notified &= ~bit;
   ticket->enqueued = position > 0 ? ticket->enqueued | bit : ticket->enqueued & ~bit;
-  if (position > 0 && (core->notify->ready & bit) != 0) { /* Or it will not call. */
+  if (position > 0 &&
+      (core->notify->ready & bit) != 0) { /* otherwise the node will not notify it */
     ticket->at[node].position = position;
     *(left_ms > 0 ? &ticket->held : &ticket->outranked) |= bit;
     ticket->at[node].ends_us =
@@ -470,10 +496,10 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
 }
 
 /*
- * Returns true if a LEAVE was refused for its command: a waiter that may come and not leave would
- * keep others waiting. Such an error names the command, but in Redis 6 and 7.0, and where the
- * command was renamed. A LEAVE that was refused for its key says nothing of the node: it may answer
- * a forged message (C8).
+ * Returns true if the node forbids the command of a DEQUEUE: a waiter that can enqueue but not
+ * dequeue would block other waiters. The error names the command, except in Redis 6 and 7.0 and
+ * where the command was renamed. An error about the key says nothing about the node: it may answer
+ * a forged message (NTF-8).
  */
 static bool rl_notify_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&
@@ -483,11 +509,15 @@ static bool rl_notify_is_forbidden(const rl_reply *reply) {
           strstr(reply->text, "nknown ") != NULL);
 }
 
-/* C9. Before Redis 7 these words stand inside the text. */
+/* NTF-9. Before Redis 7 these words are inside the text. */
 static const char *const rl_notify_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
                                                 "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
 
-/* C9. Whether only this STAND was refused. Who waits there polls; where |ticket| has stood before it still may. */
+/*
+ * NTF-9. Returns true if the node refused only this ENQUEUE. The waiter polls that node. A ticket
+ *        that was
+ * enqueued before may still be.
+ */
 static bool rl_notify_is_passing(rl_core *core, const rl_node *node, redlock_time now_us,
                                  rl_ticket *ticket) {
   const rl_reply *reply = &node->link.reader.reply;
@@ -508,11 +538,11 @@ static bool rl_notify_is_passing(rl_core *core, const rl_node *node, redlock_tim
 }
 
 void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                        const rl_outstanding *owed) {
+                        const rl_outstanding *outstanding) {
   const rl_reply *reply = &node->link.reader.reply;
-  rl_ticket *ticket = rl_ticket_waiting(core->notify, owed->round);
-  bool waits = owed->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL;
-  if (owed->kind == RL_OUTSTANDING_PROBE) {
+  rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
+  bool waits = outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL;
+  if (outstanding->kind == RL_OUTSTANDING_PROBE) {
     rl_notify_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
     return;
   }
@@ -520,41 +550,41 @@ void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
     ticket->outstanding &= ~rl_node_bit(node);
   }
   if (reply->type == RL_REPLY_INTEGER && reply->integer >= 0) {
-    node->link.knows[owed->script] = true;
+    node->link.knows[outstanding->script] = true;
     if (waits) {
       rl_notify_enqueued(core, ticket, node->index, now_us, reply->integer);
     }
     return;
   }
   bool unknown = reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
-  if (unknown && !owed->by_text) {
-    node->link.knows[owed->script] = false;
+  if (unknown && !outstanding->by_text) {
+    node->link.knows[outstanding->script] = false;
     if (waits) {
       rl_ticket_ask(core->notify, ticket, rl_node_bit(node));
     }
     return;
   }
-  bool refused =
-      owed->kind == RL_OUTSTANDING_ENQUEUE && !rl_notify_is_passing(core, node, now_us, ticket);
+  bool refused = outstanding->kind == RL_OUTSTANDING_ENQUEUE &&
+                 !rl_notify_is_passing(core, node, now_us, ticket);
   if (refused || rl_notify_is_forbidden(reply)) {
     const char *reason = reply->type == RL_REPLY_ERROR
                              ? rl_link_said(&node->link)
-                             : "the queue's script is not answered as ours";
+                             : "unexpected reply to the script of the queue";
     rl_notify_changed(core, rl_subscriber_refuse(core, node, now_us, reason), now_us);
   }
 }
 
-void rl_notify_unanswered(rl_core *core, const rl_node *node, const rl_outstanding *owed) {
-  rl_ticket *ticket = rl_ticket_waiting(core->notify, owed->round);
-  if (owed->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL) {
+void rl_notify_unanswered(rl_core *core, const rl_node *node, const rl_outstanding *outstanding) {
+  rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
+  if (outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL) {
     ticket->outstanding &= ~rl_node_bit(node);
-    ticket->enqueued |= rl_node_bit(node); /* It may. */
+    ticket->enqueued |= rl_node_bit(node); /* or may be */
   }
 }
 
 /* ----------------------------------------------------------------------------------- messages */
 
-/* The id at the beginning of a message; false if there is none. */
+/* Reads the id at the beginning of a message. Returns false if there is none. */
 static bool rl_notify_read_id(const rl_reply *reply, uint32_t *id) {
   *id = 0;
   for (unsigned i = 0; i < RL_NOTIFY_PAYLOAD; i++) {
@@ -570,13 +600,14 @@ static bool rl_notify_read_id(const rl_reply *reply, uint32_t *id) {
   return true;
 }
 
-/* C8 */
+/* NTF-8 */
 static void rl_notify_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
                               const char *key, size_t length) {
   char entry[RL_LINK_ENTRY_SIZE];
   rl_link_entry(core->notify->channel, id, entry);
-  bool told = length > 0 && length <= RL_REPLY_BYTES_MAX - RL_NOTIFY_PAYLOAD; /* the whole key */
-  if (told && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
+  bool complete =
+      length > 0 && length <= RL_REPLY_BYTES_MAX - RL_NOTIFY_PAYLOAD; /* the whole key is known */
+  if (complete && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
     (void)rl_link_queue_dequeue(&node->link, now_us, id, key, length, entry);
   }
 }
@@ -585,11 +616,11 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
   uint32_t id;
   uint32_t bit = (uint32_t)1 << node;
   if (!rl_notify_read_id(reply, &id)) {
-    return; /* The probe. */
+    return; /* This is the probe. */
   }
   rl_ticket *ticket = rl_ticket_at(core->notify, id);
   if (ticket != NULL && ticket->granted) {
-    return; /* The node is late: its release was that which has freed the lock for us. */
+    return; /* A late node: its own release freed the key for this lease (NTF-8). */
   }
   if (ticket == NULL || ticket->waitlist == NULL) {
     rl_notify_decline(core, core->nodes[node], now_us, id, reply->bytes + RL_NOTIFY_PAYLOAD,
@@ -606,9 +637,9 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
   }
 }
 
-/* ---------------------------------------------------------------------------------- nodes */
+/* ------------------------------------------------------------------------------------- nodes */
 
-/* Of all tickets what a node has said counts no more. */
+/* Discards the reports of the node in all tickets. With |stays| the node is still connected. */
 static void rl_notify_discount(rl_core *core, uint32_t bit, bool stays, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
@@ -641,7 +672,7 @@ void rl_notify_changed(rl_core *core, rl_subscriber_change change, redlock_time 
   }
 }
 
-/* --------------------------------------------------------------------------------- sending */
+/* ----------------------------------------------------------- sending, creating and freeing */
 
 void rl_notify_continue(rl_core *core, redlock_time now_us) {
   if (core->notify != NULL) {
@@ -654,8 +685,6 @@ bool rl_notify_has_news(const rl_core *core) {
   return core->notify != NULL &&
          (!rl_list_is_empty(&core->notify->queue) || rl_subscribers_have_news(core));
 }
-
-/* ------------------------------------------------------------------------------------- its life */
 
 int rl_notify_open(rl_core *core) {
   core->notify = calloc(1, sizeof *core->notify);

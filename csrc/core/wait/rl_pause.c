@@ -23,10 +23,10 @@ redlock_duration rl_pause_needs(const rl_core *core) {
   return fastest_us[rl_core_quorum(core, RL_OPERATION_ACQUIRE) - 1];
 }
 
-/* Before the end of a budget, besides the time that the nodes need. */
+/* Added to the time that the nodes need: drivers may wake up late. */
 #define RL_PAUSE_LAST_US (5 * REDLOCK_MILLISECONDS)
 
-/* Of so many pauses each is drawn; the others have the mean length. */
+/* So many pauses are drawn; further ones count with their mean length. */
 #define RL_PAUSE_DRAWN_MAX 64
 
 redlock_time rl_pause_last(const rl_lock *lock) {

@@ -1,5 +1,5 @@
 /*
- * Pauses: when the attempts of an acquire are made.
+ * Pauses between the attempts of an acquire.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,31 +9,33 @@
 #include "lock/rl_lock.h"
 
 /*
- * Returns true if so many nodes could grant |lock|, perhaps too late: they did not answer its round with an error, and
- * have not been silent for longer than an attempt may take. A node with many commands to execute is slow, not silent.
+ * Returns true if enough nodes could grant |lock|, perhaps too late. Such a node did not answer the
+ * round with an error, and has not been silent for longer than an attempt may take. A node with
+ * many commands to execute is slow, not silent.
  */
 bool rl_pause_hears(const rl_lock *lock, redlock_time now_us);
 
 /*
- * What the nodes that are needed take to answer, at least: by the fastest reply of each. One that has not
- * answered on this connection might do so at once.
+ * Returns the least time in which the quorum can answer: the fastest reply of each connection
+ * counts, and 0 for a node that has not answered on this connection.
  */
 redlock_duration rl_pause_needs(const rl_core *core);
 
 /*
- * Returns when the last attempt begins that the budget allows: a majority as fast as it ever was can
- * still answer then, and drivers may wake up a little late.
+ * Returns when the last attempt begins that the budget allows. A majority as fast as it ever was
+ * can still answer then, and drivers may wake up a little late.
  */
 redlock_time rl_pause_last(const rl_lock *lock);
 
 /*
- * Returns the pause before the next attempt, which ends when the last one must begin; REDLOCK_NEVER if
- * the last one has been made.
+ * Returns the pause before the next attempt, which ends when the last one must begin; REDLOCK_NEVER
+ * if the last one has been made.
  */
 redlock_duration rl_pause_next(const rl_lock *lock, uint64_t random, redlock_time from_us);
 
 /*
- * A5. A waiter makes no attempts while the nodes will notify it. Its retry_count becomes a time limit, of
+ * A5. A waiter makes no attempts while the nodes will notify it. Its retry_count becomes a time
+ *     limit, of
  * as many pauses. Its attempts remain counted.
  */
 void rl_pause_limit(rl_lock *lock, redlock_time now_us);

@@ -1,18 +1,21 @@
 /*
- * A subscriber: a second connection to a node, over which it calls.
+ * Subscribers: a second connection to each node, over which the node notifies waiters.
  *
  * SPDX-License-Identifier: MIT
  *
- *   L1. It logs in as the node's own connection does, and subscribes to the client's channel. What a node has no
- *       notify for is known by then, or by L2, and everybody polls where that is so.
- *   L2. Then a message is published over the node's own connection. One receiver proves that messages arrive, that we
- *       may publish (so may others with our login), and that both connections lead to one server. Where there is none
- *       the connection may have been cut a moment before, which nobody knows yet: it is made anew, once.
- *   L3. A node that refuses is asked again after a minute, or when its connection has been made anew: whoever changes
- *       its ACL need not restart anybody, and whoever does not reads of it once. So is one where a release may call
- *       nobody: others with the same login would stand there in vain.
- *   L4. A subscriber that has been silent for 3 s while somebody waits is asked for a byte. A connection that a NAT has
- *       forgotten ends so.
+ *   SUB-1. A subscriber logs in like the node's own connection, and subscribes to the client's
+ *          channel.
+ *   SUB-2. The node's own connection then publishes a probe. One receiver proves that messages
+ *          arrive, that this login may publish, and that both connections lead to one server.
+ *          Without a receiver the subscriber may have been cut unnoticed: it reconnects, once.
+ *   SUB-3. A node that refuses is asked again after a minute, or when its connection comes up
+ *          again. An operator who corrects the ACL need not restart the clients. A node where
+ *          releases may not notify counts as one that refuses, because waiters would wait there in
+ *          vain.
+ *   SUB-4. A subscriber that has been silent for 3 s gets a PING while a lock waits. This ends a
+ *          connection that a NAT has dropped.
+ *
+ * Waiters poll where a node refuses notifications.
  */
 #include "wait/rl_subscriber.h"
 
@@ -22,8 +25,8 @@
 
 #include "lock/rl_lock.h"
 
-#define RL_SUBSCRIBER_MUTE "a release may not call who waits there (ACL, or a cluster)"
-#define RL_SUBSCRIBER_UNDELIVERED "what is published there does not arrive"
+#define RL_SUBSCRIBER_MUTE "a release may not notify waiters there (ACL, or a cluster)"
+#define RL_SUBSCRIBER_UNDELIVERED "published messages do not arrive"
 
 static bool rl_subscriber_is_refused(const rl_core *core, unsigned node) {
   const rl_notify_state *notify = core->notify;
@@ -44,11 +47,11 @@ static void rl_subscribers_create(rl_core *core) {
     if (subscriber == NULL) {
       subscriber = malloc(sizeof *subscriber);
       if (subscriber == NULL) {
-        notify->wanted = false; /* Who waits next tries again. */
+        notify->wanted = false; /* The next waiter tries again. */
         return;
       }
       rl_node_init(subscriber, i, &core->nodes[i]->address);
-      if ((notify->refused >> i & 1) != 0) { /* before anybody has waited */
+      if ((notify->refused >> i & 1) != 0) { /* by a release before the first waiter */
         (void)snprintf(subscriber->error, sizeof subscriber->error, RL_SUBSCRIBER_MUTE);
       }
       notify->subscribers[i] = subscriber;
@@ -105,7 +108,7 @@ rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, re
 }
 
 rl_subscriber_change rl_subscriber_mute(rl_core *core, const rl_node *node, redlock_time now_us) {
-  if (core->notify != NULL && node->index < RL_NOTIFY_NODES_MAX) { /* Beyond, nobody listens. */
+  if (core->notify != NULL && node->index < RL_NOTIFY_NODES_MAX) {
     return rl_subscriber_refuse(core, node, now_us, RL_SUBSCRIBER_MUTE);
   }
   return (rl_subscriber_change){0};
@@ -116,7 +119,7 @@ rl_subscriber_change rl_subscriber_probed(rl_core *core, rl_node *node, redlock_
   const rl_reply *reply = &node->link.reader.reply;
   uint32_t bit = rl_node_bit(node);
   if ((notify->probed & bit) == 0) {
-    return (rl_subscriber_change){0}; /* The subscriber has gone meanwhile. */
+    return (rl_subscriber_change){0}; /* The subscriber has disconnected since. */
   }
   notify->probed &= ~bit;
   if (reply->type == RL_REPLY_ERROR) {
@@ -168,7 +171,7 @@ void rl_subscribers_continue(rl_core *core, redlock_time now_us) {
         rl_link_queue_probe(link, now_us, notify->channel)) {
       notify->probed |= bit;
     } else if (link->phase == RL_LINK_UP) {
-      notify->undelivered |= bit; /* There was no room: it is made anew, too. */
+      notify->undelivered |= bit; /* There was no room: reconnect, and probe again. */
     }
   }
   notify->to_probe = 0;
@@ -185,7 +188,7 @@ void rl_subscribers_rest(rl_core *core, redlock_time now_us) {
   notify->wanted = notify->wanted && !idle;
 }
 
-/* L2. Whether the subscriber is the one that has not received the probe. */
+/* SUB-2. Returns true if the probe has not reached this connection. */
 static bool rl_subscriber_is_undelivered(const rl_core *core, const rl_node *subscriber) {
   const rl_notify_state *notify = core->notify;
   uint32_t unsettled = notify->undelivered & ~(notify->ready | notify->probed | notify->to_probe);
@@ -200,7 +203,7 @@ const char *rl_subscriber_overdue(rl_core *core, rl_node *subscriber, redlock_ti
   }
   const char *reason = rl_link_overdue(link, now_us);
   if (reason == NULL && !rl_subscriber_needed(core, subscriber->index)) {
-    return subscriber->error; /* Why it was refused; or nothing is wrong. */
+    return subscriber->error; /* The reason of a refusal, or "". */
   }
   if (reason == NULL && rl_subscriber_is_undelivered(core, subscriber)) {
     return RL_SUBSCRIBER_UNDELIVERED;
@@ -244,20 +247,20 @@ redlock_time rl_subscribers_deadline(const rl_core *core) {
 
 void rl_subscribers_reset(rl_core *core) {
   rl_notify_state *notify = core->notify;
-  rl_outstanding owed;
+  rl_outstanding outstanding;
   for (unsigned i = 0; i < core->node_count && notify->subscribing; i++) {
     rl_node *subscriber = notify->subscribers[i];
     if (subscriber->link.phase != RL_LINK_DOWN) {
       rl_node_disconnected(subscriber, core->now_us, "");
     }
-    while (rl_link_take(&subscriber->link, &owed)) {
+    while (rl_link_take(&subscriber->link, &outstanding)) {
     }
     subscriber->failures = 0;
     subscriber->connect_at_us = 0;
     subscriber->error[0] = '\0';
   }
   core->connection_count = core->node_count;
-  notify->wanted = notify->subscribing = false; /* The next ones have a channel of their own. */
+  notify->wanted = notify->subscribing = false; /* The next subscribers get a new channel. */
   notify->ready = notify->probed = notify->to_probe = notify->undelivered = notify->refused = 0;
 }
 

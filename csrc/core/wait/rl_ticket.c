@@ -1,10 +1,10 @@
 /*
- * A ticket: where the head of a waitlist stands in the queues of the nodes.
+ * Tickets: the entries of heads in the queues of the nodes.
  *
  * SPDX-License-Identifier: MIT
  *
- * What it has to say to the nodes is gathered, and sent with the next turn: that it is to stand there, and how it has stood
- * before (rl_command.h); or that it leaves.
+ * The commands of a ticket are collected and sent with the next turn: ENQUEUE in the mode that its
+ * last state asks for (rl_command.h), and DEQUEUE.
  */
 #include "wait/rl_ticket.h"
 
@@ -16,7 +16,7 @@
 
 #define RL_TICKET_SLOT_MASK 0xffffu
 
-/* -------------------------------------------------------------------------------- its life */
+/* -------------------------------------------------------------------- creating and freeing */
 
 rl_ticket *rl_ticket_new(rl_core *core) {
   rl_notify_state *notify = core->notify;
@@ -40,7 +40,7 @@ rl_ticket *rl_ticket_new(rl_core *core) {
     if (ticket == NULL) {
       return NULL;
     }
-    ticket->id = notify->ticket_count + RL_TICKET_SLOT_MASK + 1; /* None is 0. */
+    ticket->id = notify->ticket_count + RL_TICKET_SLOT_MASK + 1; /* No id is 0. */
     notify->tickets[notify->ticket_count++] = ticket;
   }
   uint32_t id = ticket->id;
@@ -56,7 +56,7 @@ void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
   ticket->waitlist = NULL;
   ticket->granted = false;
   do {
-    ticket->id += RL_TICKET_SLOT_MASK + 1; /* Late notify for it are for nobody. */
+    ticket->id += RL_TICKET_SLOT_MASK + 1; /* Late notifications name the old id. */
   } while (ticket->id <= RL_TICKET_SLOT_MASK);
   rl_list_push(&notify->free, &ticket->queue);
 }
@@ -93,7 +93,7 @@ void rl_tickets_free(rl_notify_state *notify) {
   free(notify->tickets);
 }
 
-/* --------------------------------------------------------------------------- what it says */
+/* --------------------------------------------------------------------------------- sending */
 
 void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket) {
   if (!rl_list_is_in(&ticket->queue)) {
@@ -108,6 +108,7 @@ void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes) {
   }
 }
 
+/* Returns the rl_command_enqueue of the next ENQUEUE to the node. */
 static unsigned rl_ticket_mode(const rl_ticket *ticket, unsigned node) {
   if ((ticket->outranked >> node & 1) != 0 &&
       ticket->at[node].position > RL_COMMAND_ENQUEUE_EVICT) {
@@ -145,7 +146,7 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
           mode == RL_COMMAND_ENQUEUE_APPEND ? ticket->unqueried | bit : ticket->unqueried & ~bit;
     }
   }
-  ticket->to_enqueue = ticket->to_dequeue = 0; /* Where there was no room it goes without. */
+  ticket->to_enqueue = ticket->to_dequeue = 0; /* Without room, the command is dropped. */
 }
 
 void rl_tickets_send(rl_core *core, redlock_time now_us) {

@@ -1,5 +1,5 @@
 /*
- * A ticket: where the head of a waitlist stands in the queues of the nodes (rl_notify.h).
+ * Tickets: the entries of heads in the queues of the nodes (rl_notify.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,25 +8,27 @@
 
 #include "wait/rl_waits.h"
 
-/* A new one, of nobody yet. NULL when there are too many, or no memory. */
+/* Returns a ticket without a wait list; NULL when there are too many tickets, or no memory. */
 rl_ticket *rl_ticket_new(rl_core *core);
 void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket);
 
-/* The ticket of that id, or NULL; and if somebody waits there. */
+/* Returns the ticket with that id, or NULL; only if a wait list uses it. */
 rl_ticket *rl_ticket_at(const rl_notify_state *notify, uint32_t id);
 rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id);
 
-/* It has something to say to the nodes. */
+/* Adds the ticket to the list of tickets to send. */
 void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket);
 
-/* The nodes, of |nodes|, that are to be asked to let it stand: those whose notify arrive. */
+/* Queues ENQUEUE for those of |nodes| whose notifications arrive. */
 void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes);
 
-/* Says what all of them have to say. Those that nobody waits in are free then. */
+/* Sends the commands of all listed tickets, and frees the tickets without a wait list. */
 void rl_tickets_send(rl_core *core, redlock_time now_us);
 
-/* All of them are forgotten, without a word; and given up. */
+/* Frees all tickets for reuse without sending anything. */
 void rl_tickets_reset(rl_notify_state *notify);
+
+/* Returns the memory of all tickets. */
 void rl_tickets_free(rl_notify_state *notify);
 
 #endif

@@ -1,22 +1,23 @@
 /*
- * A waitlist: the locks of one client that wait for the same resource. Only the first of them talks to the nodes.
+ * Wait lists: locks of one client that wait for the same resource.
  *
  * SPDX-License-Identifier: MIT
  *
- *   W1. The first attempt of an acquire that may make more finds the waitlist of its resource, or begins one. Behind
- *       another it is parked: nothing of it is sent. Try-once locks, those of several resources, those with an
- *       owner (who may hold it already, by another lock) and those with a token of their own stand in no waitlist.
- *       All of one waitlist wait alike, for what the first does is done for all: how often it looks, whether it is called,
- *       how long an attempt may take, and what it asks for. Who says it otherwise would wait as somebody else likes to, or
- *       for what fails for a reason of another's own; that is another waitlist of the same resource. But there are no more
- *       than sixteen: who comes then stands in none, and polls.
- *   W2. A queued waiter keeps the budget with which it came. Its retry_count limits its time, too, to as many
- *       pauses (rl_pause_limit()).
- *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
- *       taken, and the next one begins by waiting (rl_notify.h), else it takes the ticket of the one before.
- *   W4. Without notify the next one would not hear of a release of this very client before its delay is over. So it
- *       tries behind the release, at once; but not for longer than a few delays in a row, or other clients would
- *       never have their turn.
+ *   WAIT-1. Before its first attempt, an acquire that may make more than one joins the wait list of
+ *           its resource, or begins one. Behind a head it is queued: none of its commands are sent.
+ *           Locks that try once, have several resources, an owner (another lock of the owner may
+ *           hold the lease) or a caller-supplied token do not join. The waiters of one wait list
+ *           have equal options, because the head polls, is notified and asks on behalf of all of
+ *           them; a waiter with other options begins another wait list of the resource. A resource
+ *           has at most sixteen: further waiters join none, and poll.
+ *   WAIT-2. A queued waiter keeps its budget. Its retry_count limits its time, too, to as many
+ *           pauses (rl_pause_limit()).
+ *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the lock was
+ *           granted, the new head knows that the resource is taken, and waits first (rl_notify.h).
+ *           Otherwise it takes over the ticket of the old head.
+ *   WAIT-4. Without notifications, the head would notice a release of its own client only after its
+ *           delay. So it tries right behind the release, but only for a few delays in a row:
+ *           otherwise other clients would never get the lock.
  */
 #include "wait/rl_waitlist.h"
 
@@ -32,11 +33,10 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_pause.h"
 
-#define RL_WAITLIST_KINDS_MAX 16 /* waitlists of one resource (W1) */
-#define RL_WAITLIST_OURS                                                                           \
-  5 /* delays for which the client keeps a resource to itself, where nobody notify (W4) */
+#define RL_WAITLIST_KINDS_MAX 16 /* wait lists of one resource (WAIT-1) */
+#define RL_WAITLIST_OWN_DELAYS 5 /* for so many delays a client may keep a resource (WAIT-4) */
 
-/* ------------------------------------------------------------------------------- finding one */
+/* ----------------------------------------------------------------------------- the hash table */
 
 /* Returns the newest wait list of the resource from |entry| on, or NULL. */
 static rl_waitlist *rl_waitlist_from(rl_hash_entry *entry, const rl_resource *resource) {
@@ -65,7 +65,7 @@ rl_waitlist *rl_waitlist_find(const rl_core *core, const rl_resource *resource) 
              : rl_waitlist_lookup(core, resource, rl_waits_hash(core, resource));
 }
 
-/* NULL when out of memory: the lock then goes without. */
+/* Returns NULL when out of memory: the lock then waits alone. */
 static rl_waitlist *rl_waitlist_new(rl_core *core, rl_lock *head, uint64_t hash) {
   rl_waitlists *waitlists = core->waitlists;
   if (!rl_hash_reserve(&waitlists->table, waitlists->table.count + 1)) {
@@ -102,24 +102,22 @@ void rl_waitlists_free(rl_core *core) {
   memset(waitlists, 0, sizeof *waitlists);
 }
 
-/* ------------------------------------------------------------------------------------- W1, W2 */
+/* ----------------------------------------------------------------------------- WAIT-1, WAIT-2 */
 
 static bool rl_waitlist_is_for(const rl_lock *lock) {
   return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->attempt == NULL &&
          lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock);
 }
 
-/* W1. What the head of a waitlist decides for those behind it. */
+/* WAIT-1. Returns true if the options that the head applies for the waiters behind it are equal. */
 static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
-  const rl_options *ours = lock->current;
-  const rl_options *theirs = head->current;
-  return ours->retry_delay_us == theirs->retry_delay_us &&
-         ours->retry_jitter_us == theirs->retry_jitter_us &&
-         ours->poll_interval_us == theirs->poll_interval_us && ours->notify == theirs->notify &&
-         ours->fence == theirs->fence && !(ours->drift_factor < theirs->drift_factor) &&
-         !(ours->drift_factor > theirs->drift_factor) &&
-         rl_options_node_timeout(ours, lock->ttl_us) ==
-             rl_options_node_timeout(theirs, head->ttl_us);
+  const rl_options *a = lock->current;
+  const rl_options *b = head->current;
+  return a->retry_delay_us == b->retry_delay_us && a->retry_jitter_us == b->retry_jitter_us &&
+         a->poll_interval_us == b->poll_interval_us && a->notify == b->notify &&
+         a->fence == b->fence && !(a->drift_factor < b->drift_factor) &&
+         !(a->drift_factor > b->drift_factor) &&
+         rl_options_node_timeout(a, lock->ttl_us) == rl_options_node_timeout(b, head->ttl_us);
 }
 
 static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
@@ -156,7 +154,7 @@ bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *
   return false;
 }
 
-/* -------------------------------------------------------------------------------------- W3 */
+/* ------------------------------------------------------------------------------------- WAIT-3 */
 
 static void rl_waitlist_settle_all(rl_lock *lock, redlock_vote vote, const char *reason) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -165,8 +163,8 @@ static void rl_waitlist_settle_all(rl_lock *lock, redlock_vote vote, const char 
 }
 
 /*
- * It has not asked the nodes itself: it tells what the first has heard. In the middle of an attempt that is not all, and
- * what has failed says so.
+ * A queued waiter has not asked the nodes: it copies the votes of the head. The head may be in the
+ * middle of an attempt, so the votes that are missing count as unknown.
  */
 static void rl_waitlist_copy_votes(rl_lock *lock, const rl_lock *head, int result) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -179,7 +177,7 @@ static void rl_waitlist_copy_votes(rl_lock *lock, const rl_lock *head, int resul
   if (result != REDLOCK_E_TAKEN ||
       !rl_quorum_denied(lock->quorum.nodes, lock->quorum.denied,
                         rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE))) {
-    rl_waitlist_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "the time was up before it was asked");
+    rl_waitlist_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "not asked before the budget expired");
   }
 }
 
@@ -199,8 +197,8 @@ void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us) {
 }
 
 /*
- * Picks the waiter to promote. Skips waiters that have no time left for an attempt, unless all are: of many that
- * came together, with the same budget, each would make a last attempt.
+ * Picks the waiter to promote. Skips waiters that have no time left for an attempt, unless all are:
+ * of many that came together, with the same budget, each would make a last attempt.
  */
 static rl_lock *rl_waitlist_next(const rl_waitlist *waitlist, redlock_time now_us) {
   rl_lock *next = rl_lock_queue_first(&waitlist->queued);
@@ -210,7 +208,7 @@ static rl_lock *rl_waitlist_next(const rl_waitlist *waitlist, redlock_time now_u
   return next != NULL ? next : rl_lock_queue_first(&waitlist->queued);
 }
 
-/* The next one is the first. */
+/* Makes the next waiter the head. */
 static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool granted) {
   rl_lock *next = rl_waitlist_next(waitlist, now_us);
   rl_core *core = next->core;
@@ -221,12 +219,12 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
   waitlist->head = next;
   waitlist->attempt_us = 0;
   waitlist->has_waited = false;
-  if (core->closed) { /* It is about to be ended, too. */
+  if (core->closed) { /* rl_core_close() is about to end this waiter, too. */
     rl_lock_enter(next, RL_PHASE_DELAY);
     return;
   }
   if (!granted && waitlist->ticket == NULL && before->result == REDLOCK_PENDING) {
-    rl_outbox_enter(next, now_us); /* Nothing is known: the one before was cancelled. */
+    rl_outbox_enter(next, now_us); /* The old head was cancelled before it knew anything. */
     return;
   }
   rl_lock_enter(next, RL_PHASE_DELAY);
@@ -240,7 +238,7 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
   }
   redlock_duration pause_us = rl_pause_next(next, next->random, now_us);
   if (pause_us == REDLOCK_NEVER) {
-    next->budget_us = now_us; /* No time is left for an attempt: it ends as the one before. */
+    next->budget_us = now_us; /* No time is left for an attempt: it ends like the old head. */
     rl_timers_set(&core->timers, &next->timer, now_us);
     return;
   }
@@ -271,10 +269,13 @@ void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {
   }
 }
 
-/* -------------------------------------------------------------------------------------- W4 */
+/* ------------------------------------------------------------------------------------- WAIT-4 */
 
-/* The waitlist whose turn it is, of those of |waitlist|'s resource: where nobody notify, and the head does nothing just now. */
-static rl_waitlist *rl_waitlist_whose_turn(const rl_core *core, rl_waitlist *waitlist) {
+/*
+ * Returns the wait list of the resource that may try next: its head is pausing, and the nodes will
+ * not notify it.
+ */
+static rl_waitlist *rl_waitlist_next_to_try(const rl_core *core, rl_waitlist *waitlist) {
   rl_waitlist *found = NULL;
   for (; waitlist != NULL; waitlist = rl_waitlist_another(waitlist)) {
     bool sleeps = waitlist->head->phase == RL_PHASE_DELAY && !rl_notify_is_awaited(core, waitlist);
@@ -285,20 +286,23 @@ static rl_waitlist *rl_waitlist_whose_turn(const rl_core *core, rl_waitlist *wai
   return found;
 }
 
-static void rl_waitlist_set_ours(rl_waitlist *waitlist, redlock_time own_since_us) {
+static void rl_waitlist_set_own_since(rl_waitlist *waitlist, redlock_time own_since_us) {
   for (; waitlist != NULL; waitlist = rl_waitlist_another(waitlist)) {
     waitlist->own_since_us = own_since_us;
   }
 }
 
 void rl_waitlist_held_elsewhere(const rl_core *core, const rl_resource *resource) {
-  rl_waitlist_set_ours(rl_waitlist_find(core, resource), 0);
+  rl_waitlist_set_own_since(rl_waitlist_find(core, resource), 0);
 }
 
-/* One waitlist tries at a time: two would take the resource from each other, and never be long enough at it. */
+/*
+ * Only one wait list tries at a time. Two would take the resource from each other, and neither
+ * would reach the limit of WAIT-4.
+ */
 void rl_waitlist_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
   rl_waitlist *first = core->closed ? NULL : rl_waitlist_find(core, resource);
-  rl_waitlist *turn = rl_waitlist_whose_turn(core, first);
+  rl_waitlist *turn = rl_waitlist_next_to_try(core, first);
   redlock_time since_us = now_us;
   if (turn == NULL) {
     return;
@@ -310,8 +314,8 @@ void rl_waitlist_released(rl_core *core, const rl_resource *resource, redlock_ti
   }
   redlock_duration delay_us =
       rl_time_max(turn->head->current->retry_delay_us, REDLOCK_MILLISECONDS);
-  bool long_enough = rl_time_sub(now_us, since_us) / RL_WAITLIST_OURS > delay_us;
-  rl_waitlist_set_ours(first, long_enough ? now_us : since_us);
+  bool long_enough = rl_time_sub(now_us, since_us) / RL_WAITLIST_OWN_DELAYS > delay_us;
+  rl_waitlist_set_own_since(first, long_enough ? now_us : since_us);
   if (!long_enough) {
     turn->followed_us = now_us;
     rl_timers_clear(&core->timers, &turn->head->timer);

@@ -1,5 +1,5 @@
 /*
- * The state of waiters: hashes and random numbers.
+ * Hashes and random numbers of the wait layer.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,8 +7,8 @@
 
 uint64_t rl_waits_random(rl_core *core) {
   core->waitlists->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
-  uint64_t mixed =
-      core->waitlists->random ^ core->random; /* A forked child has stirred in other bytes. */
+  /* core->random differs in a forked child. */
+  uint64_t mixed = core->waitlists->random ^ core->random;
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
   mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
   return mixed ^ mixed >> 31;

@@ -1,5 +1,5 @@
 /*
- * The state of waiters: waitlists of locks, their tickets in the queues of nodes, and the subscribers that are called.
+ * The state of waiters: wait lists, tickets in the queues of the nodes, and subscribers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,91 +10,91 @@
 #include "lock/rl_lock.h"
 #include "node/rl_node.h"
 
-#define RL_TICKETS_MAX 65536 /* of one client at once; the others poll */
+#define RL_TICKETS_MAX 65536 /* of one client at once; waiters without a ticket poll */
 
-/* A ticket in the queues of the nodes. Sets of nodes are bits. */
+/* The entry of a head in the queues of the nodes. Sets of nodes are bits. */
 typedef struct rl_ticket {
-  rl_list queue;                /* of tickets with something to send; or of free ones */
-  struct rl_waitlist *waitlist; /* whose head waits; NULL: it is to be left, and goes then */
-  rl_resource *resource;        /* a reference */
-  uint32_t id;                  /* by which notify name it */
-  uint32_t to_enqueue;          /* nodes that are to be asked to let it stand */
-  uint32_t to_dequeue;          /* nodes that are to be told that it leaves */
-  uint32_t outstanding;         /* nodes that owe the answer */
-  uint32_t enqueued;            /* nodes where it stands, or may */
-  uint32_t held;                /* nodes that have said that somebody has the key */
-  uint32_t outranked;           /* nodes that have said that it is free, but others come first */
-  uint32_t notified;            /* nodes that have said that it is free for us, or have called */
-  uint32_t evicted;             /* nodes where nobody before it takes out who does not come */
-  uint32_t unqueried;           /* nodes where it has joined a queue, and was not told of the key */
-  bool granted;     /* the head has got a lease, whose release leaves: notify are for nobody now */
-  bool appends;     /* others have waited lately: there are queues */
-  bool contended;   /* a node has said that the key is held, or that another waiter comes first */
-  bool polls;       /* its head's timer is for looking again, not for an attempt */
-  bool attempt_due; /* one call has come, and an attempt is to follow */
-  redlock_time begun_us;  /* when its head has begun to wait, after its last attempt */
-  redlock_time polled_us; /* the same, or when it has looked last */
-  uint64_t random;        /* drawn then */
+  rl_list queue;                /* of tickets to send, or of free tickets */
+  struct rl_waitlist *waitlist; /* of the head; NULL: the ticket is dequeued, then freed */
+  rl_resource *resource;        /* a reference; NULL while the ticket is free */
+  uint32_t id;                  /* names the ticket in notifications */
+  uint32_t to_enqueue;          /* nodes to which ENQUEUE is still to be sent */
+  uint32_t to_dequeue;          /* nodes to which DEQUEUE is still to be sent */
+  uint32_t outstanding;         /* nodes whose reply to ENQUEUE is outstanding */
+  uint32_t enqueued;            /* nodes whose queue has the ticket, or may have it */
+  uint32_t held;                /* nodes that reported a key with a holder */
+  uint32_t outranked;           /* nodes that reported a free key, and another head */
+  uint32_t notified;            /* nodes that reported a free key, or notified the ticket */
+  uint32_t evicted;             /* nodes where our own query evicted the unresponsive head */
+  uint32_t unqueried;           /* nodes that appended the ticket without a report of the key */
+  bool granted;           /* the head has a lease, whose release dequeues: ignore notifications */
+  bool appends;           /* the resource was recently contended: append to existing queues */
+  bool contended;         /* a node reported a holder or another head */
+  bool polls;             /* the timer of the head is for a poll, not for an attempt */
+  bool attempt_due;       /* a notification has come, and an attempt follows */
+  redlock_time begun_us;  /* when the head began to wait after its last attempt */
+  redlock_time polled_us; /* time of the last poll; begun_us before the first */
+  uint64_t random;        /* drawn at that time */
   struct {
-    redlock_time ends_us; /* when the key ends there, where it is held */
-    uint32_t position;    /* in the queue, where it stands */
-  } at[];                 /* of each node, as it has said last */
+    redlock_time ends_us; /* expiry of the key on the node, as last reported */
+    uint32_t position;    /* of the ticket in the queue of the node, from 1, as last reported */
+  } at[];                 /* of each node */
 } rl_ticket;
 
+/* The locks of one client that wait for the same resource. */
 typedef struct rl_waitlist {
-  rl_hash_entry entry;
+  rl_hash_entry entry; /* by resource */
   rl_resource *resource;
-  rl_lock *head;     /* the one that asks the nodes */
-  rl_list queued;    /* the others, in the order in which they came */
-  rl_ticket *ticket; /* of the head in the queues of the nodes (rl_notify.h); or NULL */
+  rl_lock *head;             /* the only waiter that sends commands to the nodes */
+  rl_list queued;            /* the other waiters, in order of arrival */
+  rl_ticket *ticket;         /* of the head, or NULL */
+  redlock_time own_since_us; /* since when only this client has held the resource; 0: it does not */
   redlock_time
-      own_since_us; /* since when locks of this waitlist have had it, one after the other; 0: they have not */
-  redlock_time followed_us; /* when a head has last tried behind a release of ours (W4); or 0 */
-  redlock_time attempt_us;  /* when the head's last attempt was begun; 0 before the first */
-  bool has_waited;          /* the head has waited, if not in a queue (C2 of rl_notify.c) */
+      followed_us;         /* time of the last attempt right behind an own release (WAIT-4), or 0 */
+  redlock_time attempt_us; /* start of the head's last attempt; 0 before the first */
+  bool has_waited;         /* the head has paused between attempts, with a ticket or without */
 } rl_waitlist;
 
 typedef struct rl_waitlists {
-  rl_hash table;       /* of wait lists, by their resources */
-  size_t queued_count; /* locks that stand behind another */
-  uint64_t seed;       /* so that nobody can choose names that meet in one bucket */
-  uint64_t random;     /* for delays and channels; not core->random, which connections draw from */
-  rl_list *free;
+  rl_hash table;
+  size_t queued_count; /* of waiters behind a head */
+  uint64_t seed;       /* of the hash: callers cannot choose names that share a bucket */
+  uint64_t random;     /* for delays and channels; core->random is for connections */
+  rl_list *free;       /* wait lists, by |queued| */
 } rl_waitlists;
 
 #define RL_NOTIFY_CLIENT_LENGTH 16 /* hexadecimal digits of a client's channel */
 #define RL_NOTIFY_CHANNEL_SIZE (sizeof RL_COMMAND_CHANNEL + RL_NOTIFY_CLIENT_LENGTH)
 #define RL_NOTIFY_CONTENDED_SIZE 256
-#define RL_NOTIFY_NODES_MAX                                                                        \
-  16 /* with more nodes everybody polls: each would have two connections */
+#define RL_NOTIFY_NODES_MAX 16 /* with more nodes waiters poll: each node has two connections */
 
 typedef struct rl_notify_state {
-  bool subscribing;     /* there are subscribers */
-  bool wanted;          /* somebody has had to wait: there are to be connections for notify */
-  redlock_time used_us; /* when somebody has begun to wait last */
+  bool subscribing;     /* the subscribers exist */
+  bool wanted;          /* a waiter needs connections for notifications */
+  redlock_time used_us; /* when a waiter last began or ended to use a ticket */
   char channel[RL_NOTIFY_CHANNEL_SIZE];
-  rl_node *subscribers[RL_NOTIFY_NODES_MAX]; /* rl_subscriber.c; NULL before they are wanted */
-  uint32_t ready;                            /* nodes whose notify arrive */
-  uint32_t probed;                           /* nodes that owe the answer to the probe */
-  uint32_t to_probe;                         /* nodes to which it is to be sent */
-  uint32_t
-      undelivered; /* nodes whose probe nobody has received: there is to be another, of a new subscriber */
-  uint32_t refused; /* nodes that do not let us, for what their subscriber's error says */
+  rl_node *subscribers[RL_NOTIFY_NODES_MAX]; /* NULL before they are wanted */
+  uint32_t ready;                            /* nodes whose notifications arrive */
+  uint32_t probed;                           /* nodes whose reply to the probe is outstanding */
+  uint32_t to_probe;                         /* nodes to which the probe is still to be sent */
+  uint32_t undelivered; /* nodes whose probe reached no subscriber: reconnect, and probe again */
+  uint32_t refused;     /* nodes that refuse notifications; the subscriber has the reason */
   redlock_time refused_until_us[RL_NOTIFY_NODES_MAX];
   rl_ticket **tickets; /* by the lower half of their ids */
-  uint32_t ticket_count, ticket_capacity, used_count;
-  rl_list *free;
-  rl_list queue; /* of tickets with something to send */
+  uint32_t ticket_count, ticket_capacity;
+  uint32_t used_count; /* tickets of a wait list */
+  rl_list *free;       /* tickets, by |queue| */
+  rl_list queue;       /* tickets to send */
   struct {
     uint32_t hash;
     redlock_time until_us;
-  } contended[RL_NOTIFY_CONTENDED_SIZE]; /* resources for which others have waited lately */
+  } contended[RL_NOTIFY_CONTENDED_SIZE]; /* resources that were recently contended, by hash */
 } rl_notify_state;
 
-/* Returns the hash by which the waitlists of a resource are found. */
+/* Returns the hash of the resource in the table of wait lists. */
 uint64_t rl_waits_hash(const rl_core *core, const rl_resource *resource);
 
-/* Returns a number that nobody can foresee, for delays. */
+/* Returns an unpredictable number for delays and channels. */
 uint64_t rl_waits_random(rl_core *core);
 
 #endif

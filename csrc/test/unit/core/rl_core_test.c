@@ -498,7 +498,7 @@ static void a_budget_that_is_over_before_the_launch_is_what_the_message_says(voi
   world->now_us += 10;
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(rl_round_reason(lock, 0), "the time was up before it was asked");
+  assert_string_equal(rl_round_reason(lock, 0), "not asked before the budget expired");
   assert_true(fake_world_end(world));
 }
 

@@ -297,7 +297,7 @@ static void unasked_nodes_are_told_as_the_reason(void **state) {
   rl_core_send(&world->core, world->now_us + 2 * MS, entropy, sizeof entropy);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock, "'orders:42': only 0 of 1 nodes granted it, 1 are needed: "
-                       "10.0.0.1:6379: the time was up before it was asked");
+                       "10.0.0.1:6379: not asked before the budget expired");
   world->now_us += 2 * MS;
   assert_true(fake_world_end(world));
 }

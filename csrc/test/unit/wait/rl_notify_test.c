@@ -473,7 +473,7 @@ static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **stat
   }
   const char *reason; /* Nor do we stand there: who releases to us may have our rights. */
   assert_false(rl_subscriber_state(&world->core, 0, &reason));
-  assert_non_null(strstr(reason, "may not call"));
+  assert_non_null(strstr(reason, "may not notify"));
   pass(world, RL_SUBSCRIBER_REFUSED_US); /* Somebody may have given us the right meanwhile. */
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -1320,7 +1320,7 @@ static void where_a_release_may_call_nobody_its_client_polls(void **state) {
   pass(world, 5 * DELAY);
   assert_int_equal(world->nodes[0].stands, 0);
   assert_false(rl_subscriber_state(&world->core, 0, &reason));
-  assert_non_null(strstr(reason, "may not call"));
+  assert_non_null(strstr(reason, "may not notify"));
   pass(world, RL_SUBSCRIBER_REFUSED_US);
   assert_true(rl_subscriber_state(&world->core, 0, &reason));
   assert_true(fake_world_end(world));

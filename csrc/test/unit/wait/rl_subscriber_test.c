@@ -191,7 +191,7 @@ static void a_listener_that_has_not_received_the_probe_is_made_anew_once(void **
   fake_world *world = by_hand();
   subscribe_and_probe(world, ":0\r\n");
   fake_settle(world);
-  assert_reason(world, 0, "does not arrive");
+  assert_reason(world, 0, "do not arrive");
   assert_false(listener_of(world, 0)->connected);
   pass(world, 200 * MS);
   assert_int_equal(listener_of(world, 0)->connections, 2);
@@ -214,7 +214,7 @@ static void two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive(vo
   subscribe_and_probe(world, ":0\r\n");
   pass(world, 200 * MS);
   subscribe_and_probe(world, ":0\r\n");
-  assert_reason(world, 0, "does not arrive");
+  assert_reason(world, 0, "do not arrive");
   assert_int_equal(world->nodes[0].stands, 0);
   pass(world, 58 * SECONDS);
   assert_int_equal(listener_of(world, 0)->connections, 2);
@@ -254,8 +254,8 @@ a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again(void 
 static void a_probe_that_is_refused_means_that_calls_do_not_arrive(void **state) {
   static const struct {
     const char *answer, *reason;
-  } rows[] = {{"+OK\r\n", "does not arrive"},
-              {"$-1\r\n", "does not arrive"},
+  } rows[] = {{"+OK\r\n", "do not arrive"},
+              {"$-1\r\n", "do not arrive"},
               {"-NOPERM no channel\r\n", "NOPERM"},
               {"-ERR unknown command\r\n", "unknown command"}};
   (void)state;
