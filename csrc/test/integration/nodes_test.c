@@ -1,5 +1,5 @@
 /*
- * Nodes that hang, die, come back or never were there.
+ * Nodes that hang, crash, return or never existed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,18 +7,18 @@
 #include "wire/rl_command.h"
 
 #define BRIEF_US MS(200)
-/* A connection on which nothing is answered ends after 3 s, and no call waits for its node any more. */
+/* After 3 s without a reply a connection ends, and no call waits for its node. */
 #define SOON_US MS(2000)
 
 static int start(void **state) {
-  /* Written before the reply is sent, so that it is there after a SIGKILL. */
+  /* A write precedes its reply, so that it survives a SIGKILL. */
   static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
   (void)state;
   farm_start(&five, 5, keeping);
   return 0;
 }
 
-/* Loses what a node has, its file included. */
+/* Deletes the data of a node, its file included. */
 static void lose_data(unsigned node) {
   assert_string_equal(farm_command(&five, node, "FLUSHALL", "SYNC", NULL), "OK");
 }
@@ -39,7 +39,18 @@ static redlock_options brief(void) {
   return options;
 }
 
-/* A lock whose operations end soon. On a loaded machine its first attempts may be too short. */
+/* Operations end only when nodes answer or connections end. */
+static redlock_options endless(void) {
+  redlock_options options = once();
+  options.node_timeout_us = 300 * REDLOCK_SECONDS;
+  options.ttl_us = 600 * REDLOCK_SECONDS;
+  return options;
+}
+
+/*
+ * Returns a held lock whose operations end soon. On a loaded machine its first attempts may time
+ * out.
+ */
 static redlock_lock *held_briefly(redlock_client *client, const char *resource) {
   redlock_options options = brief();
   redlock_lock *lock;
@@ -49,9 +60,9 @@ static redlock_lock *held_briefly(redlock_client *client, const char *resource) 
   return lock;
 }
 
-/* ------------------------------------------------------------------------------------- all up */
+/* ----------------------------------------------------------------------------------- all up */
 
-static void a_lock_is_on_every_node_whatever_their_number(void **state) {
+static void lock_is_on_every_node(void **state) {
   (void)state;
   for (unsigned count = 1; count <= 5; count++) {
     redlock_client *client = client_of(&five, count, NULL);
@@ -75,12 +86,12 @@ static void a_lock_is_on_every_node_whatever_their_number(void **state) {
   }
 }
 
-static void half_of_an_even_number_of_nodes_is_no_majority(void **state) {
+static void half_of_the_nodes_is_no_majority(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 4, NULL);
   redlock_lock *lock = new_lock(client, "r");
-  farm_command(&five, 0, "SET", "r", "somebody", NULL);
-  farm_command(&five, 1, "SET", "r", "somebody", NULL);
+  farm_command(&five, 0, "SET", "r", "another", NULL);
+  farm_command(&five, 1, "SET", "r", "another", NULL);
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);
   pump_until(client, farm_count(&five, "r", NULL) == 2);
   farm_command(&five, 1, "DEL", "r", NULL);
@@ -89,41 +100,33 @@ static void half_of_an_even_number_of_nodes_is_no_majority(void **state) {
   redlock_client_free(client);
 }
 
-/* ---------------------------------------------------------------------------------- that hang */
+/* ------------------------------------------------------------------------------- hung nodes */
 
 #define PAIRS 50
 
-/* With |stopped| nodes hung, no acquire and no release waits for them. */
-static void stays_quick_with_hung_nodes(unsigned stopped) {
-  redlock_options options = once();
-  options.node_timeout_us = 300 * REDLOCK_SECONDS;
-  options.ttl_us = 600 * REDLOCK_SECONDS;
+/* No acquire and no release waits for the first |stopped| nodes, which hang. */
+static void check_hung_nodes(unsigned stopped) {
+  redlock_options options = endless();
   redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = new_lock(client, "r");
   warm_up(client);
   for (unsigned i = 0; i < stopped; i++) {
     farm_stop(&five, i);
   }
   for (unsigned i = 0; i < PAIRS; i++) {
-    char name[32];
-    (void)snprintf(name, sizeof name, "r%u", i);
-    redlock_lock *lock = new_lock(client, name);
     redlock_time before_us = stopwatch();
     assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
     assert_ok(lock, redlock_lock_release(lock));
     assert_took(before_us, 0, SOON_US);
-    redlock_lock_free(lock);
   }
+  /* The commands that arrive now cancel each other, and the client uses the nodes again. */
   for (unsigned i = 0; i < stopped; i++) {
     farm_continue(&five, i);
   }
-  /* What reaches them now is undone, and the same client uses them again. */
-  redlock_lock *lock = new_lock(client, "again");
   pump_until(client, all_up(client));
-  for (unsigned i = 0; i < stopped; i++) {
-    assert_int_equal(keys_of(i), 0);
-  }
+  assert_int_equal(farm_count(&five, "r", NULL), 0);
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  pump_until(client, on_nodes(5, lock, "again"));
+  pump_until(client, on_nodes(5, lock, "r"));
   for (unsigned i = 0; i < stopped; i++) {
     assert_true(farm_calls(&five, i, "set") > 0);
   }
@@ -132,28 +135,22 @@ static void stays_quick_with_hung_nodes(unsigned stopped) {
   redlock_client_free(client);
 }
 
-static void one_hung_node_of_five_costs_nothing(void **state) {
-  (void)state;
-  stays_quick_with_hung_nodes(1);
-}
-
 static void two_hung_nodes_of_five_cost_nothing(void **state) {
-  (void)state;
-  stays_quick_with_hung_nodes(2);
+  check_hung_nodes(1);
+  (void)five_reset(state);
+  check_hung_nodes(2);
 }
 
-static void nodes_that_hang_before_the_first_connection_cost_nothing(void **state) {
+static void nodes_that_hang_before_connecting_cost_nothing(void **state) {
   (void)state;
   farm_stop(&five, 0);
   farm_stop(&five, 3);
-  redlock_options options = once();
-  options.node_timeout_us = 300 * REDLOCK_SECONDS;
-  options.ttl_us = 600 * REDLOCK_SECONDS;
+  redlock_options options = endless();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_time before_us = stopwatch();
   redlock_lock *lock = held_lock(client, "r");
   assert_ok(lock, redlock_lock_release(lock));
-  /* A first lock waits for four times what the majority took: a delay counts five times. */
+  /* A first acquire waits four times as long as the majority took: a delay counts five times. */
   assert_took(before_us, 0, SOON_US + 4 * witness_delay_us(before_us));
   farm_continue(&five, 0);
   farm_continue(&five, 3);
@@ -165,7 +162,7 @@ static void nodes_that_hang_before_the_first_connection_cost_nothing(void **stat
   redlock_client_free(client);
 }
 
-static void a_node_that_is_connected_late_joins_the_lease(void **state) {
+static void late_node_is_backfilled(void **state) {
   (void)state;
   farm_stop(&five, 4);
   redlock_client *client = client_of(&five, 5, NULL);
@@ -176,7 +173,7 @@ static void a_node_that_is_connected_late_joins_the_lease(void **state) {
   assert_ok(lock, redlock_lock_release(lock));
   pump_until(client, farm_count(&five, "r", NULL) == 0);
 
-  farm_stop(&five, 4); /* But not one that is not held any more. */
+  farm_stop(&five, 4); /* A released lock is not backfilled. */
   redlock_client *other = client_of(&five, 5, NULL);
   redlock_lock *short_lived = held_lock(other, "s");
   assert_ok(short_lived, redlock_lock_release(short_lived));
@@ -189,7 +186,7 @@ static void a_node_that_is_connected_late_joins_the_lease(void **state) {
   redlock_client_free(client);
 }
 
-static void a_late_set_leaves_no_key_behind(void **state) {
+static void late_set_leaves_no_key(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -203,7 +200,7 @@ static void a_late_set_leaves_no_key_behind(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     farm_continue(&five, i);
   }
-  /* Not a call of the client is needed: both commands were on their way. */
+  /* Both commands are in flight: the client need not be called. */
   for (unsigned i = 0; i < 3; i++) {
     eventually(farm_calls(&five, i, "set") == 2 && farm_calls(&five, i, "del") == 2);
   }
@@ -211,7 +208,7 @@ static void a_late_set_leaves_no_key_behind(void **state) {
   redlock_client_free(client);
 }
 
-static void three_hung_nodes_of_five_make_it_unavailable_in_time(void **state) {
+static void three_hung_nodes_of_five_end_calls_in_time(void **state) {
   (void)state;
   redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
@@ -246,9 +243,9 @@ static void three_hung_nodes_of_five_make_it_unavailable_in_time(void **state) {
   redlock_client_free(client);
 }
 
-/* -------------------------------------------------------------------------- that are not there */
+/* ---------------------------------------------------------------------------- missing nodes */
 
-static void nodes_that_nobody_listens_for_are_named(void **state) {
+static void refused_nodes_are_named(void **state) {
   (void)state;
   char refused[3][32];
   const char *addresses[5] = {five.nodes[0].address, five.nodes[1].address, refused[0], refused[1],
@@ -260,7 +257,7 @@ static void nodes_that_nobody_listens_for_are_named(void **state) {
   redlock_lock *lock = new_lock(client, "r");
   redlock_time before_us = stopwatch();
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_took(before_us, 0, SOON_US); /* None is waited for. */
+  assert_took(before_us, 0, SOON_US); /* No refused node is waited for. */
   for (unsigned i = 0; i < 3; i++) {
     char part[128];
     (void)snprintf(part, sizeof part, "%s: Connection refused", refused[i]);
@@ -279,7 +276,7 @@ static void nodes_that_nobody_listens_for_are_named(void **state) {
   redlock_client_free(client);
 }
 
-static void killed_nodes_are_done_without_and_used_again(void **state) {
+static void two_killed_nodes_are_used_again(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -304,7 +301,7 @@ static void killed_nodes_are_done_without_and_used_again(void **state) {
   redlock_client_free(client);
 }
 
-static void three_killed_nodes_of_five_make_it_unavailable_until_they_are_back(void **state) {
+static void three_killed_nodes_end_calls_at_once(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -315,7 +312,7 @@ static void three_killed_nodes_of_five_make_it_unavailable_until_they_are_back(v
   for (unsigned tries = 0; tries < 3; tries++) {
     redlock_time before_us = stopwatch();
     assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-    assert_took(before_us, 0, SOON_US); /* None is waited for. */
+    assert_took(before_us, 0, SOON_US); /* No refused node is waited for. */
   }
   for (unsigned i = 2; i < 5; i++) {
     assert_contains(redlock_lock_message(lock), five.nodes[i].address);
@@ -332,15 +329,15 @@ static void three_killed_nodes_of_five_make_it_unavailable_until_they_are_back(v
   redlock_client_free(client);
 }
 
-static void a_lease_outlives_the_restart_of_its_nodes(void **state) {
+static void lease_survives_restarts_of_its_nodes(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, on_nodes(5, lock, "r"));
   lose_data(0);
-  farm_kill(&five, 0); /* This one comes back with nothing, */
-  farm_kill(&five, 1); /* these with all they had. */
+  farm_kill(&five, 0); /* This node returns without data, */
+  farm_kill(&five, 1); /* these with all data. */
   farm_kill(&five, 2);
   for (unsigned i = 0; i < 3; i++) {
     farm_restart(&five, i);
@@ -358,63 +355,34 @@ static void a_lease_outlives_the_restart_of_its_nodes(void **state) {
 
 /* -------------------------------------------------------------------- releasing what is down */
 
-static void a_release_reaches_hung_nodes_when_they_go_on(void **state) {
-  (void)state;
+typedef enum outage {
+  HUNG,
+  KILLED,
+  HUNG_THEN_KILLED /* It is unknown whether the node has executed the release. */
+} outage;
+
+static void check_release_after(outage kind) {
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   redlock_lock *lock = held_briefly(client, "r");
   pump_until(client, on_nodes(5, lock, "r"));
   for (unsigned i = 0; i < 3; i++) {
-    farm_stop(&five, i);
+    (kind == KILLED ? farm_kill : farm_stop)(&five, i);
   }
   redlock_time before_us = stopwatch();
   assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
-  assert_took(before_us, BRIEF_US, BRIEF_US + MS(250));
+  assert_took(before_us, kind == KILLED ? 0 : BRIEF_US, BRIEF_US + MS(250));
   assert_int_equal(redlock_lock_remaining(lock), 0);
-  assert_contains(redlock_lock_message(lock), five.nodes[0].address);
-  for (unsigned i = 0; i < 3; i++) {
-    farm_continue(&five, i);
-  }
-  pump_until(client, redlock_lock_release(lock) == REDLOCK_OK);
-  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
-  pump_until(client, farm_count(&five, "r", NULL) == 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-}
-
-static void a_release_reaches_killed_nodes_when_they_are_back(void **state) {
-  (void)state;
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, on_nodes(5, lock, "r"));
-  for (unsigned i = 0; i < 3; i++) {
-    farm_kill(&five, i);
-  }
-  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
   assert_contains(redlock_lock_message(lock), five.nodes[1].address);
-  redlock_lock_free(lock); /* The client goes on without it. */
-  for (unsigned i = 0; i < 3; i++) {
-    farm_restart(&five, i);
-    assert_int_equal(keys_of(i), 1);
+  if (kind == HUNG) {
+    for (unsigned i = 0; i < 3; i++) {
+      farm_continue(&five, i);
+    }
+    pump_until(client, redlock_lock_release(lock) == REDLOCK_OK);
+    assert_int_equal(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
   }
-  pump_until(client, farm_count(&five, "r", NULL) == 0);
-  redlock_client_free(client);
-}
-
-/* It was on its way when the node died: whether it was run is unknown, so it is sent again. */
-static void a_release_that_was_never_answered_is_repeated(void **state) {
-  (void)state;
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  redlock_lock *lock = held_briefly(client, "r");
-  pump_until(client, on_nodes(5, lock, "r"));
-  for (unsigned i = 0; i < 3; i++) {
-    farm_stop(&five, i);
-  }
-  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
-  redlock_lock_free(lock);
-  for (unsigned i = 0; i < 3; i++) {
+  redlock_lock_free(lock); /* The client continues without the lock. */
+  for (unsigned i = 0; i < 3 && kind != HUNG; i++) {
     farm_kill(&five, i);
     farm_restart(&five, i);
     assert_int_equal(keys_of(i), 1);
@@ -423,7 +391,14 @@ static void a_release_that_was_never_answered_is_repeated(void **state) {
   redlock_client_free(client);
 }
 
-static void a_release_with_two_nodes_down_is_one(void **state) {
+static void release_reaches_nodes_when_they_return(void **state) {
+  for (outage kind = HUNG; kind <= HUNG_THEN_KILLED; kind++) {
+    check_release_after(kind);
+    (void)five_reset(state);
+  }
+}
+
+static void release_succeeds_with_two_nodes_down(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -441,18 +416,20 @@ static void a_release_with_two_nodes_down_is_one(void **state) {
 
 /* ---------------------------------------------------------------------------- scripts flushed */
 
-static int flush_scripts(void *argument) {
-  int stop_fd = *(int *)argument;
-  struct pollfd stop = {stop_fd, POLLIN, 0};
-  while (poll(&stop, 1, 0) == 0) {
-    for (unsigned i = 0; i < five.count; i++) {
-      assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
-    }
+static void flush_all_scripts(void) {
+  for (unsigned i = 0; i < five.count; i++) {
+    assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
   }
-  return 0;
 }
 
-static void scripts_may_be_flushed_between_and_during_operations(void **state) {
+static void flush_until(int stop_fd) {
+  struct pollfd stop = {stop_fd, POLLIN, 0};
+  while (poll(&stop, 1, 0) == 0) {
+    flush_all_scripts();
+  }
+}
+
+static void scripts_may_be_flushed_during_operations(void **state) {
   (void)state;
   int fds[2];
   redlock_client *client = client_of(&five, 5, NULL);
@@ -462,7 +439,8 @@ static void scripts_may_be_flushed_between_and_during_operations(void **state) {
   assert_true(flusher >= 0);
   if (flusher == 0) {
     (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
-    _exit(flush_scripts(&fds[0]));
+    flush_until(fds[0]);
+    _exit(0);
   }
   for (unsigned pairs = 0; pairs < 60 || farm_calls(&five, 0, "eval") == 0; pairs++) {
     redlock_lock *lock = held_lock(client, "r");
@@ -480,8 +458,8 @@ static void scripts_may_be_flushed_between_and_during_operations(void **state) {
   redlock_client_free(client);
 }
 
-/* Returns true if the key goes soon, although nothing is called any more. */
-static bool goes(const char *key) {
+/* Returns true if the key disappears soon, although no client is called. */
+static bool disappears(const char *key) {
   redlock_time until_us = redlock_now() + REDLOCK_SECONDS;
   while (farm_count(&five, key, NULL) > 0) {
     if (redlock_now() > until_us) {
@@ -490,12 +468,6 @@ static bool goes(const char *key) {
     (void)poll(NULL, 0, 2);
   }
   return true;
-}
-
-static void flush_all_scripts(void) {
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
-  }
 }
 
 typedef enum ending { BY_CLOSE, BY_RELEASE, BY_FREE } ending;
@@ -514,11 +486,13 @@ static bool is_released(ending way) {
   }
   redlock_lock_free(lock);
   redlock_client_free(client);
-  return goes("r");
+  return disappears("r");
 }
 
-/* A client that is freed waits for 100 ms at most. A slow machine may take longer: then it is tried again. */
-static void a_freed_client_releases_where_the_script_is_not_known(void **state) {
+/*
+ * redlock_client_free() waits for 100 ms at most. A slow machine may need longer: then try again.
+ */
+static void freed_client_releases_without_known_scripts(void **state) {
   for (ending way = BY_CLOSE; way <= BY_FREE; way++) {
     for (unsigned tries = 0; !is_released(way); tries++) {
       assert_true(way != BY_CLOSE && tries < 20);
@@ -527,10 +501,8 @@ static void a_freed_client_releases_where_the_script_is_not_known(void **state) 
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
-/* It was sent before an extend, on a connection that was given up since. */
-static void a_heal_of_several_keys_that_comes_late_shortens_none(void **state) {
+/* It was sent before an extend, on a connection that has ended since. */
+static void late_backfill_of_several_keys_shortens_none(void **state) {
   (void)state;
   const char *heal = rl_command_script_text(RL_SCRIPT_HEAL_ALL);
   assert_string_equal(farm_command(&five, 0, "SET", "a", "token", "PX", "60000", NULL), "OK");
@@ -551,7 +523,7 @@ static redlock_node_info info_of(redlock_client *client, size_t node) {
   return info;
 }
 
-/* Its lock is taken and released once more. */
+/* Acquires and releases a lock, and returns true if the node is up. */
 static bool is_up_after_use(redlock_client *client, size_t node) {
   warm_up(client);
   pump(client, 2);
@@ -571,35 +543,34 @@ static void replica_is_reported_down_until_it_is_a_master(void **state) {
   assert_contains(info_of(client, 0).error, "READONLY");
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
-  eventually(!is_up_after_use(client, 0)); /* while it stays one */
+  eventually(!is_up_after_use(client, 0)); /* while it stays a replica */
   assert_string_equal(farm_command(&five, 0, "REPLICAOF", "NO", "ONE", NULL), "OK");
   eventually(is_up_after_use(client, 0));
   assert_null(info_of(client, 0).error);
   redlock_client_free(client);
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_lock_is_on_every_node_whatever_their_number),
-      TEST(half_of_an_even_number_of_nodes_is_no_majority),
-      TEST(one_hung_node_of_five_costs_nothing),
+      TEST(lock_is_on_every_node),
+      TEST(half_of_the_nodes_is_no_majority),
       TEST(two_hung_nodes_of_five_cost_nothing),
-      TEST(nodes_that_hang_before_the_first_connection_cost_nothing),
-      TEST(a_node_that_is_connected_late_joins_the_lease),
-      TEST(a_late_set_leaves_no_key_behind),
-      TEST(three_hung_nodes_of_five_make_it_unavailable_in_time),
-      TEST(nodes_that_nobody_listens_for_are_named),
-      TEST(killed_nodes_are_done_without_and_used_again),
-      TEST(three_killed_nodes_of_five_make_it_unavailable_until_they_are_back),
-      TEST(a_lease_outlives_the_restart_of_its_nodes),
-      TEST(a_release_reaches_hung_nodes_when_they_go_on),
-      TEST(a_release_reaches_killed_nodes_when_they_are_back),
-      TEST(a_release_that_was_never_answered_is_repeated),
-      TEST(a_release_with_two_nodes_down_is_one),
-      TEST(scripts_may_be_flushed_between_and_during_operations),
-      TEST(a_freed_client_releases_where_the_script_is_not_known),
-      TEST(a_heal_of_several_keys_that_comes_late_shortens_none),
+      TEST(nodes_that_hang_before_connecting_cost_nothing),
+      TEST(late_node_is_backfilled),
+      TEST(late_set_leaves_no_key),
+      TEST(three_hung_nodes_of_five_end_calls_in_time),
+      TEST(refused_nodes_are_named),
+      TEST(two_killed_nodes_are_used_again),
+      TEST(three_killed_nodes_end_calls_at_once),
+      TEST(lease_survives_restarts_of_its_nodes),
+      TEST(release_reaches_nodes_when_they_return),
+      TEST(release_succeeds_with_two_nodes_down),
+      TEST(scripts_may_be_flushed_during_operations),
+      TEST(freed_client_releases_without_known_scripts),
+      TEST(late_backfill_of_several_keys_shortens_none),
       TEST(replica_is_reported_down_until_it_is_a_master),
   };
-  return cmocka_run_group_tests_name("nodes", tests, start, five_end);
+  return cmocka_run_group_tests(tests, start, five_end);
 }
