@@ -1,11 +1,12 @@
 /*
- * The guard on real servers: a node forgets what it has granted, and a rival comes at once.
+ * The guard on real servers: a node forgets a grant, and a rival tries to acquire at once.
  *
  * SPDX-License-Identifier: MIT
  *
- * A holder has the lock on two of three nodes, so that one that forgets is enough for a second holder. What is
- * done to the node is one of six disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
- * how often [5]; the job long/guard takes 1,000.
+ * A holder has the lock on two of three nodes, so that one forgetful node is enough for a second
+ * holder. One of seven disasters happens to that node. Without a guard the rival gets the lock,
+ * with a guard it never does. GUARD_ROUNDS is the number of rounds [5]; the job long/guard runs
+ * 1,000.
  */
 #include <time.h>
 
@@ -15,7 +16,7 @@
 
 #define KEY "r"
 #define RECORD "redlock:lineage"
-#define FORGETFUL 1 /* the node; a fourth server may take its place */
+#define FORGETFUL 1 /* the node; a fourth server may replace it */
 #define SPARE 3
 #define RIVAL_TRIES 8
 
@@ -38,7 +39,7 @@ static int end(void **state) {
   return 0;
 }
 
-/* Everything is empty, and the proxy leads to the second server. */
+/* Empties all servers; the proxy leads to the second one. */
 static int reset(void **state) {
   (void)state;
   farm_reset(&four);
@@ -51,8 +52,8 @@ static int reset(void **state) {
 }
 
 static unsigned rounds_wanted(void) {
-  const char *said = getenv("GUARD_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
-  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 5;
+  const char *text = getenv("GUARD_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 5;
 }
 
 static redlock_client *guarded(bool guard, redlock_duration max_ttl_us, redlock_duration ttl_us) {
@@ -77,7 +78,7 @@ static redlock_client *guarded(bool guard, redlock_duration max_ttl_us, redlock_
 
 typedef void disaster(void);
 
-/* Nothing was kept on disk. */
+/* The node has no file. */
 static void killed(void) {
   farm_kill(&four, FORGETFUL);
   farm_restart(&four, FORGETFUL);
@@ -87,31 +88,39 @@ static void flushed(void) {
   assert_string_equal(farm_command(&four, FORGETFUL, "FLUSHALL", NULL), "OK");
 }
 
-/* The spare one was a replica until a moment before the lock was taken; now it has the address. */
+/* A replica, which had missed the last write, has the address of the node. */
 static void promoted(void) {
   relay_turn_to(&way, four.nodes[SPARE].port, RELAY_CLOSE);
 }
 
-/* The same, and clients keep their connections. */
+/* The same, but clients keep their connections. */
 static void switched(void) {
   relay_turn_to(&way, four.nodes[SPARE].port, RELAY_KEEP);
 }
 
-static void follows(unsigned replica, unsigned master) {
+/* Waits until |replica| has all that |master| has. */
+static void follow(unsigned replica, unsigned master) {
   char port[16];
   (void)snprintf(port, sizeof port, "%d", four.nodes[master].port);
   assert_string_equal(farm_command(&four, replica, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
   eventually(strstr(farm_command(&four, replica, "INFO", "replication", NULL),
                     "master_link_status:up") != NULL);
+}
+
+static void end_replication(unsigned replica) {
   assert_string_equal(farm_command(&four, replica, "REPLICAOF", "NO", "ONE", NULL), "OK");
 }
 
-/* The node has what the spare one has, as its replica, and is a master again: the same process, with the same record. */
+/*
+ * The node becomes a replica of the spare server, and a master again: the same process with the
+ * same record.
+ */
 static void failed_back(void) {
-  follows(FORGETFUL, SPARE);
+  follow(FORGETFUL, SPARE);
+  end_replication(FORGETFUL);
 }
 
-/* An older copy is loaded into the process that runs, with the record and its seal, and without the key. */
+/* The running process loads an older copy, with the record and its seal, but without the key. */
 static void loaded(void) {
   assert_string_equal(
       farm_command(&four, FORGETFUL, "EVAL",
@@ -122,24 +131,24 @@ static void loaded(void) {
       "OK");
 }
 
-/* The snapshot that was saved before the lock was taken. */
+/* Loads the snapshot that was saved before the acquire. */
 static void reloaded(void) {
   assert_string_equal(farm_command(&four, FORGETFUL, "DEBUG", "RELOAD", "NOSAVE", NULL), "OK");
 }
 
-/* ------------------------------------------------------------------- before the lock is taken */
+/* ------------------------------------------------------------------- before the acquire */
 
 typedef void preparation(unsigned round);
 
 static void save(unsigned round) {
   (void)round;
-  /* A replica that has just connected may have the server save in the background. */
+  /* A background save for a replica makes SAVE fail for a moment. */
   eventually(strcmp(farm_command(&four, FORGETFUL, "SAVE", NULL), "OK") == 0);
 }
 
 /*
- * The spare server has all that the node has, and gets nothing more. A real replica wants a second for it: later ones
- * are given what matters.
+ * The spare server has all that the node has, and gets no later write. A real replica takes a
+ * second, so later rounds copy only the record.
  */
 static void fall_behind(unsigned round) {
   char record[512];
@@ -150,20 +159,21 @@ static void fall_behind(unsigned round) {
     assert_string_equal(farm_command(&four, SPARE, "SET", RECORD, record, NULL), "OK");
     return;
   }
-  follows(SPARE, FORGETFUL);
+  follow(SPARE, FORGETFUL);
+  end_replication(SPARE);
 }
 
 /* ------------------------------------------------------------------------------------ rounds */
 
-/* One round. Returns whether there were two holders. */
+/* Runs one round. Returns true if there were two holders. */
 static bool round_of(redlock_lock *holder, redlock_lock *rival, disaster *happens) {
-  assert_string_equal(farm_command(&four, 2, "SET", KEY, "somebody", "PX", "60000", NULL), "OK");
+  assert_string_equal(farm_command(&four, 2, "SET", KEY, "another", "PX", "60000", NULL), "OK");
   int error = redlock_lock_acquire(holder, NULL, NULL);
   assert_ok(holder, error);
   assert_string_equal(farm_command(&four, 2, "DEL", KEY, NULL), "1");
   happens();
   bool two = false;
-  /* At once, and again when the node is there. */
+  /* At once, and again when the node is up. */
   for (unsigned i = 0; i < RIVAL_TRIES && !two; i++) {
     two =
         redlock_lock_acquire(rival, NULL, NULL) == REDLOCK_OK && redlock_lock_remaining(holder) > 0;
@@ -174,7 +184,7 @@ static bool round_of(redlock_lock *holder, redlock_lock *rival, disaster *happen
   return two;
 }
 
-/* The node is the second server again, and nothing is left; so nobody has forgotten anything. */
+/* Restores the second server, deletes the key, and ends the quarantine of the guard. */
 static void tidy_up(redlock_client *client, bool guard) {
   if (way.order->port != four.nodes[FORGETFUL].port) {
     relay_turn_to(&way, four.nodes[FORGETFUL].port, RELAY_CLOSE);
@@ -201,12 +211,13 @@ static unsigned doubles(disaster *happens, preparation *prepare, bool guard) {
   redlock_lock *holder = new_lock(one, KEY);
   redlock_lock *rival = new_lock(other, KEY);
   unsigned rounds = guard ? rounds_wanted() : 3;
-  rounds = happens == failed_back ? (rounds + 19) / 20 + 2 : rounds; /* Each takes a second. */
+  rounds =
+      happens == failed_back ? (rounds + 19) / 20 + 2 : rounds; /* Each round takes a second. */
   unsigned two = 0;
   for (unsigned i = 0; i < rounds; i++) {
     tidy_up(one, guard);
     tidy_up(other, guard);
-    /* Both are connected to all nodes, and know their records. */
+    /* Both clients are connected to all nodes, and know their records. */
     for (unsigned k = 0; k < 2; k++) {
       redlock_lock *lock = new_lock(k == 0 ? one : other, "warm-up");
       while (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK ||
@@ -231,43 +242,40 @@ static unsigned doubles(disaster *happens, preparation *prepare, bool guard) {
   return two;
 }
 
-static void a_node_that_is_killed_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(killed, NULL, true), 0);
+static const struct {
+  const char *name;
+  disaster *happens;
+  preparation *prepare;
+} disasters[] = {
+    {"a crash", killed, NULL},
+    {"FLUSHALL", flushed, NULL},
+    {"the promotion of a replica", promoted, fall_behind},
+    {"a proxy that switches to a replica", switched, fall_behind},
+    {"a fail-over and back", failed_back, fall_behind},
+    {"an older copy", loaded, NULL},
+    {"an older snapshot", reloaded, save},
+};
+#define DISASTERS (sizeof disasters / sizeof disasters[0])
+
+static void forgetful_node_grants_nothing(void **state) {
+  for (size_t i = 0; i < DISASTERS; i++) {
+    print_message("# %s:\n", disasters[i].name);
+    assert_int_equal(doubles(disasters[i].happens, disasters[i].prepare, true), 0);
+    (void)reset(state);
+  }
 }
 
-static void a_node_that_is_flushed_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(flushed, NULL, true), 0);
-}
-
-static void a_replica_that_is_promoted_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(promoted, fall_behind, true), 0);
-}
-
-static void a_server_that_a_proxy_switches_to_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(switched, fall_behind, true), 0);
-}
-
-static void a_node_that_fails_over_and_back_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(failed_back, fall_behind, true), 0);
-}
-
-static void a_node_that_loads_an_older_copy_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(loaded, NULL, true), 0);
-}
-
-static void a_node_that_reloads_an_older_snapshot_grants_nothing_again(void **state) {
-  (void)state;
-  assert_int_equal(doubles(reloaded, save, true), 0);
+/* Negative control: without a guard each of these makes two holders. */
+static void forgetful_node_without_a_guard_grants(void **state) {
+  for (size_t i = 0; i < DISASTERS; i++) {
+    print_message("# %s:\n", disasters[i].name);
+    assert_true(doubles(disasters[i].happens, disasters[i].prepare, false) > 0);
+    (void)reset(state);
+  }
 }
 
 /* Valkey 8.1 and 9.1 count the name of a key when they choose how to store its value. */
-static void a_node_with_the_longest_cluster_name_grants_nothing_again(void **state) {
+static void forgetful_node_with_the_longest_cluster_name_grants_nothing(void **state) {
   (void)state;
   cluster = "0123456789012345678901234567890123456789012345678901234567890123";
   assert_int_equal(doubles(loaded, NULL, true), 0);
@@ -276,35 +284,36 @@ static void a_node_with_the_longest_cluster_name_grants_nothing_again(void **sta
 }
 
 /*
- * The node becomes a replica that never gets through to its master, so that it keeps its memory and its past. The other
- * server has the address for as long as it takes to vote, and grants. Then the node is asked while it is a replica yet,
- * and promoted.
+ * The node becomes a replica that never reaches its master, so that it keeps its data and its
+ * replication history. The spare server has the address until it votes, and grants. Then clients
+ * ask the node while it is still a replica, and it is promoted.
  */
-static void a_replica_that_never_got_through_grants_nothing(void **state) {
+static void replica_without_a_master_grants_nothing(void **state) {
   (void)state;
   redlock_client *client = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
   redlock_client *rivals = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
   redlock_lock *holder = new_lock(client, KEY), *rival = new_lock(rivals, KEY);
   redlock_lock *other = new_lock(rivals, "other");
   assert_int_equal(redlock_client_bootstrap(rivals), REDLOCK_OK);
-  assert_string_equal(farm_command(&four, FORGETFUL, "SET", "other", "somebody", NULL), "OK");
-  follows(SPARE, FORGETFUL);
+  assert_string_equal(farm_command(&four, FORGETFUL, "SET", "other", "another", NULL), "OK");
+  follow(SPARE, FORGETFUL);
+  end_replication(SPARE);
   assert_string_equal(farm_command(&four, FORGETFUL, "REPLICAOF", "127.0.0.1", "1", NULL), "OK");
   relay_turn_to(&way, four.nodes[SPARE].port, RELAY_CLOSE);
-  assert_string_equal(farm_command(&four, 0, "SET", KEY, "somebody", "PX", "60000", NULL), "OK");
+  assert_string_equal(farm_command(&four, 0, "SET", KEY, "another", "PX", "60000", NULL), "OK");
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
-  while (redlock_lock_acquire(holder, NULL, NULL) != REDLOCK_OK) { /* Q is 6 s. */
+  while (redlock_lock_acquire(holder, NULL, NULL) != REDLOCK_OK) { /* The quarantine is 6 s. */
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 20);
   }
   assert_string_equal(farm_command(&four, 0, "DEL", KEY, NULL), "1");
   relay_turn_to(&way, four.nodes[FORGETFUL].port, RELAY_CLOSE);
-  for (unsigned i = 0; i < 5; i++) { /* What a replica answers is no vote, and no proof. */
+  for (unsigned i = 0; i < 5; i++) { /* A reply of a replica is neither a vote nor a proof. */
     (void)redlock_lock_acquire(other, NULL, NULL);
     assert_int_not_equal(vote_of(other, FORGETFUL), REDLOCK_VOTE_TAKEN);
     (void)redlock_lock_release(other);
   }
-  assert_string_equal(farm_command(&four, FORGETFUL, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  end_replication(FORGETFUL);
   do {
     int error = redlock_lock_acquire(rival, NULL, NULL);
     assert_true(error != REDLOCK_OK || redlock_lock_remaining(holder) == 0);
@@ -324,28 +333,24 @@ static const char *encoding_of_seal(unsigned node) {
                       "1", RECORD, NULL);
 }
 
-/* A replica that follows while the record is made gets it, and no seal that would prove its memory. */
-static void a_seal_is_not_told_to_replicas(void **state) {
+/* A replica gets the record, but no seal that would prove its own memory. */
+static void seal_is_not_replicated(void **state) {
   (void)state;
-  char port[16];
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
-  (void)snprintf(port, sizeof port, "%d", four.nodes[FORGETFUL].port);
-  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
-  eventually(strstr(farm_command(&four, SPARE, "INFO", "replication", NULL),
-                    "master_link_status:up") != NULL);
+  follow(SPARE, FORGETFUL);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
   assert_string_equal(encoding_of_seal(FORGETFUL), "raw");
   eventually(strcmp(encoding_of_seal(SPARE), "none") != 0);
   assert_string_equal(encoding_of_seal(SPARE), "embstr");
-  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  end_replication(SPARE);
   redlock_client_free(client);
 }
 
 /*
- * The guard's script with a value that this server stores as "raw" at once, as newer servers store
- * a short one under a long name: a copy of such a seal would look like the seal.
+ * Runs the guard's script with a value that this server stores as "raw" at once. Newer servers do
+ * so with short values under long names. A copy of such a seal would look like the seal.
  */
-static void a_seal_that_copies_keep_is_not_made(void **state) {
+static void seal_that_copies_preserve_is_not_created(void **state) {
   (void)state;
   const char *text = rl_command_guard_text(), *value = strstr(text, "'ok'");
   char script[8192], longer[200];
@@ -357,25 +362,16 @@ static void a_seal_that_copies_keep_is_not_made(void **state) {
       farm_command(&four, 0, "EVAL", script, "1", RECORD, "make", "nodes=3", "0", "", "0", NULL),
       "-NOSEAL a short string is raw after SET and raw after APPEND");
   assert_string_equal(farm_command(&four, 0, "DBSIZE", NULL), "0");
-  const char *answer =
+  const char *reply =
       farm_command(&four, 0, "EVAL", text, "1", RECORD, "make", "nodes=3", "0", "", "0", NULL);
-  assert_int_not_equal(answer[0], '-');
+  assert_int_not_equal(reply[0], '-');
   assert_string_equal(farm_command(&four, 0, "DBSIZE", NULL), "2"); /* the record and its seal */
 }
 
-/* The negative control: what the guard is for does happen here. */
-static void without_a_guard_each_of_these_makes_two_holders(void **state) {
-  (void)state;
-  assert_true(doubles(killed, NULL, false) > 0);
-  assert_true(doubles(flushed, NULL, false) > 0);
-  assert_true(doubles(promoted, fall_behind, false) > 0);
-  assert_true(doubles(switched, fall_behind, false) > 0);
-  assert_true(doubles(failed_back, fall_behind, false) > 0);
-  assert_true(doubles(loaded, NULL, false) > 0);
-  assert_true(doubles(reloaded, save, false) > 0);
-}
-
-/* ---------------------------------------------------------------------------------- the end */
+/*
+ * ---------------------------------------------------------------------------------- the end of the
+ * quarantine
+ */
 
 static redlock_time wall_clock(void) {
   struct timespec now;
@@ -383,19 +379,20 @@ static redlock_time wall_clock(void) {
   return (redlock_time)now.tv_sec * REDLOCK_SECONDS + (redlock_time)now.tv_nsec / 1000;
 }
 
-/* When the record of the forgetful node was made, by its clock, which is ours. */
-static redlock_time born(void) {
+/* Returns the creation time of the forgetful node's record. Its clock is ours. */
+static redlock_time record_time(void) {
   const char *record = farm_command(&four, FORGETFUL, "GET", RECORD, NULL);
   const char *at = record != NULL ? strchr(record, ' ') : NULL;
   return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-static void the_node_votes_again_when_its_quarantine_is_over(void **state) {
+static void node_votes_after_its_quarantine(void **state) {
   (void)state;
-  redlock_client *client = guarded(true, REDLOCK_SECONDS, REDLOCK_SECONDS); /* Q is 6 s. */
+  redlock_client *client =
+      guarded(true, REDLOCK_SECONDS, REDLOCK_SECONDS); /* The quarantine is 6 s. */
   redlock_lock *lock = new_lock(client, KEY);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
-  farm_kill(&four, 0); /* The others must be two. */
+  farm_kill(&four, 0); /* Both other nodes must vote. */
   killed();
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
   while (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK) {
@@ -403,7 +400,7 @@ static void the_node_votes_again_when_its_quarantine_is_over(void **state) {
     (void)poll(NULL, 0, 1);
   }
   redlock_time voted_us = wall_clock();
-  redlock_time made_us = born();
+  redlock_time made_us = record_time();
   assert_true(made_us > 0);
   assert_true(voted_us >= made_us + 6 * REDLOCK_SECONDS);
   print_message("# it voted %.1f ms after its quarantine\n",
@@ -414,30 +411,30 @@ static void the_node_votes_again_when_its_quarantine_is_over(void **state) {
 
 /* ------------------------------------------------------------------------------------ refusals */
 
-/* Takes the lock once more: node 0 may answer the guard after the others have granted. */
-static bool is_told_rights(redlock_lock *lock) {
+/* Acquires once more: node 0 may answer the guard after the other nodes have granted. */
+static bool missing_rights_are_reported(redlock_lock *lock) {
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  bool told = vote_of(lock, 0) == REDLOCK_VOTE_ERROR &&
-              vote_says(lock, 0,
-                        "; the guard needs +eval +evalsha +info +time +get +set +del +append "
-                        "+object +select ~redlock:lineage*");
+  bool reported = vote_of(lock, 0) == REDLOCK_VOTE_ERROR &&
+                  vote_says(lock, 0,
+                            "; the guard needs +eval +evalsha +info +time +get +set +del +append "
+                            "+object +select ~redlock:lineage*");
   assert_ok(lock, redlock_lock_release(lock));
-  return told;
+  return reported;
 }
 
-static void a_user_without_a_right_is_told_which(void **state) {
+static void missing_rights_are_named(void **state) {
   (void)state;
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_lock *lock = new_lock(client, KEY);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
   assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "-info", NULL), "OK");
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL)); /* What it knows it knows. */
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL)); /* The client knows the record. */
   assert_ok(lock, redlock_lock_release(lock));
   redlock_client_free(redlock_client_ref(client));
   redlock_client *later = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_lock *other = new_lock(later, KEY);
   pump_until(client, farm_count(&four, KEY, NULL) == 0);
-  eventually(is_told_rights(other));
+  eventually(missing_rights_are_reported(other));
   assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "+@all", NULL), "OK");
   redlock_lock_free(other);
   redlock_lock_free(lock);
@@ -445,7 +442,7 @@ static void a_user_without_a_right_is_told_which(void **state) {
   redlock_client_free(client);
 }
 
-static void clients_that_differ_get_no_vote(void **state) {
+static void clients_with_other_settings_get_no_vote(void **state) {
   (void)state;
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_client *other = guarded(true, 20 * REDLOCK_SECONDS, 10 * REDLOCK_SECONDS);
@@ -459,7 +456,7 @@ static void clients_that_differ_get_no_vote(void **state) {
   redlock_client_free(client);
 }
 
-/* The keys of both would never meet. */
+/* Clients of two databases do not exclude each other. */
 static void clients_of_another_database_get_no_vote(void **state) {
   (void)state;
   char address[80];
@@ -491,24 +488,20 @@ static void clients_of_another_database_get_no_vote(void **state) {
   redlock_client_free(client);
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_node_that_is_killed_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_node_that_is_flushed_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_replica_that_is_promoted_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_server_that_a_proxy_switches_to_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_node_that_fails_over_and_back_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_node_that_loads_an_older_copy_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_node_that_reloads_an_older_snapshot_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_node_with_the_longest_cluster_name_grants_nothing_again, reset),
-      cmocka_unit_test_setup(a_replica_that_never_got_through_grants_nothing, reset),
-      cmocka_unit_test_setup(a_seal_that_copies_keep_is_not_made, reset),
-      cmocka_unit_test_setup(a_seal_is_not_told_to_replicas, reset),
-      cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
-      cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
-      cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),
-      cmocka_unit_test_setup(clients_that_differ_get_no_vote, reset),
-      cmocka_unit_test_setup(clients_of_another_database_get_no_vote, reset),
+      TEST(forgetful_node_grants_nothing),
+      TEST(forgetful_node_without_a_guard_grants),
+      TEST(forgetful_node_with_the_longest_cluster_name_grants_nothing),
+      TEST(replica_without_a_master_grants_nothing),
+      TEST(seal_that_copies_preserve_is_not_created),
+      TEST(seal_is_not_replicated),
+      TEST(node_votes_after_its_quarantine),
+      TEST(missing_rights_are_named),
+      TEST(clients_with_other_settings_get_no_vote),
+      TEST(clients_of_another_database_get_no_vote),
   };
-  return cmocka_run_group_tests_name("guard", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }
