@@ -66,7 +66,6 @@ typedef struct check_call {
   unsigned generation;
   char name[16];
   char result[16];
-  char phase[12];
   uint64_t started_us;
   uint64_t took_us;
   uint64_t budget_us;

@@ -106,16 +106,21 @@ static bool pause_step(chaos_run *run, chaos_fault *fault, redlock_time now_us) 
   return now_us >= fault->until_us; /* The server ends it itself. */
 }
 
-static bool memory_begin(chaos_run *run, chaos_fault *fault) {
-  return chaos_farm_ask(&run->farm, fault->target, "CONFIG SET maxmemory 1") != NULL;
-}
-
 static bool memory_step(chaos_run *run, chaos_fault *fault, redlock_time now_us) {
   return fault_over(run, fault, now_us) &&
          chaos_farm_ask(&run->farm, fault->target, "CONFIG SET maxmemory 0") != NULL;
 }
 
-/* Three nodes at once: meanwhile nobody gets a lock. */
+static void majority_signal(chaos_run *run, const chaos_fault *fault, bool stops) {
+  for (unsigned i = 0; i < CHAOS_NODES; i++) {
+    if ((fault->target >> i & 1) != 0) {
+      run->nodes[i].process_claimed = stops;
+      (void)kill(run->farm.servers[i].pid, stops ? SIGSTOP : SIGCONT);
+    }
+  }
+}
+
+/* Three nodes at once: meanwhile no worker gets a lock. */
 static bool majority_begin(chaos_run *run, chaos_fault *fault) {
   unsigned chosen = 0;
   fault->target = 0;
@@ -128,12 +133,7 @@ static bool majority_begin(chaos_run *run, chaos_fault *fault) {
   if (chosen < CHAOS_NODES / 2 + 1) {
     return false;
   }
-  for (unsigned i = 0; i < CHAOS_NODES; i++) {
-    if ((fault->target >> i & 1) != 0) {
-      run->nodes[i].process_claimed = true;
-      (void)kill(run->farm.servers[i].pid, SIGSTOP);
-    }
-  }
+  majority_signal(run, fault, true);
   return true;
 }
 
@@ -141,45 +141,33 @@ static bool majority_step(chaos_run *run, chaos_fault *fault, redlock_time now_u
   if (!fault_over(run, fault, now_us)) {
     return false;
   }
-  for (unsigned i = 0; i < CHAOS_NODES; i++) {
-    if ((fault->target >> i & 1) != 0) {
-      run->nodes[i].process_claimed = false;
-      (void)kill(run->farm.servers[i].pid, SIGCONT);
-    }
-  }
+  majority_signal(run, fault, false);
   return true;
 }
 
 /* ------------------------------------------------------------------------------ a node's proxy */
 
-static bool gate_set(chaos_run *run, const chaos_fault *fault, chaos_proxy_mode mode) {
+static void gate_set(chaos_run *run, const chaos_fault *fault, int mode) {
   atomic_store(&run->shared->gates[fault->target].mode, mode);
+}
+
+/* Delays by a few milliseconds, by about the budget of an attempt, or by about half a ttl. */
+static bool gate_begin(chaos_run *run, chaos_fault *fault) {
+  static const redlock_duration most_us[] = {20 * MS, 140 * MS, 500 * MS};
+  if (fault->kind->argument == CHAOS_DELAY) {
+    redlock_duration delay_us = sim_between(&run->random, MS, most_us[sim_below(&run->random, 3)]);
+    atomic_store(&run->shared->gates[fault->target].delay_us, delay_us);
+  }
+  gate_set(run, fault, fault->kind->argument);
   return true;
 }
 
-static bool drop_requests_begin(chaos_run *run, chaos_fault *fault) {
-  return gate_set(run, fault, CHAOS_DROP_REQUESTS);
-}
-
-static bool half_open_begin(chaos_run *run, chaos_fault *fault) {
-  return gate_set(run, fault, CHAOS_HALF_OPEN);
-}
-
-static bool drop_replies_begin(chaos_run *run, chaos_fault *fault) {
-  return gate_set(run, fault, CHAOS_DROP_REPLIES);
-}
-
-/* Of a few milliseconds, of about the budget of an attempt, or of about half a ttl. */
-static bool delay_begin(chaos_run *run, chaos_fault *fault) {
-  static const redlock_duration most_us[] = {20 * MS, 140 * MS, 500 * MS};
-  uint64_t size = sim_below(&run->random, 3);
-  redlock_duration delay_us = sim_between(&run->random, MS, most_us[size]);
-  atomic_store(&run->shared->gates[fault->target].delay_us, delay_us);
-  return gate_set(run, fault, CHAOS_DELAY);
-}
-
 static bool gate_step(chaos_run *run, chaos_fault *fault, redlock_time now_us) {
-  return fault_over(run, fault, now_us) && gate_set(run, fault, CHAOS_PASS);
+  bool over = fault_over(run, fault, now_us);
+  if (over) {
+    gate_set(run, fault, CHAOS_PASS);
+  }
+  return over;
 }
 
 /* --------------------------------------------------------------------------- done in a moment */
@@ -199,12 +187,8 @@ static bool reset_begin(chaos_run *run, chaos_fault *fault) {
   return true;
 }
 
-static bool client_kill_begin(chaos_run *run, chaos_fault *fault) {
-  return chaos_farm_ask(&run->farm, fault->target, "CLIENT KILL TYPE normal") != NULL;
-}
-
-static bool script_flush_begin(chaos_run *run, chaos_fault *fault) {
-  return chaos_farm_ask(&run->farm, fault->target, "SCRIPT FLUSH") != NULL;
+static bool command_begin(chaos_run *run, chaos_fault *fault) {
+  return chaos_farm_ask(&run->farm, fault->target, fault->kind->command) != NULL;
 }
 
 static bool clock_back_begin(chaos_run *run, chaos_fault *fault) {
@@ -269,22 +253,9 @@ static bool worker_kill_step(chaos_run *run, chaos_fault *fault, redlock_time no
   return true;
 }
 
-static bool fork_begin(chaos_run *run, const chaos_fault *fault, chaos_fork kind) {
-  chaos_slot *slot = &run->shared->slots[fault->target];
-  atomic_store(&slot->fork_wanted, kind);
+static bool fork_begin(chaos_run *run, chaos_fault *fault) {
+  atomic_store(&run->shared->slots[fault->target].fork_wanted, fault->kind->argument);
   return true;
-}
-
-static bool fork_exit_begin(chaos_run *run, chaos_fault *fault) {
-  return fork_begin(run, fault, CHAOS_FORK_EXIT);
-}
-
-static bool fork_call_begin(chaos_run *run, chaos_fault *fault) {
-  return fork_begin(run, fault, CHAOS_FORK_CALL);
-}
-
-static bool fork_exec_begin(chaos_run *run, chaos_fault *fault) {
-  return fork_begin(run, fault, CHAOS_FORK_EXEC);
 }
 
 static bool fork_step(chaos_run *run, chaos_fault *fault, redlock_time now_us) {
@@ -325,28 +296,29 @@ static bool signals_step(chaos_run *run, chaos_fault *fault, redlock_time now_us
 /* --------------------------------------------------------------------------- which comes when */
 
 static const chaos_kind fault_kinds[] = {
-    {"node-stop", CLAIM_PROCESS, 50, 3500, stop_begin, stop_step},
-    {"node-kill-aof", CLAIM_PROCESS, 0, 0, kill_kept_begin, ready_step},
-    {"node-kill-empty", CLAIM_PROCESS, 0, 0, kill_lost_begin, kill_lost_step},
-    {"node-loading", CLAIM_PROCESS, 0, 0, loading_begin, loading_step},
-    {"client-pause", CLAIM_PROCESS, 50, 1500, pause_begin, pause_step},
-    {"maxmemory", CLAIM_PROCESS, 100, 1500, memory_begin, memory_step},
-    {"majority-stop", CLAIM_NOTHING, 50, 1500, majority_begin, majority_step},
-    {"drop-requests", CLAIM_GATE, 50, 1500, drop_requests_begin, gate_step},
-    {"half-open", CLAIM_GATE, 50, 1500, half_open_begin, gate_step},
-    {"drop-replies", CLAIM_GATE, 50, 1500, drop_replies_begin, gate_step},
-    {"delay", CLAIM_GATE, 100, 2000, delay_begin, gate_step},
-    {"reset", CLAIM_NODE, 0, 0, reset_begin, at_once_step},
-    {"client-kill", CLAIM_NODE_UP, 0, 0, client_kill_begin, at_once_step},
-    {"script-flush", CLAIM_NODE_UP, 0, 0, script_flush_begin, at_once_step},
-    {"clock-back", CLAIM_NODE, 0, 0, clock_back_begin, at_once_step},
-    {"clock-forward", CLAIM_NODE, 0, 0, clock_forward_begin, at_once_step},
-    {"worker-stop", CLAIM_WORKER, 0, 0, worker_stop_begin, worker_stop_step},
-    {"worker-kill", CLAIM_VICTIM, 0, 500, worker_kill_begin, worker_kill_step},
-    {"fork-exit", CLAIM_WORKER, 2000, 2000, fork_exit_begin, fork_step},
-    {"fork-call", CLAIM_WORKER, 2000, 2000, fork_call_begin, fork_step},
-    {"fork-exec", CLAIM_WORKER, 2000, 2000, fork_exec_begin, fork_step},
-    {"signals", CLAIM_NOTHING, 200, 600, signals_begin, signals_step},
+    {"node-stop", CLAIM_PROCESS, 50, 3500, stop_begin, stop_step, 0, NULL},
+    {"node-kill-aof", CLAIM_PROCESS, 0, 0, kill_kept_begin, ready_step, 0, NULL},
+    {"node-kill-empty", CLAIM_PROCESS, 0, 0, kill_lost_begin, kill_lost_step, 0, NULL},
+    {"node-loading", CLAIM_PROCESS, 0, 0, loading_begin, loading_step, 0, NULL},
+    {"client-pause", CLAIM_PROCESS, 50, 1500, pause_begin, pause_step, 0, NULL},
+    {"maxmemory", CLAIM_PROCESS, 100, 1500, command_begin, memory_step, 0,
+     "CONFIG SET maxmemory 1"},
+    {"majority-stop", CLAIM_NOTHING, 50, 1500, majority_begin, majority_step, 0, NULL},
+    {"drop-requests", CLAIM_GATE, 50, 1500, gate_begin, gate_step, CHAOS_DROP_REQUESTS, NULL},
+    {"half-open", CLAIM_GATE, 50, 1500, gate_begin, gate_step, CHAOS_HALF_OPEN, NULL},
+    {"drop-replies", CLAIM_GATE, 50, 1500, gate_begin, gate_step, CHAOS_DROP_REPLIES, NULL},
+    {"delay", CLAIM_GATE, 100, 2000, gate_begin, gate_step, CHAOS_DELAY, NULL},
+    {"reset", CLAIM_NODE, 0, 0, reset_begin, at_once_step, 0, NULL},
+    {"client-kill", CLAIM_NODE_UP, 0, 0, command_begin, at_once_step, 0, "CLIENT KILL TYPE normal"},
+    {"script-flush", CLAIM_NODE_UP, 0, 0, command_begin, at_once_step, 0, "SCRIPT FLUSH"},
+    {"clock-back", CLAIM_NODE, 0, 0, clock_back_begin, at_once_step, 0, NULL},
+    {"clock-forward", CLAIM_NODE, 0, 0, clock_forward_begin, at_once_step, 0, NULL},
+    {"worker-stop", CLAIM_WORKER, 0, 0, worker_stop_begin, worker_stop_step, 0, NULL},
+    {"worker-kill", CLAIM_VICTIM, 0, 500, worker_kill_begin, worker_kill_step, 0, NULL},
+    {"fork-exit", CLAIM_WORKER, 2000, 2000, fork_begin, fork_step, CHAOS_FORK_EXIT, NULL},
+    {"fork-call", CLAIM_WORKER, 2000, 2000, fork_begin, fork_step, CHAOS_FORK_CALL, NULL},
+    {"fork-exec", CLAIM_WORKER, 2000, 2000, fork_begin, fork_step, CHAOS_FORK_EXEC, NULL},
+    {"signals", CLAIM_NOTHING, 200, 600, signals_begin, signals_step, 0, NULL},
 };
 #define FAULT_KINDS (sizeof fault_kinds / sizeof fault_kinds[0])
 

@@ -26,26 +26,11 @@ static uint64_t count_reason(const chaos_run *run, unsigned which) {
   return atomic_load(&run->shared->reasons[which]);
 }
 
-static uint64_t count_swallowed(const chaos_run *run, unsigned which) {
+static uint64_t count_gates(const chaos_run *run, unsigned which) {
   uint64_t sum = 0;
-  for (unsigned i = which; i < CHAOS_NODES; i++) {
-    sum += atomic_load(&run->shared->gates[i].swallowed);
-  }
-  return sum;
-}
-
-static uint64_t count_delayed(const chaos_run *run, unsigned which) {
-  uint64_t sum = 0;
-  for (unsigned i = which; i < CHAOS_NODES; i++) {
-    sum += atomic_load(&run->shared->gates[i].delayed);
-  }
-  return sum;
-}
-
-static uint64_t count_broken(const chaos_run *run, unsigned which) {
-  uint64_t sum = 0;
-  for (unsigned i = which; i < CHAOS_NODES; i++) {
-    sum += atomic_load(&run->shared->gates[i].broken);
+  for (unsigned i = 0; i < CHAOS_NODES; i++) {
+    const chaos_gate *gate = &run->shared->gates[i];
+    sum += atomic_load(which == 0 ? &gate->swallowed : which == 1 ? &gate->delayed : &gate->broken);
   }
   return sum;
 }
@@ -89,9 +74,9 @@ static const need_counter counters[] = {
     {"node-said-refused", count_reason, CHAOS_SAID_REFUSED, "node-kill-aof"},
     {"node-said-nothing", count_reason, CHAOS_SAID_NOTHING, "node-stop"},
     {"node-said-other", count_reason, CHAOS_SAID_OTHER, NULL},
-    {"bytes-swallowed", count_swallowed, 0, "drop-requests"},
-    {"bytes-delayed", count_delayed, 0, "delay"},
-    {"connections-broken", count_broken, 0, "reset"},
+    {"bytes-swallowed", count_gates, 0, "drop-requests"},
+    {"bytes-delayed", count_gates, 1, "delay"},
+    {"connections-broken", count_gates, 2, "reset"},
     {"signals", count_signals, 1, NULL},
     {"signals-distinct", count_distinct, 1, "signals"},
     {"sigpipe-by-itself", count_own, 0, NULL},

@@ -115,7 +115,6 @@ static bool read_call(check *self, unsigned worker, unsigned generation, char **
                      .budget_us = number(words[7])};
   copy(call.name, sizeof call.name, words[2]);
   copy(call.result, sizeof call.result, words[3]);
-  copy(call.phase, sizeof call.phase, words[4]);
   append(&self->calls, call);
   return true;
 }

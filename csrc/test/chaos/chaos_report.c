@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chaos_check.h"
@@ -30,52 +28,6 @@ static void report_counts(const check *self, const char *what, const char *title
   }
 }
 
-/* ------------------------------------------------------------------------------------- calls */
-
-static int by_size(const void *left, const void *right) {
-  uint64_t a = *(const uint64_t *)left;
-  uint64_t b = *(const uint64_t *)right;
-  return a < b ? -1 : a > b;
-}
-
-static void report_percentiles(const check *self, const char *name, const char *result,
-                               const char *phase) {
-  size_t count = 0;
-  uint64_t *took = calloc(self->calls.count + 1, sizeof *took);
-  for (size_t i = 0; took != NULL && i < self->calls.count; i++) {
-    const check_call *call = &self->calls.items[i];
-    if (strcmp(call->name, name) == 0 && strcmp(call->phase, phase) == 0 &&
-        strcmp(call->result, result) == 0) {
-      took[count++] = call->took_us;
-    }
-  }
-  if (took != NULL && count > 0) {
-    qsort(took, count, sizeof *took, by_size);
-    (void)fprintf(self->report, "  %-8s %-12s %-9s %9zu %10.2f %10.2f %10.2f %10.2f\n", name,
-                  result, phase, count, (double)took[count / 2] / 1e3,
-                  (double)took[count - 1 - count / 10] / 1e3,
-                  (double)took[count - 1 - count / 100] / 1e3, (double)took[count - 1] / 1e3);
-  }
-  free(took);
-}
-
-static void report_calls(const check *self) {
-  static const char *const names[] = {"acquire", "extend", "release", "close"};
-  static const char *const results[] = {"ok",   "taken", "unavailable", "expired",
-                                        "lost", "held",  "not_held",    "cancelled"};
-  static const char *const phases[] = {"warming", "faults", "settling", "settled", "ending"};
-  (void)fprintf(self->report,
-                "\ncalls, in milliseconds\n  %-8s %-12s %-9s %9s %10s %10s %10s %10s\n", "call",
-                "result", "phase", "count", "median", "9 of 10", "99 of 100", "longest");
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    for (size_t j = 0; j < sizeof results / sizeof results[0]; j++) {
-      for (size_t k = 0; k < sizeof phases / sizeof phases[0]; k++) {
-        report_percentiles(self, names[i], results[j], phases[k]);
-      }
-    }
-  }
-}
-
 /* ------------------------------------------------------------------------------------ holds */
 
 static void report_holds(const check *self) {
@@ -92,23 +44,6 @@ static void report_holds(const check *self) {
       "\nholds\n  %zu, for %.1f s together; %llu times extended; %zu ended with their worker\n",
       self->holds.count, (double)held_us / 1e6, (number)check_counted(self, "holds", "extended"),
       killed);
-}
-
-/* When nothing on the machine ran for a while, as far as the supervisor saw. */
-static void report_lateness(const check *self) {
-  size_t count = 0;
-  uint64_t longest_us = 0;
-  for (size_t i = 0; i < self->spans.count; i++) {
-    const check_span *span = &self->spans.items[i];
-    if (span->worker == UINT_MAX) {
-      uint64_t length_us = span->until_us - span->from_us;
-      longest_us = length_us > longest_us ? length_us : longest_us;
-      count++;
-    }
-  }
-  (void)fprintf(self->report,
-                "\nthe supervisor was late by more than 0.1 s %zu times, by %.3f s at most\n",
-                count, (double)longest_us / 1e6);
 }
 
 static void report_memory(const check *self) {
@@ -157,7 +92,5 @@ void check_report(const check *self) {
   report_counts(self, "child", "children of workers that ended well");
   report_counts(self, "count", "what was seen of them");
   report_counts(self, "died", "ends of workers");
-  report_calls(self);
-  report_lateness(self);
   report_memory(self);
 }

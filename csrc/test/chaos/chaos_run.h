@@ -33,6 +33,8 @@ typedef struct chaos_kind {
   unsigned longest_ms;
   bool (*begin)(chaos_run *run, chaos_fault *fault);                     /* false: not now */
   bool (*step)(chaos_run *run, chaos_fault *fault, redlock_time now_us); /* true: it is over */
+  int argument;        /* of begin(): a mode of the proxy, a kind of fork */
+  const char *command; /* of begin(): sent to the node */
 } chaos_kind;
 
 struct chaos_fault {
