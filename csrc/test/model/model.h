@@ -184,12 +184,12 @@ typedef struct model_messages {
 } model_messages;
 
 /* What a client knows of a node by its record. */
-typedef struct model_standing {
+typedef struct model_guard_state {
   uint8_t
       asked; /* it has looked at a record, by this connection; 2: and must look again (prompt) */
   uint8_t current; /* and that is the node's record still */
   uint8_t wait;    /* ticks of its own clock for which the node is not to vote */
-} model_standing;
+} model_guard_state;
 
 typedef struct model_node {
   uint8_t owner;      /* the attempt that has set the key, counted from 1; 0: there is no key */
@@ -199,7 +199,7 @@ typedef struct model_node {
   uint8_t counter;    /* fence: the greatest number that it has given or taken */
   uint8_t record;     /* guard: it has a record */
   uint8_t age;        /* ticks since the record was made; it stops counting at the quarantine */
-  model_standing standing[MODEL_CLIENTS];
+  model_guard_state guards[MODEL_CLIENTS];
   model_messages messages[MODEL_ATTEMPTS_MAX];
 } model_node;
 
@@ -355,7 +355,7 @@ void model_guard_ask(const model_config *config, model_node *node, unsigned clie
 /* The node has forgotten what it had; |record| is whether it still has that. */
 void model_guard_forget(const model_config *config, model_node *node, bool restarted, bool record);
 /* prompt: the node has told the client that it has another record. */
-void model_guard_doubt(model_node *node, unsigned client);
+void model_guard_suspect(model_node *node, unsigned client);
 
 /* prompt: clients look at records that they must know. */
 void model_guard_settle(const model_config *config, model_state *state);

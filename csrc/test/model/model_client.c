@@ -195,7 +195,7 @@ static void model_heal(const model_config *config, model_node *node, unsigned in
                        const model_client *client) {
   model_messages *messages = &node->messages[client->attempt];
   bool outdated = config->guard && !config->guard_heals && !config->guard_unchecked &&
-                  !node->standing[index].current;
+                  !node->guards[index].current;
   bool heals = client->validity > 0 && (!outdated || config->prompt) &&
                model_guard_heals(config, node, index);
   messages->heal = (uint8_t)(messages->heal + heals);

@@ -12,16 +12,16 @@
 #include "model.h"
 
 void model_guard_initial(const model_config *config, model_node *node) {
-  model_standing known = {1, 1, 0};
+  model_guard_state known = {1, 1, 0};
   node->record = 1;
   node->age = (uint8_t)config->quarantine;
-  node->standing[0] = known;
-  node->standing[1] = known;
+  node->guards[0] = known;
+  node->guards[1] = known;
 }
 
 bool model_guard_votes(const model_config *config, const model_node *node, unsigned client) {
-  const model_standing *standing = &node->standing[client];
-  return config->guard == 0 || (standing->asked != 0 && standing->wait == 0);
+  const model_guard_state *guards = &node->guards[client];
+  return config->guard == 0 || (guards->asked != 0 && guards->wait == 0);
 }
 
 bool model_guard_heals(const model_config *config, const model_node *node, unsigned client) {
@@ -31,7 +31,7 @@ bool model_guard_heals(const model_config *config, const model_node *node, unsig
 /* What carries the record is of another one from now on. */
 static void model_guard_outdate(const model_config *config, model_node *node) {
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
-    node->standing[i].current = 0;
+    node->guards[i].current = 0;
   }
   for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
     model_messages *messages = &node->messages[i];
@@ -50,8 +50,8 @@ void model_guard_ask(const model_config *config, model_node *node, unsigned clie
     node->record = 1;
     node->age = 0;
   }
-  model_standing known = {1, 1, (uint8_t)(config->quarantine - node->age - early)};
-  node->standing[client] = known;
+  model_guard_state known = {1, 1, (uint8_t)(config->quarantine - node->age - early)};
+  node->guards[client] = known;
 }
 
 void model_guard_send(const model_config *config, model_node *node, unsigned client,
@@ -66,7 +66,7 @@ void model_guard_send(const model_config *config, model_node *node, unsigned cli
   }
   if (!model_guard_votes(config, node, client)) {
     messages->record = MODEL_RECORD_UNSENT;
-  } else if (config->guard && !node->standing[client].current) {
+  } else if (config->guard && !node->guards[client].current) {
     messages->record = MODEL_RECORD_OUTDATED;
   }
 }
@@ -81,8 +81,8 @@ void model_guard_forget(const model_config *config, model_node *node, bool resta
     return;
   }
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
-    model_standing unknown = {0, 0, 0};
-    node->standing[i] = unknown;
+    model_guard_state unknown = {0, 0, 0};
+    node->guards[i] = unknown;
   }
   for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
     if (node->messages[i].set == MODEL_SET_REQUESTED) {
@@ -91,8 +91,8 @@ void model_guard_forget(const model_config *config, model_node *node, bool resta
   }
 }
 
-void model_guard_doubt(model_node *node, unsigned client) {
-  uint8_t *asked = &node->standing[client].asked;
+void model_guard_suspect(model_node *node, unsigned client) {
+  uint8_t *asked = &node->guards[client].asked;
   *asked = *asked != 0 ? 2 : 0;
 }
 
@@ -101,7 +101,7 @@ void model_guard_settle(const model_config *config, model_state *state) {
     const model_client *client = &state->clients[i];
     bool rests = client->phase != MODEL_ACQUIRING && client->phase != MODEL_EXTENDING;
     for (unsigned j = 0; j < model_list_length(config, i) && rests; j++) {
-      if (state->nodes[j].standing[i].asked != 1) {
+      if (state->nodes[j].guards[i].asked != 1) {
         model_guard_ask(config, &state->nodes[j], i, false);
       }
     }
@@ -111,7 +111,7 @@ void model_guard_settle(const model_config *config, model_state *state) {
 void model_guard_tick(const model_config *config, model_node *node, unsigned frozen) {
   node->age = (uint8_t)(node->age + (node->record && node->age < config->quarantine));
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
-    uint8_t *wait = &node->standing[i].wait;
+    uint8_t *wait = &node->guards[i].wait;
     *wait = (uint8_t)(*wait - (i != frozen && *wait > 0));
   }
 }

@@ -99,7 +99,7 @@ static bool model_outdated(const model_config *config, const model_node *node,
                            const model_step *step, bool lease) {
   bool checks = config->guard && !config->guard_unchecked && !(lease && config->guard_heals);
   bool outdated = step->kind == MODEL_EXECUTE_JOIN
-                      ? !node->standing[model_client_of(config, step->who)].current
+                      ? !node->guards[model_client_of(config, step->who)].current
                       : node->messages[step->who].record != 0;
   return checks && outdated;
 }
@@ -123,7 +123,7 @@ static void model_execute_set(const model_config *config, model_state *state,
   node->messages[step->who].set = granted && awaited ? MODEL_SET_GRANTED : MODEL_SET_NONE;
   node->messages[step->who].record = 0;
   if (outdated && config->prompt) {
-    model_guard_doubt(node, model_client_of(config, step->who));
+    model_guard_suspect(node, model_client_of(config, step->who));
   }
   if (granted && config->fence) {
     model_node_count(state, step, lease, awaited);

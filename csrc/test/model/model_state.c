@@ -94,9 +94,9 @@ MODEL_INLINE void model_code_watched(const model_config *config, uint64_t *word,
   model_code(word, at, guard, &node->record, packs);
   model_code(word, at, 3 * guard, &node->age, packs);
   for (unsigned i = 0; i < MODEL_CLIENTS && guard; i++) {
-    model_code(word, at, config->prompt ? 2 : 1, &node->standing[i].asked, packs);
-    model_code(word, at, 1, &node->standing[i].current, packs);
-    model_code(word, at, 3, &node->standing[i].wait, packs);
+    model_code(word, at, config->prompt ? 2 : 1, &node->guards[i].asked, packs);
+    model_code(word, at, 1, &node->guards[i].current, packs);
+    model_code(word, at, 3, &node->guards[i].wait, packs);
   }
   for (unsigned i = 0; i < model_attempts(config) && (fence || guard); i++) {
     model_messages *messages = &node->messages[i];
@@ -289,8 +289,8 @@ static void model_swap(const model_config *config, const model_state *state, mod
     const model_node *from = &state->nodes[i];
     model_node *to = &swapped->nodes[i];
     to->owner = model_swap_attempt(half, from->owner);
-    to->standing[0] = from->standing[1];
-    to->standing[1] = from->standing[0];
+    to->guards[0] = from->guards[1];
+    to->guards[1] = from->guards[0];
     for (unsigned j = 0; j < half; j++) {
       to->messages[j] = from->messages[j + half];
       to->messages[j + half] = from->messages[j];

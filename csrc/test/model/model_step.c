@@ -85,7 +85,7 @@ static bool model_may_join(const model_config *config, const model_state *state,
                            const model_node *node) {
   unsigned index = model_client_of(config, attempt);
   const model_client *client = &state->clients[index];
-  if (config->guard && !node->standing[index].asked) {
+  if (config->guard && !node->guards[index].asked) {
     return false;
   }
   return config->order != MODEL_ORDER_FIFO && model_open(config, state, attempt) &&
@@ -160,8 +160,8 @@ static void model_list_faults(model_list *list, const model_config *config,
                               const model_state *state, unsigned index) {
   const model_node *node = &state->nodes[index];
   for (unsigned i = 0; i < MODEL_CLIENTS && config->guard && !config->prompt; i++) {
-    const model_standing *standing = &node->standing[i];
-    bool known = standing->asked != 0 && standing->current != 0;
+    const model_guard_state *guards = &node->guards[i];
+    bool known = guards->asked != 0 && guards->current != 0;
     if (known || state->clients[i].phase == MODEL_DONE || index >= model_list_length(config, i)) {
       continue;
     }

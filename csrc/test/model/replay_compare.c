@@ -189,22 +189,22 @@ static void replay_compare_requests(replay *run, const replay_client *client, un
 }
 
 /* Which nodes the client lets vote, and by which record. It need not know it before its round is over. */
-static void replay_compare_standing(replay *run, const replay_client *client,
-                                    const model_state *state, unsigned node) {
+static void replay_compare_guard(replay *run, const replay_client *client, const model_state *state,
+                                 unsigned node) {
   unsigned index = (unsigned)(client - run->clients);
-  const model_standing *standing = &state->nodes[node].standing[index];
+  const model_guard_state *guards = &state->nodes[node].guards[index];
   const rl_guard *guard = client->core.nodes[node]->link.guard;
-  if (standing->asked != 1 || client->core.nodes[node]->link.phase != RL_LINK_UP) {
+  if (guards->asked != 1 || client->core.nodes[node]->link.phase != RL_LINK_UP) {
     return;
   }
   char reason[RL_REASON_MAX + 1];
   bool current = replay_knows_record(run, client, node);
-  if (rl_guard_votes(guard, replay_now(client)) != (standing->wait == 0)) {
+  if (rl_guard_votes(guard, replay_now(client)) != (guards->wait == 0)) {
     replay_differ(run, "%c %s node %u vote, in the model it %s (%s)", replay_letter(run, client),
-                  standing->wait == 0 ? "does not let" : "lets", node + 1,
-                  standing->wait == 0 ? "does" : "does not",
+                  guards->wait == 0 ? "does not let" : "lets", node + 1,
+                  guards->wait == 0 ? "does" : "does not",
                   rl_guard_reason(guard, replay_now(client), reason, sizeof reason));
-  } else if (current != (standing->current != 0)) {
+  } else if (current != (guards->current != 0)) {
     replay_differ(run, "%c %s the record of node %u, in the model it %s",
                   replay_letter(run, client), current ? "knows" : "does not know", node + 1,
                   current ? "does not" : "does");
@@ -277,7 +277,7 @@ void replay_compare(replay *run, const model_step *step, const model_state *stat
     replay_compare_client(run, client, state);
     for (unsigned node = 0; node < client->nodes; node++) {
       if (run->config->guard) {
-        replay_compare_standing(run, client, state, node);
+        replay_compare_guard(run, client, state, node);
       }
       for (unsigned j = first; j < first + run->config->attempts[i]; j++) {
         replay_compare_requests(run, client, node, j, &state->nodes[node].messages[j]);

@@ -70,7 +70,7 @@
  *   asked     the core has sent a question or a force of an operator's, whose lock is |own|; NULL: nobody's
  *   answered  an inspection or a force has ended with |result|
  *   touched   a node is about to execute a command of |token| that changes |key|, which is there
- *   looked    a client's clock has been read
+ *   clock_read a client's clock has been read
  *   changed   a call of the core, at client->reading_us, has changed a lease
  *   closed    the core wants the connection closed
  *   returned  a client that does nothing between its calls returns from one
@@ -99,7 +99,7 @@
     (sim * s, const sim_connection *connection, const sim_key *key, uint32_t token,                \
      sim_command_kind kind),                                                                       \
     (s, connection, key, token, kind))                                                             \
-  X(looked, (sim * s, sim_client * client), (s, client))                                           \
+  X(clock_read, (sim * s, sim_client * client), (s, client))                                       \
   X(changed,                                                                                       \
     (sim * s, const sim_client *client, const sim_lock *own, uint32_t before, uint32_t after),     \
     (s, client, own, before, after))                                                               \

@@ -46,7 +46,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
     uint64_t delay_us = options->retry_delay_us > REDLOCK_MILLISECONDS ? options->retry_delay_us
                                                                        : REDLOCK_MILLISECONDS;
     uint64_t delays = attempts == 1 ? 0 : attempts;
-    uint64_t rounds = attempts == 1 || !s->config.calls ? attempts : attempts + 1;
+    uint64_t rounds = attempts == 1 || !s->config.notifications ? attempts : attempts + 1;
     bound_us = rounds * bound_us + delays * (delay_us + options->retry_jitter_us);
   }
   if (spent_us > bound_us + paused_us + attempts * CHECK_BUDGET_SLACK_US) {
@@ -60,17 +60,17 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
  * While the nodes owe much, what is begun waits to be launched: an acquire for its budget or its ttl
  * at most, each time, an extend until the lease ends, a release for the ttl.
  */
-static void check_budget_launch(sim *s, const sim_client *client, sim_lock *lock) {
+static void check_budget_pacing(sim *s, const sim_client *client, sim_lock *lock) {
   uint64_t now_us = client->advance_us;
   uint64_t paused_us = client->paused_us - lock->paused_us;
   bool waits = lock->lock->phase == RL_PHASE_SEND && rl_lock_is_busy(lock->lock);
-  bool again = lock->launch_due_us != 0 && lock->launch_due_us != lock->lock->timer.due_us;
+  bool again = lock->pacing_due_us != 0 && lock->pacing_due_us != lock->lock->timer.due_us;
   if (!waits || again) {
     lock->waited_us +=
         lock->waiting_us != 0 && now_us > lock->waiting_us ? now_us - lock->waiting_us : 0;
     lock->waiting_us = 0;
   }
-  lock->launch_due_us = waits ? lock->lock->timer.due_us : 0;
+  lock->pacing_due_us = waits ? lock->lock->timer.due_us : 0;
   if (!waits) {
     return;
   }
@@ -108,9 +108,9 @@ static void check_budget_turned(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *lock = &client->locks[i];
     if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && s->breach == SIM_BREACH_NONE) {
-      check_budget_launch(s, client, lock);
+      check_budget_pacing(s, client, lock);
     }
-    if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && lock->launched &&
+    if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && lock->sent &&
         rl_lock_result(lock->lock) == REDLOCK_PENDING && lock->lock->phase != RL_PHASE_SEND &&
         s->breach == SIM_BREACH_NONE) {
       check_budget_lock(s, client, lock);

@@ -11,11 +11,11 @@
 
 /* The nodes where a key under a token that was given may be another's: they have not said that they set it. */
 static uint32_t check_leftover_doubted(const sim_token *token) {
-  return token->given && !token->granted ? ~token->votes : 0;
+  return token->supplied && !token->granted ? ~token->votes : 0;
 }
 
 /* Returns true if the release has begun in an earlier call: one call may set and release, on each node. */
-static bool check_leftover_late(const sim *s, const sim_token *token) {
+static bool check_leftover_begun(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
 }
 
@@ -38,7 +38,7 @@ static void check_leftover_set(sim *s, const sim_client *client, unsigned node,
                                const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];
   const rl_lock *lock = client->locks[token->lock].lock;
-  if (check_leftover_late(s, token) || (token->release_sent >> node & 1) != 0) {
+  if (check_leftover_begun(s, token) || (token->release_sent >> node & 1) != 0) {
     sim_violation(s, "leftover", "client %u sets token %u, which it has given up", client->index,
                   sent->token);
   } else if (!sent->heal && ((token->sent & ~token->unknown) >> node & 1) != 0) {
@@ -59,7 +59,7 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
   if (sent->kind == SIM_COMMAND_SET) {
     check_leftover_set(s, client, node, sent);
   } else if (sent->kind == SIM_COMMAND_EXTEND) {
-    if (!token->granted || check_leftover_late(s, token)) {
+    if (!token->granted || check_leftover_begun(s, token)) {
       sim_violation(s, "leftover", "client %u extends token %u, which is not its lease",
                     client->index, sent->token);
     } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
@@ -101,7 +101,7 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
 }
 
 /* Returns true if a command of the token has not been answered: its connection may yet break. */
-static bool check_leftover_owed(const sim_client *client, uint32_t token) {
+static bool check_leftover_outstanding(const sim_client *client, uint32_t token) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
     for (size_t k = 0; k < socket->sent_count; k++) {
@@ -153,12 +153,12 @@ static void check_leftover_turned(sim *s, sim_client *client) {
     missing &= ~(token->set_refused & ~token->set_lost);
     missing &= ~check_leftover_answers(client, token, index, now_us);
     missing &=
-        ~(check_leftover_doubted(token) | (token->given && !token->granted ? token->gone : 0));
+        ~(check_leftover_doubted(token) | (token->supplied && !token->granted ? token->gone : 0));
     for (unsigned k = 0; k < client->nodes; k++) {
       /* The core may have seen a later reading than that of its timers. */
       missing &= ~((uint32_t)(client->reading_us >= token->expired_us[k]) << k);
     }
-    if (missing == 0 && !check_leftover_owed(client, index)) {
+    if (missing == 0 && !check_leftover_outstanding(client, index)) {
       token->live = false;
       continue;
     }

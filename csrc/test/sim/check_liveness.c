@@ -18,7 +18,7 @@ uint64_t check_liveness_bound_us(const sim *s) {
   }
   uint64_t guard_us = s->config.guard ? 3 * sim_guard_quarantine_us(s) + 4 * REDLOCK_SECONDS : 0;
   uint64_t turn_us = 3 * s->config.ttl_max_us + 2 * s->config.poll_interval_us;
-  uint64_t turns_us = s->config.calls ? s->config.clients * s->config.locks * turn_us : 0;
+  uint64_t turns_us = s->config.notifications ? s->config.clients * s->config.locks * turn_us : 0;
   return turns_us + guard_us + 3 * sim_config_life_us(&s->config) + 2 * back_us +
          9 * REDLOCK_SECONDS;
 }

@@ -10,12 +10,12 @@
  */
 #include "check.h"
 
-static bool check_renewal_keeps(const sim_lock *own) {
+static bool check_renewal_extends(const sim_lock *own) {
   return own->acquired.auto_extend == REDLOCK_YES;
 }
 
-static bool check_renewal_tells(const sim_lock *own) {
-  return check_renewal_keeps(own) || own->acquired.notify_lost == REDLOCK_YES;
+static bool check_renewal_reports(const sim_lock *own) {
+  return check_renewal_extends(own) || own->acquired.notify_lost == REDLOCK_YES;
 }
 
 /* How long a lease of the ttl that it was acquired for lasts. */
@@ -40,7 +40,7 @@ static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
   every_us = every_us == 0 ? third_us : every_us > least_us ? every_us : least_us;
   every_us = every_us < valid_us - valid_us / 3 ? every_us : valid_us - valid_us / 3;
   uint64_t due_us = own->deadline_us + every_us - valid_us;
-  if (check_renewal_capped(own) || !check_renewal_keeps(own)) {
+  if (check_renewal_capped(own) || !check_renewal_extends(own)) {
     return own->deadline_us;
   }
   /* Of a lock that is acquired again the result is that of the nested acquire, not of what failed. */
@@ -57,11 +57,11 @@ static void check_renewal_turned(sim *s, sim_client *client) {
   uint64_t now_us = client->reading_us;
   for (unsigned i = 0; i < s->config.locks; i++) {
     const sim_lock *own = &client->locks[i];
-    if (own->lock == NULL || own->lease == SIM_NO_TOKEN || !check_renewal_tells(own) ||
+    if (own->lock == NULL || own->lease == SIM_NO_TOKEN || !check_renewal_reports(own) ||
         rl_lock_is_in_flight(own->lock)) {
       continue;
     }
-    bool told = own->told == REDLOCK_E_EXPIRED || own->told == REDLOCK_E_MAX_HOLD;
+    bool told = own->reported == REDLOCK_E_EXPIRED || own->reported == REDLOCK_E_MAX_HOLD;
     if (client->advance_us >= own->deadline_us && !told) {
       sim_violation(s, "renewal", "client %u is not told that the lease of token %u has run out",
                     client->index, own->lease);
@@ -82,7 +82,7 @@ static void check_renewal_extended(sim *s, const sim_client *client, const sim_l
     sim_violation(s, "renewal", "client %u: an automatic extend goes %llu us beyond max_hold",
                   client->index, (unsigned long long)(own->deadline_us - end_us));
   }
-  if (own->lock->automatic && !check_renewal_keeps(own)) {
+  if (own->lock->automatic && !check_renewal_extends(own)) {
     sim_violation(s, "renewal", "client %u: a lease keeps itself that was not asked to",
                   client->index);
   }
@@ -107,13 +107,13 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
   bool gone = own->inside > 0 && holder == NULL;
   holder = holder != NULL ? holder : own;
   bool lasts = rl_lock_remaining(holder->lock, client->reading_us) > 0;
-  bool capped = check_renewal_keeps(holder) && check_renewal_capped(holder);
+  bool capped = check_renewal_extends(holder) && check_renewal_capped(holder);
   bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
                (gone && reason == (capped ? REDLOCK_E_EXPIRED : REDLOCK_E_MAX_HOLD)) ||
                reason == REDLOCK_E_UNAVAILABLE ||
                (reason == REDLOCK_E_CLOCK && client->core.guards != NULL) ||
                (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || sim_keys_went(s)));
-  bool wants = check_renewal_tells(own) || own->wants_notice || check_renewal_keeps(holder);
+  bool wants = check_renewal_reports(own) || own->wants_notice || check_renewal_extends(holder);
   /* Of what is lost, or closed, nobody has the lease any more, and whether that kept itself is not known. */
   bool ended = own->lock->lost || (client->core.closed && !lasts);
   wants = wants || (own->inside > 0 && own->owner != 0 && ended);
@@ -124,13 +124,13 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
     sim_violation(s, "renewal", "client %u is told %d of a lease of which %llu us are left",
                   client->index, reason,
                   (unsigned long long)rl_lock_remaining(own->lock, client->reading_us));
-  } else if (own->told == reason) {
+  } else if (own->reported == reason) {
     sim_violation(s, "renewal", "client %u is told %d twice", client->index, reason);
   }
 }
 
 static void check_renewal_used(sim *s, const sim_client *client, const sim_lock *own) {
-  if (check_renewal_keeps(own) && own->calm && !check_renewal_capped(own) &&
+  if (check_renewal_extends(own) && own->calm && !check_renewal_capped(own) &&
       rl_lock_remaining(own->lock, client->reading_us) == 0 && s->breach == SIM_BREACH_NONE) {
     sim_violation(s, "renewal", "client %u has lost a lease that keeps itself, though all is well",
                   client->index);

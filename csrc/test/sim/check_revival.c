@@ -8,7 +8,7 @@
 #include "check.h"
 
 /* The application could have looked now, and would have seen a lease that has run out. */
-static void check_revival_looked(sim *s, sim_client *client) {
+static void check_revival_clock_read(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *lock = &client->locks[i];
     if (lock->lease != SIM_NO_TOKEN && client->reading_us >= lock->deadline_us &&
@@ -59,6 +59,6 @@ static void check_revival_granted(sim *s, const sim_client *client, const sim_lo
 const checker check_revival = {
     .name = "revival",
     .granted = check_revival_granted,
-    .looked = check_revival_looked,
+    .clock_read = check_revival_clock_read,
     .changed = check_revival_changed,
 };

@@ -36,8 +36,8 @@ static void check_validity_counted(sim *s, const sim_client *client, const sim_l
 }
 
 /* A node is given the key of a lease late, for |ttl_us|: what is left, and no more. */
-static void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock,
-                                 uint64_t ttl_us) {
+static void check_validity_backfill(sim *s, const sim_client *client, const sim_lock *lock,
+                                    uint64_t ttl_us) {
   const rl_lock *core = lock->lock;
   const sim_config *config = &s->config;
   uint64_t drift_us = (uint64_t)((double)config->ttl_max_us * config->drift_factor) + 3000;
@@ -56,8 +56,8 @@ static void check_validity_joins(sim *s, const sim_client *client, const sim_loc
 static void check_validity_sent(sim *s, const sim_client *client, unsigned node,
                                 const sim_sent *sent) {
   (void)node;
-  if (sent->joins) {
-    check_validity_joins(s, client, &client->locks[s->tokens[sent->token].lock], sent->ttl_us);
+  if (sent->backfills) {
+    check_validity_backfill(s, client, &client->locks[s->tokens[sent->token].lock], sent->ttl_us);
   }
 }
 

@@ -105,7 +105,7 @@ static void check_waiting_pace(sim *s, const sim_client *client, const sim_lock 
 }
 
 /* Who is parked has somebody before it. */
-static void check_waiting_parked(sim *s, const sim_client *client, const sim_lock *own) {
+static void check_waiting_queued(sim *s, const sim_client *client, const sim_lock *own) {
   if (own->lock->phase != RL_PHASE_QUEUED) {
     return;
   }
@@ -139,13 +139,13 @@ static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t 
   return false;
 }
 
-static void check_waiting_places(sim *s, const sim_client *client) {
+static void check_waiting_tickets(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
-    for (unsigned k = 0; k < socket->stood_count && socket->up; k++) {
-      if (!check_waiting_used(s, client, socket->stood[k].place)) {
+    for (unsigned k = 0; k < socket->enqueued_count && socket->up; k++) {
+      if (!check_waiting_used(s, client, socket->enqueued[k].place)) {
         sim_violation(s, "waiting", "client %u: place %x stands in a queue of node %u for nobody",
-                      client->index, socket->stood[k].place, i);
+                      client->index, socket->enqueued[k].place, i);
       }
     }
   }
@@ -158,13 +158,13 @@ static void check_waiting_turned(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     if (check_waiting_acquires(&client->locks[i])) {
       check_waiting_sleeps(s, client, &client->locks[i]);
-      check_waiting_parked(s, client, &client->locks[i]);
+      check_waiting_queued(s, client, &client->locks[i]);
       check_waiting_pace(s, client, &client->locks[i]);
     } else {
       client->locks[i].slept_us = 0;
     }
   }
-  check_waiting_places(s, client);
+  check_waiting_tickets(s, client);
 }
 
 /* W1 of rl_waitlist.c: else they stand in different lines, which pass each other. */
@@ -188,10 +188,10 @@ static bool check_waiting_has_time(const sim *s, const sim_client *client, const
 
 /* A lease has begun: of who stood in line, the first has got it. */
 static void check_waiting_granted(sim *s, const sim_client *client, const sim_lock *own) {
-  for (unsigned i = 0; i < s->config.locks && own->line_call != 0; i++) {
+  for (unsigned i = 0; i < s->config.locks && own->queued_call != 0; i++) {
     const sim_lock *other = &client->locks[i];
-    if (other != own && check_waiting_acquires(other) && other->line_call != 0 &&
-        other->line_call < own->line_call && other->lock->phase == RL_PHASE_QUEUED &&
+    if (other != own && check_waiting_acquires(other) && other->queued_call != 0 &&
+        other->queued_call < own->queued_call && other->lock->phase == RL_PHASE_QUEUED &&
         other->named == own->named && check_waiting_alike(own, other) &&
         check_waiting_has_time(s, client, other)) {
       sim_violation(s, "waiting", "client %u, lock %u: passed over by lock %u", client->index, i,
@@ -210,8 +210,8 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
       client->core.nodes[node]->link.mute_until_us != 0) {
     return;
   }
-  for (unsigned i = 0; i < socket->stood_count; i++) {
-    if (socket->stood[i].place == token->place) {
+  for (unsigned i = 0; i < socket->enqueued_count; i++) {
+    if (socket->enqueued[i].place == token->place) {
       sim_violation(s, "waiting", "client %u: the release of token %u leaves place %x behind",
                     client->index, sent->token, token->place);
     }

@@ -64,7 +64,7 @@
 #define SIM_ENTRY_LENGTH 24   /* and 8 of a place */
 #define SIM_WAITERS_MAX 48    /* in a queue; a real one takes 1024 */
 #define SIM_CALLS_SCRIPTS 4
-#define SIM_STOOD_MAX 64 /* places of a client in the queues of a node */
+#define SIM_ENQUEUED_MAX 64 /* places of a client in the queues of a node */
 #define SIM_HANDOVERS_MAX 3
 #define SIM_HANDOVER_TEXT_MAX 512
 #define SIM_NO_CONNECTION (-1)
@@ -167,19 +167,19 @@ typedef struct sim_config {
   unsigned window;   /* what a node may owe before more is launched; 0 = as in the library */
   uint64_t think_us; /* between two operations of an application, at most */
   unsigned extends, cancels, frees;
-  unsigned blocking; /* clients that do nothing between their calls, as a script does */
-  unsigned keeping;  /* clients whose leases may keep themselves */
+  unsigned blocking;       /* clients that do nothing between their calls, as a script does */
+  unsigned auto_extending; /* clients whose leases may keep themselves */
   uint64_t extend_every_us, max_hold_us;
   uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
-  unsigned several;   /* clients with locks on both resources */
-  unsigned hands;     /* in so many of 10000 cases a lease is handed over */
-  unsigned unheard;   /* in so many of 10000 cases nobody waits for a release */
-  unsigned given;     /* in so many of 10000 cases an acquire is given its token */
-  unsigned operators; /* clients that inspect now and then */
-  unsigned forces;    /* in so many of 10000 cases they delete what they have seen */
-  unsigned reentrant; /* clients whose locks have owners */
-  unsigned fenced;    /* in so many of 10000 cases an acquire asks for a fencing token */
+  unsigned several;         /* clients with locks on both resources */
+  unsigned handovers;       /* in so many of 10000 cases a lease is handed over */
+  unsigned fire_and_forget; /* in so many of 10000 cases nobody waits for a release */
+  unsigned supplied;        /* in so many of 10000 cases an acquire is given its token */
+  unsigned operators;       /* clients that inspect now and then */
+  unsigned forces;          /* in so many of 10000 cases they delete what they have seen */
+  unsigned reentrant;       /* clients whose locks have owners */
+  unsigned fenced;          /* in so many of 10000 cases an acquire asks for a fencing token */
   bool close_clocks; /* nodes' clocks are as near to each other as counters that can be lost need */
   int64_t close_us;  /* so near to the true time, then, with all their steps */
   unsigned quorum;   /* how many nodes an acquire and an extend need; 0: a majority */
@@ -188,7 +188,7 @@ typedef struct sim_config {
   redlock_duration guard_max_ttl_us;
   unsigned forgetful;   /* so many nodes at most are in quarantine at once */
   bool ready;           /* the nodes have records when the run begins */
-  bool calls;           /* nodes call who waits */
+  bool notifications;   /* nodes call who waits */
   unsigned lost;        /* so many of 10000 calls never arrive */
   unsigned late;        /* or late */
   unsigned dies;        /* or kill who is called */
@@ -439,8 +439,8 @@ typedef struct sim_sent {
   uint32_t round;
   uint8_t kind;
   bool heal;
-  bool leased; /* SET: for a lease that is there */
-  bool joins;  /* the node could not be asked when the lock was taken */
+  bool leased;    /* SET: for a lease that is there */
+  bool backfills; /* the node could not be asked when the lock was taken */
   bool by_text;
   bool keeps;   /* the script that sets several keys minds none of ours */
   bool forces;  /* a release by force */
@@ -456,10 +456,10 @@ typedef struct sim_sent {
 } sim_sent;
 
 /* A place that was asked for in a queue of a node, and not left yet, as far as has been sent. */
-typedef struct sim_stood {
+typedef struct sim_enqueued {
   uint32_t place;
   uint8_t resource;
-} sim_stood;
+} sim_enqueued;
 
 typedef struct sim_socket {
   int connection;
@@ -473,8 +473,8 @@ typedef struct sim_socket {
   bool tested;       /* a test for twins was sent */
   sim_sent *sent;    /* a ring, whose capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;
-  sim_stood stood[SIM_STOOD_MAX];
-  unsigned stood_count;
+  sim_enqueued enqueued[SIM_ENQUEUED_MAX];
+  unsigned enqueued_count;
 } sim_socket;
 
 typedef enum sim_application_state {
@@ -494,7 +494,7 @@ typedef struct sim_lock {
   unsigned inside;       /* acquires that count, and are to be released */
   uint32_t inside_token; /* what they count on */
   bool counting_down;    /* the release in flight is not the last */
-  bool unheard_down;     /* nor was the last one that nobody waited for */
+  bool forgotten_down;   /* nor was the last one that nobody waited for */
   bool wants_notice;     /* of its loss; whether it got a lease that keeps itself or not */
   rl_options taken;      /* of the acquire that took the lease, while it has it */
   sim_application_state state;
@@ -505,22 +505,22 @@ typedef struct sim_lock {
 
   /* The operation in flight. */
   rl_operation operation;
-  bool launched;
+  bool sent;
   uint32_t drawn;      /* for the launch that is under way */
   uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
   uint64_t waited_us;  /* for launches, all together */
-  uint64_t launch_due_us;   /* when it waits no longer, when that was looked at last; or 0 */
+  uint64_t pacing_due_us;   /* when it waits no longer, when that was looked at last; or 0 */
   uint64_t begun_true_us;   /* true time */
   uint64_t attempts_before; /* of other clients for its resource, when it was begun */
   uint64_t grants_before;   /* of its resource, when it was begun */
-  uint64_t line_call;       /* in which call of the core it was first seen in a line; 0: in none */
+  uint64_t queued_call;     /* in which call of the core it was first seen in a line; 0: in none */
   uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */
   uint64_t slept_paused_us;
   unsigned slept_rows;     /* of those who stand before it in queues, since then at most */
   uint64_t slept_needs_us; /* what a majority took to answer, then */
   uint64_t slept_since_us; /* when it had begun to wait, or looked last, then */
   uint32_t slept_round;    /* of the lock, then */
-  bool stood;              /* in a queue, in the operation in flight */
+  bool enqueued;           /* in a queue, in the operation in flight */
   rl_options options;      /* of the operation */
   rl_options acquired;     /* those of the last acquire: extend and release go by them */
   redlock_duration ttl_us;
@@ -538,7 +538,7 @@ typedef struct sim_lock {
   bool moved;           /* which was that of another lock of its owner's */
   bool over_seen;
   bool calm; /* its taking was begun after the faults had stopped, with time enough to extend it */
-  int told;  /* what the core has told of its loss; REDLOCK_OK if nothing */
+  int reported; /* what the core has told of its loss; REDLOCK_OK if nothing */
 
   bool attaches;         /* the acquire takes over what was detached */
   uint64_t detached_us;  /* true time: when that was */
@@ -559,7 +559,7 @@ typedef enum sim_step {
   SIM_STEP_ADVANCE,
   SIM_STEP_CONNECTION,
   SIM_STEP_APPLICATION,
-  SIM_STEP_LAUNCH,
+  SIM_STEP_SEND,
   SIM_STEP_OUTPUT,
   SIM_STEP_ENDED,
   SIM_STEP_WAIT
@@ -602,7 +602,8 @@ typedef struct sim_token {
   bool granted;     /* it has been a lease */
   bool releasing;   /* a release has been sent somewhere */
   bool abandoned;   /* its client is gone: nobody will release it */
-  bool given; /* by the application: released only where it was certainly set, if it was no lease */
+  bool
+      supplied; /* by the application: released only where it was certainly set, if it was no lease */
   uint64_t releasing_call; /* in which call of the core that was */
   uint32_t round;          /* of the extend that is counted */
   uint32_t asked_round;    /* of the extend that was sent last, and the nodes it went to */
@@ -732,7 +733,7 @@ struct sim {
   uint32_t asks;      /* inspections and forces in this run */
   bool calm_grant;    /* one after the faults had stopped */
   uint64_t calm_us;   /* when the last bytes arrive that were on the way when the faults stopped */
-  uint64_t largest_owed;
+  uint64_t largest_outstanding;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */
 };

@@ -67,18 +67,18 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operati
                            uint64_t reading_us) {
   own->state = SIM_APPLICATION_BUSY;
   own->operation = operation;
-  own->launched = false;
+  own->sent = false;
   own->waiting_us = reading_us;
   own->waited_us = 0;
-  own->launch_due_us = 0;
+  own->pacing_due_us = 0;
   own->begun_us = reading_us;
   own->paused_us = client->reading_paused_us;
   own->attempts = 0;
   own->begun_true_us = s->now_us;
   own->attempts_before = sim_waiting_others(s, client->index, own->named);
   own->grants_before = s->resource_grants[own->named];
-  own->line_call = 0;
-  own->stood = false;
+  own->queued_call = 0;
+  own->enqueued = false;
   own->slept_us = 0;
   own->due_us = SIM_NEVER;
   if (!sim_application_calm(s) && sim_chance(&s->random_application, s->config.cancels)) {
@@ -86,23 +86,23 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operati
   }
 }
 
-static redlock_duration sim_application_say(redlock_duration duration_us) {
+static redlock_duration sim_application_duration(redlock_duration duration_us) {
   return duration_us == 0 ? REDLOCK_DURATION_NONE : duration_us;
 }
 
 /* What the lock has not got already, as the interface takes it. */
-static redlock_options sim_application_given(const rl_options *options) {
+static redlock_options sim_application_explicit(const rl_options *options) {
   redlock_options given = {0};
   given.ttl_us = options->ttl_us;
   given.retry_count = options->retry_count;
-  given.retry_delay_us = sim_application_say(options->retry_delay_us);
-  given.retry_jitter_us = sim_application_say(options->retry_jitter_us);
-  given.wait_us = sim_application_say(options->wait_us);
+  given.retry_delay_us = sim_application_duration(options->retry_delay_us);
+  given.retry_jitter_us = sim_application_duration(options->retry_jitter_us);
+  given.wait_us = sim_application_duration(options->wait_us);
   given.node_timeout_us = options->node_timeout_us;
   given.auto_extend = options->auto_extend;
   given.notify_lost = options->notify_lost;
-  given.extend_every_us = sim_application_say(options->extend_every_us);
-  given.max_hold_us = sim_application_say(options->max_hold_us);
+  given.extend_every_us = sim_application_duration(options->extend_every_us);
+  given.max_hold_us = sim_application_duration(options->max_hold_us);
   given.fence = options->fence;
   given.fair = options->fair;
   given.poll_interval_us = options->poll_interval_us;
@@ -110,10 +110,10 @@ static redlock_options sim_application_given(const rl_options *options) {
 }
 
 /* A token of the application's own, which nobody else has. Returns it, or SIM_NO_TOKEN. */
-static uint32_t sim_application_give_token(sim *s, const sim_client *client, sim_lock *own) {
+static uint32_t sim_application_supply_token(sim *s, const sim_client *client, sim_lock *own) {
   char text[REDLOCK_TOKEN_LENGTH + 1];
   if (s->breach != SIM_BREACH_NONE || own->attaches ||
-      !sim_chance(&s->random_application, s->config.given)) {
+      !sim_chance(&s->random_application, s->config.supplied)) {
     return SIM_NO_TOKEN;
   }
   uint32_t token = sim_tap_new_token(s, client->index, (unsigned)(own - client->locks));
@@ -121,8 +121,8 @@ static uint32_t sim_application_give_token(sim *s, const sim_client *client, sim
   if (rl_custom_token_set(own->lock, text, REDLOCK_TOKEN_LENGTH) != REDLOCK_OK) {
     abort();
   }
-  s->tokens[token].given = true;
-  sim_count(s, SIM_TOKEN_GIVEN);
+  s->tokens[token].supplied = true;
+  sim_count(s, SIM_TOKEN_SUPPLIED);
   return token;
 }
 
@@ -195,7 +195,7 @@ static void sim_application_draw_options(sim *s, const sim_client *client, const
     options->node_timeout_us = 0;
   }
   sim_waiting_options(s, options);
-  if ((s->config.keeping >> client->index & 1) != 0) {
+  if ((s->config.auto_extending >> client->index & 1) != 0) {
     options->auto_extend = sim_application_draw(s, 4) > 0 ? REDLOCK_YES : REDLOCK_NO;
     options->notify_lost = sim_application_draw(s, 2) > 0 ? REDLOCK_YES : REDLOCK_NO;
     options->extend_every_us = s->config.extend_every_us;
@@ -218,8 +218,8 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   bool held = rl_ring_remaining(own->lock, reading_us) > 0;
   own->attaches = rl_lock_attach(own->lock) != NULL;
   sim_application_draw_options(s, client, own, &options);
-  redlock_options given = sim_application_given(&options);
-  uint32_t token = sim_application_give_token(s, client, own);
+  redlock_options given = sim_application_explicit(&options);
+  uint32_t token = sim_application_supply_token(s, client, own);
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
   if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
     sim_tap_over(s, token); /* It has been used up. */
@@ -228,7 +228,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                SIM_FENCE_HELD);
   if (!held) {
     own->inside = 0;
-    own->told = REDLOCK_OK;
+    own->reported = REDLOCK_OK;
     own->acquired = options;
     own->resource = own->named;
     own->both = own->named_both;
@@ -264,7 +264,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
 /* An extend has found that out, which only an operator or a broken assumption makes possible. */
 static bool sim_application_lost_before(const sim *s, int result) {
   return result == REDLOCK_E_LOST &&
-         (sim_keys_went(s) || (s->config.keeping != 0 && s->breach != SIM_BREACH_NONE));
+         (sim_keys_went(s) || (s->config.auto_extending != 0 && s->breach != SIM_BREACH_NONE));
 }
 
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
@@ -298,7 +298,7 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
   unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
-  own->counting_down = count > 1 || (own->lock->abandoned && own->unheard_down);
+  own->counting_down = count > 1 || (own->lock->abandoned && own->forgotten_down);
   bool repeated = own->lock->lease == NULL && count == 0;
   uint32_t token = repeated ? own->released : own->lease;
   int result = rl_lock_release(own->lock, reading_us, true);
@@ -325,26 +325,26 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
 }
 
 /* Nobody waits for it; somebody may come back for its result, or take the lock again before it has ended. */
-static bool sim_application_release_unheard(sim *s, sim_client *client, sim_lock *own,
-                                            uint64_t reading_us) {
+static bool sim_application_release_and_forget(sim *s, sim_client *client, sim_lock *own,
+                                               uint64_t reading_us) {
   uint32_t token = own->lease;
   uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
   unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
   if ((token == SIM_NO_TOKEN && count == 0) ||
-      !sim_chance(&s->random_application, s->config.unheard) ||
+      !sim_chance(&s->random_application, s->config.fire_and_forget) ||
       rl_lock_release_send(own->lock, reading_us) != REDLOCK_OK) {
     return false;
   }
   own->inside = count > 1 ? own->inside - 1 : 0;
-  own->unheard_down = own->counting_down = count > 1;
+  own->forgotten_down = own->counting_down = count > 1;
   sim_client_moves(s, client);
   if (count > 0) {
     check_reentry_released(s, client, own, inside);
   }
   own->counting_down = false;
-  sim_count(s, SIM_RELEASE_UNHEARD);
+  sim_count(s, SIM_RELEASE_FIRE_AND_FORGET);
   if (count > 1) {
-    sim_count(s, SIM_REENTRY_UNHEARD);
+    sim_count(s, SIM_REENTRY_FIRE_AND_FORGET);
   } else {
     own->released = token;
   }
@@ -360,10 +360,10 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
   unsigned index = (unsigned)(own - client->locks);
   sim_count_if(s, rl_ring_remaining(own->lock, reading_us) == 0, SIM_LEASE_RAN_OUT);
   check_used(s, client, own);
-  sim_count_if(s, rl_lock_is_in_flight(own->lock), SIM_KEPT_OVERTAKEN);
+  sim_count_if(s, rl_lock_is_in_flight(own->lock), SIM_RENEWAL_OVERTAKEN);
   if (sim_application_calm(s)) {
     sim_application_release(s, client, own, reading_us);
-  } else if (sim_chance(&s->random_application, s->config.hands) &&
+  } else if (sim_chance(&s->random_application, s->config.handovers) &&
              sim_handover_detach(s, client, own, reading_us)) {
     sim_application_idle(s, own);
   } else if (own->extends_left > 0) {
@@ -373,7 +373,7 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
     sim_client_renew_lock(s, client->index, index);
   } else if (sim_application_draw(s, 8) == 0) {
     sim_application_acquire(s, client, own, reading_us); /* Forgotten; or a mistake. */
-  } else if (!sim_application_release_unheard(s, client, own, reading_us)) {
+  } else if (!sim_application_release_and_forget(s, client, own, reading_us)) {
     sim_application_release(s, client, own, reading_us);
   }
 }
@@ -418,7 +418,7 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
         own->extends_left = 1;
         sim_application_extend(s, client, own, reading_us); /* A mistake. */
       } else {
-        if (s->config.hands != 0 && sim_application_draw(s, 2) == 0) {
+        if (s->config.handovers != 0 && sim_application_draw(s, 2) == 0) {
           sim_handover_take(s, client, own);
         }
         sim_application_acquire(s, client, own, reading_us);
@@ -505,7 +505,7 @@ static void sim_application_served(sim *s, const sim_lock *own) {
   if (own->both) {
     s->resource_grants[1 - own->named]++;
   }
-  if (own->stood) {
+  if (own->enqueued) {
     s->overtaken[fair] = before > s->overtaken[fair] ? before : s->overtaken[fair];
     sim_count(s, SIM_WAIT_SERVED);
   }
@@ -552,7 +552,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     }
     break;
   }
-  sim_count_if(s, own->stood, SIM_WAIT_ENDED);
+  sim_count_if(s, own->enqueued, SIM_WAIT_ENDED);
   if (ran_out) {
     own->inside = 0;
   }
@@ -570,7 +570,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
   case REDLOCK_OK:
     sim_count(s, SIM_EXTEND_OK);
     /* The nodes answer again, though the deadline may be where it was. */
-    own->told = REDLOCK_OK;
+    own->reported = REDLOCK_OK;
     sim_client_confirmed(s, client, own->lease != SIM_NO_TOKEN ? own->lease : own->inside_token);
     sim_count_if(s, own->failed_before, SIM_EXTEND_AFTER_FAILURE);
     break;
@@ -689,7 +689,7 @@ void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
                : reason == REDLOCK_E_LOST    ? SIM_LOSS_LOST
                                              : SIM_LOSS_UNAVAILABLE);
   check_lost(s, client, own, reason);
-  own->told = reason;
+  own->reported = reason;
 }
 
 /* The faults have stopped: what waits for the worst moment need not. */

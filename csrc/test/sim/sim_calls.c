@@ -113,7 +113,7 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
       [SIM_CALLS_STAND] = SIM_COMMAND_STAND,     [SIM_CALLS_LEAVE] = SIM_COMMAND_LEAVE,
       [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
   };
-  if (!s->config.calls) {
+  if (!s->config.notifications) {
     return SIM_COMMAND_UNKNOWN;
   }
   if (command->count == 3 && resp_is(command, 0, "PUBLISH")) {
@@ -125,7 +125,7 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
 }
 
 unsigned sim_calls_resource(const sim *s, const resp_request *command) {
-  bool understood = s->config.calls && command->count >= 5 && resp_is(command, 2, "1") &&
+  bool understood = s->config.notifications && command->count >= 5 && resp_is(command, 2, "1") &&
                     command->lengths[4] == SIM_ENTRY_LENGTH;
   return understood ? sim_script_resource(command, 3) : SIM_RESOURCES_MAX;
 }
@@ -642,7 +642,7 @@ bool sim_calls_listen(sim *s, int index, const resp_request *command, const sim_
   size_t prefix = sizeof SIM_CALLS_CHANNEL - 1;
   char reply[128];
   if (resp_is(command, 0, "PING")) {
-    sim_count(s, SIM_LISTENER_PINGED);
+    sim_count(s, SIM_SUBSCRIBER_PINGED);
     sim_node_reply(s, index, request,
                    connection->subscribed ? "*2\r\n$4\r\npong\r\n$0\r\n\r\n" : "+PONG\r\n",
                    connection->subscribed ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);

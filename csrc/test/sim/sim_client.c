@@ -177,7 +177,7 @@ void sim_client_start(sim *s, unsigned index) {
   if (s->config.guard) {
     sim_guard_open(s, client);
   }
-  if (s->config.calls && rl_notify_open(&client->core) != REDLOCK_OK) {
+  if (s->config.notifications && rl_notify_open(&client->core) != REDLOCK_OK) {
     abort();
   }
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -271,7 +271,7 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *lock = &client->locks[i];
     if (lock->inside > 0 && lock->inside_token == lease) {
-      lock->told = REDLOCK_OK;
+      lock->reported = REDLOCK_OK;
     }
   }
 }
@@ -279,12 +279,12 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
 /* Returns true if it waits in a line, or in queues. */
 static void sim_client_wait_of(sim *s, sim_lock *own) {
   const rl_waitlist *line = own->lock->waitlist;
-  if (line != NULL && own->line_call == 0) {
-    own->line_call = s->calls;
-    sim_count_if(s, own->lock->phase == RL_PHASE_QUEUED, SIM_WAIT_PARKED);
+  if (line != NULL && own->queued_call == 0) {
+    own->queued_call = s->calls;
+    sim_count_if(s, own->lock->phase == RL_PHASE_QUEUED, SIM_WAIT_QUEUED);
   }
-  own->stood = own->stood || (line != NULL && line->head == own->lock && line->ticket != NULL &&
-                              line->ticket->enqueued != 0);
+  own->enqueued = own->enqueued || (line != NULL && line->head == own->lock &&
+                                    line->ticket != NULL && line->ticket->enqueued != 0);
 }
 
 /* Compares the lock with what it was before the call. */
@@ -325,7 +325,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     s->tokens[lease].granted = true;
     s->tokens[lease].place = lock->lease->ticket;
     s->tokens[lease].standing = lock->lease->enqueued;
-    own->told = REDLOCK_OK;
+    own->reported = REDLOCK_OK;
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
     own->moved = false;
@@ -337,9 +337,9 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   } else {
     SIM_TRACE(s, "client %u, lock %u: EXTENDED to %lld us", client->index, index,
               (long long)(own->ends_us - s->now_us));
-    sim_count_if(s, lock->automatic, SIM_KEPT_EXTENDED);
+    sim_count_if(s, lock->automatic, SIM_RENEWED);
     sim_client_confirmed(s, client, lease);
-    own->told = REDLOCK_OK;
+    own->reported = REDLOCK_OK;
     check_extended(s, client, own);
   }
 }
@@ -522,12 +522,12 @@ static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
   s->tokens[token].both = drawer->both;
 }
 
-static void sim_client_launched(sim *s, sim_client *client) {
+static void sim_client_sent(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *own = &client->locks[i];
     bool waits = own->lock != NULL && own->lock->phase == RL_PHASE_SEND;
-    own->launched = own->launched || !waits;
-    sim_count_if(s, waits, SIM_LAUNCH_PACED);
+    own->sent = own->sent || !waits;
+    sim_count_if(s, waits, SIM_SEND_PACED);
     if (own->drawn != SIM_NO_TOKEN) {
       sim_client_drew(s, client, own);
     }
@@ -543,7 +543,7 @@ static uint32_t sim_client_draw_token(sim *s, const sim_client *client, const si
              : sim_tap_new_token(s, client->index, (unsigned)(own - client->locks));
 }
 
-static bool sim_client_launch(sim *s, sim_client *client) {
+static bool sim_client_send(sim *s, sim_client *client) {
   unsigned char entropy[SIM_LOCKS_MAX * RL_LOCK_ENTROPY];
   size_t wanted = rl_core_entropy_wanted(&client->core), filled = 0;
   if (!rl_core_wants_send(&client->core)) {
@@ -577,7 +577,7 @@ static bool sim_client_launch(sim *s, sim_client *client) {
     s->breached = true;
   }
   rl_core_send(&client->core, client->reading_us, entropy, filled);
-  sim_client_launched(s, client);
+  sim_client_sent(s, client);
   return true;
 }
 
@@ -647,8 +647,8 @@ static bool sim_client_step(sim *s, sim_client *client) {
     sim_application_step(s, client, client->reading_us);
     client->step++;
     return true;
-  case SIM_STEP_LAUNCH:
-    called = sim_client_launch(s, client);
+  case SIM_STEP_SEND:
+    called = sim_client_send(s, client);
     client->step++;
     client->cursor = 0;
     return called;
@@ -787,7 +787,7 @@ static void sim_client_turn(sim *s, sim_client *client) {
   while (client->step != SIM_STEP_WAIT && !s->failed) {
     if (!client->has_reading) {
       sim_client_read_clock(s, client);
-      check_looked(s, client);
+      check_clock_read(s, client);
       if (sim_client_held_up(s, client, s->config.stale, SIM_INJECTED_STALE_READING)) {
         return;
       }

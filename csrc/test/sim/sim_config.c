@@ -144,10 +144,11 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
 /* Locks with owners, and operators: drawn after all others, for the same reason. */
 static void sim_config_draw_owners(sim *s, sim_random *random) {
   sim_config *config = &s->config;
-  unsigned hands = config->hands, unheard = config->unheard, given = config->given;
+  unsigned handovers = config->handovers, fire_and_forget = config->fire_and_forget,
+           supplied = config->supplied;
   if (sim_below(random, 4) == 0) {
     config->reentrant = (unsigned)sim_between(random, 1, 15);
-    config->hands = config->unheard = config->given = 0;
+    config->handovers = config->fire_and_forget = config->supplied = 0;
     config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
   }
   if (sim_below(random, 3) == 0 && s->breach == SIM_BREACH_NONE) {
@@ -155,9 +156,9 @@ static void sim_config_draw_owners(sim *s, sim_random *random) {
     config->forces = sim_below(random, 3) == 0 ? 0 : (unsigned)sim_between(random, 1000, 9000);
   }
   if (sim_below(random, 2) == 0 && s->breach == SIM_BREACH_NONE) {
-    config->hands = hands; /* In half of the runs with owners, too. */
-    config->unheard = unheard;
-    config->given = given;
+    config->handovers = handovers; /* In half of the runs with owners, too. */
+    config->fire_and_forget = fire_and_forget;
+    config->supplied = supplied;
   }
 }
 
@@ -232,7 +233,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->blocking = sim_below(random, 3) == 0 ? (unsigned)sim_below(random, 16) : 0;
   config->window = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 3) : 0;
   /* Drawn last, so that runs without it are what they were before. */
-  config->keeping = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 15) : 0;
+  config->auto_extending = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 15) : 0;
   config->extend_every_us =
       sim_below(random, 3) == 0 ? sim_between(random, 1, config->ttl_us[0]) : 0;
   config->max_hold_us = sim_below(random, 3) == 0
@@ -242,9 +243,10 @@ void sim_config_draw(sim *s, sim_random *random) {
     config->several = (unsigned)sim_between(random, 1, 15);
     config->resources = 2;
   }
-  config->hands = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 500, 5000) : 0;
-  config->unheard = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
-  config->given = sim_below(random, 4) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
+  config->handovers = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 500, 5000) : 0;
+  config->fire_and_forget =
+      sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
+  config->supplied = sim_below(random, 4) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
   sim_config_draw_owners(s, random);
   sim_config_draw_fences(s, random);
   sim_guard_draw(s, random);

@@ -70,7 +70,7 @@
   X(TAKE_OTHER, "script: the record is another")                                                   \
   X(RECORD_EMPTY, "record made where there was none")                                              \
   X(RECORD_RESTART, "record made after a restart")                                                 \
-  X(RECORD_SPOILED, "record deleted whose node's clock was stepped far")                           \
+  X(RECORD_INVALIDATED, "record deleted whose node's clock was stepped far")                       \
   X(RECORD_CLOCK, "record made anew, for the clock was stepped")                                   \
   X(GUARD_QUARANTINED, "acquire: unavailable, for nodes are in quarantine")                        \
   X(GUARD_GRANTED, "acquire: OK, though nodes are in quarantine")                                  \
@@ -88,7 +88,7 @@
   X(ACQUIRE_RAN_OUT, "acquire: granted, run out before the caller looked")                         \
   X(ACQUIRE_RETRIED, "acquire: granted after an earlier attempt had failed")                       \
   X(ACQUIRE_CANCELLED, "acquire: cancelled")                                                       \
-  X(TOKEN_GIVEN, "acquire: its token given")                                                       \
+  X(TOKEN_SUPPLIED, "acquire: its token given")                                                    \
   X(ACQUIRE_HELD, "acquire: refused, held already")                                                \
   X(EXTEND_OK, "extend: OK")                                                                       \
   X(EXTEND_UNAVAILABLE, "extend: unavailable")                                                     \
@@ -97,8 +97,8 @@
   X(EXTEND_CANCELLED, "extend: cancelled")                                                         \
   X(EXTEND_NOT_HELD, "extend: refused, not held")                                                  \
   X(EXTEND_AFTER_FAILURE, "extend: OK after one that failed")                                      \
-  X(KEPT_EXTENDED, "automatic extend: OK")                                                         \
-  X(KEPT_OVERTAKEN, "automatic extend: overtaken by an operation of the user's")                   \
+  X(RENEWED, "automatic extend: OK")                                                               \
+  X(RENEWAL_OVERTAKEN, "automatic extend: overtaken by an operation of the user's")                \
   X(LOSS_UNAVAILABLE, "told that a lease may be lost soon")                                        \
   X(LOSS_LOST, "told that a lease is lost")                                                        \
   X(LOSS_EXPIRED, "told that a lease has run out")                                                 \
@@ -112,12 +112,12 @@
   X(REENTRY_OVER, "nested acquire: refused, its owner's lease is over")                            \
   X(REENTRY_BUSY, "extend: refused, another of its owner's is in flight")                          \
   X(REENTRY_COUNTED_DOWN, "release: not the last")                                                 \
-  X(REENTRY_UNHEARD, "release: not the last, and not waited for")                                  \
+  X(REENTRY_FIRE_AND_FORGET, "release: not the last, and not waited for")                          \
   X(REENTRY_MOVED, "lease went to another lock of its owner")                                      \
   X(INJECTED_CALL_LOST, "call lost on its way")                                                    \
   X(INJECTED_CALL_LATE, "call late")                                                               \
-  X(INJECTED_LISTENER_CUT, "connection that hears calls broken")                                   \
-  X(INJECTED_LISTENER_FORGOTTEN, "connection that hears calls half open")                          \
+  X(INJECTED_SUBSCRIBER_CUT, "connection that hears calls broken")                                 \
+  X(INJECTED_SUBSCRIBER_FORGOTTEN, "connection that hears calls half open")                        \
   X(INJECTED_DEAF, "node that does not let clients subscribe, publish or stand in queues")         \
   X(INJECTED_QUEUES_LOST, "node has lost its queues alone")                                        \
   X(INJECTED_SPLIT, "what a client sends is held up on its way to a node: calls are split")        \
@@ -128,7 +128,7 @@
   X(CALL_HEARD, "call heard")                                                                      \
   X(SUBSCRIBED, "SUBSCRIBE: done")                                                                 \
   X(SUBSCRIBE_DENIED, "SUBSCRIBE: NOPERM")                                                         \
-  X(LISTENER_PINGED, "connection that hears calls asked for a byte")                               \
+  X(SUBSCRIBER_PINGED, "connection that hears calls asked for a byte")                             \
   X(PROBE_HEARD, "probe: heard")                                                                   \
   X(PROBE_UNHEARD, "probe: nobody hears it")                                                       \
   X(PROBE_DENIED, "probe: NOPERM")                                                                 \
@@ -145,12 +145,12 @@
   X(RELEASE_MUTE, "release that was not allowed to call")                                          \
   X(LEFT, "LEAVE")                                                                                 \
   X(LEFT_AND_CALLED, "LEAVE: the next one called")                                                 \
-  X(WAIT_PARKED, "acquire stood behind another of its client")                                     \
+  X(WAIT_QUEUED, "acquire stood behind another of its client")                                     \
   X(WAIT_FAIR, "acquire with fair: OK")                                                            \
   X(WAIT_SERVED, "acquire: OK after it had waited in queues")                                      \
   X(WAIT_ENDED, "acquire: its budget ended in queues")                                             \
   X(CALL_RETURNED, "a client that does nothing between its calls returned")                        \
-  X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
+  X(BACKFILL_SENT, "a node got its key after the lock was taken")                                  \
   X(HEAL_SENT, "heal: SET sent")                                                                   \
   X(HEAL_GRANTED, "heal: SET granted")                                                             \
   X(DETACHED, "lease detached")                                                                    \
@@ -173,14 +173,14 @@
   X(RELEASE_LOST, "release: lost")                                                                 \
   X(RELEASE_UNAVAILABLE, "release: unavailable")                                                   \
   X(RELEASE_REPEATED, "release: repeated by the caller")                                           \
-  X(RELEASE_UNHEARD, "release: not waited for")                                                    \
+  X(RELEASE_FIRE_AND_FORGET, "release: not waited for")                                            \
   X(RELEASE_ENDS_EXTEND, "release: ended an extend in flight")                                     \
   X(RELEASE_NOT_HELD, "release: refused, not held")                                                \
   X(RELEASE_RESENT, "release sent again after a broken connection")                                \
   X(LOCK_FREED_HELD, "lock freed while it was held")                                               \
   X(LOCK_FREED_BUSY, "lock freed with an operation in flight")                                     \
   X(LEASE_RAN_OUT, "lease ran out")                                                                \
-  X(LAUNCH_PACED, "launch put off, for the nodes owe much")                                        \
+  X(SEND_PACED, "launch put off, for the nodes owe much")                                          \
   X(REPLY_STALE, "reply for a round that was over")                                                \
   X(CONNECTION_REFUSED, "connection refused")                                                      \
   X(CONNECTION_TIMED_OUT, "connection given up by the core")                                       \

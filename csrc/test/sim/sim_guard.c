@@ -81,7 +81,7 @@ static void sim_guard_draw_faults(sim *s, sim_random *random) {
   }
   if (s->breach == SIM_BREACH_NODE_LISTS) {
     /* Whoever comes first makes a record that is to be made anew; and what is handed over, any list takes. */
-    config->hands = 0;
+    config->handovers = 0;
     config->weights[SIM_FAULT_CRASH_WITH_DATA] = 0;
     config->weights[SIM_FAULT_STEP_BACK] = config->weights[SIM_FAULT_STEP_FORWARD] = 0;
   }

@@ -205,7 +205,7 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
                (unsigned long long)hash);
   (void)fprintf(stderr, "%.1f s, %.0f runs/s, %.0f events/s, %llu replies owed at most\n", seconds,
                 (double)arguments->runs / seconds, (double)events / seconds,
-                (unsigned long long)s->largest_owed);
+                (unsigned long long)s->largest_outstanding);
   if (arguments->breach != SIM_BREACH_NONE) {
     (void)printf("survived\n");
     return arguments->guarded ? 0 : 1;

@@ -256,7 +256,7 @@ static unsigned sim_script_run(sim *s, const sim_connection *from, const sim_scr
 
 /* ---------------------------------------------------------------------------- several keys */
 
-static bool sim_script_is_ours(const sim_key *key, const resp_request *command) {
+static bool sim_script_holds(const sim_key *key, const resp_request *command) {
   return key != NULL && !key->foreign_type &&
          memcmp(key->value, command->words[5], REDLOCK_TOKEN_LENGTH) == 0;
 }
@@ -267,7 +267,7 @@ static unsigned sim_script_set_both(sim *s, const sim_connection *from, const si
   unsigned node = from->node;
   for (unsigned i = 0; i < (script->careless ? 1u : 2u); i++) {
     const sim_key *key = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
-    if (key != NULL && !(script->compares && sim_script_is_ours(key, command))) {
+    if (key != NULL && !(script->compares && sim_script_holds(key, command))) {
       return i + 1;
     }
   }
@@ -293,11 +293,11 @@ static unsigned sim_script_run_both(sim *s, const sim_connection *from, const si
   sim_key *keys[2];
   for (unsigned i = 0; i < 2; i++) {
     keys[i] = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
-    ours += sim_script_is_ours(keys[i], command);
+    ours += sim_script_holds(keys[i], command);
   }
   for (unsigned i = 0; i < 2; i++) {
     uint64_t expire_ms = sim_key_wall_ms(s, node) + resp_number(command, 6);
-    if (script->kind == SIM_COMMAND_RELEASE && sim_script_is_ours(keys[i], command)) {
+    if (script->kind == SIM_COMMAND_RELEASE && sim_script_holds(keys[i], command)) {
       check_touched(s, from, keys[i], request->token, script->kind);
       keys[i]->used = false;
       sim_key_deleted(s, node, sim_script_resource(command, 3 + i), keys[i]->token);

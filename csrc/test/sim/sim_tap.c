@@ -117,12 +117,12 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   uint32_t bit = 1u << node;
   sent->leased = token->granted || (sent->own && sim_tap_granted_now(client, token));
   /* A node that could not be asked when the lock was taken may be given the key later. */
-  sent->joins = sent->leased && (token->sent & ~token->unknown & bit) == 0;
-  sent->heal = sent->leased && !sent->joins;
-  sent->either = sent->keeps && sent->joins && sent->own;
+  sent->backfills = sent->leased && (token->sent & ~token->unknown & bit) == 0;
+  sent->heal = sent->leased && !sent->backfills;
+  sent->either = sent->keeps && sent->backfills && sent->own;
   sent->keeps = sent->keeps && !sent->either;
   check_sent(s, client, node, sent);
-  sim_count_if(s, sent->joins, SIM_JOIN_SENT);
+  sim_count_if(s, sent->backfills, SIM_BACKFILL_SENT);
   if (sent->heal) {
     sim_count(s, SIM_HEAL_SENT);
     token->healed |= bit;
@@ -201,17 +201,17 @@ static void sim_tap_watch(sim *s, const resp_request *command, sim_sent *sent) {
 }
 
 /* A place that |node| has been asked for, or that has been left there. */
-static void sim_tap_place(sim_client *client, unsigned node, uint32_t place, unsigned resource,
-                          bool stands) {
+static void sim_tap_ticket(sim_client *client, unsigned node, uint32_t place, unsigned resource,
+                           bool stands) {
   sim_socket *socket = &client->sockets[node];
   unsigned at = 0;
-  while (at < socket->stood_count && socket->stood[at].place != place) {
+  while (at < socket->enqueued_count && socket->enqueued[at].place != place) {
     at++;
   }
-  if (stands && at == socket->stood_count && at < SIM_STOOD_MAX) {
-    socket->stood[socket->stood_count++] = (sim_stood){place, (uint8_t)resource};
-  } else if (!stands && at < socket->stood_count) {
-    socket->stood[at] = socket->stood[--socket->stood_count];
+  if (stands && at == socket->enqueued_count && at < SIM_ENQUEUED_MAX) {
+    socket->enqueued[socket->enqueued_count++] = (sim_enqueued){place, (uint8_t)resource};
+  } else if (!stands && at < socket->enqueued_count) {
+    socket->enqueued[at] = socket->enqueued[--socket->enqueued_count];
   }
 }
 
@@ -230,7 +230,7 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
       return true; /* The node will say so. */
     }
     sent->place = sim_calls_place(command->words[4]);
-    sim_tap_place(client, node, sent->place, resource, stands);
+    sim_tap_ticket(client, node, sent->place, resource, stands);
   }
   sim_mix(s, (uint64_t)sent->place << 16 | (uint64_t)sent->kind << 8 | node);
   return true;
@@ -239,7 +239,7 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
 bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node) {
   unsigned server = sim_config_server(&s->config, node);
   uint32_t lost = token->set_lost | token->queued;
-  return server != node && s->config.fenced == 0 && !token->given && !token->both &&
+  return server != node && s->config.fenced == 0 && !token->supplied && !token->both &&
          (lost & (1u << node | 1u << server)) == 0;
 }
 
@@ -252,7 +252,7 @@ static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_toke
   const rl_lock *lock = client->locks[token->lock].lock;
   return sent->kind == SIM_COMMAND_RELEASE && lock != NULL && lock->phase == RL_PHASE_ROUND &&
          lock->operation == RL_OPERATION_ACQUIRE && !token->granted && !token->over &&
-         !token->releasing && !token->given && (token->set_refused >> node & 1) != 0 &&
+         !token->releasing && !token->supplied && (token->set_refused >> node & 1) != 0 &&
          token->votes != 0 && (s->config.twins || !client->sockets[node].tested || sent->by_text);
 }
 
@@ -289,7 +289,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     const rl_lock *lock = client->locks[token->lock].lock;
     sent.round = lock != NULL ? lock->round : 0;
     sent.tests = sim_tap_tests(s, client, token, node, &sent);
-    if (sent.kind == SIM_COMMAND_RELEASE && s->config.calls) {
+    if (sent.kind == SIM_COMMAND_RELEASE && s->config.notifications) {
       sent.leaves = sim_calls_leaves(s, command, &sent.place);
     }
     if (sent.kind == SIM_COMMAND_SET) {
@@ -298,7 +298,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       check_sent(s, client, node, &sent);
     }
     if (sent.leaves) {
-      sim_tap_place(client, node, sent.place, 0, false);
+      sim_tap_ticket(client, node, sent.place, 0, false);
     }
     if (sent.kind == SIM_COMMAND_EXTEND) {
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
@@ -327,7 +327,8 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     socket->heard_us = client->reading_us;
   }
   sim_tap_push(socket, &sent);
-  s->largest_owed = socket->sent_count > s->largest_owed ? socket->sent_count : s->largest_owed;
+  s->largest_outstanding =
+      socket->sent_count > s->largest_outstanding ? socket->sent_count : s->largest_outstanding;
 }
 
 void sim_tap_output(sim *s, sim_client *client) {
@@ -384,7 +385,7 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
   }
   socket->tapped = 0;
   socket->up = socket->tested = false;
-  socket->stood_count = 0;
+  socket->enqueued_count = 0;
 }
 
 /* ---------------------------------------------------------------------------------------- input */
@@ -412,7 +413,8 @@ static bool sim_tap_asks_now(const sim_lock *own, const sim_sent *sent) {
 }
 
 /* What an operator is answered. */
-static void sim_tap_told(sim_lock *own, const sim_sent *sent, unsigned node, const sim_note *note) {
+static void sim_tap_reported(sim_lock *own, const sim_sent *sent, unsigned node,
+                             const sim_note *note) {
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
   if (!sim_tap_asks_now(own, sent) || (!granted && note->outcome != SIM_OUTCOME_REFUSED)) {
     return;
@@ -539,7 +541,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     }
     if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
       if (note->full) {
-        sim_tap_place(client, node, sent.place, 0, false);
+        sim_tap_ticket(client, node, sent.place, 0, false);
       }
       all_old = false;
       continue;
@@ -555,7 +557,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
       sim_count(s, SIM_REPLY_STALE);
     }
     if (sent.forces || sent.kind == SIM_COMMAND_INSPECT) {
-      sim_tap_told(&client->locks[sent.lock], &sent, node, note);
+      sim_tap_reported(&client->locks[sent.lock], &sent, node, note);
     } else {
       sim_tap_answered(s, &sent, node, note);
     }

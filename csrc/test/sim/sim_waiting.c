@@ -29,7 +29,7 @@ void sim_waiting_draw(sim *s, sim_random *random) {
   if (!s->notifying && (!drawn || s->breach != SIM_BREACH_NONE)) {
     return;
   }
-  config->calls = true;
+  config->notifications = true;
   config->lost = lost[sim_below(random, 5)];
   config->late = late[sim_below(random, 4)];
   config->dies = dies[sim_below(random, 4)];
@@ -61,7 +61,7 @@ void sim_waiting_begin(sim *s) {
 
 void sim_waiting_options(sim *s, rl_options *options) {
   bool calm = s->phase != SIM_PHASE_SAFETY;
-  if (!s->config.calls) {
+  if (!s->config.notifications) {
     return;
   }
   options->poll_interval_us = s->config.poll_interval_us;
@@ -109,7 +109,7 @@ static void sim_waiting_break(sim *s, bool forgets) {
     return;
   }
   sim_connection *connection = &s->connections[index];
-  sim_count(s, forgets ? SIM_INJECTED_LISTENER_FORGOTTEN : SIM_INJECTED_LISTENER_CUT);
+  sim_count(s, forgets ? SIM_INJECTED_SUBSCRIBER_FORGOTTEN : SIM_INJECTED_SUBSCRIBER_CUT);
   sim_trace_fault(s, connection->node, s->now_us, "client %u hears no calls: %s",
                   connection->client, forgets ? "half open" : "broken");
   if (forgets) {
@@ -168,7 +168,7 @@ void sim_waiting_stop(sim *s) {
   for (unsigned i = 0; i < s->config.clients; i++) {
     s->clients[i].dies_us = SIM_NEVER;
   }
-  if (s->config.calls) {
+  if (s->config.notifications) {
     sim_queue_add(s, s->now_us + SIM_WAITING_WATCH_US, SIM_EVENT_WATCH, 0, 0, 0);
   }
 }

@@ -358,7 +358,7 @@ static bool sim_watch_expected(const resp_request *command, const sim_record *re
          memcmp(command->words[7], record->text, record->length) == 0;
 }
 
-static bool sim_watch_own(const sim_node *node, const sim_record *record) {
+static bool sim_watch_current(const sim_node *node, const sim_record *record) {
   return strncmp(record->text, node->run_id, strlen(node->run_id)) == 0 && !record->unsealed;
 }
 
@@ -371,7 +371,7 @@ static const char *sim_watch_why(const sim_node *node, const sim_record *record,
   if (record == NULL) {
     return "empty";
   }
-  if (!sim_watch_own(node, record)) {
+  if (!sim_watch_current(node, record)) {
     return "restart";
   }
   bool expected = resp_is(command, 4, "clock") && sim_watch_expected(command, record);
@@ -392,9 +392,9 @@ static const char *sim_watch_fingerprint(const sim_record *record) {
 }
 
 /* A restarted server has the record of other clients: it is theirs. */
-static bool sim_watch_theirs(const sim_node *node, const sim_record *record,
-                             const resp_request *command) {
-  if (record == NULL || sim_watch_own(node, record)) {
+static bool sim_watch_foreign(const sim_node *node, const sim_record *record,
+                              const resp_request *command) {
+  if (record == NULL || sim_watch_current(node, record)) {
     return false;
   }
   const char *whose = sim_watch_fingerprint(record);
@@ -471,7 +471,7 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
  * A client that is told how old the record is goes on by its own clock. The node's may have been stepped forward
  * before, and back since, by so little that nobody sees it: what counts is what has been told, not what it shows now.
  */
-static void sim_watch_told(const sim *s, unsigned index, sim_record *record) {
+static void sim_watch_reported(const sim *s, unsigned index, sim_record *record) {
   int64_t shown_us = (int64_t)(sim_watch_wall_us(s, index) - sim_watch_born_us(record));
   int64_t since_us = (int64_t)s->now_us - (shown_us > 0 ? shown_us : 0);
   record->since_us = since_us < record->since_us ? since_us : record->since_us;
@@ -493,11 +493,11 @@ static void sim_watch_guard(sim *s, int connection, const resp_request *command,
       sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], false);
   bool ready = resp_is(command, 4, "ready"), spoils = resp_is(command, 4, "spoil");
   if (spoils && record != NULL && sim_watch_expected(command, record)) {
-    sim_count(s, SIM_RECORD_SPOILED);
+    sim_count(s, SIM_RECORD_INVALIDATED);
     record->used = false;
     record = NULL;
   }
-  if (!ready && sim_watch_theirs(node, record, command)) {
+  if (!ready && sim_watch_foreign(node, record, command)) {
     sim_watch_answer(s, connection, request, NULL, record, "");
     return;
   }
@@ -521,15 +521,15 @@ static void sim_watch_guard(sim *s, int connection, const resp_request *command,
     why = NULL;
   }
   if (why == NULL) {
-    sim_watch_told(s, from->node, record);
+    sim_watch_reported(s, from->node, record);
   }
   sim_watch_answer(s, connection, request, why, record, "");
 }
 
 /* ---------------------------------------------------------------------------------------- scripts */
 
-static void sim_watch_say(sim *s, int connection, sim_request *request, const char *word,
-                          uint64_t fence, sim_outcome outcome) {
+static void sim_watch_send(sim *s, int connection, sim_request *request, const char *word,
+                           uint64_t fence, sim_outcome outcome) {
   const sim_connection *from = &s->connections[connection];
   char answer[64], reply[80];
   int length =
@@ -659,7 +659,7 @@ static void sim_watch_write(sim *s, const sim_connection *from, const resp_reque
                 watch->ttl_ms);
 }
 
-/* For how long the record has been there, as clients count it (sim_watch_told()); 0 when it is of another process. */
+/* For how long the record has been there, as clients count it (sim_watch_reported()); 0 when it is of another process. */
 static uint64_t sim_watch_age(sim *s, const sim_connection *from, const sim_watch *watch,
                               const resp_request *command) {
   sim_node *node = &s->nodes[from->node];
@@ -685,7 +685,7 @@ static void sim_watch_take(sim *s, int connection, const resp_request *command,
   request->age_us = sim_watch_age(s, from, &watch, command);
   if (script->records && sim_watch_other(node, from, command, &watch, script->unsealed)) {
     sim_count(s, SIM_TAKE_OTHER);
-    sim_watch_say(s, connection, request, "other", 0, SIM_OUTCOME_OTHER);
+    sim_watch_send(s, connection, request, "other", 0, SIM_OUTCOME_OTHER);
     return;
   }
   unsigned in_the_way = sim_watch_in_the_way(s, from, command, &watch);
@@ -700,7 +700,7 @@ static void sim_watch_take(sim *s, int connection, const resp_request *command,
       return;
     }
     (void)snprintf(number, sizeof number, "%u", in_the_way);
-    sim_watch_say(s, connection, request, number, 0, SIM_OUTCOME_REFUSED);
+    sim_watch_send(s, connection, request, number, 0, SIM_OUTCOME_REFUSED);
     return;
   }
   uint64_t most = watch.fence > 0 ? sim_watch_most(s, from, &watch) : 0;
@@ -714,7 +714,7 @@ static void sim_watch_take(sim *s, int connection, const resp_request *command,
   }
   sim_watch_raise(s, from, &watch, most);
   sim_count(s, SIM_SET_GRANTED);
-  sim_watch_say(s, connection, request, "OK", most, SIM_OUTCOME_GRANTED);
+  sim_watch_send(s, connection, request, "OK", most, SIM_OUTCOME_GRANTED);
 }
 
 /* KEEP and CONFIRM */
@@ -744,7 +744,7 @@ static void sim_watch_hold(sim *s, int connection, const resp_request *command,
     }
     if (!ours) {
       sim_count(s, script->kind == SIM_COMMAND_CONFIRM ? SIM_CONFIRM_REFUSED : SIM_SCRIPT_REFUSED);
-      sim_watch_say(s, connection, request, "no", 0, SIM_OUTCOME_REFUSED);
+      sim_watch_send(s, connection, request, "no", 0, SIM_OUTCOME_REFUSED);
       return;
     }
   }
@@ -753,7 +753,7 @@ static void sim_watch_hold(sim *s, int connection, const resp_request *command,
   }
   sim_watch_raise(s, from, &watch, watch.fence);
   sim_count(s, script->kind == SIM_COMMAND_CONFIRM ? SIM_CONFIRM_GRANTED : SIM_SCRIPT_GRANTED);
-  sim_watch_say(s, connection, request, "OK", 0, SIM_OUTCOME_GRANTED);
+  sim_watch_send(s, connection, request, "OK", 0, SIM_OUTCOME_GRANTED);
 }
 
 void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_request *request) {
