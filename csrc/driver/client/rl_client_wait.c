@@ -3,46 +3,48 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * One of the threads that wait polls for all, outside the mutex: the leader. The others, the followers,
- * sleep, each on a semaphore of its own.
+ * One of the waiting threads, the leader, polls for all of them, outside the mutex. The others, the
+ * followers, sleep, each on its own semaphore.
  *
- *   W1. A thread that begins an operation sends the bytes itself, under the mutex (rl_turn_start()), or the
- *       last of those that come with it does (below).
- *   W2. Then it waits. When nobody leads it leads: it notes what it is going to wait for, leaves the
- *       mutex, polls, enters, and takes a turn with what has come. Else it sleeps until it is called.
- *   W3. Whoever leaves the mutex calls the threads whose operation has ended, and nobody else (but those
- *       that asked to look after each turn: in close(), and for late nodes). If one of them is the leader,
- *       which polls, its event is set.
- *   W4. When a thread leaves while nobody leads, it calls one of those that sleep to lead. So the lead is
- *       handed on when the leader's own operation has ended.
- *   W5. When a thread leaves while the leader polls for less than there is to wait for now (another
- *       descriptor, room to send, an earlier time), it sets the leader's event.
- *   W6. Of the threads that have been called, eight are on their way at once: whoever leaves wakes as many of the
- *       others, which are due, as have come. All at once they would only meet at the mutex (64 threads: 2.9 changes
- *       of threads a pair instead of 2.1). The eight may be held up, in signal handlers: so while others are
- *       due the leader polls for 1 ms at most, and the next eight are woken, whatever has become of those.
- *       The thread that is called to lead is woken at once, and all are by redlock_client_wakeup().
+ *   LEAD-1. A thread that begins an operation sends the bytes itself, under the mutex
+ *           (rl_turn_start()), or leaves them to the last of the arriving threads (below).
+ *   LEAD-2. Then it waits. If there is no leader, it leads: it notes what it will poll for, leaves
+ *           the mutex, polls, enters, and takes a turn with the result. Otherwise it sleeps until
+ *           it is woken.
+ *   LEAD-3. A thread that leaves the mutex wakes the threads whose operation has ended, and those
+ *           that want to check after each turn (in close(), and for slow nodes). For a polling
+ *           leader it sets the leader's event.
+ *   LEAD-4. A thread that leaves while there is no leader wakes a sleeping thread to lead. This
+ *           hands the lead on when the leader's own operation has ended.
+ *   LEAD-5. A thread that leaves sets the event of a leader that polls for less than is needed now:
+ *           for another descriptor, for room to send, or for an earlier time.
+ *   LEAD-6. Eight woken threads at most are on their way at once; the others are unposted. Each
+ *           thread that leaves posts as many as have arrived. All at once they would only meet at
+ *           the mutex (64 threads: 2.9 context switches a pair instead of 2.1). The eight may be
+ *           held up in signal handlers. So while threads are unposted, the leader polls for 1 ms at
+ *           most, and then posts the next eight. A thread that is woken to lead is posted at once.
+ *           So are all after redlock_client_wakeup().
  *
- * No wake-up is lost. What threads wait for changes only under the mutex, and whoever leaves it does W3
- * to W6: so whenever the mutex is free,
- *   - a thread that sleeps for an operation which has ended has been called, and is woken, or due while eight
+ * No wake-up is lost. The reasons to wake change only under the mutex, and each thread that leaves
+ * it does LEAD-3 to LEAD-6. So whenever the mutex is free:
+ *   - a sleeping thread whose operation has ended is woken: it is posted, or unposted while eight
  *     others or the leader are on their way;
- *   - when a thread sleeps, there is a leader: one that has been called and will enter, or one that polls;
- *   - the one that polls waits for all there is to wait for, or its event is set, or threads are coming, of
- *     which the last looks (W5). The event stays set until the leader has entered again, so that it does not
- *     matter whether it polls already.
- * A follower has a time of its own all the same, a little after its operation wants to be looked at: a leader
- * may be held up in a signal handler, or eight that have been woken while nobody leads. Then the follower takes a
- * turn without waiting.
+ *   - if a thread sleeps, there is a leader: one that is woken and will enter, or one that polls;
+ *   - a polling leader waits for all that is needed, or its event is set, or threads arrive, and
+ *     the last of them checks (LEAD-5). The event stays set until the leader has entered, also if
+ *     it is set before the poll.
+ * A follower nevertheless has a time-out, a little after its operation is due: the leader may be
+ * held up in a signal handler, or eight posted threads while there is no leader. The follower then
+ * takes a turn without waiting.
  *
- * One turn of the leader often ends many operations, whose threads all come back and begin the next. When
- * each of them launched and sent at once, the nodes would be sent single commands instead of many in one
- * packet, at ten times the cost (64 threads, five nodes). So what they begin waits, and so do bytes, while
- * threads that have been called are on their way to the mutex, and the last of them launches and sends for
- * all. That waits 1 ms at most, for those threads may be slow to come: the leader, or one of those that sleep, is
- * the sender, and wakes then. A leader waits but once for those that do not come. Whoever leaves the mutex
- * while there is no sender, or after its time, sends at once; so does whoever calls a sender that sleeps. After
- * a launch a thread looks whether what it waits for has come, before it sleeps or polls (rl_wait_step()).
+ * One turn of the leader often ends many operations, whose threads return and begin the next ones.
+ * If each of them sent at once, nodes would receive single commands instead of many in one packet,
+ * at ten times the cost (64 threads, five nodes). So operations and bytes wait while woken threads
+ * arrive, and the last of these threads sends for all. This wait is limited to 1 ms, because the
+ * threads may be slow. The leader, or one of the sleepers, is the sender and wakes then. A leader
+ * waits only once for missing threads. A thread that leaves the mutex without a sender, or after
+ * its time, sends at once; so does a thread that wakes a sleeping sender. After sending, a thread
+ * checks its operation again before it sleeps or polls (rl_wait_step()).
  */
 #include "client/rl_client_wait.h"
 
@@ -53,13 +55,16 @@
 #include "lock/rl_round.h"
 #include "os/rl_clock.h"
 
-#define RL_WAIT_POSTED_MAX 8 /* threads that are on their way out of their sleep at once */
-#define RL_WAIT_POSTS_MAX 64 /* threads that are woken when the mutex is free again */
-/* How much later than its operation a follower looks for itself. */
+#define RL_WAIT_POSTED_MAX 8 /* posted threads on their way at once */
+#define RL_WAIT_POSTS_MAX 64 /* threads that are posted after the mutex was unlocked */
+/* Time from a follower's operation being due to its own check. */
 #define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
-/* How long to wait at most where there is no descriptor for the event. */
+/* Longest poll without a descriptor for the event. */
 #define RL_WAIT_BLIND_US (10 * REDLOCK_MILLISECONDS)
-/* How late after a suspend a poll without the timer may end: not less than the default of |node_timeout|. */
+/*
+ * Longest poll without the timer, hence its delay after a suspend; at least the default of
+ * node_timeout_us.
+ */
 #define RL_WAIT_SHORT_US (100 * REDLOCK_MILLISECONDS)
 
 /* ------------------------------------------------------------------------------------ waiters */
@@ -94,8 +99,8 @@ void rl_wait_watch(redlock_client *client, rl_waiter *self) {
 }
 
 /*
- * When the operation of a lock wants to be looked at; REDLOCK_NEVER when it does not. One that is launched by
- * another thread, while its own sleeps, has as long from about now as its nodes have to answer.
+ * Returns when the operation of a lock is due, or REDLOCK_NEVER. An operation that another thread
+ * will send has from now on as long as its nodes have to answer.
  */
 static redlock_time rl_wait_due(const redlock_client *client, const rl_lock *lock) {
   redlock_time due_us = lock->timer.index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer.due_us;
@@ -106,7 +111,7 @@ static redlock_time rl_wait_due(const redlock_client *client, const rl_lock *loc
 
 void rl_wait_end(redlock_client *client, rl_waiter *self) {
   if (!self->in_use) {
-    return; /* The process has forked in the middle of the call, and this is the child. */
+    return; /* This is a child that was forked during the call. */
   }
   if (self->lock != NULL) {
     rl_lock_of(self->lock)->waited = 0;
@@ -114,8 +119,7 @@ void rl_wait_end(redlock_client *client, rl_waiter *self) {
   rl_wait_pause(client, self);
   client->wait.watchers -= self->each_turn;
   self->in_use = false;
-  self->next = client->wait.spare;
-  client->wait.spare = self;
+  rl_list_append(&client->wait.spare, &self->list);
 }
 
 void rl_wait_pause(redlock_client *client, rl_waiter *self) {
@@ -126,7 +130,7 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self) {
 
 /* ------------------------------------------------------------------------------------ sending */
 
-/* An acquire that is to be launched, and that a thread waits for; or NULL. */
+/* Returns an acquire that is to be sent and has a waiting thread, or NULL. */
 static rl_lock *rl_wait_unsent(const redlock_client *client) {
   rl_lock *lock = rl_lock_queue_first(&client->core.pacer.acquires);
   while (lock != NULL && lock->waited == 0) {
@@ -136,8 +140,8 @@ static rl_lock *rl_wait_unsent(const redlock_client *client) {
 }
 
 /*
- * There was no entropy for a turn. Only acquires want some, and their threads hear it, not the thread that
- * took the turn for them. Returns whether there were any.
+ * Ends acquires without entropy: their threads get the error, not the thread that took the turn for
+ * them. Returns true if there were any.
  */
 static bool rl_wait_refuse(redlock_client *client) {
   bool refused = false;
@@ -164,14 +168,14 @@ void rl_wait_flush(redlock_client *client) {
   }
 }
 
-/* ------------------------------------------------------------------------------------ telling */
+/* ------------------------------------------------------------------------------------- waking */
 
 typedef struct rl_wait_posts {
   unsigned count;
   rl_semaphore *semaphores[RL_WAIT_POSTS_MAX];
 } rl_wait_posts;
 
-/* Ends the poll of the leader, which there is, if it polls. */
+/* Ends the leader's poll. There must be a leader. */
 static void rl_wait_poke(rl_wait *wait) {
   if (wait->polls && !wait->poked) {
     wait->poked = true;
@@ -184,39 +188,41 @@ static void rl_wait_wake(rl_wait *wait, rl_waiter *waiter) {
     rl_wait_poke(wait);
   }
   if (!waiter->sleeps || waiter->woken) {
-    return; /* It runs, and looks for itself. */
+    return; /* It runs, and checks for itself. */
   }
   waiter->woken = waiter->unposted = true;
-  rl_waiters_remove(&wait->asleep, waiter);
-  rl_waiters_append(&wait->unposted, waiter);
+  rl_list_remove(&waiter->list);
+  rl_list_append(&wait->unposted, &waiter->list);
   wait->arriving++;
-  wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It is one of those to wait for. */
+  wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It arrives, too. */
 }
 
-static void rl_wait_post_one(rl_wait *wait, rl_waiter *waiter, rl_wait_posts *calls) {
+static void rl_wait_post_one(rl_wait *wait, rl_waiter *waiter, rl_wait_posts *posts) {
   waiter->unposted = false;
-  rl_waiters_remove(&wait->unposted, waiter);
+  rl_list_remove(&waiter->list);
   wait->posted++;
-  if (calls->count == RL_WAIT_POSTS_MAX) {
+  if (posts->count == RL_WAIT_POSTS_MAX) {
     rl_semaphore_post(&waiter->semaphore);
   } else {
-    calls->semaphores[calls->count++] = &waiter->semaphore;
+    posts->semaphores[posts->count++] = &waiter->semaphore;
   }
 }
 
-/* W6. */
-static void rl_wait_post(rl_wait *wait, rl_wait_posts *calls) {
-  calls->count = 0;
+/* LEAD-6. */
+static void rl_wait_post(rl_wait *wait, rl_wait_posts *posts) {
+  posts->count = 0;
   if (wait->leader != NULL && wait->leader->unposted) {
-    rl_wait_post_one(wait, wait->leader, calls);
+    rl_wait_post_one(wait, wait->leader, posts);
   }
-  while (wait->unposted.first != NULL && (wait->posted < RL_WAIT_POSTED_MAX || wait->hurried)) {
-    rl_wait_post_one(wait, wait->unposted.first, calls);
+  rl_waiter *waiter;
+  while ((waiter = rl_wait_first(&wait->unposted)) != NULL &&
+         (wait->posted < RL_WAIT_POSTED_MAX || wait->hurried)) {
+    rl_wait_post_one(wait, waiter, posts);
   }
   wait->hurried = false;
 }
 
-/* W3. */
+/* LEAD-3. */
 static void rl_wait_wake_concerned(redlock_client *client) {
   rl_wait *wait = &client->wait;
   while (rl_lock_queue_first(&client->core.waited) != NULL) {
@@ -230,9 +236,9 @@ static void rl_wait_wake_concerned(redlock_client *client) {
   unsigned wakeups = atomic_load(&wait->wakeups);
   bool woken = wakeups != wait->wakeups_seen;
   bool watched = wait->turned && wait->watchers > 0;
-  rl_waiter *next = woken || watched ? wait->asleep.first : NULL;
+  rl_waiter *next = woken || watched ? rl_wait_first(&wait->asleep) : NULL;
   for (rl_waiter *waiter; (waiter = next) != NULL;) {
-    next = waiter->next;
+    next = (rl_waiter *)rl_list_next(&wait->asleep, &waiter->list);
     if (woken || waiter->each_turn) {
       rl_wait_wake(wait, waiter);
       wait->hurried = true;
@@ -245,10 +251,10 @@ static void rl_wait_wake_concerned(redlock_client *client) {
   wait->turned = false;
 }
 
-/* W4: the one that came last is likely to wait for longest. */
+/* LEAD-4: the thread that came last is likely to wait longest. */
 static void rl_wait_wake_leader(rl_wait *wait) {
-  if (wait->asleep.last != NULL) {
-    wait->leader = wait->asleep.last;
+  if (rl_wait_first(&wait->asleep) != NULL) {
+    wait->leader = (rl_waiter *)wait->asleep.previous;
     rl_wait_wake(wait, wait->leader);
   }
 }
@@ -262,21 +268,22 @@ static rl_wait_wants rl_wait_wants_of(const redlock_client *client) {
   return wants;
 }
 
-/* W5. */
+/* LEAD-5. */
 static bool rl_wait_is_short(const redlock_client *client) {
   const rl_wait_wants *polled = &client->wait.wants;
   rl_wait_wants wants = rl_wait_wants_of(client);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
          wants.deadline_us < polled->deadline_us ||
-         (client->wait.unposted.first != NULL && !client->wait.brief) ||                    /* W6 */
-         (client->wait.leader == &client->watchdog.self && rl_watchdog_has_losses(client)); /* K5 */
+         (rl_wait_first(&client->wait.unposted) != NULL && !client->wait.brief) || /* LEAD-6 */
+         (client->wait.leader == &client->watchdog.self &&
+          rl_watchdog_has_losses(client)); /* WDOG-5 */
 }
 
 /*
- * W3, W4, W5, and K1: what is to be told while the mutex is still held. Threads that come may be long in coming:
- * what is left to them goes out now, unless a sender would send it, which may be late, too.
+ * LEAD-3 to LEAD-6, and WDOG-1, before the mutex is unlocked. Arriving threads may be slow: what is
+ * left to them is sent now, unless a sender has it and its time has not passed.
  */
-static void rl_wait_settle(redlock_client *client, rl_wait_posts *calls) {
+static void rl_wait_settle(redlock_client *client, rl_wait_posts *posts) {
   rl_wait *wait = &client->wait;
   if (wait->unsent && (wait->arriving == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
@@ -289,7 +296,7 @@ static void rl_wait_settle(redlock_client *client, rl_wait_posts *calls) {
     rl_wait_send(client);
     rl_wait_wake_concerned(client);
   }
-  rl_wait_post(wait, calls);
+  rl_wait_post(wait, posts);
   if (wait->leader != NULL && wait->polls && !wait->unsent && rl_wait_is_short(client)) {
     rl_wait_poke(wait);
   }
@@ -299,24 +306,24 @@ static void rl_wait_settle(redlock_client *client, rl_wait_posts *calls) {
   }
 }
 
-static void rl_wait_deliver(const rl_wait_posts *calls) {
-  for (unsigned i = 0; i < calls->count; i++) {
-    rl_semaphore_post(calls->semaphores[i]);
+static void rl_wait_deliver(const rl_wait_posts *posts) {
+  for (unsigned i = 0; i < posts->count; i++) {
+    rl_semaphore_post(posts->semaphores[i]);
   }
 }
 
 void rl_wait_wake_threads(redlock_client *client, bool unlock) {
-  rl_wait_posts calls;
-  rl_wait_settle(client, &calls);
+  rl_wait_posts posts;
+  rl_wait_settle(client, &posts);
   if (unlock) {
     rl_mutex_unlock(&client->mutex);
   }
-  rl_wait_deliver(&calls);
+  rl_wait_deliver(&posts);
 }
 
 /* ------------------------------------------------------------------------------------ waiting */
 
-/* A turn that is not the caller's loop's: what has ended for the loop is to wake it. */
+/* Takes a turn outside of the program's loop, and wakes the loop for what has ended. */
 static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t count) {
   int result = rl_turn_process(client, fds, count);
   if (result != REDLOCK_OK && rl_wait_refuse(client)) {
@@ -327,9 +334,9 @@ static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t
 }
 
 /*
- * poll() does not count suspend. So a long poll waits for the timer, too, which does; without a timer the poll ends
- * early, and the next turn computes the rest of the wait. A short poll needs neither, and costs no system call
- * more. Returns the timer's descriptor, or -1.
+ * poll() does not count suspend, so a long poll also waits for the timer, which does. Without a
+ * timer the poll ends early, and the next turn computes the rest. A short poll needs neither, which
+ * saves a system call. Returns the timer's descriptor, or -1.
  */
 static int rl_wait_set_timer(rl_wait *wait, redlock_time *until_us) {
   redlock_time now_us = redlock_now();
@@ -344,13 +351,13 @@ static int rl_wait_set_timer(rl_wait *wait, redlock_time *until_us) {
   return wait->timer.fd;
 }
 
-/* Leaves the mutex, polls as the leader, and enters. There is room for one descriptor behind |fds|. */
+/* Leaves the mutex, polls as the leader, and enters. |fds| has room for one more descriptor. */
 static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
                         redlock_time until_us) {
   rl_wait *wait = &client->wait;
-  rl_wait_posts calls;
-  rl_wait_settle(client, &calls);
-  wait->brief = wait->unposted.first != NULL;
+  rl_wait_posts posts;
+  rl_wait_settle(client, &posts);
+  wait->brief = rl_wait_first(&wait->unposted) != NULL;
   if (wait->brief) {
     until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_UNSENT_US));
   }
@@ -359,7 +366,7 @@ static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count
   wait->polls = true;
   wait->poked = false;
   rl_mutex_unlock(&client->mutex);
-  rl_wait_deliver(&calls);
+  rl_wait_deliver(&posts);
   int ready = rl_poll_until(fds, count, until_us);
   rl_client_enter(client);
   return ready;
@@ -371,15 +378,15 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   struct pollfd fds[REDLOCK_NODES_MAX + 2];
   bool defers = wait->unsent && wait->arriving > wait->missed && redlock_now() < wait->send_us;
   if (wait->unsent && !defers) {
-    bool launches = wait->unstarted;
+    bool sends = wait->unstarted;
     rl_wait_send(client);
-    if (launches) {
-      return REDLOCK_OK; /* What the caller waits for may have come. */
+    if (sends) {
+      return REDLOCK_OK; /* The caller's operation may have ended. */
     }
   }
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   wait->wants = rl_wait_wants_of(client);
-  if (defers) { /* What is due now is what the last of those that come launches. */
+  if (defers) { /* The last arriving thread sends what is due now. */
     wait->sender = wait->sender == NULL ? self : wait->sender;
     wait->wants.deadline_us = 0;
     until_us = rl_time_min(until_us, wait->send_us);
@@ -387,7 +394,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
     until_us = rl_time_min(until_us, wait->wants.deadline_us);
   }
   if (until_us == REDLOCK_NEVER && count == 0 && self != &client->watchdog.self) {
-    return REDLOCK_E_SYSTEM; /* Nothing could ever end this wait. */
+    return REDLOCK_E_SYSTEM; /* Nothing could end this wait. */
   }
   fds[count] = (struct pollfd){rl_event_fd(self->event), POLLIN, 0};
   if (fds[count].fd < 0) {
@@ -400,7 +407,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   }
   wait->sender = wait->sender == self ? NULL : wait->sender;
   if (wait->leader != self) {
-    return REDLOCK_OK; /* A thread leads instead of the keeper; or this is a child that was forked. */
+    return REDLOCK_OK; /* Another thread took the lead; or this is a forked child. */
   }
   wait->polls = wait->brief = false;
   wait->posted = 0;
@@ -411,44 +418,41 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
     wait->missed = wait->arriving;
     rl_wait_send(client);
   }
-  /* Interrupted: nothing is ready, and the next turn computes the rest of the wait. */
+
   return rl_wait_turn(client, fds, ready > 0 ? count : 0);
 }
 
 static void rl_wait_lie_down(rl_wait *wait, rl_waiter *self) {
   self->sleeps = true;
   self->woken = false;
-  rl_waiters_append(&wait->asleep, self);
+  rl_list_append(&wait->asleep, &self->list);
 }
 
 static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
   if (!self->in_use) {
-    return; /* The process has forked in its sleep, and this is the child. */
+    return; /* This is a child that was forked during the sleep. */
   }
-  if (!self->woken) {
-    rl_waiters_remove(&wait->asleep, self);
-  } else if (self->unposted) {
-    rl_waiters_remove(&wait->unposted, self); /* Its time came first. */
-    self->unposted = false;
-  } else {
+  rl_list_remove(&self->list);
+  if (self->woken && !self->unposted) {
     wait->posted -= wait->posted > 0;
   }
+  self->unposted = false; /* Its own time came before the post. */
   wait->arriving -= self->woken;
   wait->missed = wait->missed < wait->arriving ? wait->missed : wait->arriving;
   self->sleeps = false;
 }
 
 /*
- * Sleeps until the thread is called; false when |until_us| came before. |calls| are made before: it may be
- * one of them.
+ * Posts |posts|, one of which may be its own, and sleeps. Returns false if |until_us| came before a
+ * wake-up.
  */
 static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                          rl_wait_posts *calls) {
+                          rl_wait_posts *posts) {
   bool in_time;
   do {
     rl_mutex_unlock(&client->mutex);
-    rl_wait_deliver(calls);
-    calls->count = 0;
+    rl_wait_deliver(posts);
+    posts->count = 0;
     in_time = rl_semaphore_wait(&self->semaphore, until_us);
     rl_mutex_lock(&client->mutex);
   } while (!self->woken && in_time);
@@ -459,27 +463,27 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   rl_wait *wait = &client->wait;
   bool sends = wait->unsent && wait->arriving > 0 && wait->sender == NULL;
   wait->sender = sends ? self : wait->sender;
-  rl_wait_posts calls;
-  rl_wait_lie_down(wait, self); /* First: what is settled may concern it, or wake up all. */
-  rl_wait_settle(client, &calls);
+  rl_wait_posts posts;
+  rl_wait_lie_down(wait, self); /* First, because settling may wake it. */
+  rl_wait_settle(client, &posts);
   if (self->lock != NULL) {
     redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
   redlock_time sends_us = sends ? wait->send_us : REDLOCK_NEVER;
-  bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &calls);
+  bool woken = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &posts);
   rl_wait_get_up(wait, self);
-  wait->posted = called ? wait->posted : 0; /* They may be held up. */
+  wait->posted = woken ? wait->posted : 0; /* The posted threads may be held up. */
   if (wait->sender == self) {
     wait->sender = NULL;
     if (wait->unsent) {
       rl_wait_send(client);
     }
   }
-  return called || sends_us < until_us ? REDLOCK_OK : rl_wait_turn(client, NULL, 0);
+  return woken || sends_us < until_us ? REDLOCK_OK : rl_wait_turn(client, NULL, 0);
 }
 
-/* K3: whoever waits in a call leads rather than the keeper, which ends its wait, and touches nothing. */
+/* WDOG-3: a thread in a call takes the lead from the watchdog, which then returns from its poll. */
 static void rl_wait_take_lead(redlock_client *client) {
   rl_wait *wait = &client->wait;
   if (wait->leader == &client->watchdog.self) {
@@ -496,7 +500,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
     *interrupted = false;
   }
   if (rl_event_fd(&wait->event) < 0) {
-    (void)rl_event_open(&wait->event); /* Without it rl_wait_lead() waits blindly. */
+    (void)rl_event_open(&wait->event); /* Without it rl_wait_lead() polls briefly. */
   }
   if (atomic_load(&wait->wakeups) != self->wakeups) {
     return REDLOCK_E_CANCELLED;
@@ -505,7 +509,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
   bool leads = wait->leader == NULL || wait->leader == self;
   if (wait->unstarted && (wait->arriving == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
-    return REDLOCK_OK; /* What the caller waits for may have come. */
+    return REDLOCK_OK; /* The caller's operation may have ended. */
   }
   if (leads) {
     return rl_wait_lead(client, self, until_us, interrupted);
@@ -514,12 +518,12 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
 }
 
 /*
- * The count is raised before the event is looked for, and rl_wait_step() looks at the count after it has
- * opened the event: one of the two sees the other.
+ * This raises the count before it sets the event; rl_wait_step() opens the event before it reads
+ * the count. So at least one of the two sees the other.
  */
 void redlock_client_wakeup(redlock_client *client) {
   if (client == NULL || rl_fork_happened(&client->mark)) {
-    return; /* A child is in no call. Its event would be the parent's. */
+    return; /* A child is in no call, and the event is its parent's. */
   }
   (void)atomic_fetch_add(&client->wait.wakeups, 1);
   rl_event_set(&client->wait.event);

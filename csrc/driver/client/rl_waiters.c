@@ -1,5 +1,5 @@
 /*
- * The threads that wait in blocking calls on one client, as rl_client_wait.c finds them.
+ * The threads in blocking calls on one client, and the state that they share (rl_client_wait.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,35 +10,14 @@
 #include "lock/rl_lock.h"
 #include "os/rl_clock.h"
 
-/* -------------------------------------------------------------------------------------- lists */
-
-void rl_waiters_append(rl_waiters_list *list, rl_waiter *waiter) {
-  waiter->next = NULL;
-  waiter->previous = list->last;
-  if (list->last != NULL) {
-    list->last->next = waiter;
-  } else {
-    list->first = waiter;
-  }
-  list->last = waiter;
+static void rl_wait_init_lists(rl_wait *wait) {
+  rl_list_init(&wait->asleep);
+  rl_list_init(&wait->unposted);
+  rl_list_init(&wait->spare);
 }
-
-void rl_waiters_remove(rl_waiters_list *list, rl_waiter *waiter) {
-  if (waiter->previous != NULL) {
-    waiter->previous->next = waiter->next;
-  } else {
-    list->first = waiter->next;
-  }
-  if (waiter->next != NULL) {
-    waiter->next->previous = waiter->previous;
-  } else {
-    list->last = waiter->previous;
-  }
-}
-
-/* ------------------------------------------------------------------------------------ waiters */
 
 void rl_wait_init(rl_wait *wait) {
+  rl_wait_init_lists(wait);
   atomic_init(&wait->wakeups, 0);
   rl_event_init(&wait->event);
   rl_timer_init(&wait->timer);
@@ -55,18 +34,16 @@ void rl_wait_free(rl_wait *wait) {
 }
 
 void rl_wait_forget(rl_wait *wait) {
-  wait->leader = NULL;
+  wait->leader = wait->sender = NULL;
   wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
   wait->brief = wait->hurried = false;
   wait->arriving = wait->missed = wait->posted = wait->watchers = 0;
-  wait->asleep = wait->unposted = (rl_waiters_list){NULL, NULL};
-  wait->spare = wait->sender = NULL;
+  rl_wait_init_lists(wait);
   for (size_t i = 0; i < wait->made_count; i++) {
     rl_waiter *waiter = wait->made[i];
     waiter->in_use = waiter->sleeps = waiter->woken = waiter->unposted = false;
     (void)rl_semaphore_init(&waiter->semaphore);
-    waiter->next = wait->spare;
-    wait->spare = waiter;
+    rl_list_append(&wait->spare, &waiter->list);
   }
   rl_event_close(&wait->event); /* It is the parent's, too. */
   rl_timer_close(&wait->timer);
@@ -86,14 +63,11 @@ static bool rl_wait_reserve(rl_wait *wait) {
   return true;
 }
 
-/*
- * Waiters are kept: who calls one does so after the mutex is free, and the one that is called may have
- * left by then.
- */
+/* Waiters are kept until the end: a semaphore may be posted after its thread has left the call. */
 rl_waiter *rl_wait_take_spare(rl_wait *wait) {
-  rl_waiter *waiter = wait->spare;
-  if (waiter != NULL) {
-    wait->spare = waiter->next;
+  rl_waiter *waiter = (rl_waiter *)wait->spare.previous; /* The last one is in the cache. */
+  if (rl_wait_first(&wait->spare) != NULL) {
+    rl_list_remove(&waiter->list);
     return waiter;
   }
   if (wait->made_count == RL_LOCK_WAITED_MAX || !rl_wait_reserve(wait)) {

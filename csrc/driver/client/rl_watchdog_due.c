@@ -36,7 +36,7 @@ redlock_time rl_watchdog_due(const redlock_client *client) {
 }
 
 bool rl_watchdog_is_alone(const redlock_client *client) {
-  return client->wait.leader == NULL && client->wait.asleep.first == NULL &&
+  return client->wait.leader == NULL && rl_wait_first(&client->wait.asleep) == NULL &&
          client->wait.arriving == 0;
 }
 

@@ -78,7 +78,7 @@ static void await_rest(size_t sleepers) {
     assert_true(redlock_now() < patience_us);
     rl_client_enter(client);
     size_t asleep = 0;
-    for (const rl_waiter *at = client->wait.asleep.first; at != NULL; at = at->next) {
+    for (const rl_list *at = client->wait.asleep.next; at != &client->wait.asleep; at = at->next) {
       asleep++;
     }
     rests = client->wait.polls && asleep == sleepers &&

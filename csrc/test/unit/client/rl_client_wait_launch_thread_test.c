@@ -406,8 +406,8 @@ static void close_crowd(crowd *self) {
     assert_error(result_of(&self->calls[i]), REDLOCK_E_CANCELLED);
     redlock_lock_free(self->calls[i].lock);
   }
-  assert_null(self->all.client->wait.asleep.first);
-  assert_null(self->all.client->wait.unposted.first);
+  assert_null(rl_wait_first(&self->all.client->wait.asleep));
+  assert_null(rl_wait_first(&self->all.client->wait.unposted));
   assert_int_equal(self->all.client->wait.arriving, 0);
   close_scene(&self->all);
 }

@@ -476,15 +476,15 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
     while (!sleeps_on(&five[i], false)) {
       (void)poll(NULL, 0, 1);
     }
-    assert_ptr_equal(client->wait.asleep.last, five[i].waiter);
+    assert_ptr_equal(client->wait.asleep.previous, five[i].waiter);
   }
-  assert_ptr_equal(client->wait.asleep.first, five[0].waiter);
-  assert_ptr_equal(five[0].waiter->next, five[1].waiter);
-  assert_ptr_equal(five[4].waiter->previous, five[3].waiter);
+  assert_ptr_equal(client->wait.asleep.next, five[0].waiter);
+  assert_ptr_equal(five[0].waiter->list.next, five[1].waiter);
+  assert_ptr_equal(five[4].waiter->list.previous, five[3].waiter);
   assert_false(sleeps_on(&five[2], true));
   assert_int_equal(pthread_join(threads[2], NULL), 0);
-  assert_ptr_equal(five[1].waiter->next, five[3].waiter);
-  assert_ptr_equal(five[3].waiter->previous, five[1].waiter);
+  assert_ptr_equal(five[1].waiter->list.next, five[3].waiter);
+  assert_ptr_equal(five[3].waiter->list.previous, five[1].waiter);
   assert_int_equal(client->wait.arriving, 0);
   redlock_client_wakeup(client);
   pass_through(client);
@@ -493,8 +493,7 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
     assert_false(five[i].turned);
     assert_true(five[i].slept_us < 10 * SECONDS);
   }
-  assert_null(client->wait.asleep.first);
-  assert_null(client->wait.asleep.last);
+  assert_null(rl_wait_first(&client->wait.asleep));
   assert_int_equal(client->wait.arriving, 0);
   rl_client_enter(client);
   rl_wait_end(client, leader);
@@ -692,7 +691,7 @@ static void a_leader_polls_but_for_a_moment_while_threads_are_due(void **state) 
   assert_true(rl_semaphore_init(&next.semaphore));
   rl_client_enter(client);
   assert_true(rl_event_open(&client->wait.event));
-  client->wait.unposted.first = client->wait.unposted.last = &next;
+  rl_list_append(&client->wait.unposted, &next.list);
   client->wait.posted = 8;
   redlock_time began_us = redlock_now();
   assert_error(rl_wait_lead(client, leader, began_us + 20 * SECONDS, NULL), REDLOCK_OK);

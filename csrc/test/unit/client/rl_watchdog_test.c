@@ -63,9 +63,9 @@ static void nor_while_a_thread_is_in_a_call(void **state) {
   assert_false(is_late(REDLOCK_NEVER));
   client->wait.leader = NULL;
   assert_true(is_late(REDLOCK_NEVER));
-  client->wait.asleep.first = waiter;
+  rl_list_append(&client->wait.asleep, &waiter->list);
   assert_false(is_late(REDLOCK_NEVER));
-  client->wait.asleep.first = NULL;
+  rl_list_remove(&waiter->list);
   client->wait.arriving = 1; /* It has been called, and does not run yet. */
   assert_false(is_late(REDLOCK_NEVER));
   client->wait.arriving = 0;
