@@ -137,7 +137,7 @@ static void check_fence_sent(sim *s, const sim_client *client, unsigned node,
                   client->index, node, (unsigned long long)sent->fence,
                   (unsigned long long)token->fence);
   }
-  sim_count_if(s, leased && sent->own && token->fence != 0, SIM_FENCE_KEPT);
+  sim_count_if(s, leased && sent->own && token->fence != 0, SIM_FENCE_BACKFILLED);
   if (sent->kind == SIM_COMMAND_SET && sent->fence != 0 && sent->own != sent->leased) {
     sim_violation(s, "fence", "client %u takes node %u %s", client->index, node,
                   sent->own ? "as if it had the lease" : "anew for a lease");

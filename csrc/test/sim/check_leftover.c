@@ -74,7 +74,7 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
                        ~(token->set_lost | token->queued | token->release_sent | token->either);
     /* A release that leaves a queue is of use, too; where it may not call, it is a plain one. */
     bool mute =
-        client->core.nodes[node]->link.mute_until_us != 0 && (token->standing >> node & 1) != 0;
+        client->core.nodes[node]->link.mute_until_us != 0 && (token->enqueued >> node & 1) != 0;
     if ((useless >> node & 1) != 0 && !sent->leaves && !mute) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",
                     client->index, sent->token, node);

@@ -132,7 +132,7 @@ static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t 
   }
   for (size_t i = 0; i < s->token_count; i++) {
     const sim_token *token = &s->tokens[i];
-    if (token->client == client->index && token->standing != 0 && token->place == place) {
+    if (token->client == client->index && token->enqueued != 0 && token->ticket == place) {
       return true;
     }
   }
@@ -143,9 +143,9 @@ static void check_waiting_tickets(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
     for (unsigned k = 0; k < socket->enqueued_count && socket->up; k++) {
-      if (!check_waiting_used(s, client, socket->enqueued[k].place)) {
+      if (!check_waiting_used(s, client, socket->enqueued[k].ticket)) {
         sim_violation(s, "waiting", "client %u: place %x stands in a queue of node %u for nobody",
-                      client->index, socket->enqueued[k].place, i);
+                      client->index, socket->enqueued[k].ticket, i);
       }
     }
   }
@@ -206,14 +206,14 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   const sim_token *token = &s->tokens[sent->token];
   const sim_socket *socket = &client->sockets[node];
   if (sent->kind != SIM_COMMAND_RELEASE || sent->leaves || sent->forces ||
-      (token->standing >> node & 1) == 0 || token->abandoned ||
+      (token->enqueued >> node & 1) == 0 || token->abandoned ||
       client->core.nodes[node]->link.mute_until_us != 0) {
     return;
   }
   for (unsigned i = 0; i < socket->enqueued_count; i++) {
-    if (socket->enqueued[i].place == token->place) {
+    if (socket->enqueued[i].ticket == token->ticket) {
       sim_violation(s, "waiting", "client %u: the release of token %u leaves place %x behind",
-                    client->index, sent->token, token->place);
+                    client->index, sent->token, token->ticket);
     }
   }
 }

@@ -254,8 +254,8 @@ typedef enum sim_command_kind {
   SIM_COMMAND_INSPECT,
   SIM_COMMAND_CONFIRM,
   SIM_COMMAND_GUARD,
-  SIM_COMMAND_STAND, /* these have no token */
-  SIM_COMMAND_LEAVE,
+  SIM_COMMAND_ENQUEUE, /* these have no token */
+  SIM_COMMAND_DEQUEUE,
   SIM_COMMAND_PROBE,
   SIM_COMMAND_MESSAGE /* no command: what a node says to who has subscribed */
 } sim_command_kind;
@@ -450,14 +450,14 @@ typedef struct sim_sent {
   bool own;     /* TAKE: a key of the token is no obstacle */
   bool
       either; /* of several keys, for a join or for a heal: a node may have kept one, as far as the core knows */
-  uint64_t fence; /* 0: none */
-  uint32_t place; /* STAND, LEAVE, and a release that leaves a queue */
+  uint64_t fence;  /* 0: none */
+  uint32_t ticket; /* STAND, LEAVE, and a release that leaves a queue */
   bool leaves;
 } sim_sent;
 
 /* A place that was asked for in a queue of a node, and not left yet, as far as has been sent. */
 typedef struct sim_enqueued {
-  uint32_t place;
+  uint32_t ticket;
   uint8_t resource;
 } sim_enqueued;
 
@@ -640,8 +640,8 @@ typedef struct sim_token {
   uint64_t raised[SIM_NODES_MAX]; /* what the nodes that granted it have raised their counters to */
   uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
   uint32_t confirms;                 /* nodes that were asked to */
-  uint32_t place;                    /* a lease's, which its release leaves ... */
-  uint32_t standing;                 /* ... on these nodes */
+  uint32_t ticket;                   /* a lease's, which its release leaves ... */
+  uint32_t enqueued;                 /* ... on these nodes */
 } sim_token;
 
 /* Tokens in the order in which they were drawn. */

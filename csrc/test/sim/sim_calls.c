@@ -110,7 +110,7 @@ static sim_calls_script sim_calls_find(sim *s, const resp_request *command) {
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
   static const sim_command_kind kinds[] = {
       [SIM_CALLS_RELEASE] = SIM_COMMAND_RELEASE, [SIM_CALLS_RELEASE_ALL] = SIM_COMMAND_RELEASE,
-      [SIM_CALLS_STAND] = SIM_COMMAND_STAND,     [SIM_CALLS_LEAVE] = SIM_COMMAND_LEAVE,
+      [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,   [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,
       [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
   };
   if (!s->config.notifications) {
@@ -215,7 +215,7 @@ static unsigned sim_calls_publish(sim *s, unsigned node, const char *channel, co
     }
     receivers++;
     if (!connection->client_open) {
-      sim_count(s, SIM_CALL_UNNOTICED);
+      sim_count(s, SIM_NOTIFY_UNNOTICED);
     } else if (length == 0 || sim_waiting_calls(s, i)) {
       sim_network_reply(s, i, bytes, (size_t)head + length + 2, &note);
     }
@@ -234,7 +234,7 @@ static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const c
       sim_calls_publish(s, node, entry, message, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH + length);
   SIM_TRACE(s, "node %u: calls place %x of %u: %u hear it", node, sim_calls_place(entry), resource,
             heard);
-  sim_count(s, heard > 0 ? SIM_CALLED : SIM_CALLED_DEAD);
+  sim_count(s, heard > 0 ? SIM_NOTIFIED : SIM_NOTIFIED_DISCONNECTED);
   return heard;
 }
 
@@ -295,7 +295,7 @@ static sim_calls_said sim_calls_by_sign(sim *s, const sim_connection *from, unsi
   bool sign = waiters->sign_ms != 0 && sim_key_wall_ms(s, from->node) <= waiters->sign_ms;
   waiters->sign_ms = 0;
   if (!sign) {
-    sim_count(s, SIM_NO_SIGN);
+    sim_count(s, SIM_NO_FLAG);
     return SIM_CALLS_NOBODY;
   }
   unsigned before = waiters->count;
@@ -354,7 +354,7 @@ static void sim_calls_released(sim *s, int connection, const sim_request *reques
     (void)snprintf(reply, sizeof reply, ":%u\r\n", (unsigned)said);
   }
   if (granted && said == SIM_CALLS_MUTE) {
-    sim_count(s, SIM_RELEASE_MUTE);
+    sim_count(s, SIM_RELEASE_SILENT);
   }
   sim_count(s, granted ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
   sim_node_reply(s, connection, request, reply,
@@ -487,7 +487,7 @@ static int64_t sim_calls_place_of(sim *s, const sim_connection *from, unsigned r
     return -1;
   }
   if (joins && sim_calls_stands(s, waiters, entry, false) > 1) {
-    sim_count(s, SIM_STAND_JOINED);
+    sim_count(s, SIM_ENQUEUE_JOINED);
     return RL_COMMAND_ENQUEUE_UNIT + waiters->count;
   }
   if (key == NULL) {
@@ -529,7 +529,7 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   bool full = sim_calls_is_full(s, from->node);
   int64_t answer = denied ? -1 : sim_calls_place_of(s, from, resource, entry, mode, request);
   if (answer < 0) {
-    sim_count(s, SIM_STAND_DENIED);
+    sim_count(s, SIM_ENQUEUE_DENIED);
     sim_node_reply(s, connection, request,
                    full && !denied ? "-OOM command not allowed when used memory > "
                                      "'maxmemory'.\r\n"
@@ -537,9 +537,9 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
                    SIM_OUTCOME_ERROR);
     return;
   }
-  sim_count(s, answer == 0                        ? SIM_STAND_FREE
-               : answer < RL_COMMAND_ENQUEUE_UNIT ? SIM_STAND_BEHIND
-                                                  : SIM_STAND_HELD);
+  sim_count(s, answer == 0                        ? SIM_ENQUEUE_FREE
+               : answer < RL_COMMAND_ENQUEUE_UNIT ? SIM_ENQUEUE_BEHIND
+                                                  : SIM_ENQUEUE_HELD);
   SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %lld", from->node,
             sim_calls_place(entry), from->client, resource, (long long)answer);
   (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);
@@ -565,7 +565,7 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
   bool called = sim_key_find(s, from->node, from->database, resource) == NULL &&
                 sim_calls_first(s, from, resource) == SIM_CALLS_SOMEBODY;
   sim_calls_keep(s, from->node, waiters, before, sim_calls_is_full(s, from->node));
-  sim_count(s, called ? SIM_LEFT_AND_CALLED : SIM_LEFT);
+  sim_count(s, called ? SIM_DEQUEUED_AND_NOTIFIED : SIM_DEQUEUED);
   SIM_TRACE(s, "node %u: place %x of client %u leaves the queue of %u: %u", from->node,
             sim_calls_place(command->words[4]), from->client, resource, count);
   sim_node_reply(s, connection, request, count > 0 ? ":1\r\n" : ":0\r\n", SIM_OUTCOME_GRANTED);
@@ -588,7 +588,7 @@ static void sim_calls_probe(sim *s, int connection, const resp_request *command,
     return;
   }
   unsigned heard = sim_calls_publish(s, from->node, command->words[1] + prefix, "", 0);
-  sim_count(s, heard > 0 ? SIM_PROBE_HEARD : SIM_PROBE_UNHEARD);
+  sim_count(s, heard > 0 ? SIM_PROBE_RECEIVED : SIM_PROBE_LOST);
   (void)snprintf(reply, sizeof reply, ":%u\r\n", heard);
   sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
 }

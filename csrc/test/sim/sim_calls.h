@@ -15,7 +15,7 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command);
 
 /* STAND, LEAVE and the probe: they have no token. */
 static inline bool sim_calls_is_queue(sim_command_kind kind) {
-  return kind == SIM_COMMAND_STAND || kind == SIM_COMMAND_LEAVE || kind == SIM_COMMAND_PROBE;
+  return kind == SIM_COMMAND_ENQUEUE || kind == SIM_COMMAND_DEQUEUE || kind == SIM_COMMAND_PROBE;
 }
 
 /* Of STAND and LEAVE: the resource, or SIM_RESOURCES_MAX; and the place that an entry names. */

@@ -323,8 +323,8 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     SIM_TRACE(s, "client %u, lock %u: HOLDS %u with token %u for %lld us", client->index, index,
               own->resource, lease, (long long)(own->ends_us - s->now_us));
     s->tokens[lease].granted = true;
-    s->tokens[lease].place = lock->lease->ticket;
-    s->tokens[lease].standing = lock->lease->enqueued;
+    s->tokens[lease].ticket = lock->lease->ticket;
+    s->tokens[lease].enqueued = lock->lease->enqueued;
     own->reported = REDLOCK_OK;
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
@@ -813,7 +813,7 @@ static void sim_client_turn(sim *s, sim_client *client) {
 /* It has been called, and dies: nobody answers the call. */
 static void sim_client_die(sim *s, const sim_client *client) {
   unsigned index = client->index;
-  sim_count(s, SIM_CALLED_DIED);
+  sim_count(s, SIM_NOTIFIED_KILLED);
   sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "killed after it was called, started again");
   sim_client_kill(s, index);
   sim_client_start(s, index);

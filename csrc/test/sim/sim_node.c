@@ -86,7 +86,7 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
     node->odd_replies--;
     text = sim_calls_odd(s); /* The core may believe it, and keeps the connection. */
     note.full = false;
-    sim_count(s, SIM_STAND_ODD);
+    sim_count(s, SIM_ENQUEUE_ODD);
   } else if (node->odd_replies > 0 && request->kind != SIM_COMMAND_GUARD) {
     static const char *const odd[] = {"$3\r\nfoo\r\n",      "*0\r\n",    ":7\r\n", "+QUEUED\r\n",
                                       "*2\r\n:1\r\n:1\r\n", "?what\r\n", ":-1\r\n"};

@@ -205,7 +205,7 @@ static void sim_tap_ticket(sim_client *client, unsigned node, uint32_t place, un
                            bool stands) {
   sim_socket *socket = &client->sockets[node];
   unsigned at = 0;
-  while (at < socket->enqueued_count && socket->enqueued[at].place != place) {
+  while (at < socket->enqueued_count && socket->enqueued[at].ticket != place) {
     at++;
   }
   if (stands && at == socket->enqueued_count && at < SIM_ENQUEUED_MAX) {
@@ -219,8 +219,8 @@ static void sim_tap_ticket(sim_client *client, unsigned node, uint32_t place, un
 static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_request *command,
                          sim_sent *sent) {
   sim_command_kind kind = sim_calls_kind(s, command);
-  bool stands = kind == SIM_COMMAND_STAND;
-  if (!stands && kind != SIM_COMMAND_LEAVE && kind != SIM_COMMAND_PROBE) {
+  bool stands = kind == SIM_COMMAND_ENQUEUE;
+  if (!stands && kind != SIM_COMMAND_DEQUEUE && kind != SIM_COMMAND_PROBE) {
     return false;
   }
   sent->kind = (uint8_t)kind;
@@ -229,10 +229,10 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
     if (resource == SIM_RESOURCES_MAX) {
       return true; /* The node will say so. */
     }
-    sent->place = sim_calls_place(command->words[4]);
-    sim_tap_ticket(client, node, sent->place, resource, stands);
+    sent->ticket = sim_calls_place(command->words[4]);
+    sim_tap_ticket(client, node, sent->ticket, resource, stands);
   }
-  sim_mix(s, (uint64_t)sent->place << 16 | (uint64_t)sent->kind << 8 | node);
+  sim_mix(s, (uint64_t)sent->ticket << 16 | (uint64_t)sent->kind << 8 | node);
   return true;
 }
 
@@ -290,7 +290,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     sent.round = lock != NULL ? lock->round : 0;
     sent.tests = sim_tap_tests(s, client, token, node, &sent);
     if (sent.kind == SIM_COMMAND_RELEASE && s->config.notifications) {
-      sent.leaves = sim_calls_leaves(s, command, &sent.place);
+      sent.leaves = sim_calls_leaves(s, command, &sent.ticket);
     }
     if (sent.kind == SIM_COMMAND_SET) {
       sim_tap_set(s, client, node, &sent);
@@ -298,7 +298,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       check_sent(s, client, node, &sent);
     }
     if (sent.leaves) {
-      sim_tap_ticket(client, node, sent.place, 0, false);
+      sim_tap_ticket(client, node, sent.ticket, 0, false);
     }
     if (sent.kind == SIM_COMMAND_EXTEND) {
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
@@ -510,7 +510,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     socket->odd = socket->odd || note->read_only;
     all_old = all_old && !note->read_only; /* All that the connection owes is settled. */
     if (note->kind == SIM_COMMAND_MESSAGE) {
-      sim_count(s, SIM_CALL_HEARD);
+      sim_count(s, SIM_NOTIFY_RECEIVED);
       all_old = false;
       continue;
     }
@@ -541,7 +541,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     }
     if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
       if (note->full) {
-        sim_tap_ticket(client, node, sent.place, 0, false);
+        sim_tap_ticket(client, node, sent.ticket, 0, false);
       }
       all_old = false;
       continue;

@@ -85,11 +85,11 @@ bool sim_waiting_calls(sim *s, int index) {
     sim_client_wake(s, client->index, client->dies_us);
   }
   if (sim_chance(&s->random_calls, s->config.lost)) {
-    sim_count(s, SIM_INJECTED_CALL_LOST);
+    sim_count(s, SIM_INJECTED_NOTIFY_LOST);
     return false;
   }
   if (sim_chance(&s->random_calls, s->config.late)) {
-    sim_count(s, SIM_INJECTED_CALL_LATE);
+    sim_count(s, SIM_INJECTED_NOTIFY_LATE);
     sim_network_detain(s, index, sim_network_boundary(s, &s->random_calls));
   }
   return true;
