@@ -86,9 +86,13 @@ end
 
 -- What is wrong with a text: an array of sentences. And how many names it has.
 local function faults_of(text)
-  local faults, names = {}, 0
+  local faults, names, labels = {}, 0, {}
   for line in text:gmatch("[^\n]+") do
-    local statement = line:match("^| ([PAR]%d+) |")
+    local statement = line:match("^| ([%u-]+%d+) |")
+    if statement and labels[statement] then
+      faults[#faults + 1] = statement .. " is the label of two rows"
+    end
+    labels[statement or ""] = true
     local found = 0
     -- The table that explains the notation has names that end in "name" or "title".
     for reference in line:gmatch("`([^`]+)`") do
@@ -115,11 +119,12 @@ local wrong = {
   "| P1 | A promise. | `csrc/test` |",
   "| P1 | A promise. | `check/no-such-checker` |",
   "| A1 | An assumption. | `control/no-such-control` |",
-  "| R1 | A rule. | `rl_extend_test/no_such_test` |",
-  '| R1 | A rule. | `spec/keys_spec/"no such spec"` |',
+  "| RULE-1 | A rule. | `rl_extend_test/no_such_test` |",
+  '| RULE-1 | A rule. | `spec/keys_spec/"no such spec"` |',
   "| P1 | A promise. | `check/exclusion` `contrl/no-drift` |",
   "| P1 | A promise. | `check/exclusion` `rl_lock_tst/nothing` |",
   "A sentence. `model/no-such-configuration`",
+  "| P1 | A promise. | `check/exclusion` |\n| P1 | Another promise. | `check/exclusion` |",
 }
 for _, line in ipairs(wrong) do
   if #faults_of(line) == 0 then
