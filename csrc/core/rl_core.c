@@ -443,7 +443,10 @@ const void *rl_core_output(const rl_core *core, unsigned connection, size_t *len
 
 uint32_t rl_core_with_output(const rl_core *core) {
   uint32_t with_output = 0;
-  for (unsigned i = 0; i < core->connection_count; i++) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    with_output |= (uint32_t)(rl_buffer_length(&core->nodes[i]->link.output) != 0) << i;
+  }
+  for (unsigned i = core->node_count; i < core->connection_count; i++) {
     const rl_buffer *output = &rl_core_end_of(core, i)->link.output;
     with_output |= (uint32_t)(rl_buffer_length(output) != 0) << i;
   }

@@ -311,19 +311,6 @@ void rl_link_disconnected(rl_link *link) {
   }
 }
 
-redlock_time rl_link_deadline(const rl_link *link) {
-  switch (link->phase) {
-  case RL_LINK_DOWN:
-    return REDLOCK_NEVER;
-  case RL_LINK_CONNECTING:
-  case RL_LINK_HANDSHAKE:
-    return link->phase_deadline_us;
-  case RL_LINK_UP:
-  default:
-    return link->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(link->heard_us, RL_LINK_SILENCE_US);
-  }
-}
-
 const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
   if (now_us < rl_link_deadline(link)) {
     return NULL;

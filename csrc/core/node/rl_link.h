@@ -127,7 +127,18 @@ void rl_link_closed(rl_link *link);
 void rl_link_disconnected(rl_link *link);
 
 /* The instant at which rl_link_overdue() will answer; REDLOCK_NEVER if none is known. */
-redlock_time rl_link_deadline(const rl_link *link);
+static inline redlock_time rl_link_deadline(const rl_link *link) {
+  switch (link->phase) {
+  case RL_LINK_DOWN:
+    return REDLOCK_NEVER;
+  case RL_LINK_CONNECTING:
+  case RL_LINK_HANDSHAKE:
+    return link->phase_deadline_us;
+  case RL_LINK_UP:
+  default:
+    return link->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(link->heard_us, RL_LINK_SILENCE_US);
+  }
+}
 
 /* Why the connection must be given up by now, or NULL. */
 const char *rl_link_overdue(const rl_link *link, redlock_time now_us);

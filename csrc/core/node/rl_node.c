@@ -98,7 +98,3 @@ redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us) {
   return node->certificate_ends_us == 0 ? REDLOCK_NEVER
                                         : rl_time_sub(node->certificate_ends_us, now_us);
 }
-
-redlock_time rl_node_deadline(const rl_node *node) {
-  return node->link.phase == RL_LINK_DOWN ? node->connect_at_us : rl_link_deadline(&node->link);
-}

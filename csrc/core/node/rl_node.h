@@ -80,6 +80,8 @@ void rl_node_wrote(rl_node *node);
 redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us);
 
 /* When the connection is overdue, or the next one may be tried; REDLOCK_NEVER if neither is known. */
-redlock_time rl_node_deadline(const rl_node *node);
+static inline redlock_time rl_node_deadline(const rl_node *node) {
+  return node->link.phase == RL_LINK_DOWN ? node->connect_at_us : rl_link_deadline(&node->link);
+}
 
 #endif
