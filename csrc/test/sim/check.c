@@ -1,5 +1,5 @@
 /*
- * The checkers, told of each moment. See check.h.
+ * The checkers: reports each moment to all of them. See check.h.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -3,37 +3,37 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new one is a file that ends with its checker, and its name in the list of CHECKERS. It says at which
- * moments it looks: those of CHECK_MOMENTS. The simulator tells all checkers of each moment (check_granted(),
- * ...).
+ * A new checker is a file that ends with its |checker|, and a name in CHECKERS. The checker names
+ * the moments of CHECK_MOMENTS at which it runs. The simulator reports each moment to all checkers
+ * (check_granted(), ...).
  *
  *   check_exclusion.c  no two leases of a resource are valid at once
  *   check_fence.c      a lease has a fencing token that a majority has confirmed, greater than all before
- *   check_guard.c      a lease stands on votes of nodes that were not in quarantine
- *   check_validity.c   a lease ends before the majority of its keys does, whatever the clocks show
- *   check_votes.c      a lease stands on the votes of a majority, each for its own attempt and round;
- *                      replies of old ones change nothing
+ *   check_guard.c      a lease counts only votes of nodes that were not in quarantine
+ *   check_validity.c   a lease ends before the majority of its keys does, on whatever clocks
+ *   check_votes.c      a lease has the votes of a majority, each for its own attempt and round;
+ *                      replies of old rounds change nothing
  *   check_leftover.c   the keys of an attempt that failed, and of a lease that ended, are released
  *                      on every node, at once or with the next connection, and go
- *   check_touch.c      nobody's key is deleted, prolonged or overwritten by another
+ *   check_touch.c      no client deletes, prolongs or overwrites a key of another client
  *   check_margin.c     the margin of a lease is no greater than the nodes that hold its keys allow
  *   check_revival.c    no lease comes back to life, none grows shorter
- *   check_renewal.c    a lease that keeps itself is extended in time, never beyond max_hold, and its
- *                      loss is told in time and once
- *   check_reentry.c    a lease stands as long as one of its owner's locks counts on it, and ends with the last
- *   check_inspect.c    an inspection says what the nodes held, and names a holder that has a majority
- *   check_force.c      a release by force deletes what it was told to, once, and says what it has done
- *   check_budget.c     every call ends within its budget
- *   check_waiting.c    nobody waits in vain, in queues and in lines
+ *   check_renewal.c    an auto-extended lease is extended in time, never beyond max_hold, and its
+ *                      loss is reported in time and once
+ *   check_reentry.c    a lease lasts as long as one of its owner's locks counts on it, and no longer
+ *   check_inspect.c    an inspection reports the state of the nodes, and a holder that has a majority
+ *   check_force.c      a release by force deletes the right keys, once, and returns the right result
+ *   check_budget.c     every operation ends within its budget
+ *   check_waiting.c    no waiter waits in vain, in queues and in wait lists
  *   check_bounds.c     memory and queues are bounded
- *   check_liveness.c   after the faults have stopped somebody locks, within a stated bound
+ *   check_liveness.c   after the faults have stopped a client locks, within a stated bound
  */
 #ifndef CHECK_H
 #define CHECK_H
 
 #include "sim.h"
 
-/* In the order in which they look; X(its name, with which it tells of a violation, and which --only takes). */
+/* In the order in which they run. X(the name of a violation, which --only takes) */
 #define CHECKERS(X)                                                                                \
   X(votes)                                                                                         \
   X(validity)                                                                                      \
@@ -53,31 +53,32 @@
   X(bounds)                                                                                        \
   X(liveness)
 
-/* What the simulator finds by itself, and calls so. */
+/* Names of violations that the simulator finds itself. */
 #define CHECKERS_WITHOUT_FILE(X)                                                                   \
   X(wire)                                                                                          \
   X(simulator)
 
 /*
- * X(moment, what a checker is told, the same as arguments):
- *   granted   a lease has begun
- *   extended  it has been prolonged
- *   released  a release has ended with |result|
- *   lost      the core tells that a lease is lost
- *   used      an application is about to do something with a lease
- *   locked    an application has been told that it holds a lock
- *   sent      the core has sent a command with a token; it is not noted in the token yet
- *   asked     the core has sent a question or a force of an operator's, whose lock is |own|; NULL: nobody's
- *   answered  an inspection or a force has ended with |result|
- *   touched   a node is about to execute a command of |token| that changes |key|, which is there
- *   clock_read a client's clock has been read
- *   changed   a call of the core, at client->reading_us, has changed a lease
- *   closed    the core wants the connection closed
- *   returned  a client that does nothing between its calls returns from one
- *   turned    a turn of a client's loop has ended
- *   killed    a client has ended
- *   watched   with calls, after the faults have stopped, every moment: what is free is known
- *   settled   all is quiet
+ * X(moment, parameters, the same as arguments):
+ *
+ *   granted     a lease has begun
+ *   extended    it has been prolonged
+ *   released    a release has ended with |result|
+ *   lost        the core reports that a lease is lost
+ *   used        an application is about to use a lease
+ *   locked      an application has learned that it holds a lock
+ *   sent        the core has sent a command with a token; the token does not have it yet
+ *   asked       the core has sent an operator's command for the lock |own|; NULL: for no lock
+ *   answered    an inspection or a force has ended with |result|
+ *   touched     a node is about to execute a command of |token| that changes |key|, which exists
+ *   clock_read  a client's clock has been read
+ *   changed     a call of the core, at client->reading_us, has changed a lease
+ *   closed      the core wants the connection closed
+ *   returned    a blocking client returns from a call
+ *   turned      a turn of a client's loop has ended
+ *   killed      a client has ended
+ *   watched     with notifications, after the faults have stopped, every 20 ms
+ *   settled     nothing is in flight
  */
 #define CHECK_MOMENTS(X)                                                                           \
   X(granted, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))           \
@@ -110,7 +111,7 @@
   X(watched, (sim * s), (s))                                                                       \
   X(settled, (sim * s), (s))
 
-/* What it does at each moment; NULL = nothing. */
+/* The functions of a checker; NULL: none. */
 #define CHECK_MOMENT(moment, parameters, arguments) void(*moment) parameters;
 typedef struct checker {
   const char *name;
@@ -135,8 +136,8 @@ void check_votes_before(const sim_client *client, check_votes_state *state);
 void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_state *state);
 
 /*
- * The lock of the client that has the lease of the token, or NULL; how many acquires count on it; and that a
- * release of one that counted on it has begun.
+ * The lock of the client that has the lease of the token, or NULL; how many acquires count on the
+ * lease; and the start of a release by a lock that counted on it.
  */
 const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uint32_t token);
 unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token);
@@ -148,7 +149,7 @@ void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *ow
 /* How long one round of the lock's operation may take. */
 uint64_t check_budget_round_us(const sim_lock *lock);
 
-/* When somebody must have locked after the faults have stopped. */
+/* The time by which a client must have locked after the faults have stopped. */
 uint64_t check_liveness_bound_us(const sim *s);
 
 #endif

@@ -7,8 +7,7 @@
 #include "lease/rl_attach.h"
 
 #define CHECK_BOUNDS_BEHIND_US 5000
-#define CHECK_BOUNDS_OWED                                                                          \
-  4096 /* far above what a few locks can owe, far below the core's own limit */
+#define CHECK_BOUNDS_OWED 4096 /* far more than a few locks need, far below the core's own limit */
 
 static void check_bounds_killed(sim *s, const sim_client *client) {
   const rl_core *core = &client->core;
@@ -54,8 +53,8 @@ static void check_bounds_turned(sim *s, sim_client *client) {
 }
 
 /*
- * A node that has owed a reply for longer than an attempt may last could not answer in time: what an
- * acquire sent it would only pile up.
+ * A node that has not answered for longer than an attempt may last would be too late. The commands
+ * of an acquire would only pile up there.
  */
 static void check_bounds_sent(sim *s, const sim_client *client, unsigned node,
                               const sim_sent *sent) {

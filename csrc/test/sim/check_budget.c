@@ -1,13 +1,13 @@
 /*
- * Every call ends within its budget.
+ * Every operation ends within its budget.
  *
  * SPDX-License-Identifier: MIT
  *
- * By the client's own clock; the time during which the client was paused is not the core's.
+ * Measured by the client's own clock, without the time for which the client was paused.
  */
 #include "check.h"
 
-#define CHECK_BUDGET_SLACK_US 2000 /* per attempt: what the turns of the loop take */
+#define CHECK_BUDGET_SLACK_US 2000 /* per attempt: time of the turns of the loop */
 
 uint64_t check_budget_round_us(const sim_lock *lock) {
   if (lock->options.node_timeout_us != 0) {
@@ -40,8 +40,9 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
                     client->index, lock->attempts, (unsigned long long)attempts);
     }
     /*
-     * A waiter that is queued, or notified, makes no attempts: their number becomes one of pauses, of 1 ms at least. One that
-     * asks the nodes before its first attempt has waited for an answer by then, and for as long as a round at most.
+     * A queued or notified waiter makes no attempts: their number becomes a number of pauses, of 1
+     * ms at least. A waiter that asks the nodes before its first attempt waits for their answers
+     * for a round at most.
      */
     uint64_t delay_us = options->retry_delay_us > REDLOCK_MILLISECONDS ? options->retry_delay_us
                                                                        : REDLOCK_MILLISECONDS;
@@ -57,8 +58,8 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
 }
 
 /*
- * While the nodes owe much, what is begun waits to be launched: an acquire for its budget or its ttl
- * at most, each time, an extend until the lease ends, a release for the ttl.
+ * While much is outstanding, operations are paced: an acquire for its budget or its ttl at most,
+ * each time, an extend until the lease ends, a release for the ttl.
  */
 static void check_budget_pacing(sim *s, const sim_client *client, sim_lock *lock) {
   uint64_t now_us = client->advance_us;

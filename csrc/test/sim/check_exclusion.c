@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A lease is valid from the call that made it until its own client's clock reaches its deadline, or
- * until it is given up: in between its holder may act, whether it is looking or not. Two intervals
- * that overlap have an instant in common at which one of them begins, so it is enough to look then.
+ * A lease is valid from its grant until its own client's clock reaches its deadline, or until it is
+ * given up: its holder may act at any time in between. Two intervals that overlap share the start
+ * of one of them, so this is checked at each grant.
  */
 #include "check.h"
 
-/* An operator has ended it, and its holder is not told before it asks. */
+/* Returns true if an operator has ended the lease, which its holder learns only when it asks. */
 static bool check_exclusion_forced(const sim *s, const sim_lock *lock) {
   return lock->lease < s->token_count && s->tokens[lock->lease].forced != 0;
 }

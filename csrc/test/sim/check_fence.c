@@ -1,12 +1,13 @@
 /*
- * A lease that was acquired with a fencing token has one that a majority has confirmed, and that is greater than
- * that of every lease of its resources before it.
+ * A lease that was acquired with a fencing token has one that a majority has confirmed, and that is
+ * greater than that of every earlier lease of its resources.
  *
  * SPDX-License-Identifier: MIT
  *
- * Before it: handed out earlier in true time; but of a lease that has run out by then, or of which an operator has
- * deleted a key, and which excludes nobody: handed out before its attempt began. No two are the same in any case. The account is that of sim_tap.c: what nodes have raised their counters to and confirmed, each for
- * its own attempt.
+ * Earlier is a lease whose token was issued earlier in true time. If that lease has ended, or an
+ * operator has deleted a key of it, it excludes no other: then its token must have been issued
+ * before the attempt began. No two tokens are equal in any case. The account is that of sim_tap.c:
+ * the counters that nodes have raised, and the tokens that they have confirmed, for each attempt.
  */
 #include "check.h"
 #include "grow.h"
@@ -119,7 +120,10 @@ static void check_fence_extended(sim *s, const sim_client *client, const sim_loc
   check_fence_used(s, client, own);
 }
 
-/* What is sent for a lease carries its token; a node is asked to confirm once, while the attempt is in flight. */
+/*
+ * Commands for a lease carry its token. A node is asked to confirm once, while the attempt is in
+ * flight.
+ */
 static void check_fence_sent(sim *s, const sim_client *client, unsigned node,
                              const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];

@@ -1,10 +1,10 @@
 /*
- * A release by force deletes the keys of the token that it was told, and no others; each command is sent
- * once, in its round; its result says what has been done. Whose lease it was is told "lost", and nobody else.
+ * A release by force deletes the keys of its token, and no others. Each command is sent once, in
+ * its round. The result is right. Only the holder of the lease learns "lost".
  *
  * SPDX-License-Identifier: MIT
  *
- * That a command of one token deletes no key of another, check_touch.c sees, too.
+ * check_touch.c, too, detects a command that deletes the key of another token.
  */
 #include "check.h"
 

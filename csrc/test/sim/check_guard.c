@@ -1,10 +1,10 @@
 /*
- * With a guard a lease stands on the votes of nodes that were not in quarantine, by their own clocks.
+ * With a guard a lease counts only votes of nodes that were not in quarantine, by their own clocks.
  *
  * SPDX-License-Identifier: MIT
  *
- * What a node's record said when it set the key, sim_watch.c has noted, which knows no client. That the quarantine is
- * long enough, check_exclusion.c sees.
+ * sim_watch.c, which knows no client, has noted the age of a node's lineage record when it set the
+ * key. check_exclusion.c detects a quarantine that is too short.
  */
 #include "check.h"
 
@@ -25,7 +25,7 @@ static void check_guard_granted(sim *s, const sim_client *client, const sim_lock
   }
 }
 
-/* A node that does not know us is not asked for its vote, nor given a key: an extend would count on that. */
+/* A node whose record is unknown gets no SET, and no key: an extend would count on that. */
 static void check_guard_sent(sim *s, const sim_client *client, unsigned node,
                              const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];

@@ -1,12 +1,12 @@
 /*
- * An inspection says what each node held when it was asked, which was during the inspection, and names a
- * holder that a majority held.
+ * An inspection reports the state of each node during the inspection, and a holder that a majority
+ * held.
  *
  * SPDX-License-Identifier: MIT
  *
- * What the nodes held is what they have noted themselves when they executed the question (sim_node.c), and
- * of the answers those that have come in the inspection's round (sim_tap.c). They were asked at several moments:
- * a token that was on its way, or going, may have been on a majority of them at no single one.
+ * The nodes note their state when they execute the question (sim_node.c). Only answers in the
+ * inspection's round count (sim_tap.c). Nodes are asked at several moments: a token that comes or
+ * goes may never have had a majority at once.
  */
 #include "check.h"
 #include "operator/rl_inspect.h"

@@ -1,25 +1,35 @@
 /*
- * The keys of an attempt that failed, and of a lease that ended, are released on every node to which
- * a SET went, at once or with the next connection, and go. Nothing else is sent for such a token.
+ * The keys of an attempt that failed, and of a lease that ended, are released on every node to
+ * which a SET went, at once or with the next connection, and go. Nothing else is sent for such a
+ * token.
  *
  * SPDX-License-Identifier: MIT
  *
- * What cannot be prevented by any client: a SET that was still on its way on a connection that broke,
- * and that a node executes after the release. Such an orphan lives for its ttl.
+ * No client can prevent one case: a SET in flight on a broken connection, which a node executes
+ * after the release. Such an orphan lives for its ttl.
  */
 #include "check.h"
 
-/* The nodes where a key under a token that was given may be another's: they have not said that they set it. */
+/*
+ * Nodes where a key under a caller-supplied token may be another client's: they have not confirmed
+ * that they set it.
+ */
 static uint32_t check_leftover_doubted(const sim_token *token) {
   return token->supplied && !token->granted ? ~token->votes : 0;
 }
 
-/* Returns true if the release has begun in an earlier call: one call may set and release, on each node. */
+/*
+ * Returns true if the release has begun in an earlier call of the core: one call may set and
+ * release, on each node.
+ */
 static bool check_leftover_begun(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
 }
 
-/* The nodes that have said that they set nothing, in an earlier call: one call may release before it has read that. */
+/*
+ * Nodes that have refused the SET in an earlier call of the core: one call may release before it
+ * has read that.
+ */
 static uint32_t check_leftover_refused(const sim *s, const sim_token *token) {
   return token->set_refused & ~(token->refused_call + 1 == s->calls ? token->refused_now : 0);
 }
@@ -69,10 +79,12 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
                     client->index);
     }
   } else if (sent->kind == SIM_COMMAND_RELEASE && !token->abandoned && !sent->tests) {
-    /* A handed token is released by who attaches it, who does not know what nodes have said before. */
+    /*
+     * The client that attaches a detached token releases it, and does not know the earlier answers.
+     */
     uint32_t useless = check_leftover_refused(s, token) &
                        ~(token->set_lost | token->queued | token->release_sent | token->either);
-    /* A release that leaves a queue is of use, too; where it may not call, it is a plain one. */
+    /* A release that dequeues is of use, too; without the right to notify it is a plain one. */
     bool mute =
         client->core.nodes[node]->link.mute_until_us != 0 && (token->enqueued >> node & 1) != 0;
     if ((useless >> node & 1) != 0 && !sent->leaves && !mute) {
@@ -113,14 +125,14 @@ static bool check_leftover_outstanding(const sim_client *client, uint32_t token)
   return false;
 }
 
-/* Returns true if the release of the token has been begun, and waits to be launched (check_budget.c). */
+/* Returns true if the release of the token has begun, and is paced (check_budget.c). */
 static bool check_leftover_waits(const sim_client *client, const sim_token *token, uint32_t index) {
   const sim_lock *own = &client->locks[token->lock];
   return own->lock != NULL && own->lock->phase == RL_PHASE_SEND &&
          own->lock->operation == RL_OPERATION_RELEASE && own->released == index;
 }
 
-/* The nodes whose answer to the SET of an attempt that failed may still be waited for. */
+/* Nodes whose answer to the SET of an attempt that failed may still be awaited. */
 static uint32_t check_leftover_answers(const sim_client *client, const sim_token *token,
                                        uint32_t index, uint64_t now_us) {
   uint32_t nodes = 0;
@@ -137,7 +149,7 @@ static uint32_t check_leftover_answers(const sim_client *client, const sim_token
   return nodes;
 }
 
-/* A turn has ended: whatever can be released has been. */
+/* After each turn, everything that can be released has been. */
 static void check_leftover_turned(sim *s, sim_client *client) {
   uint32_t up = 0;
   size_t kept = 0;
@@ -174,14 +186,13 @@ static void check_leftover_turned(sim *s, sim_client *client) {
   over->count = kept;
 }
 
-/* The shortest moment that a call goes on for connections that are being made for the first time. */
+/* The shortest grace period for connections that are being made for the first time. */
 #define CHECK_LEFTOVER_MOMENT_US (100 * REDLOCK_MILLISECONDS)
 
 /*
- * Returns true if a call returns although a node may be about to come up, for the first time or again. That is asked of the
- * lock whose round took the lease: one to which the lease has come since has not asked the nodes, and its last
- * round, if it had one, was that of an attempt that failed. A nested acquire goes on for nobody, nor does what was
- * cancelled since.
+ * Returns true if a blocking call returns although a node may be about to come up. This concerns
+ * only the lock whose round took the lease: a lock to which the lease has moved since has not asked
+ * the nodes. A nested acquire has no grace period, nor has a cancelled operation.
  */
 static bool check_leftover_hurried(const sim_client *client, const sim_lock *own, unsigned node) {
   const rl_lock *lock = own->lock;
@@ -196,9 +207,9 @@ static bool check_leftover_hurried(const sim_client *client, const sim_lock *own
 }
 
 /*
- * A blocking call returns, and nothing happens before the next one: the key of a lease has been sent
- * to every node that is connected, may vote and owes nothing, but for those that wait for the next round of
- * joining; and a fresh connection has been given a moment to come up.
+ * A blocking call returns, and nothing happens before the next one. The key of a lease has been
+ * sent to every node that is connected, may vote and has nothing outstanding, except to those that
+ * wait for the next backfill. A fresh connection has had its grace period.
  */
 static void check_leftover_returned(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -219,9 +230,9 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
 }
 
 /*
- * The core gives a connection up. While an attempt's SET may be on its way there, a release on
- * another connection could overtake it: so only when the node has been silent for long, never because
- * an attempt has ended.
+ * The core gives a connection up. A SET may be in flight there, and a release on another connection
+ * could overtake it. So the core may do this only after a long silence of the node, and never
+ * because an attempt has ended.
  */
 static void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
   const sim_socket *socket = &client->sockets[node];

@@ -1,13 +1,14 @@
 /*
- * After the faults have stopped somebody locks, within a stated bound, and then all comes to rest.
+ * After the faults have stopped a client locks, within a stated bound, and then everything comes to
+ * rest.
  *
  * SPDX-License-Identifier: MIT
  *
- * The bound: the keys that are left have to die (the longest life of a key, and what the nodes'
- * clocks were set back), a silent connection has to be given up (3 s, or the longest ttl) and made
- * anew (3 s, and a delay of up to 1 s), and the contenders have to find a moment for one of them. With a guard
- * nodes are in quarantine, from when their clocks have been set right and that has been seen. With calls acquires wait for
- * long, and each holds what it gets for three ttl at most.
+ * The bound is the sum of several waits. The remaining keys must expire: the longest life of a key,
+ * and the backward steps of the nodes' clocks. A silent connection must be given up (3 s, or the
+ * longest ttl) and made anew (3 s, and a delay of up to 1 s). One contender must find a free
+ * moment. With a guard, nodes are in quarantine from when their clocks have been set right. With
+ * notifications, acquires wait for long, and each holds its lease for three ttl at most.
  */
 #include "check.h"
 

@@ -1,10 +1,10 @@
 /*
- * The margin of a lease is no greater than what the nodes that hold its keys allow.
+ * The margin of a lease is no greater than the nodes that hold its keys allow.
  *
  * SPDX-License-Identifier: MIT
  *
- * Keys that an operator has deleted, or that a node has lost before its time, count as held: the client cannot know
- * before it asks. Looked at when the lease begins or is prolonged.
+ * Keys that an operator has deleted, or that a node has lost before its time, count as held: the
+ * client cannot know before it asks. Checked when the lease begins or is prolonged.
  */
 #include "check.h"
 #include "lease/rl_margin.h"

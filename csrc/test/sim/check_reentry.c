@@ -1,10 +1,10 @@
 /*
- * A lease stands as long as one of its owner's locks counts on it, and ends with the last of them.
+ * A lease lasts as long as one of its owner's locks counts on it, and ends with the last of them.
  *
  * SPDX-License-Identifier: MIT
  *
- * How many acquires of which locks count is what the application was told (sim_application.c), not what the
- * core has in its rings.
+ * The counts are those that the application has learned (sim_application.c), not those of the
+ * core's rings.
  */
 #include "check.h"
 #include "lease/rl_reentry.h"
@@ -20,7 +20,10 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
   return NULL;
 }
 
-/* Returns true if an acquire of the lock counts already, and the application is yet to be told. */
+/*
+ * Returns true if an acquire of the lock counts already, and the application has not learned it
+ * yet.
+ */
 static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
   const rl_lock *transport = rl_ring_owner(own->lock);
   return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&

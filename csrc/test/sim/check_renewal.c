@@ -1,12 +1,12 @@
 /*
- * A lease that keeps itself is extended in time, never beyond max_hold, and its loss is told in time
- * and once.
+ * An auto-extended lease is extended in time, never beyond max_hold, and its loss is reported in
+ * time and once.
  *
  * SPDX-License-Identifier: MIT
  *
- * In time: when a turn has ended, the core wants to be called by the time at which the next extend is
- * due. What that is, is computed here anew, from the deadline that the lease has. So a lease that was
- * taken when the faults had stopped, and whose client goes on, is not lost.
+ * In time: after each turn, the core's next timer is not later than the next due extend, which is
+ * computed here anew from the deadline of the lease. So a lease that was taken after the faults had
+ * stopped, and whose client goes on, is not lost.
  */
 #include "check.h"
 
@@ -31,7 +31,7 @@ static bool check_renewal_capped(const sim_lock *own) {
          keys_end_us + 1000 > own->taken_us + own->acquired.max_hold_us;
 }
 
-/* When the core must want to be called at the latest. */
+/* The latest time for the core's next timer. */
 static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
   uint64_t valid_us = check_renewal_validity(own);
   uint64_t every_us = own->acquired.extend_every_us;
@@ -43,7 +43,10 @@ static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
   if (check_renewal_capped(own) || !check_renewal_extends(own)) {
     return own->deadline_us;
   }
-  /* Of a lock that is acquired again the result is that of the nested acquire, not of what failed. */
+  /*
+   * The result of a lock that is acquired again is that of the nested acquire, not of the extend
+   * that failed.
+   */
   if (own->lock->result != REDLOCK_OK || own->owner != 0) {
     uint64_t left_us = own->deadline_us > now_us ? own->deadline_us - now_us : 0;
     uint64_t again_us = now_us + (left_us / 4 > 5000 ? left_us / 4 : 5000);
@@ -88,7 +91,7 @@ static void check_renewal_extended(sim *s, const sim_client *client, const sim_l
   }
 }
 
-/* An extend is sent. (One that the node wants by its text belongs to a round that began in time.) */
+/* Checks extends. (One that is sent again by its text belongs to a round that began in time.) */
 static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
                                const sim_sent *sent) {
   const sim_lock *own = &client->locks[s->tokens[sent->token].lock];
@@ -103,7 +106,10 @@ static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
 static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock *own, int reason) {
   const sim_lock *holder =
       own->inside > 0 ? check_reentry_holder(s, client, own->inside_token) : NULL;
-  /* A client that was stopped beyond the end and is closed at once tells when no lease is left to ask for its cap. */
+  /*
+   * A client that was paused beyond the end and is closed at once reports a loss without a lease
+   * that has the cap.
+   */
   bool gone = own->inside > 0 && holder == NULL;
   holder = holder != NULL ? holder : own;
   bool lasts = rl_lock_remaining(holder->lock, client->reading_us) > 0;
@@ -114,7 +120,9 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
                (reason == REDLOCK_E_CLOCK && client->core.guards != NULL) ||
                (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || sim_keys_went(s)));
   bool wants = check_renewal_reports(own) || own->wants_notice || check_renewal_extends(holder);
-  /* Of what is lost, or closed, nobody has the lease any more, and whether that kept itself is not known. */
+  /*
+   * No lock has a lost or closed lease any more, so it is unknown whether that was auto-extended.
+   */
   bool ended = own->lock->lost || (client->core.closed && !lasts);
   wants = wants || (own->inside > 0 && own->owner != 0 && ended);
   if (!known || !wants || own->state == SIM_APPLICATION_DONE) {

@@ -1,13 +1,13 @@
 /*
- * No lease comes back to life, none grows shorter. Between its beginning and its last extension
- * nobody else can have held it: an extension counts only if the old deadline had not passed. So it is from
- * when it was detached until it is attached, and that it is once.
+ * No lease comes back to life, none grows shorter. Between its start and its last extension no
+ * other client can have held it, because an extension counts only before the old deadline. The same
+ * holds from its detach to its attach, of which there is one.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "check.h"
 
-/* The application could have looked now, and would have seen a lease that has run out. */
+/* The application could have read the clock now, and would have seen an expired lease. */
 static void check_revival_clock_read(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *lock = &client->locks[i];
@@ -40,7 +40,7 @@ static void check_revival_changed(sim *s, const sim_client *client, const sim_lo
 }
 
 static void check_revival_granted(sim *s, const sim_client *client, const sim_lock *lock) {
-  bool over = lock->ends_us <= s->now_us; /* The client was stopped: nobody will be told of it. */
+  bool over = lock->ends_us <= s->now_us; /* The client was paused: it will not hold it. */
   over = over || s->tokens[lock->lease].forced != 0;
   for (unsigned i = 0; i < (lock->both ? 2u : 1u) && !over; i++) {
     unsigned resource = lock->resource ^ i;

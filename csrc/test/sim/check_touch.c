@@ -1,5 +1,5 @@
 /*
- * Nobody's key is deleted, prolonged or overwritten by another.
+ * No client deletes, prolongs or overwrites a key of another client.
  *
  * SPDX-License-Identifier: MIT
  */

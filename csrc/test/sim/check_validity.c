@@ -1,10 +1,10 @@
 /*
- * A lease ends before the majority of its keys does, whatever the clocks show.
+ * A lease ends before the majority of its keys does, on whatever clocks.
  *
  * SPDX-License-Identifier: MIT
  *
- * Looked at when the lease begins or is prolonged: with true time on both sides, so that an allowance
- * for drift that is too small by a microsecond is found as soon as a slow client meets fast nodes.
+ * Checked when the lease begins or is prolonged, with true time on both sides. So a slow client and
+ * fast nodes show an allowance for drift that is too small by a microsecond.
  */
 #include "check.h"
 
@@ -17,7 +17,7 @@ static void check_validity_counted(sim *s, const sim_client *client, const sim_l
     }
     uint64_t dies_us = sim_key_keeps(s, client->base + i, lock, lock->lease);
     if (s->config.guard && (s->tokens[lock->lease].forgotten >> (client->base + i) & 1) != 0) {
-      kept++; /* It has lost the key, and votes for nobody meanwhile; or the margin bears it. */
+      kept++; /* It has lost the key, and does not vote; or the margin tolerates it. */
     } else if (dies_us != 0 && dies_us >= lock->ends_us) {
       kept++;
     } else if (dies_us != 0 && lock->ends_us - dies_us < shortest_us) {
@@ -35,7 +35,7 @@ static void check_validity_counted(sim *s, const sim_client *client, const sim_l
   }
 }
 
-/* A node is given the key of a lease late, for |ttl_us|: what is left, and no more. */
+/* Checks a backfill: the key lives for the rest of the lease, and no longer. */
 static void check_validity_backfill(sim *s, const sim_client *client, const sim_lock *lock,
                                     uint64_t ttl_us) {
   const rl_lock *core = lock->lock;

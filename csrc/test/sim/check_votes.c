@@ -1,10 +1,10 @@
 /*
- * A lease stands on the votes of a majority, each for its own attempt and round; replies of old
- * attempts and rounds change nothing.
+ * A lease has the votes of a majority, each for its own attempt and round. Replies of old attempts
+ * and rounds change nothing.
  *
  * SPDX-License-Identifier: MIT
  *
- * The votes are those of sim_tap.c, which knows what every node meant, and for what.
+ * The votes are those of sim_tap.c, which knows the meaning and the round of every reply.
  */
 #include "check.h"
 
@@ -76,12 +76,15 @@ static void check_votes_released(sim *s, const sim_client *client, const sim_loc
     return;
   }
   token = &s->tokens[index];
-  uint32_t never = token->set_refused & ~token->set_lost; /* They had said so to the SET. */
+  uint32_t never = token->set_refused & ~token->set_lost; /* They had answered so to the SET. */
   uint32_t certain = token->release_certain | (all & ~token->sent) | never;
   unsigned gone = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     bool later = (token->orphaned >> sim_config_server(&s->config, client->base + i) & 1) != 0;
-    /* A node whose twin has the key, and that was not sent it or refused it, counts as one without it. */
+    /*
+     * A node that refused the SET, or was not sent it, counts as one without the key if its twin
+     * has it.
+     */
     bool twin = s->config.twins && ((never | ~token->sent) >> i & 1) != 0;
     gone += later || twin || !sim_key_has(s, client->base + i, lock, index);
   }
@@ -113,7 +116,7 @@ void check_votes_before(const sim_client *client, check_votes_state *state) {
   }
 }
 
-/* What comes for a decided round may still be shown as a vote; it must not be counted as one. */
+/* A reply for a decided round may still be shown as a vote; it must not be counted as one. */
 void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_state *state) {
   for (unsigned i = 0; i < SIM_LOCKS_MAX; i++) {
     const rl_lock *lock = client->locks[i].lock;
@@ -124,7 +127,7 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
       continue; /* A late denial has shown that the lease is lost, which an operator has ended. */
     }
     bool voting = lock->phase == RL_PHASE_ROUND;
-    /* A late denial of another lease has begun to release it: whoever waits for that tries at once. */
+    /* A late denial of another lease has begun to release it: its waiters try at once. */
     bool hurries = state->phase[i] == RL_PHASE_DELAY && lock->phase == RL_PHASE_SEND;
     if (state->lease[i] != lock->lease || state->deadline_us[i] != lock->deadline_us ||
         (state->phase[i] != lock->phase && !hurries) || state->result[i] != lock->result ||

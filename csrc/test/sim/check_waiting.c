@@ -1,18 +1,19 @@
 /*
- * Nobody waits in vain, and who stands in a queue or in a line is there for a reason.
+ * No waiter waits in vain, and every entry of a queue or a wait list has a reason.
  *
  * SPDX-License-Identifier: MIT
  *
- * That an acquire which waits ends within its budget says check_budget.c. Here:
- *   - Between two attempts, or questions to the nodes, no more time passes than poll_interval and an eighth, or the
- *     longest delay between attempts, whatever calls are lost.
- *   - When the faults have stopped, a resource that nobody has is not waited for any longer than that, and some.
- *   - No more attempts are made than delays have passed, or 50 ms each where these are longer, but for those that
- *     answer attempts of other clients: an operation that cannot succeed does not go round as fast as the nodes answer.
- *   - Who stands behind another of its client stands behind one that is about to acquire.
- *   - Who came first to a line is not passed over by who came later. Locks that wait alike are in one.
- *   - What a node was asked to let stand in a queue is left when nobody waits there any more; with the lease, if that
- *     was the reason.
+ * check_budget.c checks that a waiting acquire ends within its budget. Here:
+ *
+ *   - Between two attempts or polls at most poll_interval and an eighth pass, or the longest delay
+ *     between attempts, even if notifications are lost.
+ *   - After the faults have stopped, no waiter waits much longer than that for a free resource.
+ *   - There are no more attempts than delays that have passed, or 50 ms each where these are longer,
+ *     except in response to attempts of other clients: an operation that cannot succeed does not
+ *     repeat as fast as the nodes answer.
+ *   - A queued waiter has a waiter of its client before it that is about to acquire.
+ *   - No later waiter overtakes an earlier one of its wait list. Waiters with equal options share one.
+ *   - A ticket is dequeued when no waiter has it any more, or with the lease that it led to.
  */
 #include "check.h"
 #include "sim_calls.h"
@@ -23,14 +24,16 @@
 #define CHECK_WAITING_GRACE_US 1000
 #define CHECK_WAITING_HURRY_US 50000
 #define CHECK_WAITING_ATTEMPTS 12
-#define CHECK_WAITING_ROW 8 /* of those who stand in a queue */
+#define CHECK_WAITING_ROW 8 /* waiters in a queue */
 
-/* Until connections that were silent when the faults stopped have been given up and made anew. */
+/*
+ * Time until connections that were silent when the faults stopped have been given up and made anew.
+ */
 #define CHECK_WAITING_CALM_US (9 * REDLOCK_SECONDS)
 
 /*
- * How long it may sleep. Who stands far behind looks less often: |rows| of eight stand before it. Before its first attempt
- * it sleeps for as long as a round, if no majority answers.
+ * Longest sleep of a waiter. A waiter with |rows| of eight waiters before it polls less often.
+ * Before its first attempt it sleeps for a round, if no majority answers.
  */
 static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
   const rl_options *options = &own->options;
@@ -41,7 +44,7 @@ static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
   return slow_us > delay_us ? slow_us : delay_us;
 }
 
-/* How many rows of eight stand before the place, where it is the fewest. */
+/* Returns the smallest number of rows of eight waiters before the ticket on any node. */
 static unsigned check_waiting_rows(const sim_client *client, const rl_ticket *place) {
   unsigned before = place == NULL ? 0 : SIM_WAITERS_MAX;
   for (unsigned i = 0; place != NULL && i < client->nodes; i++) {
@@ -104,7 +107,7 @@ static void check_waiting_pace(sim *s, const sim_client *client, const sim_lock 
   }
 }
 
-/* Who is parked has somebody before it. */
+/* A queued waiter has another one before it. */
 static void check_waiting_queued(sim *s, const sim_client *client, const sim_lock *own) {
   if (own->lock->phase != RL_PHASE_QUEUED) {
     return;
@@ -120,7 +123,10 @@ static void check_waiting_queued(sim *s, const sim_client *client, const sim_loc
                 (unsigned)(own - client->locks));
 }
 
-/* Returns true if somebody waits at the place, or it is to be left, or has gone with a lease. */
+/*
+ * Returns true if a waiter has the ticket, or the ticket is about to be dequeued, or belongs to a
+ * lease.
+ */
 static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t place) {
   const rl_notify_state *calls = client->core.notify;
   for (uint32_t i = 0; calls != NULL && i < calls->ticket_count; i++) {
@@ -167,7 +173,7 @@ static void check_waiting_turned(sim *s, sim_client *client) {
   check_waiting_tickets(s, client);
 }
 
-/* W1 of rl_waitlist.c: else they stand in different lines, which pass each other. */
+/* Returns true if the two belong to one wait list (WAIT-1 of rl_waitlist.c). */
 static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
   return own->options.retry_delay_us == other->options.retry_delay_us &&
          own->options.retry_jitter_us == other->options.retry_jitter_us &&
@@ -178,7 +184,7 @@ static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
              rl_options_node_timeout(other->lock->current, other->lock->ttl_us);
 }
 
-/* With less than this left who stands in line is not made the first of it (rl_waitlist.c), while there are others. */
+/* A waiter with less time left is not promoted (rl_waitlist.c) while there are other waiters. */
 #define CHECK_WAITING_LEFT_US 2000
 
 static bool check_waiting_has_time(const sim *s, const sim_client *client, const sim_lock *other) {
@@ -186,7 +192,7 @@ static bool check_waiting_has_time(const sim *s, const sim_client *client, const
   return other->lock->budget_us >= client->reading_us + slower_us + CHECK_WAITING_LEFT_US;
 }
 
-/* A lease has begun: of who stood in line, the first has got it. */
+/* A lease has begun: its lock was the first of its wait list. */
 static void check_waiting_granted(sim *s, const sim_client *client, const sim_lock *own) {
   for (unsigned i = 0; i < s->config.locks && own->queued_call != 0; i++) {
     const sim_lock *other = &client->locks[i];
@@ -200,7 +206,10 @@ static void check_waiting_granted(sim *s, const sim_client *client, const sim_lo
   }
 }
 
-/* The release of a lease that has waited leaves the queue, and calls the next one with it; but where it may call nobody. */
+/*
+ * The release of a lease that has waited dequeues its ticket and notifies the next waiter, where it
+ * may notify.
+ */
 static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
                                const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];
@@ -218,7 +227,7 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   }
 }
 
-/* All has been well for long: what is free is taken by who waits for it. */
+/* The faults have stopped long ago: a waiter takes a free resource. */
 static void check_waiting_watched(sim *s) {
   uint64_t well_us = s->calm_us + CHECK_WAITING_CALM_US;
   if (s->config.guard || s->breach != SIM_BREACH_NONE) {

@@ -4,25 +4,24 @@
  * SPDX-License-Identifier: MIT
  *
  * One seed decides everything. Time is virtual; |now_us| is true time, which no client and no node
- * knows. docs/testing.md tells how to use it.
+ * knows. docs/testing.md describes its use.
  *
- *   sim_config.c       what a run is like, drawn from its seed
- *   sim_queue.c        what happens next
+ *   sim_config.c       parameters of a run, drawn from its seed
+ *   sim_queue.c        the events to come
  *   sim_network.c      connections: delays, pieces, breaks, partitions
- *   sim_node.c         a Redis server: its connections, its errors, its ups and downs
- *   sim_script.c       the commands and scripts that it executes
- *   sim_watch.c        the scripts of fencing tokens and of a guard; its record
+ *   sim_node.c         a Redis server: its connections, errors and restarts
+ *   sim_script.c       its commands and scripts
+ *   sim_watch.c        its scripts of fencing tokens and of a guard; its lineage record
  *   sim_key.c          its keys
- *   sim_calls.c        its queues of those who wait, whom it calls, and who hears that
- *   sim_client.c       the driver's loop around the core, with pauses between any two calls; or, as for
- *                      blocking calls, only while there is an operation
- *   sim_tap.c          what the core sends and is answered, as the checkers see it
- *   sim_application.c  what the clients do with their locks
- *   sim_handover.c     leases on their way from one client to another
- *   sim_guard.c        the guard: records at the beginning, nodes that forget, clocks that are wrong
- *   sim_waiting.c      what goes wrong with calls, and which acquires wait for long
- *   sim_operator.c     clients that look at what the nodes hold, and delete it by force
- *   sim_fault.c        what goes wrong
+ *   sim_calls.c        its wait queues, notifications and subscribers
+ *   sim_client.c       the driver's loop around the core, with pauses between any two calls of the core
+ *   sim_tap.c          commands of the core and replies of the nodes, recorded for the checkers
+ *   sim_application.c  the use of locks by the clients
+ *   sim_handover.c     leases that are handed over from client to client
+ *   sim_guard.c        the guard: first records, nodes that lose data, wrong clocks
+ *   sim_waiting.c      faults of notifications; long waits
+ *   sim_operator.c     clients that inspect nodes, and delete keys by force
+ *   sim_fault.c        the other faults
  *   sim_run.c          the phases of a run
  *   check_*.c          the checkers, see check.h
  *   sim_trace.c        the timeline and the picture
@@ -44,7 +43,7 @@
 
 #define SIM_NODES_MAX 7
 #define SIM_SOCKETS_MAX                                                                            \
-  (2 * SIM_NODES_MAX) /* of a client: the second half are those that hear calls */
+  (2 * SIM_NODES_MAX) /* of a client: one for each node, and one for its subscription */
 #define SIM_CLIENTS_MAX 4
 #define SIM_LOCKS_MAX 3 /* of one client */
 #define SIM_RESOURCES_MAX 2
@@ -61,10 +60,10 @@
 #define SIM_RECORDS_MAX 2     /* under different keys */
 #define SIM_RECORD_MAX 512    /* bytes */
 #define SIM_CHANNEL_LENGTH 16 /* hexadecimal digits of a client's channel, as the nodes know it */
-#define SIM_ENTRY_LENGTH 24   /* and 8 of a place */
+#define SIM_ENTRY_LENGTH 24   /* and 8 digits of a ticket */
 #define SIM_WAITERS_MAX 48    /* in a queue; a real one takes 1024 */
 #define SIM_CALLS_SCRIPTS 4
-#define SIM_ENQUEUED_MAX 64 /* places of a client in the queues of a node */
+#define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
 #define SIM_HANDOVERS_MAX 3
 #define SIM_HANDOVER_TEXT_MAX 512
 #define SIM_NO_CONNECTION (-1)
@@ -73,7 +72,7 @@
 
 typedef struct sim sim;
 
-/* ---- what a run is like (sim_config.c) ---- */
+/* ---- parameters of a run (sim_config.c) ---- */
 
 /*
  * X(fault, name). Those behind ASSUMPTION, which breaks an assumption, need a guard; the last one needs
@@ -158,26 +157,26 @@ typedef struct sim_config {
   unsigned tail;                       /* and in so many of 10000 cases at a boundary of the ttl */
   unsigned pieces;                     /* in so many of 10000 cases bytes come in pieces */
   unsigned partial_write;
-  unsigned pause;          /* between two calls of the core */
-  unsigned stale;          /* between the reading of the clock and the call */
+  unsigned pause;          /* between two calls of the core, in so many of 10000 cases */
+  unsigned stale;          /* between the reading of the clock and the call of the core, likewise */
   uint64_t fault_every_us; /* 0 = there are none */
   uint16_t weights[SIM_FAULT_KINDS];
   unsigned weight_sum;
   unsigned break_weights[3];
-  unsigned window;   /* what a node may owe before more is launched; 0 = as in the library */
+  unsigned window;   /* in-flight limit of a node; 0: as in the library */
   uint64_t think_us; /* between two operations of an application, at most */
   unsigned extends, cancels, frees;
-  unsigned blocking;       /* clients that do nothing between their calls, as a script does */
-  unsigned auto_extending; /* clients whose leases may keep themselves */
+  unsigned blocking;       /* clients that do nothing between their blocking calls, as a script */
+  unsigned auto_extending; /* clients whose leases may be auto-extended */
   uint64_t extend_every_us, max_hold_us;
   uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
   unsigned several;         /* clients with locks on both resources */
   unsigned handovers;       /* in so many of 10000 cases a lease is handed over */
-  unsigned fire_and_forget; /* in so many of 10000 cases nobody waits for a release */
-  unsigned supplied;        /* in so many of 10000 cases an acquire is given its token */
+  unsigned fire_and_forget; /* in so many of 10000 cases a release is fire-and-forget */
+  unsigned supplied;        /* in so many of 10000 cases an acquire has a caller-supplied token */
   unsigned operators;       /* clients that inspect now and then */
-  unsigned forces;          /* in so many of 10000 cases they delete what they have seen */
+  unsigned forces;          /* in so many of 10000 cases they delete a key that they have seen */
   unsigned reentrant;       /* clients whose locks have owners */
   unsigned fenced;          /* in so many of 10000 cases an acquire asks for a fencing token */
   bool close_clocks; /* nodes' clocks are as near to each other as counters that can be lost need */
@@ -188,10 +187,10 @@ typedef struct sim_config {
   redlock_duration guard_max_ttl_us;
   unsigned forgetful;   /* so many nodes at most are in quarantine at once */
   bool ready;           /* the nodes have records when the run begins */
-  bool notifications;   /* nodes call who waits */
-  unsigned lost;        /* so many of 10000 calls never arrive */
+  bool notifications;   /* nodes notify waiters */
+  unsigned lost;        /* so many of 10000 notifications never arrive */
   unsigned late;        /* or late */
-  unsigned dies;        /* or kill who is called */
+  unsigned dies;        /* or their client is killed */
   unsigned fair;        /* in so many of 10000 cases an acquire does not overtake */
   unsigned patient;     /* in so many of 10000 cases it may wait for long */
   unsigned waiters_max; /* that a queue takes */
@@ -210,7 +209,7 @@ typedef enum sim_event_kind {
   SIM_EVENT_CLIENT, /* a client has something to do */
   SIM_EVENT_NODE,   /* a node comes back, or continues */
   SIM_EVENT_GONE,   /* a node learns that the client of a connection is gone */
-  SIM_EVENT_WATCH,  /* with calls: somebody looks whether anybody waits in vain */
+  SIM_EVENT_WATCH,  /* with notifications: the checkers look for waiters of a free resource */
   SIM_EVENT_FAULT,  /* something is to go wrong */
   SIM_EVENT_PHASE
 } sim_event_kind;
@@ -257,28 +256,28 @@ typedef enum sim_command_kind {
   SIM_COMMAND_ENQUEUE, /* these have no token */
   SIM_COMMAND_DEQUEUE,
   SIM_COMMAND_PROBE,
-  SIM_COMMAND_MESSAGE /* no command: what a node says to who has subscribed */
+  SIM_COMMAND_MESSAGE /* no command: a message to a subscriber */
 } sim_command_kind;
 
 typedef enum sim_outcome {
   SIM_OUTCOME_GRANTED, /* +OK to SET, :1 to a script */
   SIM_OUTCOME_REFUSED, /* nil, :0, WRONGTYPE */
   SIM_OUTCOME_NO_SCRIPT,
-  SIM_OUTCOME_ERROR,     /* nobody knows what became of the command */
+  SIM_OUTCOME_ERROR,     /* the command may have been executed */
   SIM_OUTCOME_DECLINED,  /* not executed: loading, out of memory and the like */
-  SIM_OUTCOME_FORBIDDEN, /* NOPERM, NOAUTH: it is no use to ask again */
+  SIM_OUTCOME_FORBIDDEN, /* NOPERM, NOAUTH: the client does not ask again */
   SIM_OUTCOME_ODD,       /* no answer to any command */
   SIM_OUTCOME_OTHER      /* not executed: the record is another */
 } sim_outcome;
 
-/* What a node has found when it was inspected; all 0 when it has not answered. */
+/* State of a key when a node was inspected; all 0 if it has not answered. */
 typedef struct sim_seen {
   uint8_t state; /* a redlock_key_state */
   uint32_t token;
   uint64_t ttl_us;
 } sim_seen;
 
-/* What a node meant by a reply. */
+/* Meaning of a reply. */
 typedef struct sim_note {
   uint64_t end; /* of the reply, in bytes written since the connection was made */
   uint32_t token;
@@ -286,11 +285,11 @@ typedef struct sim_note {
   uint8_t outcome;
   bool by_text;
   bool asked;
-  uint64_t fence;  /* TAKE: what its counters have been raised to */
+  uint64_t fence;  /* TAKE: new value of its counters */
   bool held;       /* KEEP and CONFIRM: the keys were the token's */
   uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   sim_seen seen;
-  bool full;      /* STAND: the queue has no room */
+  bool full;      /* ENQUEUE: the queue has no room */
   bool read_only; /* an error that makes the core give the connection up */
 } sim_note;
 
@@ -303,9 +302,9 @@ typedef struct sim_connection {
   bool used;
   bool client_open;  /* the client has it */
   bool node_open;    /* the node has it */
-  bool replies_lost; /* the client hears nothing any more */
-  bool black_hole;   /* nothing gets through any more, and nobody knows */
-  bool mute;         /* the client hears nothing any more, and nobody knows */
+  bool replies_lost; /* nothing arrives at the client from now on */
+  bool black_hole;   /* nothing arrives in either direction, unnoticed */
+  bool mute;         /* nothing arrives at the client, unnoticed */
   bool authenticated;
   bool executing; /* a SIM_EVENT_EXECUTE is under way */
   uint8_t client;
@@ -349,16 +348,15 @@ typedef struct sim_record {
   char sha1[SIM_SHA1_LENGTH + 1]; /* of the text, as its seal is named */
 } sim_record;
 
-/* Who waits for a resource on a node, in the order in which they came. */
+/* The waiters for a resource on a node, in the order of their arrival. */
 typedef struct sim_waiters {
   uint8_t count;
   uint64_t expire_ms; /* on the node's wall clock; 0: never */
-  uint64_t
-      sign_ms; /* likewise: until when a key beside it says that there is one; 0: there is none */
+  uint64_t sign_ms;   /* likewise: end of the waiters flag; 0: there is none */
   char entries[SIM_WAITERS_MAX][SIM_ENTRY_LENGTH];
 } sim_waiters;
 
-/* What a node keeps, and can lose. */
+/* The data of a node, which it can lose. */
 typedef struct sim_data {
   sim_key keys[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
   uint64_t counters[SIM_DATABASES_MAX][SIM_RESOURCES_MAX]; /* of fencing tokens; 0: none */
@@ -372,7 +370,10 @@ typedef struct sim_named {
   uint8_t watch;
 } sim_named;
 
-/* The name of the text of a script with the name of a process behind it, for SHA-1 takes its time. */
+/*
+ * SHA-1 of the text of a script with the run_id of a process behind it: a cache, because SHA-1 is
+ * slow.
+ */
 typedef struct sim_naming {
   bool used;
   uint8_t watch;
@@ -394,7 +395,7 @@ typedef enum sim_node_error {
   SIM_NODE_ERROR_COUNT
 } sim_node_error;
 
-/* What of calls a node does not let its clients do. */
+/* What a node does not permit its clients. */
 typedef enum sim_deaf { SIM_DEAF_SUBSCRIBE = 1, SIM_DEAF_PUBLISH = 2, SIM_DEAF_QUEUE = 4 } sim_deaf;
 
 typedef struct sim_node {
@@ -415,11 +416,11 @@ typedef struct sim_node {
   uint32_t epoch;        /* which process it is */
   uint32_t scripts;      /* loaded */
   uint32_t watches;      /* likewise */
-  uint32_t calling;      /* likewise: those of calls */
+  uint32_t calling;      /* likewise: those of notifications */
   unsigned deaf;         /* a set of sim_deaf */
   uint64_t deaf_until_us;
   uint32_t incarnation;
-  char run_id[58]; /* and behind a "-" what it says of its past */
+  char run_id[58]; /* and behind a "-" its replication history */
   unsigned named_count;
   sim_named named[SIM_NAMED_MAX];
   uint64_t stepped_us;   /* when the wall clock was stepped forward last */
@@ -442,20 +443,19 @@ typedef struct sim_sent {
   bool leased;    /* SET: for a lease that is there */
   bool backfills; /* the node could not be asked when the lock was taken */
   bool by_text;
-  bool keeps;   /* the script that sets several keys minds none of ours */
-  bool forces;  /* a release by force */
-  bool tests;   /* a release that finds out that two nodes are one server */
-  uint8_t lock; /* of which it is the question or the force */
-  bool guarded; /* TAKE: with a record */
-  bool own;     /* TAKE: a key of the token is no obstacle */
-  bool
-      either; /* of several keys, for a join or for a heal: a node may have kept one, as far as the core knows */
+  bool keeps;      /* the script for several keys accepts keys of its own token */
+  bool forces;     /* a release by force */
+  bool tests;      /* a release that finds out that two nodes are one server */
+  uint8_t lock;    /* of which it is the question or the force */
+  bool guarded;    /* TAKE: with a record */
+  bool own;        /* TAKE: a key of the token is no obstacle */
+  bool either;     /* of several keys, for a backfill or a heal: the node may have kept one */
   uint64_t fence;  /* 0: none */
-  uint32_t ticket; /* STAND, LEAVE, and a release that leaves a queue */
+  uint32_t ticket; /* ENQUEUE, DEQUEUE, and a release that dequeues */
   bool leaves;
 } sim_sent;
 
-/* A place that was asked for in a queue of a node, and not left yet, as far as has been sent. */
+/* A ticket that was sent to a queue of a node, and not dequeued yet. */
 typedef struct sim_enqueued {
   uint32_t ticket;
   uint8_t resource;
@@ -464,14 +464,14 @@ typedef struct sim_enqueued {
 typedef struct sim_socket {
   int connection;
   bool open;                      /* the core knows that it is */
-  bool connected, refused, reset; /* to be told to the core */
-  size_t tapped;                  /* bytes of the core's output that have been looked at */
-  uint64_t heard_us; /* client's clock: last byte, or when something began to be owed */
+  bool connected, refused, reset; /* to be reported to the core */
+  size_t tapped;                  /* bytes of the core's output that were recorded */
+  uint64_t heard_us; /* client's clock: the last byte, or the first command without an answer */
   uint64_t begun_us; /* client's clock: when it was begun */
   bool up;           /* the handshake is over */
   bool odd;          /* the node broke the protocol, or refused the handshake */
   bool tested;       /* a test for twins was sent */
-  sim_sent *sent;    /* a ring, whose capacity is 0 or a power of two */
+  sim_sent *sent;    /* a ring; its capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;
   sim_enqueued enqueued[SIM_ENQUEUED_MAX];
   unsigned enqueued_count;
@@ -492,10 +492,10 @@ typedef struct sim_lock {
   bool named_both;
   unsigned owner;        /* 0: none */
   unsigned inside;       /* acquires that count, and are to be released */
-  uint32_t inside_token; /* what they count on */
+  uint32_t inside_token; /* token of the lease that they count on */
   bool counting_down;    /* the release in flight is not the last */
-  bool forgotten_down;   /* nor was the last one that nobody waited for */
-  bool wants_notice;     /* of its loss; whether it got a lease that keeps itself or not */
+  bool forgotten_down;   /* nor was the last fire-and-forget release */
+  bool wants_notice;     /* of its loss, whether it got an auto-extended lease or not */
   rl_options taken;      /* of the acquire that took the lease, while it has it */
   sim_application_state state;
   uint64_t due_us; /* when the application does something */
@@ -506,19 +506,21 @@ typedef struct sim_lock {
   /* The operation in flight. */
   rl_operation operation;
   bool sent;
-  uint32_t drawn;      /* for the launch that is under way */
-  uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
-  uint64_t waited_us;  /* for launches, all together */
-  uint64_t pacing_due_us;   /* when it waits no longer, when that was looked at last; or 0 */
+  uint32_t drawn;           /* token for the attempt that is being sent */
+  uint64_t waiting_us;      /* client's clock: since when it is paced; 0: it is not */
+  uint64_t waited_us;       /* time of all pacing together */
+  uint64_t pacing_due_us;   /* end of the pacing, as read last; or 0 */
   uint64_t begun_true_us;   /* true time */
   uint64_t attempts_before; /* of other clients for its resource, when it was begun */
   uint64_t grants_before;   /* of its resource, when it was begun */
-  uint64_t queued_call;     /* in which call of the core it was first seen in a line; 0: in none */
+  uint64_t
+      queued_call; /* number of the call of the core after which it was first in a wait list; 0: none */
   uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */
   uint64_t slept_paused_us;
-  unsigned slept_rows;     /* of those who stand before it in queues, since then at most */
-  uint64_t slept_needs_us; /* what a majority took to answer, then */
-  uint64_t slept_since_us; /* when it had begun to wait, or looked last, then */
+  unsigned
+      slept_rows; /* maximum of the rows of eight waiters before it in the queues, since then */
+  uint64_t slept_needs_us; /* round trip time of a majority, then */
+  uint64_t slept_since_us; /* start of its wait or of its last poll, then */
   uint32_t slept_round;    /* of the lock, then */
   bool enqueued;           /* in a queue, in the operation in flight */
   rl_options options;      /* of the operation */
@@ -529,7 +531,7 @@ typedef struct sim_lock {
   unsigned attempts;  /* tokens drawn for it */
   uint32_t released;  /* the token that it releases */
 
-  /* The lease, as seen after the last call. */
+  /* The lease, as seen after the last call of the core. */
   uint32_t lease; /* token, or SIM_NO_TOKEN */
   uint32_t attempt;
   uint64_t deadline_us; /* client's clock */
@@ -538,9 +540,9 @@ typedef struct sim_lock {
   bool moved;           /* which was that of another lock of its owner's */
   bool over_seen;
   bool calm; /* its taking was begun after the faults had stopped, with time enough to extend it */
-  int reported; /* what the core has told of its loss; REDLOCK_OK if nothing */
+  int reported; /* reported reason of its loss; REDLOCK_OK: none */
 
-  bool attaches;         /* the acquire takes over what was detached */
+  bool attaches;         /* the acquire takes over a detached lease */
   uint64_t detached_us;  /* true time: when that was */
   uint64_t handed_fence; /* which it is to have */
 
@@ -549,8 +551,8 @@ typedef struct sim_lock {
   uint32_t asked, answered; /* nodes */
   uint32_t deleted;         /* nodes that had a key for the force to delete */
   sim_seen seen[SIM_NODES_MAX];
-  uint32_t forced; /* the token that is to go, or SIM_NO_TOKEN: whatever the key holds */
-  uint32_t found;  /* what the inspection has shown to somebody who may force it, or SIM_NO_TOKEN */
+  uint32_t forced; /* token to be deleted by force, or SIM_NO_TOKEN: any */
+  uint32_t found; /* token that the inspection has found, for a release by force; or SIM_NO_TOKEN */
   char found_text[REDLOCK_TOKEN_LENGTH];
 } sim_lock;
 
@@ -575,14 +577,14 @@ typedef struct sim_client {
   int64_t ppm;          /* of its clock, kept while that is frozen: only as a breach */
   sim_lock locks[SIM_LOCKS_MAX];
   sim_socket sockets[SIM_SOCKETS_MAX];
-  uint64_t dies_us; /* true time: when it is killed, for it was called; or SIM_NEVER */
+  uint64_t dies_us; /* true time: when it is killed because it was notified; or SIM_NEVER */
   sim_step step;
   unsigned cursor;
   bool in_turn;
   bool has_reading;
-  bool asleep; /* between two blocking calls: it does nothing, whatever comes */
+  bool asleep; /* between two blocking calls: no event wakes it */
   bool again;
-  uint64_t reading_us;        /* of its clock, for the next call */
+  uint64_t reading_us;        /* of its clock, for the next call of the core */
   uint64_t reading_paused_us; /* how long it had been paused by then */
   size_t reading_bytes;       /* that had come by then */
   uint64_t advance_us;        /* the reading that rl_core_advance() got in this turn */
@@ -601,19 +603,18 @@ typedef struct sim_token {
   uint64_t over_us; /* client's clock: when that was seen */
   bool granted;     /* it has been a lease */
   bool releasing;   /* a release has been sent somewhere */
-  bool abandoned;   /* its client is gone: nobody will release it */
-  bool
-      supplied; /* by the application: released only where it was certainly set, if it was no lease */
-  uint64_t releasing_call; /* in which call of the core that was */
+  bool abandoned;   /* its client is gone: no client will release it */
+  bool supplied; /* by the caller: released only where it was certainly set, if it was no lease */
+  uint64_t releasing_call; /* number of the call of the core that sent it */
   uint32_t round;          /* of the extend that is counted */
   uint32_t asked_round;    /* of the extend that was sent last, and the nodes it went to */
   uint32_t asked;
   uint32_t sent;        /* nodes to which a SET went */
-  uint32_t queued;      /* nodes for which one may have been queued that nobody has seen */
+  uint32_t queued;      /* nodes for which an unseen one may have been queued */
   uint32_t healed;      /* nodes to which a second SET went */
-  uint32_t votes;       /* nodes whose grant has come */
-  uint32_t set_refused; /* nodes whose answer to the last SET was that they did not set the key */
-  uint32_t refused_now; /* those of them that said so in call |refused_call| */
+  uint32_t votes;       /* nodes whose grant has arrived */
+  uint32_t set_refused; /* nodes whose last answer to a SET was that they did not set the key */
+  uint32_t refused_now; /* those of them that answered so in call |refused_call| of the core */
   uint64_t refused_call;
   uint32_t unknown;  /* nodes that did not know the script of the last SET */
   uint32_t set_lost; /* nodes to which a SET went on a connection that has ended */
@@ -622,26 +623,25 @@ typedef struct sim_token {
   uint32_t release_sent; /* on the connection of now */
   uint32_t release_answered;
   uint32_t release_forbidden;
-  uint32_t release_certain; /* the answer was that the key is not there (any more) */
+  uint32_t release_certain; /* nodes that answered that they do not have the key (any more) */
   uint32_t release_refused;
-  uint32_t released_there; /* nodes that have executed a release, whether the answer came or not */
+  uint32_t released_there; /* nodes that have executed a release */
   uint32_t orphaned;       /* nodes that have executed a SET after that */
-  uint32_t forced;         /* nodes whose key of it was deleted by force, and not set again */
-  uint32_t
-      forgotten; /* nodes that have lost a key of it before its time, and not been given it again */
-  uint64_t life_us;                   /* the longest that a key of it lives, and some */
+  uint32_t forced;         /* nodes whose key was deleted by force, and not set again */
+  uint32_t forgotten; /* nodes that have lost the key before its time, and were not sent it again */
+  uint64_t life_us;   /* the longest that a key of it lives, and some */
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
   uint64_t due_ms[SIM_NODES_MAX];     /* when its key was to expire where it is forgotten */
   uint32_t gone;                      /* nodes that had it no more when they were to confirm */
-  uint32_t either;                    /* nodes that have refused what may be a join or a heal */
+  uint32_t either;                    /* nodes that have refused a possible backfill or heal */
   uint64_t begun_us;                  /* true time: when the first SET of it was sent */
   uint64_t fence;                     /* its fencing token; 0: none */
   uint32_t ripe;                      /* nodes that were not in quarantine when they granted it */
-  uint64_t raised[SIM_NODES_MAX]; /* what the nodes that granted it have raised their counters to */
-  uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
-  uint32_t confirms;                 /* nodes that were asked to */
-  uint32_t ticket;                   /* a lease's, which its release leaves ... */
-  uint32_t enqueued;                 /* ... on these nodes */
+  uint64_t raised[SIM_NODES_MAX];     /* new values of the counters of the nodes that granted it */
+  uint64_t confirmed[SIM_NODES_MAX];  /* tokens that they have confirmed in a second round */
+  uint32_t confirms;                  /* nodes that were asked to */
+  uint32_t ticket;                    /* a lease's, which its release dequeues ... */
+  uint32_t enqueued;                  /* ... on these nodes */
 } sim_token;
 
 /* Tokens in the order in which they were drawn. */
@@ -694,7 +694,7 @@ struct sim {
   const char *only; /* the one checker that is listened to, or NULL */
   char failure[512];
   sim_breach breach;
-  bool breached; /* what breaks the assumption has happened */
+  bool breached; /* the assumption has been broken */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
       random_client, random_operator, random_watch, random_calls;
@@ -721,7 +721,7 @@ struct sim {
   uint64_t resource_grants[SIM_RESOURCES_MAX];
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us
-      [SIM_RESOURCES_MAX]; /* true time: since when nobody has had it; SIM_NEVER: somebody has */
+      [SIM_RESOURCES_MAX]; /* true time: since when it has been free; SIM_NEVER: it is held */
   uint64_t
       overtaken[2];   /* most grants that came before one, over all runs: without and with |fair| */
   uint64_t grants;    /* in this run */
@@ -742,7 +742,7 @@ struct sim {
 bool sim_run(sim *s, uint64_t seed); /* false: a checker failed */
 void sim_free(sim *s);
 
-/* Keys have gone before their time: those who hold them may be told that they are lost. */
+/* Returns true if keys have gone before their time: their holders may learn that they are lost. */
 static inline bool sim_keys_went(const sim *s) {
   return s->forced > 0 || s->forgotten > 0;
 }
@@ -782,9 +782,9 @@ unsigned sim_config_quorum(const sim_config *config, unsigned nodes);
 unsigned sim_config_server(const sim_config *config, unsigned node);
 
 /*
- * Returns true if |node| adds nothing to the lease: it is the server that another node is, and the client can know that. It
- * can't if other clients may have the same token, if what sets a key does not say that the key was there, or if a SET was
- * not answered.
+ * Returns true if |node| adds nothing to the lease, because it is the same server as another node,
+ * and the client can know that. The client cannot if another client may have the same token, if the
+ * command does not report an existing key, or if a SET was not answered.
  */
 bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node);
 
@@ -803,7 +803,7 @@ void sim_network_event(sim *s, const sim_event *event);
 void sim_network_close(sim *s, int connection); /* the client gives it up */
 void sim_network_break(sim *s, int connection, unsigned how);
 void sim_network_node_died(sim *s, unsigned node, bool silent);
-/* What comes to the client from now on comes later. */
+/* Delays all bytes to the client from now on. */
 void sim_network_detain(sim *s, int connection, uint64_t for_us);
 size_t sim_network_readable(const sim *s, int connection);
 void sim_network_release(sim *s, int connection); /* to be used again, if nothing names it */
@@ -817,7 +817,7 @@ void sim_node_event(sim *s, unsigned node);
 void sim_node_crash(sim *s, unsigned node, bool empty, uint64_t down_us);
 void sim_node_stop(sim *s, unsigned node, uint64_t until_us);
 
-/* What a clock that is right shows when a run begins. */
+/* Time of a right clock at the start of a run. */
 #define SIM_NODE_EPOCH_US 1700000500000000u
 
 /* sim_key.c */
@@ -830,7 +830,7 @@ uint64_t sim_key_keeps(sim *s, unsigned node, const sim_lock *lock, uint32_t tok
 bool sim_key_has(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
 
 /* sim_script.c */
-/* What a script is for, and where its token stands among the words. */
+/* The kind of a script, and the index of its token among the words. */
 sim_command_kind sim_script_kind(sim *s, const resp_request *command);
 unsigned sim_script_token(sim *s, const resp_request *command);
 bool sim_script_keeps(sim *s, const resp_request *command);
@@ -838,15 +838,18 @@ bool sim_script_keeps(sim *s, const resp_request *command);
 /* sim_client.c */
 void sim_client_start(sim *s, unsigned client);
 void sim_client_kill(sim *s, unsigned client);
-/* An operator has deleted a key of the token: whoever holds it may lose it though all is well. */
+/* An operator has deleted a key of the token: its holder may lose it without a fault. */
 void sim_client_forced(sim *s, uint32_t token);
 void sim_client_fork(sim *s, unsigned client);
 void sim_client_close(sim *s, unsigned client, uint64_t within_us);
-/* Frees the lock, whatever it is doing, and makes another. */
+/* Frees the lock in any state, and makes another. */
 void sim_client_renew_lock(sim *s, unsigned client, unsigned lock);
-/* Leases that have gone to another lock of their owner: notes whose they are now. */
+/* Moves leases that the core has moved to another lock of their owner. */
 void sim_client_moves(sim *s, sim_client *client);
-/* The nodes have confirmed an extend of the lease: all that count on it may be told of a loss once more. */
+/*
+ * The nodes have confirmed an extend of the lease: a loss may be reported once more to all that
+ * count on it.
+ */
 void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease);
 void sim_client_event(sim *s, unsigned client, uint32_t generation);
 void sim_client_wake(sim *s, unsigned client, uint64_t at_us);
@@ -855,20 +858,20 @@ void sim_client_pause(sim *s, unsigned client, uint64_t for_us);
 uint64_t sim_client_clock(const sim *s, const sim_client *client);
 
 /* sim_tap.c */
-/* What was sent on the socket and not answered, from the oldest, 0, on. */
+/* The |index|th command on the socket that was sent and not answered; 0 is the oldest. */
 static inline sim_sent *sim_tap_sent(const sim_socket *socket, size_t index) {
   return &socket->sent[(socket->sent_head + index) & (socket->sent_capacity - 1)];
 }
 void sim_tap_output(sim *s, sim_client *client); /* after every call of the core */
 void sim_tap_dropped(sim *s, sim_client *client, unsigned node);
-/* |bytes| more are about to be given to the core. Returns whether they are all of old rounds. */
+/* The core is about to read |bytes| more. Returns true if all replies in them are of old rounds. */
 bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes);
 /* The simulator's number of a token, by its text. */
 uint32_t sim_tap_token(const char *text, size_t length);
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
 /* Nothing brings the token back: from now on its client is to release it. */
 void sim_tap_over(sim *s, uint32_t token);
-/* Nobody is to release the token any more. */
+/* No client must release the token from now on. */
 void sim_tap_abandon(sim *s, uint32_t token);
 
 /* sim_application.c */
@@ -882,7 +885,7 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *lock, rl_operat
 void sim_application_idle(sim *s, sim_lock *lock);
 
 /* sim_operator.c */
-/* Returns true if the lock, which is idle, has been used to look at the nodes, or to force. */
+/* Returns true if the lock, which is idle, has begun an inspection or a release by force. */
 bool sim_operator_begins(sim *s, sim_client *client, sim_lock *lock, uint64_t reading_us);
 /* The same with a lock that may be held, and then must not be. */
 void sim_operator_mistakes(sim *s, sim_client *client, sim_lock *lock, uint64_t reading_us);
@@ -891,7 +894,7 @@ void sim_operator_ended(sim *s, sim_client *client, sim_lock *lock, int result);
 /* sim_handover.c */
 /* Writes a lease down, and lets go of it. False when there is none. */
 bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *lock, uint64_t reading_us);
-/* The next acquire of the lock, which is not held, takes over what was written down, if it fits. */
+/* Makes the next acquire of the lock, which is not held, attach a detached lease, if one fits. */
 void sim_handover_take(sim *s, const sim_client *client, sim_lock *lock);
 
 /* sim_guard.c */
@@ -899,7 +902,7 @@ void sim_guard_draw(sim *s, sim_random *random); /* after all else of the config
 void sim_guard_open(sim *s, sim_client *client); /* before its nodes are added */
 void sim_guard_ready(sim *s);                    /* the clients are there */
 uint64_t sim_guard_quarantine_us(const sim *s);
-/* The node, whose data are still what they were, is about to have |data| instead, or nothing when that is NULL. */
+/* The node is about to have |data| instead of its own, or none if |data| is NULL. */
 void sim_guard_forgets(sim *s, unsigned node, const sim_data *data);
 /* The clock of the node is about to be stepped forward: keys end early. */
 void sim_guard_steps(sim *s, unsigned node, uint64_t step_us);
@@ -909,7 +912,7 @@ void sim_guard_stop(sim *s); /* the faults stop */
 bool sim_guard_may_forget(const sim *s, unsigned node);
 /* Returns true if leases bear it that the node's clock steps forward by so much. */
 bool sim_guard_bears(sim *s, unsigned node, uint64_t step_us);
-/* In how long an acquire would meet the end of a quarantine; 0: none is near, or it is not wanted. */
+/* Time until an acquire would meet the end of a quarantine; 0: none is near, or none is wanted. */
 uint64_t sim_guard_moment(sim *s);
 
 /* sim_waiting.c */
@@ -921,7 +924,7 @@ void sim_waiting_stop(sim *s); /* the faults stop */
 void sim_waiting_watch(sim *s);
 /* How many attempts the other clients have made for the resource. */
 uint64_t sim_waiting_others(const sim *s, unsigned client, unsigned resource);
-/* A call goes to the client: what becomes of it. Whether it is sent. */
+/* Draws the faults of a notification to the client. Returns true if it is sent. */
 bool sim_waiting_calls(sim *s, int connection);
 
 /* sim_fault.c */

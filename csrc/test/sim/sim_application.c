@@ -1,5 +1,5 @@
 /*
- * What the clients do with their locks: acquire, hold, extend, release, forget; at the worst moments.
+ * The use of locks by the clients: acquire, hold, extend, release, free; at the worst moments.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -90,7 +90,7 @@ static redlock_duration sim_application_duration(redlock_duration duration_us) {
   return duration_us == 0 ? REDLOCK_DURATION_NONE : duration_us;
 }
 
-/* What the lock has not got already, as the interface takes it. */
+/* The options that differ from the lock's, as the interface takes them. */
 static redlock_options sim_application_explicit(const rl_options *options) {
   redlock_options given = {0};
   given.ttl_us = options->ttl_us;
@@ -109,7 +109,7 @@ static redlock_options sim_application_explicit(const rl_options *options) {
   return given;
 }
 
-/* A token of the application's own, which nobody else has. Returns it, or SIM_NO_TOKEN. */
+/* Sets a caller-supplied token that no other client has. Returns it, or SIM_NO_TOKEN. */
 static uint32_t sim_application_supply_token(sim *s, const sim_client *client, sim_lock *own) {
   char text[REDLOCK_TOKEN_LENGTH + 1];
   if (s->breach != SIM_BREACH_NONE || own->attaches ||
@@ -126,7 +126,10 @@ static uint32_t sim_application_supply_token(sim *s, const sim_client *client, s
   return token;
 }
 
-/* Draws whose the lock is to be. Returns false when it is held for another, and cannot be acquired now. */
+/*
+ * Draws the owner of the lock. Returns false when the lock is held for another owner, and cannot be
+ * acquired now.
+ */
 static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   static const char *const owners[] = {"", "one", "two"};
   if ((s->config.reentrant >> client->index & 1) == 0) {
@@ -150,7 +153,7 @@ static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint6
   return false;
 }
 
-/* Returns true if another lock of the owner stands in the way, as the result says. */
+/* Returns true if another lock of the owner explains the result. */
 static bool sim_application_refused(sim *s, const sim_client *client, const sim_lock *own,
                                     int result) {
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -182,7 +185,7 @@ static void sim_application_draw_options(sim *s, const sim_client *client, const
   options->wait_us = s->config.wait_us;
   options->node_timeout_us = s->config.node_timeout_us;
   if ((s->config.reentrant >> client->index & 1) != 0 && sim_application_draw(s, 3) == 0) {
-    /* A nested acquire is not bound by what the one that took the lease was given. */
+    /* A nested acquire has options of its own, whatever those of the first acquire were. */
     bool waits = sim_application_draw(s, 3) == 0;
     options->node_timeout_us = sim_between(&s->random_application, 1000, 2 * options->ttl_us);
     options->wait_us = waits ? sim_application_draw(s, options->ttl_us) : options->wait_us;
@@ -324,7 +327,10 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
   }
 }
 
-/* Nobody waits for it; somebody may come back for its result, or take the lock again before it has ended. */
+/*
+ * Releases without waiting. A later step may ask for the result, or acquire the lock again before
+ * the release has ended.
+ */
 static bool sim_application_release_and_forget(sim *s, sim_client *client, sim_lock *own,
                                                uint64_t reading_us) {
   uint32_t token = own->lease;
@@ -382,7 +388,7 @@ static void sim_application_interrupt(sim *s, sim_client *client, sim_lock *own,
                                       uint64_t reading_us) {
   unsigned index = (unsigned)(own - client->locks);
   if (rl_lock_result(own->lock) != REDLOCK_PENDING) {
-    own->due_us = SIM_NEVER; /* It has ended just now, and is about to be told. */
+    own->due_us = SIM_NEVER; /* It has just ended, and is about to be reported. */
   } else if (own->operation == RL_OPERATION_EXTEND && sim_application_draw(s, 2) == 0) {
     sim_count(s, SIM_RELEASE_ENDS_EXTEND);
     check_used(s, client, own);
@@ -413,7 +419,7 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
       } else if (sim_application_draw(s, 60) == 0) {
         sim_application_release(s, client, own, reading_us); /* A mistake. */
       } else if (own->lock->abandoned && sim_application_draw(s, 3) == 0) {
-        sim_application_release(s, client, own, reading_us); /* To hear what has become of it. */
+        sim_application_release(s, client, own, reading_us); /* Asks for its result. */
       } else if (sim_application_draw(s, 60) == 0) {
         own->extends_left = 1;
         sim_application_extend(s, client, own, reading_us); /* A mistake. */
@@ -441,10 +447,11 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
 /* --------------------------------------------------------------------------------------- results */
 
 /*
- * What an acquire counts on that has ended well. An owner has two leases of one resource when the first was deleted by
- * force, of which its holder is not told, and the second was granted to a lock that had begun to wait before that
- * (check_exclusion.c reports any other two). A lock that counts already counts on what it did, and not on the lease
- * that ends last; for one that does not, the core says which of two that last, for either is as good.
+ * Returns the lock whose lease a successful acquire counts on. An owner has two leases of one
+ * resource when an operator has deleted the first, unknown to its holder, and a lock that was
+ * waiting then has got the second. check_exclusion.c reports any other two. A lock that counts
+ * already goes on to count on the same lease. For another lock the core decides, because either
+ * lease is as good.
  */
 static const sim_lock *sim_application_counts_on(const sim *s, const sim_client *client,
                                                  const sim_lock *own) {
@@ -583,7 +590,10 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
     break;
   case REDLOCK_E_LOST:
     sim_count(s, SIM_EXTEND_LOST);
-    /* A majority keeps the keys until after the deadline: nobody but an operator can say this in time. */
+    /*
+     * A majority keeps the keys until after the deadline. Only an operator can make this true
+     * before.
+     */
     if (s->breach == SIM_BREACH_NONE && !sim_keys_went(s)) {
       sim_violation(s, "validity", "client %u was told that its lease is lost", client->index);
     }
@@ -692,7 +702,7 @@ void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
   own->reported = reason;
 }
 
-/* The faults have stopped: what waits for the worst moment need not. */
+/* The faults have stopped: locks that wait for the worst moment go on at once. */
 void sim_application_settle(sim *s) {
   for (unsigned i = 0; i < s->config.clients; i++) {
     sim_client *client = &s->clients[i];

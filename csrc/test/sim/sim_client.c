@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A turn is a row of steps, each at most one call of the core. The client can be paused between any
- * two calls, and between the reading of its clock and the call that gets the reading.
+ * A turn is a sequence of steps, each at most one call of the core. The client can be paused
+ * between any two of them, and between the reading of its clock and the call that uses the reading.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "sim.h"
 #include "sim_trace.h"
 
-/* What an extend takes when all is well: a lease of which less is left cannot be kept. */
+/* Time of an extend without faults: a lease with less left cannot be extended. */
 #define SIM_CLIENT_TIME_TO_EXTEND_US 5000
 
 uint64_t sim_client_clock(const sim *s, const sim_client *client) {
@@ -158,7 +158,7 @@ void sim_client_start(sim *s, unsigned index) {
   client->wake_us = client->dies_us = SIM_NEVER;
   client->nodes = s->config.nodes;
   if (s->breach == SIM_BREACH_NODE_LISTS) {
-    /* Some have them all, others the last half. */
+    /* Some know all nodes, the rest only the last half. */
     client->nodes = index % 2 == 0 || s->config.nodes == 1 ? s->config.nodes : s->config.nodes / 2;
     client->base = s->config.nodes - client->nodes;
     s->breached = true;
@@ -205,7 +205,7 @@ static void sim_client_hang_up(sim *s, sim_client *client) {
   }
 }
 
-/* The process is gone, and its clock with it: nobody will release what it may have left anywhere. */
+/* The process is gone, and its clock with it: no client will release its keys. */
 static void sim_client_abandon(sim *s, const sim_client *client) {
   s->over[client->index].count = 0;
   for (uint32_t i = 0; i < s->token_count; i++) {
@@ -276,7 +276,7 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
   }
 }
 
-/* Returns true if it waits in a line, or in queues. */
+/* Notes that the lock waits in a wait list, or in queues. */
 static void sim_client_wait_of(sim *s, sim_lock *own) {
   const rl_waitlist *line = own->lock->waitlist;
   if (line != NULL && own->queued_call == 0) {
@@ -287,7 +287,7 @@ static void sim_client_wait_of(sim *s, sim_lock *own) {
                                     line->ticket != NULL && line->ticket->enqueued != 0);
 }
 
-/* Compares the lock with what it was before the call. */
+/* Compares the lock with its state before the call of the core. */
 static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   const rl_lock *lock = own->lock;
   bool acquiring = lock->operation == RL_OPERATION_ACQUIRE && rl_lock_is_busy(lock);
@@ -329,7 +329,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
     own->moved = false;
-    /* What it was granted may have been deleted by force since. */
+    /* Its keys may have been deleted by force since they were set. */
     own->calm = s->phase != SIM_PHASE_SAFETY && s->tokens[lease].begun_us > s->calm_us &&
                 s->tokens[lease].forced == 0 && s->tokens[lease].forgotten == 0 &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
@@ -409,7 +409,7 @@ static void sim_client_after_call(sim *s, sim_client *client) {
 }
 
 /* --------------------------------------------------------------------------------------- steps */
-/* Each returns whether it has called the core. */
+/* Each returns true if it has called the core. */
 
 static bool sim_client_read(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
@@ -482,7 +482,9 @@ static bool sim_client_connection(sim *s, sim_client *client) {
   return true;
 }
 
-/* The lock that has the attempt of the token, or had it, when its attempt has failed at once; or NULL. */
+/*
+ * The lock whose attempt or lease has the token, or whose attempt with it has just failed; or NULL.
+ */
 static sim_lock *sim_client_drawer(const sim *s, sim_client *client, uint32_t token) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *own = &client->locks[i];
@@ -497,8 +499,9 @@ static sim_lock *sim_client_drawer(const sim *s, sim_client *client, uint32_t to
 }
 
 /*
- * Who has got the token that was drawn for |own|: who waits in a line, or for a call, uses none up, and the next one of the
- * launch has it. What nobody has got is of no use.
+ * Gives the token that was drawn for |own| to the lock that has taken it. A waiter in a wait list,
+ * or of a notification, takes none, and the next lock that is sent takes its token. An untaken
+ * token is over.
  */
 static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
   uint32_t token = own->drawn;
@@ -553,7 +556,7 @@ static bool sim_client_send(sim *s, sim_client *client) {
        lock != NULL && filled < wanted;
        lock = rl_lock_queue_next(&client->core.pacer.acquires, lock)) {
     sim_lock *own = lock->data;
-    /* One that was given uses none up; but another lock may get what is drawn for it. */
+    /* A caller-supplied token takes none; but another lock may take the drawn one. */
     bool given = lock->attempt != NULL && client->core.pacer.acquire_count == 1;
     uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
     own->attempts += given ? 0 : 1;
@@ -627,7 +630,7 @@ static void sim_client_read_clock(sim *s, sim_client *client) {
   client->has_reading = true;
 }
 
-/* Returns whether the core was called. */
+/* Returns true if the core was called. */
 static bool sim_client_step(sim *s, sim_client *client) {
   bool called;
   switch (client->step) {
@@ -666,8 +669,8 @@ static bool sim_client_step(sim *s, sim_client *client) {
 }
 
 /*
- * A blocking client is in a call while an operation is in flight, while the core asks for a moment for
- * late nodes, and until what the sockets take has been sent.
+ * Returns true if a blocking client is in a call: while an operation is in flight, during the grace
+ * period, and until the sockets have taken all bytes.
  */
 static bool sim_client_in_call(const sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -688,7 +691,7 @@ static bool sim_client_in_call(const sim *s, const sim_client *client) {
   return rl_core_wants_send(&client->core);
 }
 
-/* Returns true if it sleeps on, because no call is due. */
+/* Returns true if the client sleeps on, because its next blocking call is not due. */
 static bool sim_client_oversleeps(sim *s, sim_client *client) {
   uint64_t at_us = SIM_NEVER;
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -704,7 +707,7 @@ static bool sim_client_oversleeps(sim *s, sim_client *client) {
   return true;
 }
 
-/* Between its calls a blocking client does nothing, whatever comes, until the next is due. */
+/* Puts a blocking client to sleep until its next call is due. Returns true if it sleeps. */
 static bool sim_client_sleeps(sim *s, sim_client *client) {
   bool blocking = (s->config.blocking >> client->index & 1) != 0;
   if (!blocking || s->phase != SIM_PHASE_SAFETY || client->closing ||
@@ -753,7 +756,10 @@ static void sim_client_wait(sim *s, sim_client *client) {
   }
 }
 
-/* Returns true if a client that is being closed is done; another has begun in its place then. */
+/*
+ * Returns true if a client that is being closed has ended; another client has begun in its place
+ * then.
+ */
 static bool sim_client_closed(sim *s, const sim_client *client) {
   unsigned index = client->index;
   if (!client->closing || (rl_core_unanswered(&client->core) && s->now_us < client->close_by_us)) {
@@ -810,7 +816,7 @@ static void sim_client_turn(sim *s, sim_client *client) {
   }
 }
 
-/* It has been called, and dies: nobody answers the call. */
+/* The client dies after its notification: no client acts on it. */
 static void sim_client_die(sim *s, const sim_client *client) {
   unsigned index = client->index;
   sim_count(s, SIM_NOTIFIED_KILLED);

@@ -1,6 +1,6 @@
 /*
- * What a run is like: drawn from its seed, so that some faults are off in some runs, and every
- * mixture comes about.
+ * The parameters of a run: drawn from its seed, so that some faults are off in some runs, and every
+ * mixture occurs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -52,7 +52,7 @@ static void sim_config_draw_times(sim_config *config, sim_random *random) {
       config->ttl_us[0] > config->ttl_us[1] ? config->ttl_us[0] : config->ttl_us[1];
   uint64_t ttl_us = config->ttl_us[0];
   config->drift_factor = factors[sim_below(random, sizeof factors / sizeof factors[0])];
-  /* What the factor allows, clients and nodes share: that is the bound of the theorem. */
+  /* Clients and nodes share the drift that the factor allows: that is the bound of the theorem. */
   unsigned bound_ppm = (unsigned)(config->drift_factor * 1000000.0);
   config->client_ppm = (unsigned)sim_below(random, bound_ppm + 1);
   config->node_ppm = bound_ppm - config->client_ppm;
@@ -141,7 +141,7 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
   sim_config_weigh(config);
 }
 
-/* Locks with owners, and operators: drawn after all others, for the same reason. */
+/* Locks with owners, and operators. */
 static void sim_config_draw_owners(sim *s, sim_random *random) {
   sim_config *config = &s->config;
   unsigned handovers = config->handovers, fire_and_forget = config->fire_and_forget,
@@ -163,8 +163,8 @@ static void sim_config_draw_owners(sim *s, sim_random *random) {
 }
 
 /*
- * Fencing tokens. Counters may be lost only where the clocks of the nodes are within 2 s of the true time: then a
- * node that has lost its own is back 6 s later (docs/safety.md).
+ * Fencing tokens. Counters may be lost only where the clocks of the nodes are within 2 s of the
+ * true time. Then a node that has lost its counters is back 6 s later (docs/safety.md).
  */
 static void sim_config_draw_fences(sim *s, sim_random *random) {
   static const unsigned chances[] = {10000, 5000, 5000, 5000};
@@ -200,8 +200,8 @@ static void sim_config_draw_quorum(sim *s, sim_random *random) {
 }
 
 /*
- * Where the other servers are a quorum without its second vote. Not with a guard: the clock of the server that is two
- * nodes counts twice.
+ * Needs a quorum without the second vote of the server that is two nodes. Excludes a guard, because
+ * the clock of that server would count twice.
  */
 static void sim_config_draw_twins(sim *s, sim_random *random) {
   sim_config *config = &s->config;
@@ -232,7 +232,6 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->length_us = 200 * config->ttl_us[0] + 5000000;
   config->blocking = sim_below(random, 3) == 0 ? (unsigned)sim_below(random, 16) : 0;
   config->window = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 3) : 0;
-  /* Drawn last, so that runs without it are what they were before. */
   config->auto_extending = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 15) : 0;
   config->extend_every_us =
       sim_below(random, 3) == 0 ? sim_between(random, 1, config->ttl_us[0]) : 0;

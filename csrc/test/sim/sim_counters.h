@@ -1,5 +1,5 @@
 /*
- * Events of a run. A long series of runs in which one of these never occurs has not tested it.
+ * Events of a run. A series of runs in which one of these never occurs has not tested it.
  *
  * SPDX-License-Identifier: MIT
  */

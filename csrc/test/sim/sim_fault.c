@@ -1,5 +1,5 @@
 /*
- * What goes wrong. Within the assumptions of docs/safety.md, unless a run is told to break one.
+ * The faults: within the assumptions of docs/safety.md, unless the run breaks one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,9 @@
 #include "sim_trace.h"
 #include "sim_watch.h"
 
-/* How long a node that has lost its counters stays away: twice what clocks may differ, and twice a second. */
+/*
+ * Absence of a node that has lost its counters: twice the difference of clocks, and twice a second.
+ */
 #define SIM_FAULT_COUNTERS_LOST_US 6100000u
 
 static uint64_t sim_fault_draw(sim *s, uint64_t below) {
@@ -46,7 +48,7 @@ static void sim_fault_crash(sim *s, unsigned index, bool empty) {
   if (!s->nodes[index].up || !sim_guard_may_forget(s, index)) {
     return;
   }
-  if (empty) { /* Delayed restart: no key that was lost would be alive any more. */
+  if (empty) { /* Delayed restart: every lost key would have expired. */
     down_us += sim_config_life_us(&s->config) + s->nodes[index].back_step_us;
     down_us += s->config.fenced != 0 ? SIM_FAULT_COUNTERS_LOST_US : 0;
   }
@@ -91,7 +93,7 @@ static void sim_fault_foreign(sim *s, sim_node *node, unsigned index) {
   sim_trace_fault(s, index, s->now_us + life_us, "another program's key");
 }
 
-/* By how much a clock may be stepped, of |step_us|: those that keep close to the true time may not leave it. */
+/* Limits |step_us|: a clock that keeps close to the true time may not depart from it. */
 static int64_t sim_fault_step(const sim *s, unsigned index, int64_t step_us) {
   int64_t shows_us = (int64_t)sim_clock_read(&s->nodes[index].clock, s->now_us);
   int64_t ahead_us = shows_us - (int64_t)(SIM_NODE_EPOCH_US + s->now_us);
@@ -177,13 +179,13 @@ static void sim_fault_node(sim *s, sim_fault kind) {
     sim_fault_step_forward(s, node, index);
     break;
   default:
-    abort(); /* A kind that nothing stands for. */
+    abort(); /* Another function has this kind. */
   }
 }
 
 /* -------------------------------------------------------------------------------------- network */
 
-/* A cut does not end sooner because of a shorter one: what it holds back would arrive behind what came later. */
+/* A shorter cut does not end a longer one: its bytes would arrive behind later ones. */
 static uint64_t sim_fault_later(uint64_t one_us, uint64_t other_us) {
   return one_us > other_us ? one_us : other_us;
 }
@@ -425,7 +427,7 @@ static uint64_t sim_fault_calm(const sim *s) {
   return calm_us;
 }
 
-/* All that was broken is repaired. What is on the way stays on the way. */
+/* Repairs all faults. Bytes in flight stay in flight. */
 void sim_fault_stop(sim *s) {
   for (unsigned i = 0; i < s->config.nodes; i++) {
     sim_node *node = &s->nodes[i];

@@ -1,11 +1,12 @@
 /*
- * The guard: what a run with one is like, the records that are there when it begins, and nodes that forget.
+ * The guard: parameters of a run with one, the first lineage records, and nodes that lose data.
  *
  * SPDX-License-Identifier: MIT
  *
- * Without a guard a node that loses its keys stays away for longer than they live. With one it is back at once, or
- * was never gone. What a guard does not prevent is a clock that is stepped forward by more than lock_delay, which
- * ends keys before anybody can know: as many as the margin of their leases bears (docs/safety.md).
+ * Without a guard a node that loses its keys stays away for longer than they live. With one it is
+ * back at once, or never gone. A guard does not protect from a clock that is stepped forward by
+ * more than lock_delay, which ends keys unnoticed: at most as many as the margin of their leases
+ * tolerates (docs/safety.md).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,10 @@ static uint64_t sim_guard_scaled(uint64_t us, uint64_t to, uint64_t from) {
   return us == REDLOCK_NEVER ? us : us * to / from;
 }
 
-/* Quarantines are long: a ttl of some 10 ms would see nothing else. Some ttl are longer than the shortest quarantine. */
+/*
+ * Stretches all times: a quarantine is longer than hundreds of leases of some 10 ms. Some ttl
+ * exceed the shortest quarantine.
+ */
 static void sim_guard_stretch(sim_config *config, sim_random *random) {
   uint64_t from_ms = config->ttl_us[0] / 1000, to_ms = sim_between(random, 300, 2000);
   if (sim_below(random, 4) == 0) {
@@ -80,7 +84,10 @@ static void sim_guard_draw_faults(sim *s, sim_random *random) {
     config->weights[SIM_FAULT_STEP_FORWARD] = 0;
   }
   if (s->breach == SIM_BREACH_NODE_LISTS) {
-    /* Whoever comes first makes a record that is to be made anew; and what is handed over, any list takes. */
+    /*
+     * The first client makes a record that must not be made again; and any list of nodes attaches a
+     * lease.
+     */
     config->handovers = 0;
     config->weights[SIM_FAULT_CRASH_WITH_DATA] = 0;
     config->weights[SIM_FAULT_STEP_BACK] = config->weights[SIM_FAULT_STEP_FORWARD] = 0;
@@ -217,7 +224,10 @@ bool sim_guard_may_forget(const sim *s, unsigned index) {
   return !s->config.guard || count <= s->config.forgetful;
 }
 
-/* Returns true if so many other nodes hold the key, until its time, that nobody else finds a majority without this one. */
+/*
+ * Returns true if so many other nodes hold the key, until its time, that no client finds a majority
+ * without this node.
+ */
 static bool sim_guard_holders(sim *s, unsigned index, unsigned resource, uint32_t token) {
   unsigned holders = 0;
   for (unsigned i = 0; i < s->config.nodes; i++) {
@@ -231,7 +241,7 @@ bool sim_guard_bears(sim *s, unsigned index, uint64_t step_us) {
   const sim_node *node = &s->nodes[index];
   if (node->lost_us != 0 && !node->wrong_clock &&
       s->now_us < node->lost_us + sim_guard_quarantine_us(s) + SIM_GUARD_NOTICE_US) {
-    return false; /* The quarantine would be shorter; that of a clock that is wrong has not begun. */
+    return false; /* The quarantine would be shorter; that of a wrong clock has not begun. */
   }
   for (unsigned i = 0; i < SIM_DATABASES_MAX * SIM_RESOURCES_MAX && step_us > 0; i++) {
     unsigned resource = i % SIM_RESOURCES_MAX;
@@ -243,7 +253,7 @@ bool sim_guard_bears(sim *s, unsigned index, uint64_t step_us) {
     const rl_lock *lock = s->clients[token->client].locks[token->lock].lock;
     bool moves = !token->abandoned && (lock == NULL || rl_lock_is_in_flight(lock));
     if (!token->granted || moves || !sim_guard_holders(s, index, resource, key->token)) {
-      return false; /* What was granted may be counted yet, and is gone. */
+      return false; /* The grant may yet be counted, and the key is gone. */
     }
   }
   return true;
@@ -256,8 +266,8 @@ static int64_t sim_guard_ahead(const sim *s, unsigned index) {
 }
 
 /*
- * Returns true if the clock may be wrong: those of a majority must have been right all the time, for clients go by what they
- * have heard last.
+ * Returns true if the clock may be wrong. Those of a majority must have been right all the time,
+ * because clients use the last known times.
  */
 static bool sim_guard_may_be_wrong(const sim *s, unsigned index) {
   unsigned wrong = 1;
@@ -290,7 +300,7 @@ static void sim_guard_set_right(sim *s, unsigned index) {
   s->nodes[index].lost_us = s->now_us;
 }
 
-/* Forward by more than lock_delay: a little, or far away from the others. */
+/* Steps the clock forward by more than lock_delay: a little, or far away from the other clocks. */
 static void sim_guard_far_step(sim *s, unsigned index) {
   sim_node *node = &s->nodes[index];
   bool wrong = sim_guard_may_be_wrong(s, index) && sim_guard_below(s, 2) == 0;
@@ -308,7 +318,7 @@ static void sim_guard_far_step(sim *s, unsigned index) {
   node->lost_us = s->now_us;
 }
 
-/* A machine that comes up without its keys and with a clock that is wrong, which is set right later. */
+/* Restarts a machine without its keys and with a wrong clock, or sets the wrong clock right. */
 static void sim_guard_wrong_clock(sim *s, unsigned index) {
   sim_node *node = &s->nodes[index];
   int64_t away_us = SIM_GUARD_WRONG_US + (int64_t)sim_guard_below(s, 60000000);
@@ -347,8 +357,7 @@ static void sim_guard_promote(sim *s, unsigned index) {
     sim_network_node_died(s, index, false);
     return;
   }
-  for (int i = 0; i < SIM_CONNECTIONS_MAX;
-       i++) { /* Who had subscribed has not at the other server. */
+  for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) { /* The other server has no subscriptions. */
     s->connections[i].subscribed = s->connections[i].subscribed && s->connections[i].node != index;
   }
 }

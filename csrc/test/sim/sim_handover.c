@@ -1,5 +1,5 @@
 /*
- * Leases on their way from one client to another: texts that are lost, come late, and are used twice.
+ * Leases that are handed over: their texts get lost, come late, and are used twice.
  *
  * SPDX-License-Identifier: MIT
  */

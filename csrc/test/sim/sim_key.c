@@ -1,10 +1,10 @@
 /*
- * The keys of a node: what it holds, and until when.
+ * The keys of a node.
  *
  * SPDX-License-Identifier: MIT
  *
- * Keys expire by the node's own wall clock as in Redis: a key set at wall time t (whole ms) for p ms is alive
- * while the wall shows no more than t + p ms.
+ * Keys expire by the node's own wall clock as in Redis: a key set at wall time t (whole ms) for p
+ * ms is alive while the wall clock shows at most t + p ms.
  */
 #include <string.h>
 
@@ -85,7 +85,7 @@ void sim_key_deleted(sim *s, unsigned index, unsigned resource, uint32_t token) 
   }
 }
 
-/* An operator has deleted the key: whose it was, knows nothing of that. */
+/* An operator has deleted the key, unknown to its holder. */
 void sim_key_forced(sim *s, unsigned index, uint32_t token) {
   if (token < s->token_count) {
     s->forced++;

@@ -1,5 +1,5 @@
 /*
- * The keys of a node. See sim_key.c; who only asks what a node holds needs no more than sim.h.
+ * The keys of a node. See sim_key.c; sim.h has the functions that only read.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@ uint64_t sim_key_dies_us(const sim_node *node, const sim_key *key);
 void sim_key_write(sim *s, unsigned node, sim_key *key, unsigned resource, const char *value,
                    uint32_t token, uint64_t px_ms);
 
-/* It has been deleted; and by force: whose it was, knows nothing of that. */
+/* The key has been deleted; by force, without the knowledge of its holder. */
 void sim_key_deleted(sim *s, unsigned node, unsigned resource, uint32_t token);
 void sim_key_forced(sim *s, unsigned node, uint32_t token);
 

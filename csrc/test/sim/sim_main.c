@@ -8,14 +8,14 @@
  *       --runs N       how many seeds from there on [1]
  *       --timeline     print the timeline of the run
  *       --svg FILE     write its picture
- *       --only NAME    listen to one checker alone
- *       --break NAME   break an assumption; the run that is caught is the success
+ *       --only NAME    report only this checker
+ *       --break NAME   break an assumption; success if a violation is detected
  *       --notify       all runs are with notifications
  *       --fence        all runs are with fencing tokens
- *       --guard        all runs are with a guard; with --break nothing must be caught then
+ *       --guard        all runs are with a guard; with --break no violation must be detected then
  *       --fault NAME   this fault is frequent in all runs
- *       --need N       fail if something occurred fewer than N times in all runs
- *       --counters     print what occurred
+ *       --need N       fail if an event occurred fewer than N times in all runs
+ *       --counters     print the events of sim_counters.h
  *       --hash         print the trace hash of every run
  *
  * Exit status: 0 no violation (with --break: one), 1 a violation (with --break: none), 2 misuse.

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Bytes of one direction of one connection arrive in order, when they arrive; different connections
- * know nothing of each other. What is on the way when a client gives a connection up may still
- * arrive and be executed.
+ * Bytes of one direction of one connection arrive in order, or not at all; connections are
+ * independent. Bytes that are in flight when a client gives a connection up may still arrive and be
+ * executed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #define SIM_CALM_FROM_US 50
 #define SIM_CALM_TO_US 300
-#define SIM_UNNOTICED_US 8000000   /* how long a node keeps a connection whose client is gone */
+#define SIM_UNNOTICED_US 8000000 /* time for which a node keeps a connection whose client is gone */
 #define SIM_AFTER_PARTITION_US 400 /* until TCP notices that it is over, at most */
 
 /* ------------------------------------------------------------------------------------- streams */
@@ -168,8 +168,8 @@ void sim_network_release(sim *s, int index) {
 }
 
 /*
- * The node of a connection that hears calls learns that the client is gone, mostly soon: until then it counts it as one
- * that hears.
+ * The node of a subscriber learns that the client is gone, mostly soon. Until then it counts the
+ * connection as a subscriber.
  */
 static void sim_network_leave(sim *s, int index) {
   sim_connection *connection = &s->connections[index];

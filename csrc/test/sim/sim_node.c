@@ -1,9 +1,9 @@
 /*
- * A Redis server, as far as a lock sees it: what it is asked and answers, its errors, its ups and downs.
+ * A Redis server, as far as a lock sees it: its answers, errors and restarts.
  *
  * SPDX-License-Identifier: MIT
  *
- * It parses what the core emits, byte by byte. What commands do is in sim_script.c.
+ * It parses the output of the core byte by byte. sim_script.c executes the commands.
  */
 #include "sim_node.h"
 
@@ -92,9 +92,9 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
                                       "*2\r\n:1\r\n:1\r\n", "?what\r\n", ":-1\r\n"};
     node->odd_replies--;
     text = odd[sim_below(&s->random_node, sizeof odd / sizeof odd[0])];
-    /* A string is what holds the key, when that is asked. */
+    /* An inspection would take a string for the value of the key. */
     text = request->kind == SIM_COMMAND_INSPECT && text[0] == '$' ? odd[1] : text;
-    /* And -1 is what an attach says that has found another record. */
+    /* An attach takes -1 for another record. */
     text = s->config.guard && request->kind == SIM_COMMAND_SET && text[1] == '-' ? odd[1] : text;
     note.outcome = SIM_OUTCOME_ODD;
     sim_count(s, SIM_INJECTED_GARBAGE);

@@ -1,9 +1,10 @@
 /*
- * Operators: clients that look at what the nodes hold now and then, and delete by force what they have seen.
+ * Operators: clients that inspect nodes now and then, and delete by force the tokens that they have
+ * seen.
  *
  * SPDX-License-Identifier: MIT
  *
- * A token of their own they release, and do not force: on the wire the two look the same.
+ * They release their own tokens without force: on the wire the two look the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,17 @@
 #include "sim_trace.h"
 
 #define SIM_OPERATOR_INSPECTS 3 /* one of so many times when a lock is idle */
-#define SIM_OPERATOR_ANY 6      /* of so many forces one is told "whatever it holds" */
+#define SIM_OPERATOR_ANY 6      /* one of so many forces is for any token */
 #define SIM_OPERATOR_MISTAKES 8
 
 static uint64_t sim_operator_draw(sim *s, uint64_t below) {
   return sim_below(&s->random_operator, below);
 }
 
-/* Returns true if the client may ask now: one lock at a time, so that sim_tap.c knows whose question it is. */
+/*
+ * Returns true if the client may ask now: with one lock at a time, so that sim_tap.c can tell the
+ * locks apart.
+ */
 static bool sim_operator_may(const sim *s, const sim_client *client, const sim_lock *own) {
   bool may = (s->config.operators >> client->index & 1) != 0 && s->phase == SIM_PHASE_SAFETY &&
              !own->named_both;
@@ -108,7 +112,7 @@ void sim_operator_mistakes(sim *s, sim_client *client, sim_lock *own, uint64_t r
   }
 }
 
-/* What the operator may force when it comes back: a token of another client's, of the holder if there is one. */
+/* Notes a token of another client for a later force: that of the holder if there is one. */
 static void sim_operator_finds(sim *s, const sim_client *client, sim_lock *own) {
   redlock_duration ttl_us;
   unsigned nodes;

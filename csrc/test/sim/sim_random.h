@@ -40,7 +40,9 @@ static inline uint64_t sim_random_next(sim_random *random) {
   return scrambled;
 }
 
-/* Uniform in [0, below); 0 when |below| is 0. The bias of the remainder is far below what matters. */
+/*
+ * Returns a number in [0, below), or 0 when |below| is 0. The bias of the remainder is negligible.
+ */
 static inline uint64_t sim_below(sim_random *random, uint64_t below) {
   uint64_t drawn = sim_random_next(random);
   return below == 0 ? 0 : (drawn >> 11) % below;

@@ -1,6 +1,6 @@
 /*
- * A run: a phase in which things go wrong and nothing unsafe may happen, one in which the faults have
- * stopped and somebody has to lock, and one in which all comes to rest.
+ * A run: a phase with faults in which nothing unsafe may happen, one without faults in which a
+ * client must lock, and one in which everything comes to rest.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -16,22 +16,22 @@
 #include "sim_watch.h"
 
 /*
- * What a script does. The first two are what the core should send; the others are what a wrong core
- * might, so that the checkers can be seen to notice.
+ * A script. The first two are those of the core. Wrong cores send the rest, so that the checkers
+ * can detect them.
  */
 typedef struct sim_script {
   const char *text;
   sim_command_kind kind;
   bool compares; /* acts only on a key that holds the token */
-  bool creates;  /* sets the key whether it is there or not */
+  bool creates;  /* sets an existing key, too */
   bool shortens; /* sets the expiry even if it is later */
   bool several;  /* keys */
-  bool careless; /* of several, looks at the first only */
-  bool attaches; /* puts one token in the place of another */
-  bool guarded;  /* compares the record first, whose key is the last one */
+  bool careless; /* of several, compares only the first */
+  bool attaches; /* replaces one token by another */
+  bool guarded;  /* compares the lineage record first; its key is the last one */
 } sim_script;
 
-/* That which attaches: |minds| what is there, and |sets| this. */
+/* The scripts that attach: |minds| compares the key, |sets| sets it. */
 #define SIM_SCRIPT_ATTACH(minds, sets)                                                             \
   "for i=1,#KEYS do if redis.call('GET',KEYS[i])" minds " or "                                     \
   "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end for i=1,#KEYS do "          \
@@ -188,7 +188,7 @@ unsigned sim_script_token(sim *s, const resp_request *command) {
                                      : first; /* It attaches: the handed one comes first. */
 }
 
-/* Returns true if it sets several keys, and minds none that are ours. */
+/* Returns true if it sets several keys, and accepts keys of its own token. */
 bool sim_script_keeps(sim *s, const resp_request *command) {
   sim_watch watch;
   if (sim_watch_like(command) && sim_watch_kind(s, command) == SIM_COMMAND_SET) {
@@ -275,7 +275,7 @@ static unsigned sim_script_set_both(sim *s, const sim_connection *from, const si
     unsigned resource = sim_script_resource(command, 3 + i);
     const sim_key *key = sim_key_find(s, node, from->database, resource);
     if (key != NULL && key->expire_ms >= sim_key_wall_ms(s, node) + resp_number(command, 6)) {
-      continue; /* A heal leaves it alone. */
+      continue; /* A heal does not shorten it. */
     }
     if (key != NULL) { /* of the same token: it is prolonged */
       check_touched(s, from, key, request->token, SIM_COMMAND_EXTEND);
@@ -286,7 +286,7 @@ static unsigned sim_script_set_both(sim *s, const sim_connection *from, const si
   return 0;
 }
 
-/* Prolongs both keys if both are ours, or deletes those that are. Returns 1 when both were. */
+/* Prolongs both keys if both hold the token, or deletes those that do. Returns 1 if both did. */
 static unsigned sim_script_run_both(sim *s, const sim_connection *from, const sim_script *script,
                                     const resp_request *command, const sim_request *request) {
   unsigned node = from->node, ours = 0;
@@ -350,7 +350,10 @@ static void sim_script_eval_both(sim *s, int connection, const resp_request *com
                  granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
-/* Returns true if the key may be given another token: it has the handed one, and enough is left of it. */
+/*
+ * Returns true if the key may be given another token: it holds the detached one, and enough of its
+ * time is left.
+ */
 static bool sim_script_may_attach(sim *s, unsigned node, const sim_key *key, const char *handed,
                                   const sim_script *script, uint64_t floor_ms) {
   bool ours = key != NULL && memcmp(key->value, handed, REDLOCK_TOKEN_LENGTH) == 0;
@@ -358,7 +361,10 @@ static bool sim_script_may_attach(sim *s, unsigned node, const sim_key *key, con
   return key != NULL && (ours || !script->compares) && key->expire_ms > wall_ms + floor_ms;
 }
 
-/* EVAL, script, how many keys, the keys, the handed token, the fresh one, ttl, floor, and with a guard record, run_id */
+/*
+ * EVAL, script, number of keys, keys, detached token, new token, ttl, floor, and with a guard
+ * record, run_id
+ */
 static void sim_script_eval_attach(sim *s, int connection, const resp_request *command,
                                    const sim_request *request, const sim_script *script) {
   const sim_connection *from = &s->connections[connection];
@@ -467,7 +473,7 @@ void sim_script_eval(sim *s, int connection, const resp_request *command,
 
 /* ------------------------------------------------------------------------------------ operators */
 
-/* EVAL, script, 1, key: what holds it. */
+/* EVAL, script, 1, key: an inspection. */
 void sim_script_inspect(sim *s, int connection, const resp_request *command,
                         const sim_request *request) {
   static const char script[] =

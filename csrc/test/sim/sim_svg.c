@@ -1,5 +1,5 @@
 /*
- * The picture of one run: who held what, on which nodes the keys were, and what went wrong.
+ * The picture of one run: leases, keys, and faults.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -110,7 +110,7 @@ bool sim_trace_svg(const sim *s, const char *path) {
   if (svg.file == NULL) {
     return false;
   }
-  /* What matters is at the end: the last stretch is readable, the whole run would not be. */
+  /* The last stretch is readable and shows the violation; the whole run would not be. */
   uint64_t stretch_us = 12 * s->config.ttl_max_us;
   if (s->failed && s->now_us > stretch_us) {
     svg.from_us = s->now_us - stretch_us;

@@ -1,6 +1,6 @@
 /*
- * What the core sends, and what it is answered, noted on its way for the checkers. This is a second
- * account of who owes what, kept without the core's help.
+ * The commands of the core and the replies of the nodes, recorded for the checkers. This is a
+ * second account of the outstanding replies, kept without the core's help.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -55,7 +55,7 @@ void sim_tap_abandon(sim *s, uint32_t token) {
   list->count = kept;
 }
 
-/* What a digit of a token stands for, and 1; 0: it is none. */
+/* Value of a digit of a token, and 1; 0: no digit. */
 static const unsigned char sim_tap_digits[256] = {
     ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -104,7 +104,10 @@ static sim_sent sim_tap_pop(sim_socket *socket) {
 
 /* --------------------------------------------------------------------------------------- output */
 
-/* Returns true if the core has granted the lease in the call that has sent this; what it is worth is looked at after that. */
+/*
+ * Returns true if the core has granted the lease in the call of the core that has sent this
+ * command.
+ */
 static bool sim_tap_granted_now(const sim_client *client, const sim_token *token) {
   const rl_lock *lock = client->locks[token->lock].lock;
   return lock != NULL && lock->operation == RL_OPERATION_ACQUIRE && token->live &&
@@ -116,7 +119,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
   sent->leased = token->granted || (sent->own && sim_tap_granted_now(client, token));
-  /* A node that could not be asked when the lock was taken may be given the key later. */
+  /* A node that could not be asked in the round may be given the key later. */
   sent->backfills = sent->leased && (token->sent & ~token->unknown & bit) == 0;
   sent->heal = sent->leased && !sent->backfills;
   sent->either = sent->keeps && sent->backfills && sent->own;
@@ -133,7 +136,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   token->set_refused &= ~bit;
 }
 
-/* The lock whose operator's question or force is in its round, or NULL. One client asks once at a time. */
+/* The lock whose inspection or force is in its round, or NULL. A client has one at a time. */
 static sim_lock *sim_tap_asking(const sim *s, sim_client *client, rl_operation operation) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *own = &client->locks[i];
@@ -145,7 +148,10 @@ static sim_lock *sim_tap_asking(const sim *s, sim_client *client, rl_operation o
   return NULL;
 }
 
-/* Which of two commands that are alike this one is: the core owes for it what stands behind what was sent before. */
+/*
+ * Returns true if the command is a force, and not a release: the core's outstanding entry behind
+ * the earlier ones is.
+ */
 static bool sim_tap_is_force(const sim_client *client, unsigned node) {
   const rl_link *link = &client->core.nodes[node]->link;
   size_t before = client->sockets[node].sent_count;
@@ -168,7 +174,7 @@ static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_re
     token = release ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
     if (own == NULL || token >= s->token_count || token != own->forced ||
         (s->tokens[token].abandoned && !sim_tap_is_force(client, node))) {
-      return false; /* What was handed over may be released here, too. */
+      return false; /* A detached token may be released here, too. */
     }
   }
   sent->kind = inspects ? SIM_COMMAND_INSPECT : SIM_COMMAND_RELEASE;
@@ -184,7 +190,7 @@ static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_re
   return true;
 }
 
-/* What a command of fencing tokens or of a guard says besides. */
+/* Adds the arguments that only commands with fencing tokens or a guard have. */
 static void sim_tap_watch(sim *s, const resp_request *command, sim_sent *sent) {
   sim_watch watch;
   if (!sim_watch_like(command) || sent->kind == SIM_COMMAND_GUARD ||
@@ -200,7 +206,7 @@ static void sim_tap_watch(sim *s, const resp_request *command, sim_sent *sent) {
   sent->fence = watch.fence;
 }
 
-/* A place that |node| has been asked for, or that has been left there. */
+/* Notes a ticket that was enqueued on, or dequeued from, |node|. */
 static void sim_tap_ticket(sim_client *client, unsigned node, uint32_t place, unsigned resource,
                            bool stands) {
   sim_socket *socket = &client->sockets[node];
@@ -215,7 +221,7 @@ static void sim_tap_ticket(sim_client *client, unsigned node, uint32_t place, un
   }
 }
 
-/* A command that has to do with calls, and with no token. */
+/* Notes a command of the wait queues, which has no token. Returns false if it is none. */
 static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_request *command,
                          sim_sent *sent) {
   sim_command_kind kind = sim_calls_kind(s, command);
@@ -227,7 +233,7 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
   if (kind != SIM_COMMAND_PROBE) {
     unsigned resource = sim_calls_resource(s, command);
     if (resource == SIM_RESOURCES_MAX) {
-      return true; /* The node will say so. */
+      return true; /* The node will refuse it. */
     }
     sent->ticket = sim_calls_place(command->words[4]);
     sim_tap_ticket(client, node, sent->ticket, resource, stands);
@@ -244,8 +250,8 @@ bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node) {
 }
 
 /*
- * Returns true if the release tests a node that refused the attempt, while the attempt is not over: once on a connection,
- * or again where a twin has spoilt the test.
+ * Returns true if the release tests a node that refused the attempt, while the attempt is not over:
+ * once per connection, or again if a twin has invalidated the test.
  */
 static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_token *token,
                           unsigned node, const sim_sent *sent) {
@@ -351,11 +357,11 @@ void sim_tap_output(sim *s, sim_client *client) {
   }
 }
 
-/* What was sent will not be answered; it may yet be executed. */
+/* The command will not be answered; it may yet be executed. */
 static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
   sim_token *token = &s->tokens[sent->token];
   if (sent->forces || sent->kind == SIM_COMMAND_CONFIRM) {
-    return; /* It leaves no key behind. */
+    return; /* It sets no key. */
   }
   if (sent->kind == SIM_COMMAND_RELEASE) {
     token->release_sent &= ~(1u << node);
@@ -367,7 +373,7 @@ static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const 
   }
 }
 
-/* The core has no connection to the node any more: nothing of what it asked will be answered. */
+/* The core has no connection to the node any more: none of its commands will be answered. */
 void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
   while (socket->sent_count > 0) {
@@ -377,7 +383,10 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     }
     sim_tap_lost(s, client, node, &sent);
   }
-  /* One call may queue a SET and then give the connection up: the core takes it for sent. */
+  /*
+   * One call of the core may queue a SET and then give the connection up: the core counts it as
+   * sent.
+   */
   for (size_t i = 0;
        socket->odd && node < SIM_NODES_MAX && node < client->nodes && i < s->token_count; i++) {
     sim_token *token = &s->tokens[i];
@@ -412,7 +421,7 @@ static bool sim_tap_asks_now(const sim_lock *own, const sim_sent *sent) {
          own->lock->operation == (sent->forces ? RL_OPERATION_FORCE_RELEASE : RL_OPERATION_INSPECT);
 }
 
-/* What an operator is answered. */
+/* Notes the answer to an operator. */
 static void sim_tap_reported(sim_lock *own, const sim_sent *sent, unsigned node,
                              const sim_note *note) {
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
@@ -424,7 +433,7 @@ static void sim_tap_reported(sim_lock *own, const sim_sent *sent, unsigned node,
   own->seen[node] = note->seen;
 }
 
-/* Returns true if its record had been there for long enough. A client measures that by its own clock. */
+/* Returns true if the record of the node was old enough, by the client's clock. */
 static bool sim_tap_ripe(const sim *s, const sim_note *note) {
   uint64_t quarantine_us = sim_guard_quarantine_us(s);
   uint64_t apart_ppm = 2ull * (s->config.client_ppm + s->config.node_ppm);
@@ -508,7 +517,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     const sim_note *note = &notes->notes[notes->head++];
     any = true;
     socket->odd = socket->odd || note->read_only;
-    all_old = all_old && !note->read_only; /* All that the connection owes is settled. */
+    all_old = all_old && !note->read_only; /* It settles all commands of the connection. */
     if (note->kind == SIM_COMMAND_MESSAGE) {
       sim_count(s, SIM_NOTIFY_RECEIVED);
       all_old = false;

@@ -12,7 +12,7 @@
 sim_trace *sim_trace_new(FILE *text);
 void sim_trace_free(sim_trace *trace);
 
-/* A line of the timeline. Costs nothing when there is none. */
+/* Writes a line of the timeline. Costs nothing when there is none. */
 #define SIM_TRACE(s, ...)                                                                          \
   do {                                                                                             \
     if ((s)->trace != NULL) {                                                                      \
@@ -25,7 +25,10 @@ __attribute__((format(printf, 2, 3))) void sim_trace_line(sim *s, const char *fo
 __attribute__((format(printf, 4, 5))) void sim_trace_fault(sim *s, unsigned row, uint64_t until_us,
                                                            const char *format, ...);
 
-/* Who held what, for the picture; |row| is a client. The end may be corrected by a later call. */
+/*
+ * Records the holder of a lease or a key for the picture; |row| is a client. A later record may
+ * move the end.
+ */
 void sim_trace_lease(sim *s, unsigned client, unsigned lock, unsigned resource, uint32_t token,
                      uint64_t ends_us);
 void sim_trace_key(sim *s, unsigned node, unsigned resource, uint32_t token, uint64_t ends_us);

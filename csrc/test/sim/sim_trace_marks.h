@@ -1,5 +1,5 @@
 /*
- * What the picture shows.
+ * The marks of the picture.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * Waiting: which acquires wait for long, what goes wrong with calls, and since when a resource has been free.
+ * Waiting: long waits, faults of notifications, and the time for which a resource has been free.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 
 #define SIM_WAITING_CALM_US (60 * REDLOCK_SECONDS) /* a budget after the faults have stopped */
 #define SIM_WAITING_WATCH_US 20000
-#define SIM_WAITING_DIES_US 3000 /* after it was called, at most */
+#define SIM_WAITING_DIES_US 3000 /* after its notification, at most */
 
 static uint64_t sim_waiting_below(sim *s, uint64_t below) {
   return sim_below(&s->random_calls, below);
@@ -95,7 +95,7 @@ bool sim_waiting_calls(sim *s, int index) {
   return true;
 }
 
-/* A connection of a client that is up, one that hears calls or the other; or SIM_NO_CONNECTION. */
+/* An open connection of a client, for its subscription or not; or SIM_NO_CONNECTION. */
 static int sim_waiting_connection(sim *s, bool listens) {
   const sim_client *client = &s->clients[sim_waiting_below(s, s->config.clients)];
   unsigned socket = (unsigned)sim_waiting_below(s, client->nodes) + (listens ? client->nodes : 0);
@@ -120,7 +120,7 @@ static void sim_waiting_break(sim *s, bool forgets) {
   }
 }
 
-/* What a client sends to one node comes later than what it sends to the others. */
+/* Delays the commands to one node, so that the queues of the nodes differ in order. */
 static void sim_waiting_split(sim *s) {
   int index = sim_waiting_connection(s, false);
   if (index != SIM_NO_CONNECTION) {

@@ -1,10 +1,11 @@
 /*
- * The scripts of fencing tokens and of a guard, as a node runs them: its counters, its record, its name.
+ * The scripts of fencing tokens and of a guard, as a node runs them: its counters, its lineage
+ * record, its run_id.
  *
  * SPDX-License-Identifier: MIT
  *
- * A node knows a script by its name from when it has been sent the text until it ends, or is told to forget.
- * Behind the text of TAKE may stand "--" and the name of the process for which it is meant.
+ * A node knows a script by its SHA-1 from the first EVAL until it restarts or flushes its scripts.
+ * The text of TAKE may end with "--" and the run_id of the process for which it is meant.
  */
 #include "sim_watch.h"
 
@@ -27,7 +28,7 @@ typedef struct sim_watch_script {
   sim_command_kind kind;
   bool records;  /* minds the record */
   bool compares; /* acts only on keys that hold the token */
-  bool unsealed; /* minds the record, whether its seal is there or not */
+  bool unsealed; /* compares the record, with or without its seal */
 } sim_watch_script;
 
 #define SIM_WATCH_TAKE(records)                                                                    \
@@ -87,7 +88,7 @@ typedef struct sim_watch_script {
   "else redis.call('PEXPIRE',KEYS[i],life) end end end "                                           \
   "return say('OK')"
 
-/* The last of those that take and confirm are what a wrong core might send. */
+/* Wrong cores send the last of those that take and of those that confirm. */
 static const sim_watch_script sim_watch_scripts[] = {
     {SIM_WATCH_TAKE(SIM_WATCH_RECORD), SIM_COMMAND_SET, true, true, false},
     {SIM_WATCH_TAKE(SIM_WATCH_RECORD_UNSEALED), SIM_COMMAND_SET, true, true, true},
@@ -136,7 +137,7 @@ uint64_t sim_watch_wall_us(const sim *s, unsigned node) {
 
 /* ------------------------------------------------------------------------------- which script it is */
 
-/* How many words stand behind the keys. */
+/* Returns the number of words behind the keys. */
 static unsigned sim_watch_arguments(const resp_request *command) {
   uint64_t keys = resp_number(command, 2);
   return command->count > 3 && keys < command->count - 3 ? command->count - 3 - (unsigned)keys : 0;
@@ -220,7 +221,9 @@ static void sim_watch_name(sim *s, unsigned watch, const resp_request *command,
   memcpy(name, naming->name, sizeof naming->name);
 }
 
-/* The script that the node is to run, which it knows from now on; SIM_WATCH_COUNT when it does not. */
+/*
+ * Returns the script, which the node knows from now on; SIM_WATCH_COUNT when it does not know it.
+ */
 static unsigned sim_watch_known(sim *s, sim_node *node, const resp_request *command, bool by_text) {
   bool named = false;
   if (!by_text) {
@@ -294,7 +297,7 @@ static void sim_watch_past(sim_node *node, unsigned past) {
   (void)snprintf(node->run_id + 41, sizeof node->run_id - 41, "%016x", past);
 }
 
-/* What it has came from elsewhere, or from a file: the seals are not those that were made. */
+/* The data came from another server, or from a file: no seal is valid. */
 static void sim_watch_unseal(sim_node *node) {
   for (unsigned i = 0; i < SIM_DATABASES_MAX * SIM_RECORDS_MAX; i++) {
     node->data.records[i / SIM_RECORDS_MAX][i % SIM_RECORDS_MAX].unsealed = true;
@@ -378,7 +381,7 @@ static const char *sim_watch_why(const sim_node *node, const sim_record *record,
   return expected || sim_watch_born_us(record) > now_us + SIM_WATCH_SLACK_US ? "clock" : NULL;
 }
 
-/* What clients have in common: the fourth word of a record, and what follows. */
+/* Returns the fingerprint of the clients: the fourth word of a record, and the rest. */
 static const char *sim_watch_fingerprint(const sim_record *record) {
   const char *at = record->text;
   for (unsigned word = 0; word < 3; word++) {
@@ -391,7 +394,7 @@ static const char *sim_watch_fingerprint(const sim_record *record) {
   return at;
 }
 
-/* A restarted server has the record of other clients: it is theirs. */
+/* Returns true if a restarted server has the record of clients with another fingerprint. */
 static bool sim_watch_foreign(const sim_node *node, const sim_record *record,
                               const resp_request *command) {
   if (record == NULL || sim_watch_current(node, record)) {
@@ -402,7 +405,7 @@ static bool sim_watch_foreign(const sim_node *node, const sim_record *record,
   return length != command->lengths[5] || memcmp(whose, command->words[5], length) != 0;
 }
 
-/* A record in another database than the client's, of whatever process. */
+/* Returns a record in another database than the client's, of any process. */
 static const sim_record *sim_watch_elsewhere(sim_node *node, const sim_connection *from,
                                              const resp_request *command) {
   for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
@@ -468,8 +471,8 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
 }
 
 /*
- * A client that is told how old the record is goes on by its own clock. The node's may have been stepped forward
- * before, and back since, by so little that nobody sees it: what counts is what has been told, not what it shows now.
+ * A client measures the age of the record by its own clock from the first report on. The node's
+ * clock may have been stepped forward before, and back since, unnoticed: the reported age counts.
  */
 static void sim_watch_reported(const sim *s, unsigned index, sim_record *record) {
   int64_t shown_us = (int64_t)(sim_watch_wall_us(s, index) - sim_watch_born_us(record));
@@ -482,7 +485,7 @@ static void sim_watch_guard(sim *s, int connection, const resp_request *command,
                             const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   sim_node *node = &s->nodes[from->node];
-  /* A handshake asks behind its SELECT, which may have failed: it only looks. */
+  /* A handshake asks behind its SELECT, which may have failed: it only checks. */
   bool astray = resp_number(command, 8) != (from->database == 0 ? 0 : SIM_DATABASE) &&
                 !resp_is(command, 4, "look");
   if (!resp_is(command, 2, "1") || command->count != 9 || astray) {
@@ -546,7 +549,7 @@ static void sim_watch_send(sim *s, int connection, sim_request *request, const c
   sim_node_reply(s, connection, request, reply, outcome);
 }
 
-/* The record whose seal has the name |key|; NULL if the node has none. */
+/* Returns the record whose seal has the name |key|, or NULL. */
 static const sim_record *sim_watch_sealed(const sim_node *node, const sim_connection *from,
                                           const char *key, size_t length) {
   static const char before[] = "redlock:lineage ";
@@ -575,7 +578,7 @@ static const sim_record *sim_watch_record_of(sim_node *node, const sim_connectio
   return same ? record : NULL;
 }
 
-/* Returns true if the node is not whom the command is for. */
+/* Returns true if the command is for another server or record. */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
                      const sim_watch *watch, bool unsealed) {
   if (watch->record == 0) {
@@ -594,7 +597,7 @@ static uint64_t *sim_watch_counters(sim *s, const sim_connection *from) {
   return s->nodes[from->node].data.counters[from->database];
 }
 
-/* What the counters are to be, or 0 when no token is left. */
+/* Returns the new value of the counters, or 0 when no token is left. */
 static uint64_t sim_watch_most(sim *s, const sim_connection *from, const sim_watch *watch) {
   uint64_t tick = sim_watch_wall_us(s, from->node) / RL_FENCE_TICK_US;
   uint64_t slack = SIM_WATCH_SLACK_US / RL_FENCE_TICK_US, fence = watch->fence, most = 0;
@@ -659,7 +662,10 @@ static void sim_watch_write(sim *s, const sim_connection *from, const resp_reque
                 watch->ttl_ms);
 }
 
-/* For how long the record has been there, as clients count it (sim_watch_reported()); 0 when it is of another process. */
+/*
+ * Returns the age of the record as clients count it (sim_watch_reported()); 0 when it is of another
+ * process.
+ */
 static uint64_t sim_watch_age(sim *s, const sim_connection *from, const sim_watch *watch,
                               const resp_request *command) {
   sim_node *node = &s->nodes[from->node];

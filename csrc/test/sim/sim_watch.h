@@ -11,10 +11,10 @@
 /* Returns true if the command may be one of them, by the number of its arguments. */
 bool sim_watch_like(const resp_request *command);
 
-/* What it is for; SIM_COMMAND_UNKNOWN when it is none of them. */
+/* The kind of the command; SIM_COMMAND_UNKNOWN when it is none of them. */
 sim_command_kind sim_watch_kind(sim *s, const resp_request *command);
 
-/* A command of that kind, taken apart; the numbers are those of words. False when it makes no sense. */
+/* Parses a command of that kind into indices of its words. Returns false when it is malformed. */
 typedef struct sim_watch {
   unsigned count; /* of the lock's keys */
   unsigned resources[SIM_RESOURCES_MAX];
@@ -27,7 +27,10 @@ typedef struct sim_watch {
 
 bool sim_watch_read(const resp_request *command, sim_watch *watch);
 
-/* Returns true if the node is not whom the command is for; with |unsealed| the seal does not matter. */
+/*
+ * Returns true if the command is for another server or record; with |unsealed| the seal does not
+ * matter.
+ */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
                      const sim_watch *watch, bool unsealed);
 
@@ -39,11 +42,11 @@ void sim_watch_restart(sim *s, unsigned node);
 /* It has been a replica for a while, and is a master again. */
 void sim_watch_promote(sim *s, unsigned node);
 
-/* The record of the node, or NULL; when it was made, by the node's clock; who the node is. */
+/* Returns the record of the node, or NULL; and the time of its creation by the node's clock. */
 const sim_record *sim_watch_record(const sim_node *node, unsigned database);
 uint64_t sim_watch_born_us(const sim_record *record);
 
-/* What the node's clock shows now. */
+/* Returns the time of the node's clock. */
 uint64_t sim_watch_wall_us(const sim *s, unsigned node);
 
 #endif
