@@ -1,5 +1,5 @@
 /*
- * The keeper: leases that are kept while the program does something else.
+ * The watchdog thread: extends leases while the program does other work.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,15 +10,18 @@
 
 #include "support.h"
 
-/* Extended every few milliseconds, so that a test sees it soon. */
-static redlock_options kept(void) {
+/* Extends every few milliseconds, so that a test sees it soon. */
+static redlock_options auto_extended(void) {
   redlock_options options = once();
   options.auto_extend = REDLOCK_YES;
   options.extend_every_us = MS(20);
   return options;
 }
 
-/* A lease that ends soon. On a loaded machine the first attempts to take it may be too late. */
+/*
+ * Returns a held lock whose lease ends soon. On a loaded machine the first attempts may be too
+ * late.
+ */
 static redlock_lock *hold_for(redlock_client *client, const char *name, redlock_duration ttl_us) {
   redlock_options options = once();
   options.ttl_us = ttl_us;
@@ -28,14 +31,21 @@ static redlock_lock *hold_for(redlock_client *client, const char *name, redlock_
   return lock;
 }
 
-static redlock_lock *hold(redlock_client *client, const char *name,
-                          const redlock_options *options) {
+/* Returns a lock that the watchdog extends every |every_us|; 0 is a third of the ttl. */
+static redlock_lock *hold_every(redlock_client *client, const char *name,
+                                redlock_duration every_us) {
+  redlock_options options = auto_extended();
+  options.extend_every_us = every_us;
   redlock_lock *lock = new_lock(client, name);
-  assert_ok(lock, redlock_lock_acquire(lock, options, NULL));
+  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
   return lock;
 }
 
-/* A program that calls nothing of the library, as one in Lua that computes: until the lease was extended. */
+static redlock_lock *hold(redlock_client *client, const char *name) {
+  return hold_every(client, name, MS(20));
+}
+
+/* Computes without calls of the library until the watchdog has extended the lease. */
 static void compute_until_extended(const redlock_lock *lock) {
   redlock_time deadline_us = redlock_lock_deadline(lock), until_us = redlock_now() + EVENTUALLY_US;
   while (redlock_lock_deadline(lock) == deadline_us) {
@@ -49,12 +59,11 @@ static void sleep_until_extended(const redlock_lock *lock) {
   eventually(redlock_lock_deadline(lock) > deadline_us);
 }
 
-static void a_lease_is_kept_while_the_program_computes_and_sleeps(void **state) {
+static void lease_is_extended_while_the_program_computes_and_sleeps(void **state) {
   (void)state;
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold(client, "r");
   assert_int_equal(running_threads(), before + 1);
   compute_until_extended(lock);
   compute_until_extended(lock);
@@ -66,19 +75,19 @@ static void a_lease_is_kept_while_the_program_computes_and_sleeps(void **state) 
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
   redlock_client_free(client);
-  /* The kernel takes a moment to forget a thread that was joined. */
+  /* The kernel lists a joined thread for a moment. */
   eventually(running_threads() == before);
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
-static void without_auto_extend_there_is_no_thread(void **state) {
+static void client_without_auto_extend_has_no_thread(void **state) {
   (void)state;
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
   assert_int_equal(running_threads(), before);
-  redlock_options options = kept();
-  redlock_lock *looped = new_lock(client, "looped"); /* A loop extends it by itself. */
+  redlock_options options = auto_extended();
+  redlock_lock *looped = new_lock(client, "looped"); /* The loop extends this lease. */
   assert_int_equal(redlock_lock_acquire_start(looped, &options), REDLOCK_OK);
   pump_until(client, redlock_lock_result(looped) == REDLOCK_OK);
   assert_int_equal(running_threads(), before);
@@ -87,21 +96,19 @@ static void without_auto_extend_there_is_no_thread(void **state) {
   redlock_client_free(client);
 }
 
-static void a_client_with_hung_nodes_is_closed_in_time(void **state) {
+static void close_with_hung_nodes_ends_in_time(void **state) {
   (void)state;
-  (void)stopwatch(); /* It has a thread, too. */
+  (void)stopwatch(); /* Its witness has a thread, too. */
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold(client, "r");
   for (unsigned i = 0; i < 5; i++) {
     farm_stop(&five, i);
   }
-  (void)poll(NULL, 0,
-             100); /* Most likely an extend is under way by then; if not, the test is easy. */
+  (void)poll(NULL, 0, 100); /* An extend is in flight now, most likely. */
   redlock_time begun_us = redlock_now();
   assert_int_equal(redlock_client_close(client, MS(50)), REDLOCK_E_UNAVAILABLE);
-  assert_took(begun_us, 0, MS(2000)); /* After 3 s the silent connections would be given up. */
+  assert_took(begun_us, 0, MS(2000)); /* After 3 s the connections would end. */
   eventually(running_threads() == before);
   redlock_lock_free(lock);
   redlock_client_free(client);
@@ -110,41 +117,37 @@ static void a_client_with_hung_nodes_is_closed_in_time(void **state) {
   }
 }
 
-static void a_dropped_client_takes_its_thread_along(void **state) {
+static void freed_client_ends_its_thread(void **state) {
   (void)state;
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold(client, "r");
   redlock_client_free(client);
-  redlock_lock_free(lock); /* The last reference, in a finalizer: nothing waits for a node. */
+  redlock_lock_free(lock); /* The last reference, as in a finalizer: it must not wait for nodes. */
   eventually(running_threads() == before);
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
-/* The thread sanitizer keeps what it knows of memory that was given back. The address
-   sanitizer keeps the memory itself, up to 256 MB of it: over TLS that is more than a client
-   uses by far. It counts what is lost by other means. */
+/* The sanitizers keep freed memory, or data on it, so that resident memory grows. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define KEEPS_WHAT_WAS_FREED true
+#define KEEPS_FREED_MEMORY true
 #else
-#define KEEPS_WHAT_WAS_FREED false
+#define KEEPS_FREED_MEMORY false
 #endif
 
 static unsigned cycles(void) {
-  const char *said = getenv("WATCHDOG_CYCLES"); /* NOLINT(concurrency-mt-unsafe) */
-  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 100;
+  const char *text = getenv("WATCHDOG_CYCLES"); /* NOLINT(concurrency-mt-unsafe) */
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 100;
 }
 
 static void cycles_of_clients_leave_nothing(void **state) {
   (void)state;
   unsigned threads_before = running_threads();
   unsigned descriptors = open_descriptors();
-  redlock_options options = kept();
   size_t bytes = 0;
   for (unsigned i = 0; i < cycles(); i++) {
     redlock_client *client = client_of(&five, 1, NULL);
-    redlock_lock *lock = hold(client, "r", &options);
+    redlock_lock *lock = hold(client, "r");
     if (i % 2 == 0) {
       assert_ok(lock, redlock_lock_release(lock));
     }
@@ -162,16 +165,15 @@ static void cycles_of_clients_leave_nothing(void **state) {
   }
   eventually(running_threads() == threads_before);
   assert_int_equal(open_descriptors(), descriptors);
-  assert_true(KEEPS_WHAT_WAS_FREED || resident_bytes() < bytes + 1024 * 1024);
+  assert_true(KEEPS_FREED_MEMORY || resident_bytes() < bytes + 1024 * 1024);
 }
 
-/* The loop has its one descriptor, and does not come to it. */
-static void a_loop_that_is_late_loses_no_lease(void **state) {
+/* The program has a loop, which does not return to its descriptor. */
+static void stalled_loop_loses_no_lease(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
   assert_true(redlock_client_pollfd(client) >= 0);
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold(client, "r");
   compute_until_extended(lock);
   compute_until_extended(lock);
   pump_until(client, all_up(client));
@@ -200,18 +202,17 @@ static void *watch_for_losses(void *argument) {
   return NULL;
 }
 
-/* As docs/c.md tells programs without a loop. */
-static void a_thread_that_waits_for_losses_is_told_while_the_program_computes(void **state) {
+/* As docs/c.md recommends for programs without a loop. */
+static void waiting_thread_gets_losses_while_the_program_computes(void **state) {
   (void)state;
   watch self = {.client = client_of(&five, 5, NULL)};
-  redlock_options options = kept();
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, watch_for_losses, &self), 0);
-  redlock_lock *lock = hold(self.client, "r", &options);
+  redlock_lock *lock = hold(self.client, "r");
   compute_until_extended(lock);
   assert_null(atomic_load(&self.lost));
   for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "r", "somebody", (char *)NULL);
+    (void)farm_command(&five, i, "SET", "r", "another", (char *)NULL);
   }
   eventually(atomic_load(&self.lost) == lock);
   assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_E_LOST);
@@ -221,47 +222,49 @@ static void a_thread_that_waits_for_losses_is_told_while_the_program_computes(vo
   redlock_client_free(self.client);
 }
 
-typedef struct teller {
+typedef struct lost_log {
   atomic_uint calls;
   redlock_lock *_Atomic lost;
   pthread_t caller;
-} teller;
+} lost_log;
 
-static void is_told(redlock_client *client, void *data) {
-  teller *self = data;
+static void log_loss(redlock_client *client, void *data) {
+  lost_log *self = data;
   redlock_lock *lost;
   self->caller = pthread_self();
   atomic_fetch_add(&self->calls, 1);
   while ((lost = redlock_client_next_lost(client)) != NULL) {
     if (redlock_lock_lost(lost, NULL) != REDLOCK_E_UNAVAILABLE) {
-      (void)redlock_lock_extend(lost, 0, NULL); /* It may block, though it comes to nothing. */
+      (void)redlock_lock_extend(lost, 0, NULL); /* A blocking call is allowed here. */
       atomic_store(&self->lost, lost);
     }
   }
 }
 
-/* Who notices: the keeper that polls; a thread in a call while the keeper sleeps; one that only looks. */
-static void a_program_without_a_loop_is_called_when_leases_are_lost(void **state) {
+/*
+ * Noticed by the watchdog that polls, by a thread in a call while the watchdog sleeps, and by a
+ * reading thread.
+ */
+static void on_lost_reports_each_loss(void **state) {
   (void)state;
-  teller self = {0};
+  lost_log self = {0};
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options long_one = kept();
-  assert_int_equal(redlock_client_on_lost(client, is_told, &self), REDLOCK_OK);
-  redlock_lock *first = hold(client, "r", &long_one);
+  assert_int_equal(redlock_client_on_lost(client, log_loss, &self), REDLOCK_OK);
+  redlock_lock *first = hold(client, "r");
   for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "r", "somebody", (char *)NULL);
+    (void)farm_command(&five, i, "SET", "r", "another", (char *)NULL);
   }
   eventually(atomic_load(&self.lost) == first);
   assert_false(pthread_equal(self.caller, pthread_self()));
 
   redlock_lock *second = hold_for(client, "s", MS(200));
-  eventually(atomic_load(&self.lost) == second); /* It runs out, and nobody calls. */
+  eventually(atomic_load(&self.lost) == second); /* It expires while no thread is in a call. */
 
   redlock_lock *third = hold_for(client, "t", MS(200));
   redlock_options patient = {.wait_us = MS(500)};
   redlock_lock *waiting = new_lock(client, "r");
   assert_int_equal(redlock_lock_acquire(waiting, &patient, NULL), REDLOCK_E_TAKEN);
-  eventually(atomic_load(&self.lost) == third); /* While this thread led. */
+  eventually(atomic_load(&self.lost) == third); /* This thread led meanwhile. */
 
   assert_int_equal(redlock_client_on_lost(client, NULL, NULL), REDLOCK_OK);
   unsigned calls = atomic_load(&self.calls);
@@ -281,13 +284,12 @@ static void count_calls(redlock_client *client, void *data) {
   atomic_fetch_add((atomic_uint *)data, 1);
 }
 
-/* It asks later, if at all. */
-static void
-a_program_that_only_notes_the_call_is_called_again_when_the_lease_is_over(void **state) {
+/* The function only counts: the program reads the losses later. */
+static void on_lost_is_called_again_when_the_lease_has_expired(void **state) {
   (void)state;
   atomic_uint calls = 0;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   options.ttl_us = MS(3000);
   options.node_timeout_us = MS(500);
   redlock_lock *lock = new_lock(client, "r");
@@ -319,8 +321,8 @@ static void free_lock_and_client(redlock_client *client, void *data) {
   atomic_store((atomic_bool *)data, true);
 }
 
-/* Its thread goes on with the client when the program returns to it. */
-static void the_last_reference_may_be_given_up_in_on_lost(void **state) {
+/* The watchdog continues with the client after the function has returned. */
+static void on_lost_may_free_the_last_reference(void **state) {
   (void)state;
   unsigned before = running_threads();
   for (unsigned i = 0; i < 4; i++) {
@@ -344,7 +346,7 @@ static void close_the_client(redlock_client *client, void *data) {
   atomic_store((atomic_int *)data, error == REDLOCK_OK ? 1 : error);
 }
 
-static void a_client_that_is_closed_in_on_lost_leaves_no_thread(void **state) {
+static void on_lost_may_close_the_client(void **state) {
   (void)state;
   unsigned before = running_threads();
   atomic_int closed = 0;
@@ -362,20 +364,18 @@ static void a_client_that_is_closed_in_on_lost_leaves_no_thread(void **state) {
 
 /* ---------------------------------------------------------------------------------------- forks */
 
-static int child_looks(void *argument) {
+static int child_holds_nothing(void *argument) {
   redlock_lock *lock = argument;
   return redlock_lock_remaining(lock) == 0 && redlock_lock_release(lock) == REDLOCK_E_NOT_HELD ? 0
                                                                                                : 1;
 }
 
-static void the_keeper_may_be_forked_at_any_time(void **state) {
+static void watchdog_may_be_forked_at_any_time(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  options.extend_every_us = MS(2);
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold_every(client, "r", MS(2));
   for (unsigned i = 0; i < 60; i++) {
-    in_child(child_looks, lock);
+    in_child(child_holds_nothing, lock);
   }
   assert_true(redlock_lock_remaining(lock) > 0);
   assert_ok(lock, redlock_lock_release(lock));
@@ -383,28 +383,28 @@ static void the_keeper_may_be_forked_at_any_time(void **state) {
   redlock_client_free(client);
 }
 
-/* -------------------------------------------------------------------------------------- the host */
+/*
+ * -------------------------------------------------------------------------------------- the host
+ */
 
-static atomic_int signalled; /* the thread that a handler ran in */
+static atomic_int signalled; /* id of the thread that ran the handler */
 
 static void note_thread(int number) {
   (void)number;
   atomic_store(&signalled, (int)syscall(SYS_gettid));
 }
 
-static void the_keeper_takes_no_signal_of_the_program(void **state) {
+static void watchdog_takes_no_signal(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold(client, "r");
   struct sigaction action = {.sa_handler = note_thread};
   sigset_t usr1;
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   assert_int_equal(sigemptyset(&usr1), 0);
   assert_int_equal(sigaddset(&usr1, SIGUSR1), 0);
   assert_int_equal(pthread_sigmask(SIG_BLOCK, &usr1, NULL), 0);
-  assert_int_equal(kill(getpid(), SIGUSR1),
-                   0); /* Any thread that has it not blocked would take it. */
+  assert_int_equal(kill(getpid(), SIGUSR1), 0); /* for any thread that has not blocked it */
   (void)poll(NULL, 0, 50);
   assert_int_equal(atomic_load(&signalled), 0);
   assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &usr1, NULL), 0);
@@ -413,12 +413,10 @@ static void the_keeper_takes_no_signal_of_the_program(void **state) {
   redlock_client_free(client);
 }
 
-static void an_idle_keeper_sleeps(void **state) {
+static void idle_watchdog_sleeps(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  options.extend_every_us = 0; /* a third of the ttl */
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold_every(client, "r", 0);
   struct rusage before, after;
   pump_until(client, all_up(client));
   assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
@@ -429,28 +427,27 @@ static void an_idle_keeper_sleeps(void **state) {
   redlock_client_free(client);
 }
 
-/* The release of a lock that was dropped while a node was away goes out when the node is back. */
-static void what_a_finalizer_has_left_is_sent(void **state) {
+/* A lock was freed while a node hung: its release is sent when the node continues. */
+static void watchdog_sends_releases_of_freed_locks(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  redlock_lock *keeping = hold(client, "keeping", &options);
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *other = hold(client, "other");
+  redlock_lock *lock = hold(client, "r");
   eventually(farm_count(&five, "r", NULL) == 5);
   farm_stop(&five, 0);
   redlock_lock_free(lock);
-  assert_true(farm_count(&five, "keeping", redlock_lock_token(keeping)) >= 4);
+  assert_true(farm_count(&five, "other", redlock_lock_token(other)) >= 4);
   eventually(farm_count(&five, "r", NULL) <= 1);
   farm_continue(&five, 0);
   eventually(farm_count(&five, "r", NULL) == 0);
   farm_kill(&five, 1);
   farm_restart(&five, 1);
   eventually(farm_connections(&five, 1) >= 1); /* The watchdog connects. */
-  redlock_lock_free(keeping);
+  redlock_lock_free(other);
   redlock_client_free(client);
 }
 
-/* ------------------------------------------------------------------------------ beside the calls */
+/* ------------------------------------------------------------------------------ beside calls */
 
 static atomic_bool stop;
 
@@ -474,21 +471,19 @@ static void *work(void *argument) {
     self->errors += redlock_lock_release(lock) != REDLOCK_OK;
     self->pairs++;
     if (self->pairs % 32 == 0) {
-      (void)poll(NULL, 0, 15); /* So that the keeper leads now and then. */
+      (void)poll(NULL, 0, 15); /* The watchdog leads meanwhile. */
     }
   }
   redlock_lock_free(lock);
   return NULL;
 }
 
-/* Leases that are extended each few milliseconds, threads, forks, frees and wake-ups. */
-static void the_keeper_works_beside_threads_and_forks(void **state) {
+/* Leases that are extended every few milliseconds, threads, forks and frees. */
+static void watchdog_works_beside_threads_and_forks(void **state) {
   (void)state;
   static worker workers[4];
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept();
-  options.extend_every_us = MS(3);
-  redlock_lock *lock = hold(client, "r", &options);
+  redlock_lock *lock = hold_every(client, "r", MS(3));
   atomic_store(&stop, false);
   memset(workers, 0, sizeof workers);
   for (unsigned i = 0; i < 4; i++) {
@@ -497,10 +492,10 @@ static void the_keeper_works_beside_threads_and_forks(void **state) {
     assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   }
   for (unsigned i = 0; i < 20; i++) {
-    redlock_lock *dropped = hold(client, "dropped", &options);
-    redlock_lock_free(dropped);
-    in_child(child_looks, lock);
-    eventually(farm_count(&five, "dropped", NULL) == 0);
+    redlock_lock *freed = hold(client, "freed");
+    redlock_lock_free(freed);
+    in_child(child_holds_nothing, lock);
+    eventually(farm_count(&five, "freed", NULL) == 0);
     assert_true(redlock_lock_remaining(lock) > 0);
   }
   atomic_store(&stop, true);
@@ -519,23 +514,23 @@ static void the_keeper_works_beside_threads_and_forks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(an_idle_keeper_sleeps), /* before there is a witness, which does not sleep long */
-      TEST(a_lease_is_kept_while_the_program_computes_and_sleeps),
-      TEST(without_auto_extend_there_is_no_thread),
-      TEST(a_client_with_hung_nodes_is_closed_in_time),
-      TEST(a_dropped_client_takes_its_thread_along),
+      TEST(idle_watchdog_sleeps), /* first, because the witness does not sleep */
+      TEST(lease_is_extended_while_the_program_computes_and_sleeps),
+      TEST(client_without_auto_extend_has_no_thread),
+      TEST(close_with_hung_nodes_ends_in_time),
+      TEST(freed_client_ends_its_thread),
       TEST(cycles_of_clients_leave_nothing),
-      TEST(a_loop_that_is_late_loses_no_lease),
-      TEST(a_thread_that_waits_for_losses_is_told_while_the_program_computes),
-      TEST(a_program_without_a_loop_is_called_when_leases_are_lost),
-      TEST(a_program_that_only_notes_the_call_is_called_again_when_the_lease_is_over),
-      TEST(the_last_reference_may_be_given_up_in_on_lost),
-      TEST(a_client_that_is_closed_in_on_lost_leaves_no_thread),
-      TEST(the_keeper_may_be_forked_at_any_time),
-      TEST(the_keeper_takes_no_signal_of_the_program),
-      TEST(what_a_finalizer_has_left_is_sent),
-      TEST(the_keeper_works_beside_threads_and_forks),
+      TEST(stalled_loop_loses_no_lease),
+      TEST(waiting_thread_gets_losses_while_the_program_computes),
+      TEST(on_lost_reports_each_loss),
+      TEST(on_lost_is_called_again_when_the_lease_has_expired),
+      TEST(on_lost_may_free_the_last_reference),
+      TEST(on_lost_may_close_the_client),
+      TEST(watchdog_may_be_forked_at_any_time),
+      TEST(watchdog_takes_no_signal),
+      TEST(watchdog_sends_releases_of_freed_locks),
+      TEST(watchdog_works_beside_threads_and_forks),
   };
-  cmocka_set_test_filter(getenv("WATCHDOG_TEST")); /* long/cycles wants but one */
-  return cmocka_run_group_tests_name("the keeper", tests, five_start_threaded, five_end);
+  cmocka_set_test_filter(getenv("WATCHDOG_TEST")); /* long/cycles runs one test */
+  return cmocka_run_group_tests(tests, five_start_threaded, five_end);
 }
