@@ -1,6 +1,6 @@
 /*
- * How many attempts a waiter makes on real servers, as their INFO commandstats counts them. The script that takes a
- * key with a fencing token executes TIME once; nothing else of a failed wait does.
+ * The number of attempts of a waiter on real servers, counted by INFO commandstats. The script that
+ * sets a key with a fencing token executes TIME once; no other command of a failed wait does.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@ static redlock_options fenced(int retry_count, int notify) {
   return options;
 }
 
-/* Another client holds the key. The first acquire connects all that the counted one needs. */
+/* Another client holds the key. The first acquire makes all connections. */
 static redlock_lock *contender(redlock_client **client, int notify) {
   redlock_options options = fenced(1, notify);
   for (unsigned i = 0; i < three.count; i++) {

@@ -1,31 +1,31 @@
 /*
- * Leases that keep themselves, on real servers.
+ * Auto-extended leases on real servers, with a loop.
  *
  * SPDX-License-Identifier: MIT
  *
- * AUTO_EXTEND_ROUNDS says how often a test is repeated, at another moment of the lease each time [2]; the job
- * long/auto_extend takes 100.
+ * AUTO_EXTEND_ROUNDS is the number of rounds of a test [2]; each round disturbs the lease at
+ * another moment. The job long/auto_extend runs 100.
  */
 #include "support.h"
 
 #define TTL_US MS(1200)
 #define NODE_TIMEOUT_US MS(100)
 
-static unsigned times(void) {
-  const char *said = getenv("AUTO_EXTEND_ROUNDS");
-  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 2;
+static unsigned rounds(void) {
+  const char *text = getenv("AUTO_EXTEND_ROUNDS");
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 2;
 }
 
-/* A lease that a slow machine does not lose, extended every few milliseconds. */
-static redlock_options kept(void) {
+/* A slow machine does not lose this lease, which is extended every few milliseconds. */
+static redlock_options auto_extended(void) {
   redlock_options options = once();
   options.auto_extend = REDLOCK_YES;
   options.extend_every_us = MS(20);
   return options;
 }
 
-/* A lease that is soon over. */
-static redlock_options kept_briefly(void) {
+/* This lease expires soon. */
+static redlock_options brief(void) {
   redlock_options options = once();
   options.ttl_us = TTL_US;
   options.node_timeout_us = NODE_TIMEOUT_US;
@@ -33,8 +33,8 @@ static redlock_options kept_briefly(void) {
   return options;
 }
 
-/* The loop goes on until the lease was extended so many times. */
-static void hold_on(redlock_client *client, redlock_lock *lock, unsigned extends) {
+/* Runs the loop until the lease has been extended |extends| times. */
+static void pump_extends(redlock_client *client, redlock_lock *lock, unsigned extends) {
   for (unsigned i = 0; i < extends; i++) {
     redlock_time deadline_us = redlock_lock_deadline(lock);
     pump_until(client, redlock_lock_deadline(lock) != deadline_us);
@@ -43,9 +43,9 @@ static void hold_on(redlock_client *client, redlock_lock *lock, unsigned extends
   }
 }
 
-static void a_lease_is_kept_through_a_node_that_hangs_and_one_that_restarts(void **state) {
+static void lease_survives_a_hung_and_a_restarted_node(void **state) {
   (void)state;
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_client *others = client_of(&five, 5, NULL);
   redlock_lock *other = new_lock(others, "r");
@@ -59,11 +59,11 @@ static void a_lease_is_kept_through_a_node_that_hangs_and_one_that_restarts(void
     } else if (i == 4) {
       farm_restart(&five, 1); /* without its keys */
     }
-    hold_on(client, lock, 5);
+    pump_extends(client, lock, 5);
     assert_int_not_equal(redlock_lock_acquire(other, NULL, NULL), REDLOCK_OK);
   }
   farm_continue(&five, 0);
-  /* The extends give the key back to the node that had lost it. */
+  /* The extends backfill the node that has lost its key. */
   pump_until(client, farm_count(&five, "r", redlock_lock_token(lock)) == 5);
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
@@ -72,12 +72,12 @@ static void a_lease_is_kept_through_a_node_that_hangs_and_one_that_restarts(void
   redlock_client_free(others);
 }
 
-static void a_majority_that_is_lost_is_noticed_within_a_third_of_the_ttl_and_200_ms(void **state) {
+static void lost_majority_is_reported_within_a_third_of_the_ttl(void **state) {
   (void)state;
-  redlock_options options = kept_briefly();
+  redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
-  for (unsigned i = 0; i < times(); i++) {
+  for (unsigned i = 0; i < rounds(); i++) {
     redlock_lock *lock = new_lock(client, "r");
     eventually(redlock_lock_acquire(lock, &options, NULL) == REDLOCK_OK);
     for (redlock_time until_us = redlock_now() + MS(i * 37 % 400); redlock_now() < until_us;) {
@@ -99,46 +99,46 @@ static void a_majority_that_is_lost_is_noticed_within_a_third_of_the_ttl_and_200
 }
 
 typedef struct shared {
-  volatile int holds;     /* the child has a lease, and looks at it all the time */
-  volatile int stopped;   /* it has been stopped for longer than that lasts */
-  volatile int held_then; /* and believed that it held when it went on */
-  volatile int told;      /* why its lease is lost */
-  volatile int again;     /* it has held again afterwards */
+  volatile int holds;     /* the child holds the lease */
+  volatile int stopped;   /* the stop was longer than the lease */
+  volatile int held_then; /* the child believed to hold when it continued */
+  volatile int loss;      /* the reported reason */
+  volatile int again;     /* the child has held again later */
 } shared;
 
-/* Holds, and looks at its lease before anything else when it goes on. */
+/* Holds the lease, and checks it first when it continues. */
 static int holder(shared *self) {
-  redlock_options options = kept_briefly();
+  redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = new_lock(client, "r");
   for (unsigned i = 0; redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK; i++) {
     if (i == 100) {
-      return 1; /* A busy machine may be too late for some of them. */
+      return 1; /* A busy machine may need some attempts. */
     }
   }
-  redlock_time looked_us = redlock_now();
+  redlock_time checked_us = redlock_now();
   while (self->stopped == 0) {
     self->holds = redlock_lock_remaining(lock) > 0;
     pump(client, 1);
-    looked_us = redlock_now();
+    checked_us = redlock_now();
   }
   self->held_then = redlock_lock_remaining(lock) > 0;
-  for (redlock_time until_us = looked_us + TTL_US, last_us = looked_us + EVENTUALLY_US;
-       redlock_now() < until_us || (self->told == 0 && redlock_now() < last_us);) {
+  for (redlock_time until_us = checked_us + TTL_US, last_us = checked_us + EVENTUALLY_US;
+       redlock_now() < until_us || (self->loss == 0 && redlock_now() < last_us);) {
     self->again = self->again || redlock_lock_remaining(lock) > 0;
     pump(client, 2);
     redlock_lock *lost = redlock_client_next_lost(client);
-    self->told = lost == lock ? redlock_lock_lost(lock, NULL) : self->told;
+    self->loss = lost == lock ? redlock_lock_lost(lock, NULL) : self->loss;
   }
   return 0;
 }
 
-static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(void **state) {
+static void process_that_stops_beyond_its_ttl_holds_nothing(void **state) {
   (void)state;
   shared *self =
       mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(self != MAP_FAILED);
-  for (unsigned i = 0; i < times(); i++) {
+  for (unsigned i = 0; i < rounds(); i++) {
     memset(self, 0, sizeof *self);
     pid_t child = fork();
     if (child == 0) {
@@ -147,7 +147,7 @@ static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(vo
     eventually(self->holds == 1);
     (void)poll(NULL, 0, (int)(i * 37 % 400)); /* another moment between two extends */
     assert_int_equal(kill(child, SIGSTOP), 0);
-    redlock_options options = kept();
+    redlock_options options = auto_extended();
     redlock_client *client = client_of(&five, 5, &options);
     redlock_lock *lock = new_lock(client, "r");
     eventually(redlock_lock_acquire(lock, NULL, NULL) == REDLOCK_OK);
@@ -159,7 +159,7 @@ static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(vo
     assert_int_equal(status, 0);
     assert_int_equal(self->held_then, 0);
     assert_int_equal(self->again, 0);
-    assert_int_equal(self->told, REDLOCK_E_EXPIRED);
+    assert_int_equal(self->loss, REDLOCK_E_EXPIRED);
     assert_null(redlock_client_next_lost(client));
     pump_until(client, farm_count(&five, "r", redlock_lock_token(lock)) == 5);
     assert_ok(lock, redlock_lock_release(lock));
@@ -173,9 +173,9 @@ static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(vo
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_lease_is_kept_through_a_node_that_hangs_and_one_that_restarts),
-      TEST(a_majority_that_is_lost_is_noticed_within_a_third_of_the_ttl_and_200_ms),
-      TEST(a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody),
+      TEST(lease_survives_a_hung_and_a_restarted_node),
+      TEST(lost_majority_is_reported_within_a_third_of_the_ttl),
+      TEST(process_that_stops_beyond_its_ttl_holds_nothing),
   };
-  return cmocka_run_group_tests_name("renew", tests, five_start, five_end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }

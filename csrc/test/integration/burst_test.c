@@ -1,10 +1,10 @@
 /*
- * Thousands of operations begun at once, on nodes that are well.
+ * Thousands of operations that start at once, on healthy nodes.
  *
  * SPDX-License-Identifier: MIT
  *
- * BURST_LEASES sets their number [3000]; the job long/burst takes 50,000. The figures are printed, not
- * judged: rl_pacer_test.c has the pacing, on the fake clock.
+ * BURST_LEASES is their number [3000]; the job long/burst runs 50,000. The test prints the times
+ * and does not judge them: rl_pacer_test.c tests the pacing with the fake clock.
  */
 #include "support.h"
 
@@ -22,8 +22,8 @@ typedef struct burst {
 } burst;
 
 static unsigned leases(void) {
-  const char *said = getenv("BURST_LEASES"); /* NOLINT(concurrency-mt-unsafe) */
-  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : LEASES_USUAL;
+  const char *text = getenv("BURST_LEASES"); /* NOLINT(concurrency-mt-unsafe) */
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : LEASES_USUAL;
 }
 
 static void set_up(burst *self, unsigned count, int fence) {
@@ -57,7 +57,7 @@ static void turn(burst *self) {
   assert_int_equal(redlock_client_process(self->client, fds, count), REDLOCK_OK);
 }
 
-/* Begins one operation of every lock, and waits for them all. */
+/* Starts one operation of each lock, and waits for all. */
 static void run(burst *self, const char *what, int (*begin)(redlock_lock *lock)) {
   redlock_time begun_us = redlock_now();
   unsigned ended = 0;
@@ -92,7 +92,7 @@ static int begin_extend(redlock_lock *lock) {
   return redlock_lock_extend_start(lock, BURST_TTL_US);
 }
 
-static void a_burst_of_leases_on_nodes_that_are_well(void **state) {
+static void burst_of_leases_succeeds(void **state) {
   static burst all;
   (void)state;
   set_up(&all, leases(), REDLOCK_NO);
@@ -106,8 +106,8 @@ static void a_burst_of_leases_on_nodes_that_are_well(void **state) {
   tear_down(&all);
 }
 
-/* Nothing is known of the nodes yet: no connection, no clock, no script. */
-static void a_burst_of_fenced_acquires_of_a_fresh_client(void **state) {
+/* The client has no connection, no clock and no script yet. */
+static void burst_of_fenced_acquires_of_a_new_client_succeeds(void **state) {
   static burst all;
   (void)state;
   set_up(&all, leases() / FENCED_SHARE, REDLOCK_YES);
@@ -121,8 +121,8 @@ static void a_burst_of_fenced_acquires_of_a_fresh_client(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_burst_of_leases_on_nodes_that_are_well),
-      TEST(a_burst_of_fenced_acquires_of_a_fresh_client),
+      TEST(burst_of_leases_succeeds),
+      TEST(burst_of_fenced_acquires_of_a_new_client_succeeds),
   };
-  return cmocka_run_group_tests_name("burst", tests, five_start, five_end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }

@@ -1,5 +1,5 @@
 /*
- * Processes that fight for one name, with a critical section that would show two holders.
+ * Processes that compete for one lock, with a critical section that reveals two holders.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,8 +11,8 @@
 #define SECTIONS_MAX 100000
 #define SECTIONS_WANTED 150
 
-/* Nodes lose nothing by a SIGKILL: what Redlock asks of nodes that are restarted at once. */
-static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
+/* A SIGKILL loses no write: Redlock requires this of nodes that restart at once. */
+static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
 
 typedef struct section {
   redlock_time entered_us;
@@ -20,13 +20,13 @@ typedef struct section {
   unsigned process;
 } section;
 
-/* Shared by all processes. Nothing but the lock keeps them from each other. */
+/* Shared by all processes. Only the lock protects it. */
 typedef struct arena {
-  volatile unsigned long counter;               /* incremented by reading, waiting and writing */
-  volatile bool over;                           /* the fight ends */
-  volatile unsigned finished[PROCESSES_MAX];    /* sections that each has finished */
-  unsigned outlived[PROCESSES_MAX];             /* sections that were longer than their lease */
-  volatile unsigned unavailable[PROCESSES_MAX]; /* acquires that ended so */
+  volatile unsigned long counter;               /* incremented by read, wait and write */
+  volatile bool over;                           /* the processes must end */
+  volatile unsigned finished[PROCESSES_MAX];    /* finished sections */
+  unsigned outlived[PROCESSES_MAX];             /* sections longer than their lease */
+  volatile unsigned unavailable[PROCESSES_MAX]; /* acquires that ended with UNAVAILABLE */
   section log[PROCESSES_MAX][SECTIONS_MAX];
 } arena;
 
@@ -34,7 +34,7 @@ static arena *shared;
 
 static int start(void **state) {
   (void)state;
-  farm_start(&five, 5, keeping);
+  farm_start(&five, 5, durable);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return shared == MAP_FAILED ? -1 : 0;
@@ -56,16 +56,16 @@ static void critical_section(unsigned process, redlock_lock *lock) {
   }
   if (redlock_lock_remaining(lock) == 0) {
     shared->outlived[process]++;
-    return; /* It may not write any more. */
+    return; /* Without the lock it must not write. */
   }
   shared->counter = seen + 1;
   entry->left_us = redlock_now();
   shared->finished[process]++;
 }
 
-static void fight(unsigned process) {
+static void compete(unsigned process) {
   redlock_options options = once();
-  options.retry_count = 0; /* as many as the wait allows */
+  options.retry_count = 0; /* unlimited within the wait */
   options.wait_us = MS(300);
   options.retry_delay_us = MS(3);
   options.retry_jitter_us = MS(3);
@@ -96,7 +96,7 @@ static int compare_sections(const void *left, const void *right) {
   return (a->entered_us > b->entered_us) - (a->entered_us < b->entered_us);
 }
 
-/* No two sections overlap; the counter has lost nothing; everybody had a turn. */
+/* No two sections overlap, the counter is exact, and each process had a section. */
 static void check(unsigned processes) {
   unsigned total = 0;
   for (unsigned i = 0; i < processes; i++) {
@@ -125,16 +125,16 @@ static void check(unsigned processes) {
   print_message("# %u sections by %u processes\n", total, processes);
 }
 
-static void begin_fight(pid_t *fighters, unsigned processes) {
+static void begin_contest(pid_t *children, unsigned processes) {
   memset(shared, 0, offsetof(arena, log));
   farm_reset(&five);
   for (unsigned i = 0; i < processes; i++) {
-    fighters[i] = fork();
-    assert_true(fighters[i] >= 0);
-    if (fighters[i] == 0) {
+    children[i] = fork();
+    assert_true(children[i] >= 0);
+    if (children[i] == 0) {
       (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
       (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
-      fight(i);
+      compete(i);
       _exit(0);
     }
   }
@@ -148,13 +148,13 @@ static unsigned sections(unsigned processes) {
   return total;
 }
 
-/* The fight goes on until |more| sections have been finished. */
-static void fight_on(unsigned processes, unsigned more) {
+/* Waits until |more| sections have finished. */
+static void await_sections(unsigned processes, unsigned more) {
   unsigned wanted = sections(processes) + more;
   eventually(sections(processes) >= wanted);
 }
 
-static bool all_had_a_turn(unsigned processes) {
+static bool all_had_a_section(unsigned processes) {
   for (unsigned i = 0; i < processes; i++) {
     if (shared->finished[i] == 0) {
       return false;
@@ -163,22 +163,22 @@ static bool all_had_a_turn(unsigned processes) {
   return true;
 }
 
-static void end_fight(const pid_t *fighters, unsigned processes) {
-  eventually(all_had_a_turn(processes));
+static void end_contest(const pid_t *children, unsigned processes) {
+  eventually(all_had_a_section(processes));
   shared->over = true;
   for (unsigned i = 0; i < processes; i++) {
     int status;
-    assert_int_equal(waitpid(fighters[i], &status, 0), fighters[i]);
+    assert_int_equal(waitpid(children[i], &status, 0), children[i]);
     assert_int_equal(status, 0);
   }
 }
 
-static void of_eight_processes_one_holds_the_lock(void **state) {
-  pid_t fighters[8];
+static void one_of_eight_processes_holds_the_lock(void **state) {
+  pid_t children[8];
   (void)state;
-  begin_fight(fighters, 8);
-  fight_on(8, SECTIONS_WANTED);
-  end_fight(fighters, 8);
+  begin_contest(children, 8);
+  await_sections(8, SECTIONS_WANTED);
+  end_contest(children, 8);
   check(8);
 }
 
@@ -191,38 +191,38 @@ static unsigned unavailable(void) {
 }
 
 static void one_holds_the_lock_while_nodes_hang_and_die(void **state) {
-  pid_t fighters[4];
+  pid_t children[4];
   (void)state;
-  begin_fight(fighters, 4);
-  fight_on(4, 20);
+  begin_contest(children, 4);
+  await_sections(4, 20);
   farm_stop(&five, 0);
-  fight_on(4, 20);
-  farm_kill(&five, 1); /* Now two are gone: every vote counts. */
-  fight_on(4, 20);
+  await_sections(4, 20);
+  farm_kill(&five, 1); /* Two nodes are down: every vote counts. */
+  await_sections(4, 20);
   farm_continue(&five, 0);
-  fight_on(4, 20);
+  await_sections(4, 20);
   farm_restart(&five, 1);
-  fight_on(4, 20);
+  await_sections(4, 20);
   farm_stop(&five, 2);
   farm_stop(&five, 3);
   farm_stop(&five, 4); /* No majority. */
   unsigned before = unavailable();
-  eventually(unavailable() > before); /* The fault is felt. */
+  eventually(unavailable() > before); /* Acquires notice it. */
   farm_continue(&five, 2);
   farm_continue(&five, 3);
   farm_continue(&five, 4);
-  fight_on(4, 20);
+  await_sections(4, 20);
   farm_kill(&five, 4);
   farm_restart(&five, 4);
-  fight_on(4, 20);
-  end_fight(fighters, 4);
+  await_sections(4, 20);
+  end_contest(children, 4);
   check(4);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(of_eight_processes_one_holds_the_lock),
+      cmocka_unit_test(one_of_eight_processes_holds_the_lock),
       cmocka_unit_test(one_holds_the_lock_while_nodes_hang_and_die),
   };
-  return cmocka_run_group_tests_name("contention", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }

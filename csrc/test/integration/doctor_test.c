@@ -1,13 +1,15 @@
 /*
- * The doctor at real servers.
+ * The doctor on real servers.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "support.h"
 
-static char found[8192]; /* "severity name message\n", of all that was found last */
+#define PASSWORD "hidden-word"
 
-/* Has the nodes of |client| examined; what servers of a test all lack is left out. Frees the client. */
+static char found[8192]; /* "severity name message\n" of each finding of the last examination */
+
+/* Examines the nodes of |client|, and frees it. Skips what all servers of tests lack. */
 static int examine_as(redlock_client *client, const char *resource, unsigned flags) {
   redlock_lock *lock = new_lock(client, resource);
   redlock_finding_info info;
@@ -27,11 +29,10 @@ static int examine_as(redlock_client *client, const char *resource, unsigned fla
   return result;
 }
 
-static redlock_client *client_with(const char *prefix) {
+static redlock_client *client_of_settings(redlock_settings settings) {
   redlock_options usual = once();
-  redlock_settings settings = {
-      .prefix = prefix, .prefix_length = strlen(prefix), .options = &usual};
   redlock_client *client;
+  settings.options = &usual;
   assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
@@ -39,11 +40,15 @@ static redlock_client *client_with(const char *prefix) {
   return client;
 }
 
+static redlock_client *client_with(const char *prefix) {
+  return client_of_settings((redlock_settings){.prefix = prefix, .prefix_length = strlen(prefix)});
+}
+
 static int examine(void) {
   return examine_as(client_with(""), "redlock-doctor", 0);
 }
 
-/* |format| has the address of a node in it. */
+/* |format| contains the address of |node|. */
 static void assert_found(const char *format, unsigned node) {
   char line[1024];
   (void)snprintf(line, sizeof line, format, three.nodes[node].address);
@@ -54,7 +59,7 @@ static void set(unsigned node, const char *setting, const char *value) {
   assert_string_equal(farm_command(&three, node, "CONFIG", "SET", setting, value, NULL), "OK");
 }
 
-/* How many changes node 0 knows of. */
+/* Returns the number of writes on node 0. */
 static unsigned long changes(void) {
   const char *at =
       strstr(farm_command(&three, 0, "INFO", "persistence", NULL), "rdb_changes_since_last_save:");
@@ -62,7 +67,7 @@ static unsigned long changes(void) {
   return strtoul(strchr(at, ':') + 1, NULL, 10);
 }
 
-static void healthy_nodes_have_a_clean_bill_and_nothing_is_changed(void **state) {
+static void healthy_nodes_have_no_finding_and_no_change(void **state) {
   (void)state;
   redlock_finding_info info;
   redlock_client *client = client_with("");
@@ -74,7 +79,7 @@ static void healthy_nodes_have_a_clean_bill_and_nothing_is_changed(void **state)
   unsigned long before = changes();
   assert_ok(lock, redlock_lock_doctor(lock, REDLOCK_DOCTOR_KEYS));
   for (size_t i = 0; redlock_lock_finding(lock, i, &info) == REDLOCK_OK; i++) {
-    if (strcmp(info.name, "slow") != 0) { /* whatever this machine is busy with */
+    if (strcmp(info.name, "slow") != 0) { /* a busy machine */
       fail_msg("%s", info.message);
     }
   }
@@ -93,7 +98,7 @@ static bool has_replicas(unsigned count) {
   return strstr(farm_command(&three, 0, "INFO", "replication", NULL), line) != NULL;
 }
 
-static void replicas_are_found_at_both_ends(void **state) {
+static void replicas_and_their_master_are_found(void **state) {
   (void)state;
   char port[16];
   (void)snprintf(port, sizeof port, "%d", three.nodes[0].port);
@@ -113,7 +118,7 @@ static void replicas_are_found_at_both_ends(void **state) {
   assert_null(strstr(found, "refuses"));
 }
 
-static void eviction_and_a_memory_that_is_full_are_found(void **state) {
+static void eviction_and_full_memory_are_found(void **state) {
   (void)state;
   set(0, "maxmemory-policy", "allkeys-lru");
   set(0, "maxmemory", "100mb");
@@ -131,27 +136,19 @@ static void eviction_and_a_memory_that_is_full_are_found(void **state) {
   assert_null(strstr(found, three.nodes[2].address));
 }
 
-/* A client that is logged in as "app" at all nodes. */
 static redlock_client *client_as_app(const char *password) {
-  redlock_options usual = once();
-  redlock_settings settings = {.username = "app", .password = password, .options = &usual};
-  redlock_client *client;
-  assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  return client;
+  return client_of_settings((redlock_settings){.username = "app", .password = password});
 }
 
 static void let_in(const char *keys, const char *but) {
   for (unsigned i = 0; i < 3; i++) {
     assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "app", "reset", "on",
-                                     ">geheimnis", keys, "+@all", but, NULL),
+                                     ">" PASSWORD, keys, "+@all", but, NULL),
                         "OK");
   }
 }
 
-static void each_right_that_is_missing_is_named(void **state) {
+static void each_missing_right_is_named(void **state) {
   (void)state;
   static const char *const needed[] = {"set",  "get",     "del",    "pttl",
                                        "eval", "pexpire", "exists", "evalsha"};
@@ -159,7 +156,7 @@ static void each_right_that_is_missing_is_named(void **state) {
   for (unsigned i = 0; i < sizeof needed / sizeof needed[0]; i++) {
     (void)snprintf(but, sizeof but, "-%s", needed[i]);
     let_in("~*", but);
-    (void)examine_as(client_as_app("geheimnis"), "r", 0);
+    (void)examine_as(client_as_app(PASSWORD), "r", 0);
     for (unsigned k = 0; k < 3; k++) {
       (void)snprintf(line, sizeof line,
                      "error rights %s does not let its user run %s, which a lock needs: ACL "
@@ -167,15 +164,15 @@ static void each_right_that_is_missing_is_named(void **state) {
                      three.nodes[k].address, needed[i], needed[i]);
       assert_contains(found, line);
     }
-    assert_null(strstr(found, "geheimnis"));
+    assert_null(strstr(found, PASSWORD));
   }
   let_in("~*", "+@all");
-  (void)examine_as(client_as_app("geheimnis"), "r", REDLOCK_DOCTOR_KEYS);
+  (void)examine_as(client_as_app(PASSWORD), "r", REDLOCK_DOCTOR_KEYS);
   assert_string_equal(found, "");
 }
 
-/* Rights that only the doctor misses, and what it says by the sentence that it ends with. */
-static void rights_that_only_the_doctor_misses_are_no_error(void **state) {
+/* Rights that only the doctor needs, and the beginning of its finding. */
+static void missing_rights_of_the_doctor_are_no_error(void **state) {
   (void)state;
   static const char *const cases[][2] = {
       {"-info", "note rights %s does not let its user run info, so that the doctor knows little"},
@@ -190,39 +187,35 @@ static void rights_that_only_the_doctor_misses_are_no_error(void **state) {
   }
   for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     let_in("~*", cases[i][0]);
-    assert_int_equal(examine_as(client_as_app("geheimnis"), "r", REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
+    assert_int_equal(examine_as(client_as_app(PASSWORD), "r", REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
     assert_found(cases[i][1], 1);
     assert_null(strstr(found, "error"));
   }
 }
 
-static void keys_that_an_acl_forbids_are_found_by_a_resource(void **state) {
+static void forbidden_keys_are_found_by_the_resource(void **state) {
   (void)state;
   let_in("~orders:*", "+@all");
-  assert_int_equal(examine_as(client_as_app("geheimnis"), "orders:42", 0), REDLOCK_OK);
+  assert_int_equal(examine_as(client_as_app(PASSWORD), "orders:42", 0), REDLOCK_OK);
   assert_string_equal(found, "");
-  assert_int_equal(examine_as(client_as_app("geheimnis"), "order", 0), REDLOCK_OK);
+  assert_int_equal(examine_as(client_as_app(PASSWORD), "order", 0), REDLOCK_OK);
   assert_found("error rights %s does not let its user touch keys like 'order': ACL SETUSER app ",
                2);
-}
-
-static void a_user_of_one_key_alone_is_no_error(void **state) {
-  (void)state;
-  let_in("~orders:42", "+@all");
-  assert_int_equal(examine_as(client_as_app("geheimnis"), "orders:42", 0), REDLOCK_OK);
+  let_in("~orders:42", "+@all"); /* A right to one key alone is no error. */
+  assert_int_equal(examine_as(client_as_app(PASSWORD), "orders:42", 0), REDLOCK_OK);
   assert_found("note rights %s lets its user touch 'orders:42', but no key like it", 1);
   assert_null(strstr(found, "error"));
 }
 
-static void a_password_that_is_wrong_is_told_by_no_finding(void **state) {
+static void finding_does_not_contain_the_wrong_password(void **state) {
   (void)state;
   let_in("~*", "+@all");
-  assert_int_equal(examine_as(client_as_app("geheimnis und mehr"), "r", 0), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(examine_as(client_as_app(PASSWORD " and more"), "r", 0), REDLOCK_E_UNAVAILABLE);
   assert_found("error down %s refuses: WRONGPASS", 0);
-  assert_null(strstr(found, "geheimnis"));
+  assert_null(strstr(found, PASSWORD));
 }
 
-static void a_node_that_hangs_and_one_that_is_gone_are_down(void **state) {
+static void hung_and_killed_nodes_are_down(void **state) {
   (void)state;
   redlock_options options = once();
   options.node_timeout_us = MS(1000);
@@ -237,8 +230,11 @@ static void a_node_that_hangs_and_one_that_is_gone_are_down(void **state) {
   assert_null(strstr(found, three.nodes[2].address));
 }
 
-/* By another of its addresses, and by a Unix socket with another database, which only the run_id tells. */
-static void the_same_server_is_found_whatever_it_is_called(void **state) {
+/*
+ * By another of its addresses, and by a Unix socket with another database, which only the run_id
+ * reveals.
+ */
+static void same_server_is_found_by_any_address(void **state) {
   (void)state;
   farm one;
   char path[512], address[600], line[1024];
@@ -263,7 +259,7 @@ static void the_same_server_is_found_whatever_it_is_called(void **state) {
   scratch_close(&scratch);
 }
 
-static void a_node_of_a_cluster_is_found(void **state) {
+static void cluster_node_is_found(void **state) {
   (void)state;
   farm one;
   static const char *const arguments[] = {"--cluster-enabled", "yes", NULL};
@@ -275,8 +271,8 @@ static void a_node_of_a_cluster_is_found(void **state) {
   farm_end(&one);
 }
 
-/* The prefix is one that a pattern would read otherwise. */
-static void locks_without_an_expiry_are_found_under_the_prefix(void **state) {
+/* The prefix has special characters of patterns. */
+static void locks_without_expiry_are_found_under_the_prefix(void **state) {
   (void)state;
   static const char token[] = "0123456789abcdef0123456789abcdef01234567";
   static const char *const others[] = {"ax[b]:lost", "a*b:lost", "a:lost"};
@@ -296,7 +292,7 @@ static void locks_without_an_expiry_are_found_under_the_prefix(void **state) {
   assert_null(strstr(found, three.nodes[0].address));
 }
 
-static void more_keys_than_are_looked_through_are_told(void **state) {
+static void limit_of_searched_keys_is_reported(void **state) {
   (void)state;
   assert_string_equal(
       farm_command(&three, 0, "EVAL",
@@ -307,21 +303,22 @@ static void more_keys_than_are_looked_through_are_told(void **state) {
   assert_found("warning endless_keys %s holds at least ", 0);
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(healthy_nodes_have_a_clean_bill_and_nothing_is_changed, three_reset),
-      cmocka_unit_test_setup(replicas_are_found_at_both_ends, three_reset),
-      cmocka_unit_test_setup(eviction_and_a_memory_that_is_full_are_found, three_reset),
-      cmocka_unit_test_setup(each_right_that_is_missing_is_named, three_reset),
-      cmocka_unit_test_setup(rights_that_only_the_doctor_misses_are_no_error, three_reset),
-      cmocka_unit_test_setup(keys_that_an_acl_forbids_are_found_by_a_resource, three_reset),
-      cmocka_unit_test_setup(a_user_of_one_key_alone_is_no_error, three_reset),
-      cmocka_unit_test_setup(a_password_that_is_wrong_is_told_by_no_finding, three_reset),
-      cmocka_unit_test_setup(a_node_that_hangs_and_one_that_is_gone_are_down, three_reset),
-      cmocka_unit_test_setup(the_same_server_is_found_whatever_it_is_called, three_reset),
-      cmocka_unit_test_setup(a_node_of_a_cluster_is_found, three_reset),
-      cmocka_unit_test_setup(locks_without_an_expiry_are_found_under_the_prefix, three_reset),
-      cmocka_unit_test_setup(more_keys_than_are_looked_through_are_told, three_reset),
+      TEST(healthy_nodes_have_no_finding_and_no_change),
+      TEST(replicas_and_their_master_are_found),
+      TEST(eviction_and_full_memory_are_found),
+      TEST(each_missing_right_is_named),
+      TEST(missing_rights_of_the_doctor_are_no_error),
+      TEST(forbidden_keys_are_found_by_the_resource),
+      TEST(finding_does_not_contain_the_wrong_password),
+      TEST(hung_and_killed_nodes_are_down),
+      TEST(same_server_is_found_by_any_address),
+      TEST(cluster_node_is_found),
+      TEST(locks_without_expiry_are_found_under_the_prefix),
+      TEST(limit_of_searched_keys_is_reported),
   };
-  return cmocka_run_group_tests_name("doctor", tests, three_start, three_end);
+  return cmocka_run_group_tests(tests, three_start, three_end);
 }

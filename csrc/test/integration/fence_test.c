@@ -11,11 +11,11 @@
 
 #define GRANTS_MAX 100000
 #define GRANTS_EACH 15 /* between two faults */
-#define ROUNDS_USUAL 5 /* FENCE_ROUNDS */
+#define ROUNDS_USUAL 5 /* unless FENCE_ROUNDS is set */
 #define PROCESSES 4
 #define COUNTER "r" RL_COMMAND_COUNTER
 
-/* Written in the order of the grants, for only the holder writes. */
+/* The holder writes it, so that it is in the order of the grants. */
 typedef struct ledger {
   unsigned count;
   volatile bool over;
@@ -27,7 +27,7 @@ typedef struct ledger {
 static ledger *shared;
 
 static int start(void **state) {
-  /* Written before the reply is sent, so that it is there after a SIGKILL: no counter is lost. */
+  /* A write precedes its reply, so that no counter is lost by a SIGKILL. */
   static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
   (void)state;
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -47,8 +47,8 @@ static redlock_options fenced(void) {
   return options;
 }
 
-/* How many nodes were asked to confirm since their scripts were flushed: the text goes before the name. */
-static unsigned asked_to_confirm(void) {
+/* Returns the number of nodes that have run the CONFIRM script since the last SCRIPT FLUSH. */
+static unsigned nodes_with_confirm(void) {
   unsigned nodes = 0;
   for (unsigned i = 0; i < five.count; i++) {
     const char *known = farm_command(&five, i, "EVALSHA", rl_command_script_sha1(RL_SCRIPT_CONFIRM),
@@ -73,9 +73,9 @@ static unsigned confirmed(uint64_t token) {
   return nodes;
 }
 
-/* ---------------------------------------------------------------------------------- the rounds */
+/* ---------------------------------------------------------------------------------- one client */
 
-static void where_the_nodes_agree_nobody_is_asked_to_confirm(void **state) {
+static void agreeing_nodes_need_no_confirmation(void **state) {
   (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
@@ -83,7 +83,7 @@ static void where_the_nodes_agree_nobody_is_asked_to_confirm(void **state) {
   uint64_t last = redlock_lock_fence(lock);
   assert_ok(lock, redlock_lock_release(lock));
   pump_until(client, farm_count(&five, "r", NULL) == 0);
-  flush_scripts(); /* The first proposal knew no clock. */
+  flush_scripts(); /* The first proposal did not know the clocks of the nodes. */
   for (unsigned i = 0; i < 100; i++) {
     assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
     assert_true(redlock_lock_fence(lock) > last);
@@ -95,12 +95,12 @@ static void where_the_nodes_agree_nobody_is_asked_to_confirm(void **state) {
     assert_true(redlock_lock_fence(lock) == 0);
     pump_until(client, all_up(client));
   }
-  assert_int_equal(asked_to_confirm(), 0);
+  assert_int_equal(nodes_with_confirm(), 0);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void where_they_differ_a_majority_confirms_the_greatest(void **state) {
+static void majority_confirms_the_greatest_counter(void **state) {
   (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
@@ -118,41 +118,40 @@ static void where_they_differ_a_majority_confirms_the_greatest(void **state) {
   assert_between(token, base + 3, base + 5); /* the greatest of three, and 1 more */
   assert_between(confirmed(token), 3, 5);
   pump_until(client, all_up(client));
-  assert_between(asked_to_confirm(), 2, 5);
+  assert_between(nodes_with_confirm(), 2, 5);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-/* The largest number has been told: there is none left, and none is told twice. */
-static void everywhere(const char *command, const char *key, const char *value) {
+static void on_all_nodes(const char *command, const char *key, const char *value) {
   for (unsigned i = 0; i < five.count; i++) {
     assert_non_null(farm_command(&five, i, command, key, value, NULL));
   }
 }
 
-/* Nobody holds it, so that it is not taken; and a lease that lasts is not lost for it. */
-static void a_counter_of_another_type_is_no_lock_of_somebody_else(void **state) {
+/* Such a key neither takes the lock nor ends a lease. */
+static void counter_of_another_type_is_an_error(void **state) {
   (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
   uint64_t token = redlock_lock_fence(lock);
-  everywhere("DEL", COUNTER, NULL);
-  everywhere("LPUSH", COUNTER, "1");
+  on_all_nodes("DEL", COUNTER, NULL);
+  on_all_nodes("LPUSH", COUNTER, "1");
   assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
   assert_true(redlock_lock_fence(lock) == token);
   assert_between(confirmed(token), 3, 5);
   assert_ok(lock, redlock_lock_release(lock));
   pump_until(client, all_up(client) && farm_count(&five, "r", NULL) == 0);
-  everywhere("DEL", COUNTER, NULL);
-  everywhere("LPUSH", COUNTER, "1");
+  on_all_nodes("DEL", COUNTER, NULL);
+  on_all_nodes("LPUSH", COUNTER, "1");
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_non_null(strstr(redlock_lock_message(lock), "no counter of fencing tokens: " COUNTER));
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void a_lease_is_extended_on_nodes_that_are_out_of_memory(void **state) {
+static void lease_is_extended_on_full_nodes(void **state) {
   (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
@@ -161,18 +160,18 @@ static void a_lease_is_extended_on_nodes_that_are_out_of_memory(void **state) {
   for (unsigned i = 0; i < five.count; i++) {
     assert_string_equal(farm_command(&five, i, "CONFIG", "SET", "maxmemory", "1", NULL), "OK");
   }
-  int by_what_is_left = redlock_lock_extend(lock, 2 * REDLOCK_SECONDS, NULL);
-  int by_more = redlock_lock_extend(lock, 60 * REDLOCK_SECONDS, NULL);
+  int shorter = redlock_lock_extend(lock, 2 * REDLOCK_SECONDS, NULL);
+  int longer = redlock_lock_extend(lock, 60 * REDLOCK_SECONDS, NULL);
   for (unsigned i = 0; i < five.count; i++) {
     assert_string_equal(farm_command(&five, i, "CONFIG", "SET", "maxmemory", "0", NULL), "OK");
   }
-  assert_int_equal(by_what_is_left, REDLOCK_OK);
-  assert_int_equal(by_more, REDLOCK_OK);
+  assert_int_equal(shorter, REDLOCK_OK);
+  assert_int_equal(longer, REDLOCK_OK);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void at_the_end_of_the_numbers_nothing_is_granted(void **state) {
+static void last_counter_grants_nothing(void **state) {
   (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
@@ -191,7 +190,7 @@ static void at_the_end_of_the_numbers_nothing_is_granted(void **state) {
   redlock_client_free(client);
 }
 
-static void without_it_no_counter_is_made(void **state) {
+static void lock_without_fence_creates_no_counter(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -230,17 +229,17 @@ static void several_resources_have_one_token(void **state) {
 
 /* --------------------------------------------------------------------------------- many grants */
 
-/* A grant writes its token behind those of the grants before. */
+/* Appends the token of each grant to the ledger. */
 static void take_turns(unsigned process) {
   redlock_options options = fenced();
-  options.retry_count = 0; /* as many as the wait allows */
+  options.retry_count = 0; /* unlimited within the wait */
   options.wait_us = MS(500);
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = new_lock(client, "r");
   while (!shared->over) {
     int error = redlock_lock_acquire(lock, NULL, NULL);
     if (error != REDLOCK_OK) {
-      continue; /* A majority was gone for a moment, or others were faster. */
+      continue; /* no majority for a moment, or taken */
     }
     unsigned at = __atomic_load_n(&shared->count, __ATOMIC_SEQ_CST);
     uint64_t token = redlock_lock_fence(lock);
@@ -277,14 +276,14 @@ static unsigned grants(void) {
   return count < GRANTS_MAX ? count : GRANTS_MAX;
 }
 
-static void go_on(void) {
+static void await_grants(void) {
   unsigned wanted = grants() + GRANTS_EACH;
   eventually(grants() >= (wanted < GRANTS_MAX ? wanted : GRANTS_MAX));
 }
 
 static unsigned rounds(void) {
-  const char *said = getenv("FENCE_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
-  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : ROUNDS_USUAL;
+  const char *text = getenv("FENCE_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : ROUNDS_USUAL;
 }
 
 static bool two_work(void) {
@@ -295,15 +294,15 @@ static bool two_work(void) {
   return working >= 2;
 }
 
-static void each_grant_has_a_greater_token_while_nodes_are_killed(void **state) {
+static void tokens_grow_while_nodes_are_killed(void **state) {
   pid_t workers[PROCESSES];
   (void)state;
   begin(workers);
-  for (unsigned i = 0; i < rounds(); i++) { /* Two of five are gone at a time, other ones each. */
-    go_on();
+  for (unsigned i = 0; i < rounds(); i++) { /* Two of five nodes at a time. */
+    await_grants();
     farm_kill(&five, i % 5);
     farm_kill(&five, (i + 2) % 5);
-    go_on();
+    await_grants();
     farm_restart(&five, i % 5);
     farm_restart(&five, (i + 2) % 5);
   }
@@ -321,20 +320,20 @@ static void each_grant_has_a_greater_token_while_nodes_are_killed(void **state) 
                (unsigned long long)shared->tokens[i], (unsigned long long)shared->tokens[i - 1]);
     }
   }
-  print_message("# %u grants; %u nodes were asked to confirm since they last started\n", grants(),
-                asked_to_confirm());
+  print_message("# %u grants; %u nodes have confirmed since their start\n", grants(),
+                nodes_with_confirm());
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(where_the_nodes_agree_nobody_is_asked_to_confirm, five_reset),
-      cmocka_unit_test_setup(where_they_differ_a_majority_confirms_the_greatest, five_reset),
-      cmocka_unit_test_setup(a_counter_of_another_type_is_no_lock_of_somebody_else, five_reset),
-      cmocka_unit_test_setup(a_lease_is_extended_on_nodes_that_are_out_of_memory, five_reset),
-      cmocka_unit_test_setup(at_the_end_of_the_numbers_nothing_is_granted, five_reset),
-      cmocka_unit_test_setup(without_it_no_counter_is_made, five_reset),
+      cmocka_unit_test_setup(agreeing_nodes_need_no_confirmation, five_reset),
+      cmocka_unit_test_setup(majority_confirms_the_greatest_counter, five_reset),
+      cmocka_unit_test_setup(counter_of_another_type_is_an_error, five_reset),
+      cmocka_unit_test_setup(lease_is_extended_on_full_nodes, five_reset),
+      cmocka_unit_test_setup(last_counter_grants_nothing, five_reset),
+      cmocka_unit_test_setup(lock_without_fence_creates_no_counter, five_reset),
       cmocka_unit_test_setup(several_resources_have_one_token, five_reset),
-      cmocka_unit_test_setup(each_grant_has_a_greater_token_while_nodes_are_killed, five_reset),
+      cmocka_unit_test_setup(tokens_grow_while_nodes_are_killed, five_reset),
   };
-  return cmocka_run_group_tests_name("fence", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }

@@ -1,5 +1,6 @@
 /*
- * Peers that are no good Redis server: what they send costs neither memory nor time, and is told.
+ * Peers that are no proper Redis server: they cost little memory and time, and calls report their
+ * replies.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,11 +8,11 @@
 #include "support.h"
 
 #define MEMORY_MAX ((size_t)6 << 20)
-#define NODE_TIMEOUT_US MS(1000) /* of a peer that is waited for */
-/* A connection on which nothing is answered ends after 3 s, and no call waits for its node any more. */
+#define NODE_TIMEOUT_US MS(1000) /* for a silent peer */
+/* After 3 s without a reply a connection ends, and no call waits for its node. */
 #define SOON_US MS(2000)
 
-static farm two; /* Sound nodes beside the hostile one. */
+static farm two; /* healthy nodes beside the hostile one */
 
 static int start(void **state) {
   (void)state;
@@ -33,7 +34,7 @@ typedef struct hostile_case {
   const char *name;
   fake_behaviour behaviour;
   redlock_vote vote;
-  const char *error; /* part of what is told */
+  const char *error; /* part of the message */
 } hostile_case;
 
 static const hostile_case cases[] = {
@@ -120,7 +121,9 @@ static bool is_waited_for(const hostile_case *hostile) {
          strstr(hostile->error, "no connection ") != NULL;
 }
 
-/* As the only node: the reason is told, at once or in the time of one attempt. */
+/*
+ * The only node is hostile: the call reports the reason at once, or after the time of one attempt.
+ */
 static void try_alone(const hostile_case *hostile, const fake_server *server) {
   const char *address = server->address;
   redlock_options options = once();
@@ -147,8 +150,8 @@ static void try_alone(const hostile_case *hostile, const fake_server *server) {
   redlock_client_free(client);
 }
 
-/* Beside two that are well: it does no harm, whatever it does with all that follows. */
-static void try_beside_others(const hostile_case *hostile, const fake_server *server) {
+/* The hostile node is one of three: it disturbs no call. */
+static void try_as_minority(const hostile_case *hostile, const fake_server *server) {
   const char *addresses[] = {server->address, two.nodes[0].address, two.nodes[1].address};
   redlock_options options = once();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
@@ -165,7 +168,7 @@ static void try_beside_others(const hostile_case *hostile, const fake_server *se
     assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
     assert_ok(lock, redlock_lock_release(lock));
     redlock_lock_free(lock);
-    /* A first lock waits for four times what the majority took: a delay counts five times. */
+    /* A first acquire waits four times as long as the majority took: a delay counts five times. */
     assert_took(before_us, 0, SOON_US + 4 * witness_delay_us(before_us));
   }
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
@@ -176,7 +179,7 @@ static void try_beside_others(const hostile_case *hostile, const fake_server *se
   eventually(farm_count(&two, "r", NULL) == 0);
 }
 
-static void what_a_peer_sends_is_told_and_costs_little(void **state) {
+static void hostile_reply_is_reported_and_costs_little(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     fake_server server;
@@ -186,32 +189,41 @@ static void what_a_peer_sends_is_told_and_costs_little(void **state) {
   }
 }
 
-static void a_hostile_minority_does_no_harm(void **state) {
+static void hostile_minority_disturbs_no_call(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     fake_server server;
     fake_start(&server, &cases[i].behaviour);
-    try_beside_others(&cases[i], &server);
+    try_as_minority(&cases[i], &server);
     fake_end(&server);
   }
 }
 
-static void replies_may_come_byte_by_byte(void **state) {
+/* Starts a fake server, and returns a held lock of a client that has no other node. */
+static redlock_lock *hold_on_fake(fake_server *server, const fake_behaviour *behaviour) {
+  fake_start(server, behaviour);
+  const char *address = server->address;
+  return held_lock(client_at(&address, 1, NULL), "r");
+}
+
+static void end_fake(fake_server *server, redlock_lock *lock) {
+  redlock_client *client = redlock_lock_client(lock);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  fake_end(server);
+}
+
+static void replies_may_arrive_byte_by_byte(void **state) {
   fake_behaviour slow = {.one_by_one = true};
   fake_server server;
   (void)state;
-  fake_start(&server, &slow);
-  const char *address = server.address;
-  redlock_client *client = client_at(&address, 1, NULL);
-  redlock_lock *lock = held_lock(client, "r");
+  redlock_lock *lock = hold_on_fake(&server, &slow);
   assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-  fake_end(&server);
+  end_fake(&server, lock);
 }
 
-static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
+static void unsolicited_reply_ends_the_connection(void **state) {
   fake_behaviour eager = {.set = "+OK\r\n+OK\r\n"};
   fake_server server;
   (void)state;
@@ -226,47 +238,38 @@ static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
   fake_end(&server);
 }
 
-static void a_wrong_answer_extends_and_releases_nothing(void **state) {
-  static const char *const answers[] = {":4\r\n",  ":-1\r\n", "+OK\r\n", "$1\r\n1\r\n",
-                                        "$-1\r\n", "*0\r\n",  "*-1\r\n"};
+static void wrong_reply_extends_and_releases_nothing(void **state) {
+  static const struct {
+    const char *reply;
+    const char *message;
+  } wrong[] = {
+      {":4\r\n", ""},
+      {":-1\r\n", ""},
+      {"+OK\r\n", ""},
+      {"$1\r\n1\r\n", ""},
+      {"$-1\r\n", ""},
+      {"*0\r\n", ""},
+      {"*-1\r\n", ""},
+      {"-NOSCRIPT No matching script.\r\n", "NOSCRIPT"}, /* The text is sent only once. */
+  };
   (void)state;
-  for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
-    fake_behaviour wrong = {.script = answers[i]};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    fake_behaviour behaviour = {.script = wrong[i].reply};
     fake_server server;
-    fake_start(&server, &wrong);
-    const char *address = server.address;
-    redlock_client *client = client_at(&address, 1, NULL);
-    redlock_lock *lock = held_lock(client, "r");
+    redlock_lock *lock = hold_on_fake(&server, &behaviour);
     redlock_time deadline_us = redlock_lock_deadline(lock);
     assert_int_equal(redlock_lock_extend(lock, MS(60000), NULL), REDLOCK_E_UNAVAILABLE);
+    assert_contains(redlock_lock_message(lock), wrong[i].message);
     assert_int_equal(redlock_lock_deadline(lock), deadline_us);
     assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
     assert_contains(redlock_lock_message(lock), server.address);
-    redlock_lock_free(lock);
-    redlock_client_free(client);
-    fake_end(&server);
+    end_fake(&server, lock);
   }
 }
 
-/* A server that knows the script no more after it was sent as text must not be asked for ever. */
-static void a_script_is_sent_as_text_once(void **state) {
-  fake_behaviour forgetful = {.script = "-NOSCRIPT No matching script.\r\n"};
-  fake_server server;
-  (void)state;
-  fake_start(&server, &forgetful);
-  const char *address = server.address;
-  redlock_client *client = client_at(&address, 1, NULL);
-  redlock_lock *lock = held_lock(client, "r");
-  assert_int_equal(redlock_lock_extend(lock, 0, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_contains(redlock_lock_message(lock), "NOSCRIPT");
-  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
-  assert_contains(redlock_lock_message(lock), "NOSCRIPT");
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-  fake_end(&server);
-}
-
-/* Proxies that do not know CLIENT SETNAME refuse it in words of their own, or close the connection. */
+/*
+ * Proxies that do not know CLIENT SETNAME reply with an error or nonsense, or close the connection.
+ */
 static void proxy_without_setname_is_used(void **state) {
   static const fake_behaviour proxies[] = {
       {.setname = "-unsupported command 'client'\r\n"},
@@ -277,29 +280,21 @@ static void proxy_without_setname_is_used(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof proxies / sizeof proxies[0]; i++) {
     fake_server server;
-    redlock_options options = once();
-    options.node_timeout_us = MS(5000);
-    fake_start(&server, &proxies[i]);
-    const char *address = server.address;
-    redlock_client *client = client_at(&address, 1, &options);
-    redlock_lock *lock = held_lock(client, "r"); /* by the first attempt */
+    redlock_lock *lock = hold_on_fake(&server, &proxies[i]); /* by the first attempt */
     assert_ok(lock, redlock_lock_release(lock));
     assert_int_equal(*server.accepted, proxies[i].closes_at_name ? 2 : 1);
-    redlock_lock_free(lock);
-    redlock_client_free(client);
-    fake_end(&server);
+    end_fake(&server, lock);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_a_peer_sends_is_told_and_costs_little),
-      cmocka_unit_test(a_hostile_minority_does_no_harm),
+      cmocka_unit_test(hostile_reply_is_reported_and_costs_little),
+      cmocka_unit_test(hostile_minority_disturbs_no_call),
       cmocka_unit_test(proxy_without_setname_is_used),
-      cmocka_unit_test(replies_may_come_byte_by_byte),
-      cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
-      cmocka_unit_test(a_wrong_answer_extends_and_releases_nothing),
-      cmocka_unit_test(a_script_is_sent_as_text_once),
+      cmocka_unit_test(replies_may_arrive_byte_by_byte),
+      cmocka_unit_test(unsolicited_reply_ends_the_connection),
+      cmocka_unit_test(wrong_reply_extends_and_releases_nothing),
   };
-  return cmocka_run_group_tests_name("hostile", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }

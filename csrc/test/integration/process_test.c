@@ -1,5 +1,5 @@
 /*
- * What concerns the whole process: forks, signals, descriptors, memory.
+ * Effects on the whole process: forks, signals, descriptors, memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 
 #include "support.h"
 
-/* Commands of locks that a node has run since the last CONFIG RESETSTAT. */
+/* Returns the number of commands of locks since the last forget_commands(). */
 static unsigned lock_commands(void) {
   static const char *const commands[] = {"set", "evalsha", "eval", "del", "pexpire"};
   unsigned count = 0;
@@ -26,7 +26,7 @@ static void forget_commands(void) {
   }
 }
 
-/* The server's number of the connection of the only redlock client. */
+/* Returns the server's id of the connection of the only client. */
 static long connection_id(unsigned node) {
   const char *list = farm_command(&five, node, "CLIENT", "LIST", "TYPE", "normal", NULL);
   assert_non_null(list);
@@ -47,7 +47,7 @@ typedef struct inheritance {
   char token[REDLOCK_TOKEN_LENGTH + 1];
 } inheritance;
 
-static int child_gives_everything_up(void *argument) {
+static int child_releases_and_closes(void *argument) {
   inheritance *inherited = argument;
   assert_int_equal(redlock_lock_remaining(inherited->lock), 0);
   assert_int_equal(redlock_lock_deadline(inherited->lock), 0);
@@ -60,14 +60,14 @@ static int child_gives_everything_up(void *argument) {
   return 0;
 }
 
-static int child_frees_at_once(void *argument) {
+static int child_only_frees(void *argument) {
   inheritance *inherited = argument;
   redlock_lock_free(inherited->lock);
   redlock_client_free(inherited->client);
   return 0;
 }
 
-static int child_closes_at_once(void *argument) {
+static int child_only_closes(void *argument) {
   inheritance *inherited = argument;
   (void)redlock_client_close(inherited->client, MS(100));
   return 0;
@@ -86,9 +86,9 @@ static int child_only_ends(void *argument) {
   return 0;
 }
 
-static void a_child_releases_nothing_of_its_parent(void **state) {
-  static int (*const children[])(void *) = {child_gives_everything_up, child_frees_at_once,
-                                            child_closes_at_once, child_processes, child_only_ends};
+static void child_releases_nothing_of_its_parent(void **state) {
+  static int (*const children[])(void *) = {child_releases_and_closes, child_only_frees,
+                                            child_only_closes, child_processes, child_only_ends};
   long ids[5];
   (void)state;
   inheritance mine = {.client = client_of(&five, 5, NULL)};
@@ -130,7 +130,7 @@ static int child_takes_locks(void *argument) {
   return 0;
 }
 
-static void parent_and_child_both_lock_afterwards(void **state) {
+static void parent_and_child_can_both_lock(void **state) {
   (void)state;
   inheritance *shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -155,17 +155,17 @@ static int child_draws_a_token(void *argument) {
   inheritance *shared = argument;
   redlock_lock *own = held_lock(shared->client, "mine");
   (void)memcpy(shared->token, redlock_lock_token(own), sizeof shared->token);
-  return 0; /* Without a release: its ttl is short enough. */
+  return 0; /* without a release */
 }
 
-static void children_draw_tokens_of_their_own(void **state) {
+static void children_draw_different_tokens(void **state) {
   char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
   (void)state;
   inheritance *shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(shared != MAP_FAILED);
   shared->client = client_of(&five, 5, NULL);
-  warm_up(shared->client); /* Whatever is kept between draws has been made. */
+  warm_up(shared->client); /* Kept random numbers would be shared now. */
   for (unsigned i = 0; i < 3; i++) {
     in_child(child_draws_a_token, shared);
     (void)memcpy(tokens[i], shared->token, sizeof tokens[i]);
@@ -191,20 +191,20 @@ static int child_finds_its_operation_cancelled(void *argument) {
   return 0;
 }
 
-static void a_fork_amid_an_operation_leaves_it_to_the_parent(void **state) {
+static void operation_in_flight_stays_with_the_parent(void **state) {
   (void)state;
   inheritance mine = {.client = client_of(&five, 5, NULL)};
   warm_up(mine.client);
   for (unsigned i = 0; i < 5; i++) {
-    farm_stop(&five, i); /* So that it is in flight for sure. */
+    farm_stop(&five, i); /* The operation stays in flight. */
   }
   redlock_options patient = once();
   patient.node_timeout_us = MS(20000);
   mine.lock = new_lock(mine.client, "r");
   assert_int_equal(redlock_lock_acquire_start(mine.lock, &patient), REDLOCK_OK);
-  in_child(child_finds_its_operation_cancelled, &mine); /* Begun, and not sent. */
+  in_child(child_finds_its_operation_cancelled, &mine); /* started, but not sent */
   pump(mine.client, 1);
-  in_child(child_finds_its_operation_cancelled, &mine); /* Sent. */
+  in_child(child_finds_its_operation_cancelled, &mine); /* sent */
   assert_int_equal(redlock_lock_result(mine.lock), REDLOCK_PENDING);
   for (unsigned i = 0; i < 5; i++) {
     farm_continue(&five, i);
@@ -236,7 +236,7 @@ static void storm(bool on) {
   assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
 }
 
-static void interruptions_neither_shorten_nor_lengthen_a_call(void **state) {
+static void signals_do_not_change_the_length_of_a_call(void **state) {
   redlock_duration took_us[3], delay_us[3];
   int results[3];
   (void)state;
@@ -247,7 +247,7 @@ static void interruptions_neither_shorten_nor_lengthen_a_call(void **state) {
   redlock_lock *held = new_lock(client, "held");
   redlock_lock *other = new_lock(client, "other");
   eventually(redlock_lock_acquire(held, &options, NULL) == REDLOCK_OK);
-  (void)stopwatch(); /* The signals are the test's, and not the witness's. */
+  (void)stopwatch(); /* The witness must not get the signals. */
   for (unsigned i = 0; i < 3; i++) {
     farm_stop(&five, i);
   }
@@ -265,7 +265,7 @@ static void interruptions_neither_shorten_nor_lengthen_a_call(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     farm_continue(&five, i);
     assert_int_equal(results[i], REDLOCK_E_UNAVAILABLE);
-    /* A wait that each signal begins anew would last as long as the storm. */
+    /* A wait that each signal restarts would last as long as the storm. */
     assert_between(took_us[i], MS(300), MS(1500) + delay_us[i]);
   }
   assert_between(delivered, 20, 100000);
@@ -274,10 +274,10 @@ static void interruptions_neither_shorten_nor_lengthen_a_call(void **state) {
   redlock_client_free(client);
 }
 
-static void interruptions_do_not_lengthen_a_wait_with_retries(void **state) {
+static void signals_do_not_lengthen_a_wait(void **state) {
   (void)state;
   redlock_options options = once();
-  options.retry_count = 0; /* as many as the wait allows */
+  options.retry_count = 0; /* unlimited within the wait */
   options.wait_us = MS(500);
   options.retry_delay_us = MS(40);
   options.retry_jitter_us = MS(20);
@@ -285,7 +285,7 @@ static void interruptions_do_not_lengthen_a_wait_with_retries(void **state) {
   redlock_client *other = client_of(&five, 5, NULL);
   warm_up(other);
   warm_up(client);
-  redlock_lock *theirs = held_lock(other, "r");
+  redlock_lock *taken = held_lock(other, "r");
   pump_until(other, farm_count(&five, "r", NULL) == 5);
   redlock_lock *lock = new_lock(client, "r");
   redlock_time before_us = stopwatch();
@@ -294,13 +294,13 @@ static void interruptions_do_not_lengthen_a_wait_with_retries(void **state) {
   storm(false);
   assert_took(before_us, MS(440), MS(700));
   assert_true(result == REDLOCK_E_TAKEN || result == REDLOCK_E_UNAVAILABLE);
-  redlock_lock_free(theirs);
+  redlock_lock_free(taken);
   redlock_client_free(other);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
-static void healthy_operations_succeed_in_a_storm_of_signals(void **state) {
+static void operations_succeed_in_a_storm_of_signals(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   storm(true);
@@ -320,8 +320,8 @@ static void healthy_operations_succeed_in_a_storm_of_signals(void **state) {
 }
 
 /*
- * A connection that the peer has closed takes one send, which makes the peer refuse it; the next send
- * is the one that raises SIGPIPE. Freeing locks sends without reading in between.
+ * A connection that the peer has closed accepts one send, which the peer rejects; the next send
+ * raises SIGPIPE. Freeing locks sends without reading in between.
  */
 static int child_writes_to_closed_connections(void *argument) {
   (void)argument;
@@ -341,9 +341,9 @@ static int child_writes_to_closed_connections(void *argument) {
   }
   for (unsigned i = 0; i < 8; i++) {
     redlock_lock_free(locks[i]);
-    (void)poll(NULL, 0, 1); /* Time for the kernel to hear of the refusal. */
+    (void)poll(NULL, 0, 1); /* The rejection arrives. */
   }
-  /* What was lost with the connections goes out on new ones. */
+  /* Lost releases are sent on new connections. */
   for (unsigned i = 0; i < 5; i++) {
     pump_until(client, strcmp(farm_command(&five, i, "DBSIZE", NULL), "0") == 0);
   }
@@ -351,7 +351,7 @@ static int child_writes_to_closed_connections(void *argument) {
   return 0;
 }
 
-static void no_signal_comes_from_a_peer_that_has_gone(void **state) {
+static void closed_connection_raises_no_sigpipe(void **state) {
   (void)state;
   in_child(child_writes_to_closed_connections, NULL);
 }
@@ -371,7 +371,7 @@ static void descriptors_of(char *list, size_t size, unsigned *sockets) {
   *sockets += strstr(list, "eventpoll") != NULL;
 }
 
-static void a_program_that_is_started_inherits_nothing(void **state) {
+static void started_program_inherits_no_descriptor(void **state) {
   char list[8192];
   unsigned before;
   unsigned during;
@@ -418,13 +418,13 @@ static void many_clients_leave_no_descriptor(void **state) {
     redlock_lock_free(lock);
     redlock_client_free(client);
   }
-  /* A look-up may take a moment to notice that nobody waits for it. */
+  /* An abandoned look-up ends after a moment. */
   eventually(open_descriptors() == before);
 }
 
 /* ------------------------------------------------------------------------------------- memory */
 
-static void memory_stays_flat(void **state) {
+static void memory_stays_constant(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 3, NULL);
   size_t settled = 0;
@@ -439,7 +439,7 @@ static void memory_stays_flat(void **state) {
     }
   }
   size_t now = resident_bytes();
-  /* 250 bytes a pair. A node that was late for a while has left room for what it owed. */
+  /* 250 bytes per acquire and release. The buffers of a slow node may have grown. */
   assert_between(now, 0, settled + ((size_t)1 << 20));
   pump_until(client, farm_count(&five, "r0", NULL) == 0);
   redlock_client_free(client);
@@ -449,17 +449,17 @@ static void memory_stays_flat(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_child_releases_nothing_of_its_parent),
-      TEST(parent_and_child_both_lock_afterwards),
-      TEST(children_draw_tokens_of_their_own),
-      TEST(a_fork_amid_an_operation_leaves_it_to_the_parent),
-      TEST(interruptions_neither_shorten_nor_lengthen_a_call),
-      TEST(interruptions_do_not_lengthen_a_wait_with_retries),
-      TEST(healthy_operations_succeed_in_a_storm_of_signals),
-      TEST(no_signal_comes_from_a_peer_that_has_gone),
-      TEST(a_program_that_is_started_inherits_nothing),
+      TEST(child_releases_nothing_of_its_parent),
+      TEST(parent_and_child_can_both_lock),
+      TEST(children_draw_different_tokens),
+      TEST(operation_in_flight_stays_with_the_parent),
+      TEST(signals_do_not_change_the_length_of_a_call),
+      TEST(signals_do_not_lengthen_a_wait),
+      TEST(operations_succeed_in_a_storm_of_signals),
+      TEST(closed_connection_raises_no_sigpipe),
+      TEST(started_program_inherits_no_descriptor),
       TEST(many_clients_leave_no_descriptor),
-      TEST(memory_stays_flat),
+      TEST(memory_stays_constant),
   };
-  return cmocka_run_group_tests_name("process", tests, five_start, five_end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }

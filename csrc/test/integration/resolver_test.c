@@ -1,9 +1,9 @@
 /*
- * Host names: what a look-up takes is not what an operation takes.
+ * Host names: a slow look-up delays no operation.
  *
  * SPDX-License-Identifier: MIT
  *
- * getaddrinfo() is replaced by the linker: names in .test hang until they are let go.
+ * The linker replaces getaddrinfo(): names in .test hang until the test posts let_go.
  */
 #include <netdb.h>
 #include <pthread.h>
@@ -18,8 +18,8 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 
 #define CLIENTS 100
 
-static sem_t let_go;    /* one look-up goes on for each */
-static sem_t looked_up; /* counts those that have gone on */
+static sem_t let_go;    /* each post lets one look-up continue */
+static sem_t looked_up; /* number of finished look-ups */
 
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **addresses) {
@@ -43,7 +43,7 @@ static int start(void **state) {
   return sem_init(&let_go, 0, 0) + sem_init(&looked_up, 0, 0);
 }
 
-/* Lets |count| look-ups go on, and waits until they have; nobody may need them any more. */
+/* Lets |count| look-ups continue, and waits for their end. No client may need them. */
 static void finish_lookups(unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     assert_int_equal(sem_post(&let_go), 0);
@@ -54,7 +54,7 @@ static void finish_lookups(unsigned count) {
   }
 }
 
-static void names_that_hang_do_not_hold_an_operation_up(void **state) {
+static void hanging_names_delay_no_operation(void **state) {
   (void)state;
   unsigned before = open_descriptors();
   const char *addresses[] = {"a.test:6379", "b.test:6379", three.nodes[0].address};
@@ -73,11 +73,11 @@ static void names_that_hang_do_not_hold_an_operation_up(void **state) {
   redlock_lock_free(lock);
   redlock_client_free(client);
   assert_took(before_us, 0, MS(400));
-  finish_lookups(2); /* Long after the client: they touch nothing of it. */
+  finish_lookups(2); /* They must not touch the freed client. */
   eventually(open_descriptors() == before);
 }
 
-static void a_minority_of_hanging_names_costs_nothing(void **state) {
+static void minority_of_hanging_names_costs_nothing(void **state) {
   char local[64];
   (void)state;
   (void)snprintf(local, sizeof local, "late.test:%d", three.nodes[2].port);
@@ -90,11 +90,11 @@ static void a_minority_of_hanging_names_costs_nothing(void **state) {
     redlock_time before_us = stopwatch();
     redlock_lock *lock = held_lock(client, "r");
     assert_ok(lock, redlock_lock_release(lock));
-    /* A first lock waits for four times what the majority took; a look-up is given up after 3 s. */
+    /* A first acquire waits four times as long as the majority took; a look-up ends after 3 s. */
     assert_took(before_us, 0, MS(2000) + 4 * witness_delay_us(before_us));
     redlock_lock_free(lock);
   }
-  /* Once the name has been resolved, its node takes part. */
+  /* A resolved node votes. */
   finish_lookups(1);
   pump_until(client, all_up(client));
   redlock_lock *lock = held_lock(client, "r");
@@ -104,7 +104,7 @@ static void a_minority_of_hanging_names_costs_nothing(void **state) {
   redlock_client_free(client);
 }
 
-static void a_name_that_cannot_be_resolved_is_told(void **state) {
+static void unresolvable_name_is_reported(void **state) {
   (void)state;
   const char *addresses[] = {"lost.test:6379", three.nodes[0].address, three.nodes[1].address};
   redlock_client *client = client_at(addresses, 3, NULL);
@@ -117,13 +117,13 @@ static void a_name_that_cannot_be_resolved_is_told(void **state) {
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
   redlock_client_free(client);
-  /* The client may have begun to look again before it was freed. */
+  /* The client may have started another look-up before it was freed. */
   for (unsigned i = 0; i < 4; i++) {
     assert_int_equal(sem_post(&let_go), 0);
   }
 }
 
-static int child_goes_on_without_the_thread(void *argument) {
+static int child_locks_without_the_thread(void *argument) {
   redlock_client *client = argument;
   redlock_lock *lock = held_lock(client, "child");
   assert_ok(lock, redlock_lock_release(lock));
@@ -132,21 +132,21 @@ static int child_goes_on_without_the_thread(void *argument) {
   return 0;
 }
 
-static void a_fork_amid_a_lookup_does_no_harm(void **state) {
+static void fork_during_a_lookup_is_harmless(void **state) {
   (void)state;
   while (sem_trywait(&let_go) == 0) {
   }
   const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, "fork.test:6379"};
   redlock_client *client = client_at(addresses, 3, NULL);
   redlock_lock *lock = held_lock(client, "r");
-  in_child(child_goes_on_without_the_thread, client);
+  in_child(child_locks_without_the_thread, client);
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
   redlock_client_free(client);
   assert_int_equal(sem_post(&let_go), 0);
 }
 
-static void a_name_that_does_not_exist_ends_within_the_deadline(void **state) {
+static void missing_name_ends_within_the_deadline(void **state) {
   (void)state;
   const char *addresses[] = {"name.invalid:6379"};
   redlock_options options = once();
@@ -177,8 +177,8 @@ static int child_looks_up(void *argument) {
   return 0;
 }
 
-/* Each of 100 clients has two names that hang: at first that made 200 threads. */
-static void a_hung_name_server_and_many_clients_make_few_threads(void **state) {
+/* Each of 100 clients has two names that hang. */
+static void many_hanging_lookups_need_few_threads(void **state) {
   static redlock_client *clients[CLIENTS];
   static redlock_lock *locks[CLIENTS];
   char names[2][64];
@@ -201,9 +201,9 @@ static void a_hung_name_server_and_many_clients_make_few_threads(void **state) {
     pump(clients[i], 0);
     pump(clients[i], 1);
   }
-  eventually(running_threads() == 2 + 32); /* This one, the witness, and as many as there may be. */
-  in_child(child_looks_up, NULL);          /* It has none of the threads, and all of the turns. */
-  /* All get their turn when the others have ended. */
+  eventually(running_threads() == 2 + 32); /* this one, the witness, and the limit */
+  in_child(child_looks_up, NULL);          /* The child has no threads, and all slots. */
+  /* The queued look-ups run when the first ones have ended. */
   for (unsigned i = 0; i < 2 * CLIENTS; i++) {
     assert_int_equal(sem_post(&let_go), 0);
   }
@@ -219,12 +219,9 @@ static void a_hung_name_server_and_many_clients_make_few_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(names_that_hang_do_not_hold_an_operation_up),
-      TEST(a_minority_of_hanging_names_costs_nothing),
-      TEST(a_name_that_cannot_be_resolved_is_told),
-      TEST(a_fork_amid_a_lookup_does_no_harm),
-      TEST(a_hung_name_server_and_many_clients_make_few_threads),
-      TEST(a_name_that_does_not_exist_ends_within_the_deadline),
+      TEST(hanging_names_delay_no_operation),      TEST(minority_of_hanging_names_costs_nothing),
+      TEST(unresolvable_name_is_reported),         TEST(fork_during_a_lookup_is_harmless),
+      TEST(many_hanging_lookups_need_few_threads), TEST(missing_name_ends_within_the_deadline),
   };
-  return cmocka_run_group_tests_name("resolver", tests, start, three_end);
+  return cmocka_run_group_tests(tests, start, three_end);
 }

@@ -1,13 +1,14 @@
 /*
- * Everything that threads may do with one client, at once and at random: for the thread sanitizer.
+ * All that threads may do with one client, in parallel and at random: for the thread sanitizer.
  *
  * SPDX-License-Identifier: MIT
  *
- * STRESS_SECONDS says for how long [1]; the job tsan/long/stress takes ten minutes.
+ * STRESS_SECONDS is the duration [1]; the job tsan/long/stress takes ten minutes.
  *
- * Eight threads in blocking calls, leases that are extended each few milliseconds, locks that are dropped while they
- * are held, releases that nobody waits for, hand-overs, nested acquires, wake-ups, losses that are told, and forks.
- * Threads must not fail through cmocka: they count, and the test looks at what they have counted.
+ * Eight threads in blocking calls, leases that are extended every few milliseconds, locks that are
+ * freed while they are held, fire-and-forget releases, hand-overs, nested acquires, wake-ups,
+ * reported losses, and forks. Threads must not fail through cmocka. They count errors, which the
+ * test checks.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,28 +23,28 @@ typedef struct worker {
   redlock_client *client;
   unsigned number;
   unsigned random;
-  atomic_uint sections, unheard, handed, nested;
-  unsigned pairs, dropped, cancelled;
-  unsigned errors;   /* what should not have happened */
-  unsigned two_hold; /* another was in its section as well */
+  atomic_uint sections, forgotten, handed, nested;
+  unsigned pairs, freed, cancelled;
+  unsigned errors;   /* unexpected results */
+  unsigned two_hold; /* critical sections with another thread inside */
   char message[256]; /* of the last error */
 } worker;
 
 static worker workers[THREADS];
-static atomic_uint inside; /* sections under the common name */
+static atomic_uint inside; /* threads in the critical section */
 static atomic_bool stop;
 static atomic_bool failed; /* a thread has errors */
-static atomic_uint told;
+static atomic_uint lost;   /* reported losses */
 
 static unsigned draw(unsigned *random, unsigned below) {
   *random = *random * 1103515245u + 12345u;
   return (*random >> 16) % below;
 }
 
-static redlock_options kept(void) {
+static redlock_options auto_extended(void) {
   redlock_options options = {0};
   options.ttl_us = 60 * REDLOCK_SECONDS;
-  options.node_timeout_us = 10 * REDLOCK_SECONDS; /* However busy the machine is. */
+  options.node_timeout_us = 10 * REDLOCK_SECONDS; /* enough for a busy machine */
   options.wait_us = 60 * REDLOCK_SECONDS;
   options.retry_delay_us = MS(2);
   options.retry_jitter_us = MS(2);
@@ -53,8 +54,8 @@ static redlock_options kept(void) {
   return options;
 }
 
-/* Returns true if it went well; a wake-up may have ended it. */
-static bool well(worker *self, redlock_lock *lock, int result) {
+/* Returns true for REDLOCK_OK. Counts an error unless a wake-up has ended the call. */
+static bool succeeded(worker *self, redlock_lock *lock, int result) {
   self->cancelled += result == REDLOCK_E_CANCELLED;
   if (result != REDLOCK_OK && result != REDLOCK_E_CANCELLED) {
     self->errors++;
@@ -64,61 +65,61 @@ static bool well(worker *self, redlock_lock *lock, int result) {
 }
 
 static redlock_lock *make_lock(worker *self, const char *name) {
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   redlock_lock *lock = NULL;
   self->errors += redlock_lock_new(&lock, self->client, name, strlen(name), &options) != REDLOCK_OK;
   return lock;
 }
 
 static void pair(worker *self, redlock_lock *lock) {
-  if (!well(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
+  if (!succeeded(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
     return;
   }
   self->errors += redlock_lock_remaining(lock) == 0 || redlock_lock_token(lock)[0] == '\0';
   if (draw(&self->random, 3) == 0) {
-    (void)well(self, lock, redlock_lock_extend(lock, 0, NULL));
+    (void)succeeded(self, lock, redlock_lock_extend(lock, 0, NULL));
   }
   if (draw(&self->random, 8) == 0) {
-    (void)poll(NULL, 0, (int)draw(&self->random, 20)); /* So that the keeper extends it. */
+    (void)poll(NULL, 0, (int)draw(&self->random, 20)); /* The watchdog extends it meanwhile. */
   }
   self->errors += redlock_lock_lost(lock, NULL) == REDLOCK_E_LOST;
-  (void)well(self, lock, redlock_lock_release(lock));
+  (void)succeeded(self, lock, redlock_lock_release(lock));
   self->pairs++;
 }
 
 static void section(worker *self, redlock_lock *common) {
-  if (well(self, common, redlock_lock_acquire(common, NULL, NULL))) {
+  if (succeeded(self, common, redlock_lock_acquire(common, NULL, NULL))) {
     self->two_hold += atomic_fetch_add(&inside, 1) != 0;
     self->sections++;
     (void)atomic_fetch_sub(&inside, 1);
-    (void)well(self, common, redlock_lock_release(common));
+    (void)succeeded(self, common, redlock_lock_release(common));
   }
 }
 
 static void drop(worker *self, const char *name) {
   redlock_lock *lock = make_lock(self, name);
-  (void)well(self, lock, redlock_lock_acquire(lock, NULL, NULL));
+  (void)succeeded(self, lock, redlock_lock_acquire(lock, NULL, NULL));
   redlock_lock_free(lock);
-  self->dropped++;
+  self->freed++;
 }
 
-static void release_unheard(worker *self, redlock_lock *lock) {
-  if (well(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
+static void release_and_forget(worker *self, redlock_lock *lock) {
+  if (succeeded(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
     self->errors += redlock_lock_release_send(lock) != REDLOCK_OK;
     if (draw(&self->random, 2) == 0) {
-      (void)well(self, lock, redlock_lock_release(lock));
+      (void)succeeded(self, lock, redlock_lock_release(lock));
     }
-    self->unheard++;
+    self->forgotten++;
   }
 }
 
-/* A text is good for one attach. */
+/* A handover text is valid for one attach. */
 static void hand_over(worker *self, redlock_lock *lock) {
   char text[REDLOCK_HANDOVER_MAX];
   size_t length = 0;
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   redlock_lock *attached[2] = {NULL, NULL};
-  if (!well(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
+  if (!succeeded(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
     return;
   }
   self->errors += redlock_lock_detach(lock, text, sizeof text, &length) != REDLOCK_OK;
@@ -126,10 +127,11 @@ static void hand_over(worker *self, redlock_lock *lock) {
     self->errors +=
         redlock_lock_attach(&attached[i], self->client, text, length, &options) != REDLOCK_OK;
   }
-  if (self->errors == 0 && well(self, attached[0], redlock_lock_acquire(attached[0], NULL, NULL))) {
+  if (self->errors == 0 &&
+      succeeded(self, attached[0], redlock_lock_acquire(attached[0], NULL, NULL))) {
     int again = redlock_lock_acquire(attached[1], NULL, NULL);
     self->errors += again != REDLOCK_E_LOST && again != REDLOCK_E_CANCELLED;
-    (void)well(self, attached[0], redlock_lock_release(attached[0]));
+    (void)succeeded(self, attached[0], redlock_lock_release(attached[0]));
     self->handed++;
   }
   redlock_lock_free(attached[0]);
@@ -140,11 +142,11 @@ static void nest(worker *self, const char *name) {
   redlock_lock *outer = make_lock(self, name), *inner = make_lock(self, name);
   self->errors += redlock_lock_set_owner(outer, name, strlen(name)) != REDLOCK_OK;
   self->errors += redlock_lock_set_owner(inner, name, strlen(name)) != REDLOCK_OK;
-  if (well(self, outer, redlock_lock_acquire(outer, NULL, NULL)) &&
-      well(self, inner, redlock_lock_acquire(inner, NULL, NULL))) {
-    (void)well(self, outer, redlock_lock_release(outer));
+  if (succeeded(self, outer, redlock_lock_acquire(outer, NULL, NULL)) &&
+      succeeded(self, inner, redlock_lock_acquire(inner, NULL, NULL))) {
+    (void)succeeded(self, outer, redlock_lock_release(outer));
     self->errors += redlock_lock_remaining(inner) == 0;
-    (void)well(self, inner, redlock_lock_release(inner));
+    (void)succeeded(self, inner, redlock_lock_release(inner));
     self->nested++;
   }
   redlock_lock_free(outer);
@@ -153,13 +155,13 @@ static void nest(worker *self, const char *name) {
 
 static void *work(void *argument) {
   worker *self = argument;
-  char name[16], dropped[16], nested[16], handed[16];
+  char name[16], freed[16], nested[16], handed[16];
   (void)snprintf(name, sizeof name, "own%u", self->number);
-  (void)snprintf(dropped, sizeof dropped, "dropped%u", self->number);
+  (void)snprintf(freed, sizeof freed, "freed%u", self->number);
   (void)snprintf(nested, sizeof nested, "nested%u", self->number);
   redlock_lock *own = make_lock(self, name), *common = make_lock(self, "common");
   for (unsigned i = 0; self->errors == 0 && !atomic_load(&stop); i++) {
-    /* What a wake-up has left of a lease on its way runs out only after a minute. */
+    /* A wake-up may end a hand-over, whose key expires only after a minute. */
     (void)snprintf(handed, sizeof handed, "h%u.%u", self->number, i);
     redlock_lock *once_only = make_lock(self, handed);
     switch (draw(&self->random, 10)) {
@@ -168,10 +170,10 @@ static void *work(void *argument) {
       section(self, common);
       break;
     case 2:
-      drop(self, dropped);
+      drop(self, freed);
       break;
     case 3:
-      release_unheard(self, own);
+      release_and_forget(self, own);
       break;
     case 4:
       hand_over(self, once_only);
@@ -193,12 +195,14 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* ------------------------------------------------------------------------------- the main thread */
+/*
+ * ------------------------------------------------------------------------------- the main thread
+ */
 
-static void is_told(redlock_client *client, void *data) {
+static void count_losses(redlock_client *client, void *data) {
   (void)data;
   while (redlock_client_next_lost(client) != NULL) {
-    atomic_fetch_add(&told, 1);
+    atomic_fetch_add(&lost, 1);
   }
 }
 
@@ -214,17 +218,17 @@ static int child_uses_the_client(void *argument) {
   return result == REDLOCK_OK ? 0 : 1;
 }
 
-/* Somebody puts a key of his own in its place: that is told. (One that is deleted is healed.) */
+/* Another client replaces the key, which is a loss. (A deleted key would be backfilled.) */
 static void lose_one(redlock_client *client) {
-  redlock_options options = kept();
+  redlock_options options = auto_extended();
   redlock_lock *lock = new_lock(client, "victim");
-  unsigned before = atomic_load(&told);
+  unsigned before = atomic_load(&lost);
   int result = redlock_lock_acquire(lock, &options, NULL);
   assert_ok(lock, result);
   for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "victim", "somebody", (char *)NULL);
+    (void)farm_command(&five, i, "SET", "victim", "another", (char *)NULL);
   }
-  eventually(atomic_load(&told) > before || atomic_load(&failed));
+  eventually(atomic_load(&lost) > before || atomic_load(&failed));
   redlock_lock_free(lock);
   for (unsigned i = 0; i < 5; i++) {
     (void)farm_command(&five, i, "DEL", "victim", (char *)NULL);
@@ -232,32 +236,32 @@ static void lose_one(redlock_client *client) {
 }
 
 static bool all_was_done(void) {
-  unsigned sections = 0, unheard = 0, handed = 0, nested = 0;
+  unsigned sections = 0, forgotten = 0, handed = 0, nested = 0;
   for (unsigned i = 0; i < THREADS; i++) {
     sections += atomic_load(&workers[i].sections);
-    unheard += atomic_load(&workers[i].unheard);
+    forgotten += atomic_load(&workers[i].forgotten);
     handed += atomic_load(&workers[i].handed);
     nested += atomic_load(&workers[i].nested);
   }
-  return sections > 0 && unheard > 0 && handed > 0 && nested > 0;
+  return sections > 0 && forgotten > 0 && handed > 0 && nested > 0;
 }
 
-/* For the time that is wanted; on a slow machine until each thing was done. */
-static bool goes_on(redlock_time until_us) {
+/* Returns true until the time is over, or on a slow machine until each operation was tried. */
+static bool continues(redlock_time until_us) {
   redlock_time now_us = redlock_now();
   return !atomic_load(&failed) &&
          (now_us < until_us || (!all_was_done() && now_us < until_us + EVENTUALLY_US));
 }
 
-static void threads_do_everything_at_once(void **state) {
+static void threads_use_one_client_at_random(void **state) {
   (void)state;
-  const char *said = getenv("STRESS_SECONDS");
-  unsigned seconds = said != NULL ? (unsigned)strtoul(said, NULL, 10) : SECONDS_USUAL;
-  redlock_options options = kept();
+  const char *text = getenv("STRESS_SECONDS");
+  unsigned seconds = text != NULL ? (unsigned)strtoul(text, NULL, 10) : SECONDS_USUAL;
+  redlock_options options = auto_extended();
   options.auto_extend = REDLOCK_NO;
   unsigned threads = running_threads(), forks = 0, losses = 0, wakeups = 0, random = 1;
   redlock_client *client = client_of(&five, 5, &options);
-  assert_int_equal(redlock_client_on_lost(client, is_told, NULL), REDLOCK_OK);
+  assert_int_equal(redlock_client_on_lost(client, count_losses, NULL), REDLOCK_OK);
   memset(workers, 0, sizeof workers);
   atomic_store(&stop, false);
   for (unsigned i = 0; i < THREADS; i++) {
@@ -266,7 +270,7 @@ static void threads_do_everything_at_once(void **state) {
     workers[i].random = i * 7919 + 1;
     assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   }
-  for (redlock_time until_us = redlock_now() + seconds * REDLOCK_SECONDS; goes_on(until_us);) {
+  for (redlock_time until_us = redlock_now() + seconds * REDLOCK_SECONDS; continues(until_us);) {
     in_child(child_uses_the_client, client);
     forks++;
     lose_one(client);
@@ -288,8 +292,8 @@ static void threads_do_everything_at_once(void **state) {
     assert_int_equal(one->two_hold, 0);
     sum.pairs += one->pairs;
     sum.sections += one->sections;
-    sum.dropped += one->dropped;
-    sum.unheard += one->unheard;
+    sum.freed += one->freed;
+    sum.forgotten += one->forgotten;
     sum.handed += one->handed;
     sum.nested += one->nested;
     sum.cancelled += one->cancelled;
@@ -297,18 +301,18 @@ static void threads_do_everything_at_once(void **state) {
   (void)redlock_client_close(client, 2 * REDLOCK_SECONDS);
   redlock_client_free(client);
   eventually(running_threads() == threads);
-  eventually(farm_count(&five, "common", NULL) == 0 && farm_count(&five, "dropped0", NULL) == 0 &&
+  eventually(farm_count(&five, "common", NULL) == 0 && farm_count(&five, "freed0", NULL) == 0 &&
              farm_count(&five, "nested0", NULL) == 0 && farm_count(&five, "own0", NULL) == 0);
-  print_message("%u s: %u pairs, %u sections, %u dropped, %u released unheard, %u handed over, %u "
-                "nested, %u cancelled by %u wake-ups; %u losses told, %u forks\n",
-                seconds, sum.pairs, sum.sections, sum.dropped, sum.unheard, sum.handed, sum.nested,
+  print_message("%u s: %u pairs, %u sections, %u freed, %u forgotten, %u handed over, %u "
+                "nested, %u cancelled by %u wake-ups; %u losses, %u forks\n",
+                seconds, sum.pairs, sum.sections, sum.freed, sum.forgotten, sum.handed, sum.nested,
                 sum.cancelled, wakeups, losses, forks);
   assert_true(all_was_done());
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(threads_do_everything_at_once, five_reset),
+      cmocka_unit_test_setup(threads_use_one_client_at_random, five_reset),
   };
-  return cmocka_run_group_tests_name("threads under stress", tests, five_start_threaded, five_end);
+  return cmocka_run_group_tests(tests, five_start_threaded, five_end);
 }

@@ -1,5 +1,5 @@
 /*
- * Connections that went silent: nothing is acknowledged any more. rl_core_test.c has those that do not answer.
+ * Connections on which nothing is acknowledged. rl_core_test.c has nodes that do not reply.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,10 +31,10 @@ static redlock_client *client_over_relays(const redlock_options *options) {
 }
 
 /*
- * However long the ttl: a path on which nothing is acknowledged is given up by itself, so that a lease that is
- * extended now and then does not go down with it.
+ * A silent connection must end by itself, however long the ttl. Otherwise a lease that is extended
+ * rarely would be lost with it.
  */
-static void silent_connections_are_given_up_in_3_s_whatever_the_ttl(void **state) {
+static void silent_connections_end_after_3_s(void **state) {
   (void)state;
   redlock_client *client = client_over_relays(NULL);
   redlock_options options = once();
@@ -50,7 +50,7 @@ static void silent_connections_are_given_up_in_3_s_whatever_the_ttl(void **state
   int error;
   do {
     assert_true(redlock_lock_remaining(lock) > 0);
-    assert_true(redlock_now() - silent_us < EVENTUALLY_US); /* The ttl is longer. */
+    assert_true(redlock_now() - silent_us < EVENTUALLY_US); /* the ttl is longer */
     (void)poll(NULL, 0, 50);
     error = redlock_lock_extend(lock, 0, NULL);
   } while (error == REDLOCK_E_UNAVAILABLE);
@@ -61,8 +61,8 @@ static void silent_connections_are_given_up_in_3_s_whatever_the_ttl(void **state
   redlock_client_free(client);
 }
 
-/* What is held up is this process: the answers lie there, and only it thinks that it has looked. */
-static void a_client_that_was_held_up_takes_no_node_for_silent(void **state) {
+/* This process was stalled, and the replies are in its sockets. */
+static void stalled_client_ends_no_connection(void **state) {
   (void)state;
   redlock_options options = once();
   options.ttl_us = MS(60000);
@@ -72,7 +72,7 @@ static void a_client_that_was_held_up_takes_no_node_for_silent(void **state) {
   assert_int_equal(redlock_lock_extend_start(lock, 0), REDLOCK_OK);
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
-  assert_int_equal(redlock_client_process(client, fds, count), REDLOCK_OK); /* It is sent now. */
+  assert_int_equal(redlock_client_process(client, fds, count), REDLOCK_OK); /* sends it */
   assert_int_equal(redlock_lock_result(lock), REDLOCK_PENDING);
   (void)poll(NULL, 0, 3200);
   count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
@@ -89,10 +89,10 @@ static void a_client_that_was_held_up_takes_no_node_for_silent(void **state) {
 }
 
 /*
- * Three proxies in front of one server: it grants the first, and denies the others because of that. If both refusals
- * arrive before the grant, the lock looks taken, and a later attempt finds out.
+ * Three proxies lead to one server, which grants the lock once and then refuses it. If both
+ * refusals arrive before the grant, the lock seems taken, and a later attempt reports the reason.
  */
-static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
+static void proxies_of_one_server_are_named(void **state) {
   (void)state;
   relay proxies[3];
   const char *addresses[3];
@@ -125,9 +125,9 @@ static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(silent_connections_are_given_up_in_3_s_whatever_the_ttl),
-      cmocka_unit_test(proxies_of_one_server_are_named_instead_of_taken),
-      cmocka_unit_test(a_client_that_was_held_up_takes_no_node_for_silent),
+      TEST(silent_connections_end_after_3_s),
+      cmocka_unit_test(proxies_of_one_server_are_named),
+      cmocka_unit_test(stalled_client_ends_no_connection),
   };
-  return cmocka_run_group_tests_name("silence", tests, three_start, three_end);
+  return cmocka_run_group_tests(tests, three_start, three_end);
 }
