@@ -1,25 +1,25 @@
 /*
  * A formal model of the protocol: its states, its steps, its properties, and the search through all
- * of them. docs/model.md tells what is modelled, what is not, and why.
+ * of them. docs/model.md describes its scope.
  *
  * SPDX-License-Identifier: MIT
  *
  * Two clients want one resource on N nodes. Each makes a number of attempts, each attempt with a
  * token of its own. Time is a number of ticks, and everything else is a step between two ticks: a
- * node executes one request, one reply reaches its client, a client does something, something breaks.
- * Any step that is possible may come next, or never: so messages are delayed without bound, lost (a
- * step that never comes) and reordered, and clients are paused without bound.
+ * node executes one request, one reply reaches its client, a client acts, something breaks. Any
+ * possible step may come next, or never. So messages are delayed without bound, lost (a step that
+ * never comes) and reordered, and clients are paused without bound.
  *
  *   model_state.c     the state, its packed and its canonical form
- *   model_step.c      which steps are possible
- *   model_node.c      what a node does with a request, and what befalls nodes
- *   model_client.c    what a client does, and with a reply
+ *   model_step.c      the possible steps
+ *   model_node.c      requests that a node executes, and its faults
+ *   model_client.c    actions of a client, and its reactions to replies
  *   model_fence.c     the second round of an attempt that asks for a fencing token
- *   model_guard.c     which nodes a client lets vote, by the records that tell what they have forgotten
- *   model_property.c  what must never happen
+ *   model_guard.c     the nodes that a client lets vote, by their lineage records
+ *   model_property.c  the properties that must hold
  *   model_search.c    all states, breadth first
- *   model_table.c     the configurations, and what is expected of each
- *   model_print.c     states, steps and traces for people
+ *   model_table.c     the configurations, and the expected result of each
+ *   model_print.c     states, steps and traces in words
  *   model_walk.c      random walks
  */
 #ifndef MODEL_H
@@ -47,13 +47,13 @@ typedef enum model_order {
                           in front of everything else on a new connection */
 } model_order;
 
-/* What is checked. */
+/* The properties. */
 typedef enum model_property {
   MODEL_EXCLUSION = 1, /* no two clients hold at once */
   MODEL_REVIVAL = 2,   /* no lease comes back to life */
   MODEL_CONTINUITY =
-      4,             /* nobody else held between the acquire and the last extend that succeeded */
-  MODEL_TOUCH = 8,   /* no release or extend touches a key that another attempt has set */
+      4,           /* no other client held between the acquire and the last extend that succeeded */
+  MODEL_TOUCH = 8, /* no release or extend touches a key that another attempt has set */
   MODEL_ORPHAN = 16, /* no key is set for an attempt that is over, with no release on its way */
   MODEL_FENCE =
       32 /* no fencing token is issued twice, and each is greater than those that were issued
@@ -127,13 +127,13 @@ bool model_config_set(model_config *config, const char *assignment);
 
 /* Sets each "name=value" of a text, separated by spaces. Ends the program if one is wrong. */
 void model_config_read(model_config *config, const char *settings);
-/* All names with their meaning, one per line. */
+/* Prints all names with their meaning, one per line. */
 void model_config_print_names(FILE *out);
 
-/* What differs from the defaults, as it would be given on the command line. */
+/* Prints the differences from the defaults, as on the command line. */
 void model_config_print(FILE *out, const model_config *config);
 
-/* How many nodes, of the first ones, a client knows; and what it takes for a majority of them. */
+/* The number of nodes, the first ones, that a client knows; and the votes that it needs. */
 unsigned model_list_length(const model_config *config, unsigned client);
 unsigned model_quorum(const model_config *config, unsigned client);
 unsigned model_extend_quorum(const model_config *config, unsigned client);
@@ -150,13 +150,13 @@ typedef enum model_set {
 /* Of the record that a SET carries. */
 typedef enum model_record {
   MODEL_RECORD_CURRENT = 0, /* it is the node's */
-  MODEL_RECORD_OUTDATED,    /* it is not the node's any more */
+  MODEL_RECORD_OUTDATED,    /* the node has another one by now */
   MODEL_RECORD_UNSENT       /* the SET waits for the client to know the record */
 } model_record;
 
 typedef enum model_confirm {
   MODEL_CONFIRM_NONE = 0,
-  MODEL_CONFIRM_REQUESTED, /* the token, for a node that has given a smaller one */
+  MODEL_CONFIRM_REQUESTED, /* the token, for a node that has granted with a smaller one */
   MODEL_CONFIRM_DONE       /* the node has taken it, and its reply is on its way */
 } model_confirm;
 
@@ -164,12 +164,12 @@ typedef enum model_extend {
   MODEL_EXTEND_NONE = 0,
   MODEL_EXTEND_REQUESTED,
   MODEL_EXTEND_CONFIRMED, /* prolonged; the reply is on its way */
-  MODEL_EXTEND_REFUSED,   /* not there, or not ours; the reply is on its way */
+  MODEL_EXTEND_REFUSED,   /* not there, or of another token; the reply is in flight */
   MODEL_EXTEND_COUNTED,   /* round_unchecked: the client has counted the confirmation */
   MODEL_EXTEND_DENIED     /* the client has counted the refusal */
 } model_extend;
 
-/* What is on its way between a node and a client for one attempt. */
+/* Messages in flight between a node and a client for one attempt. */
 typedef struct model_messages {
   uint8_t set;         /* model_set */
   uint8_t extend;      /* model_extend: the extend of the round in flight, or the last one */
@@ -177,16 +177,15 @@ typedef struct model_messages {
   uint8_t stale_reply; /* round_unchecked: a confirmation of an extend that is over */
   uint8_t heal;        /* SET NX requests that give the key back after a confirmed extend */
   uint8_t release;     /* compare-and-delete requests */
-  uint8_t number;      /* fence: what the node has granted with, until it is of no interest */
+  uint8_t number;      /* fence: the number of the node's grant, while it matters */
   uint8_t confirm;     /* model_confirm */
   uint8_t record;      /* guard: model_record */
-  uint8_t void_heal;   /* prompt: heals that carry a record which is not the node's any more */
+  uint8_t void_heal;   /* prompt: heals that carry an outdated record */
 } model_messages;
 
-/* What a client knows of a node by its record. */
+/* A client's knowledge of a node's record. */
 typedef struct model_guard_state {
-  uint8_t
-      asked; /* it has looked at a record, by this connection; 2: and must look again (prompt) */
+  uint8_t asked;   /* it has read a record on this connection; 2: and must read it again (prompt) */
   uint8_t current; /* and that is the node's record still */
   uint8_t wait;    /* ticks of its own clock for which the node is not to vote */
 } model_guard_state;
@@ -196,7 +195,7 @@ typedef struct model_node {
   uint8_t remaining;  /* ticks that the key has to live */
   uint8_t quarantine; /* ticks for which the node grants nothing */
   uint8_t doubtful;   /* it had a SET of the handed token before it when that was detached */
-  uint8_t counter;    /* fence: the greatest number that it has given or taken */
+  uint8_t counter;    /* fence: the greatest number that it has issued or confirmed */
   uint8_t record;     /* guard: it has a record */
   uint8_t age;        /* ticks since the record was made; it stops counting at the quarantine */
   model_guard_state guards[MODEL_CLIENTS];
@@ -229,9 +228,9 @@ typedef struct model_state {
   model_node nodes[MODEL_NODES_MAX];
   model_client clients[MODEL_CLIENTS];
   uint8_t crashes, losses, freezes, doubles; /* how many there have been */
-  uint8_t handed;   /* the attempt whose lease was detached, counted from 1; 0: none was */
+  uint8_t handed;   /* the attempt whose lease was detached, counted from 1; 0: none */
   uint8_t attaches; /* the attempts that attach it: a bit for each */
-  uint8_t taken;    /* somebody has held since it was detached */
+  uint8_t taken;    /* a client has held since it was detached */
   uint8_t flushes;
   uint8_t tokens[MODEL_ATTEMPTS_MAX]; /* fence: of each attempt, from when a majority has granted */
   uint8_t issued;                     /* those of attempts that became leases: a bit for each */
@@ -246,18 +245,18 @@ unsigned model_first_attempt(const model_config *config, unsigned client);
 /* Tokens are numbers from 1. Without token_reused each attempt has another. */
 unsigned model_token(const model_config *config, unsigned attempt);
 
-/* Returns true if the attempt takes over what was detached. */
+/* Returns true if the attempt attaches the detached lease. */
 bool model_attaches(const model_state *state, unsigned attempt);
 
-/* Returns true if the client is busy with this attempt, in whatever phase. */
+/* Returns true if the attempt is the client's current one, and has begun. */
 bool model_open(const model_config *config, const model_state *state, unsigned attempt);
 
 /* Returns true if the client believes that it holds. */
 bool model_holds(const model_config *config, const model_state *state, unsigned client);
 
 /*
- * Returns true if nothing can happen any more that a property is about. It takes two clients, unless a rule
- * is switched off that one could break alone.
+ * Returns true if no further step can violate a property. A violation takes two clients, unless a
+ * rule is switched off.
  */
 bool model_finished(const model_config *config, const model_state *state);
 
@@ -267,20 +266,20 @@ size_t model_width(const model_config *config); /* how many words it has */
 void model_unpack(const model_config *config, const uint64_t *words, model_state *state);
 
 /*
- * The same of what the search makes no difference between: which node is which, which client is which
- * if both may do the same, and what cannot have an effect any more.
+ * The same for all states that the search treats as equal: it ignores the order of nodes, the order
+ * of clients with the same parameters, and messages that can have no effect.
  */
 void model_pack_canonical(const model_config *config, const model_state *state, uint64_t *words);
 
 /* -------------------------------------------------------------------------------------- steps */
 
 typedef enum model_kind {
-  MODEL_TICK = 0,    /* time passes for all */
-  MODEL_FREEZE,      /* time passes for all but this client's clock */
-  MODEL_START,       /* a client begins an attempt: SET to all nodes */
-  MODEL_EXECUTE_SET, /* a node executes a request; with a fencing token |number| is what it gives */
-  MODEL_EXECUTE_JOIN,   /* the same, of a SET that it is sent only now, for what is left */
-  MODEL_EXECUTE_DOUBLE, /* the same, and grants what somebody else has */
+  MODEL_TICK = 0,       /* time passes for all */
+  MODEL_FREEZE,         /* time passes for all but this client's clock */
+  MODEL_START,          /* a client begins an attempt: SET to all nodes */
+  MODEL_EXECUTE_SET,    /* a node executes a request; with a fencing token it issues |number| */
+  MODEL_EXECUTE_JOIN,   /* the same, of a SET that is sent only now, for the remaining time */
+  MODEL_EXECUTE_DOUBLE, /* the same, and grants a key that another attempt has */
   MODEL_EXECUTE_EXTEND,
   MODEL_EXECUTE_STALE, /* an extend that is over */
   MODEL_EXECUTE_HEAL,
@@ -292,12 +291,12 @@ typedef enum model_kind {
   MODEL_REPLY_CONFIRM,
   MODEL_GIVE_UP,    /* the attempt fails: refused, timed out, cancelled; release to all nodes */
   MODEL_EXTEND,     /* a client begins an extend: compare-and-expire to all nodes */
-  MODEL_END_EXTEND, /* the extend fails; the lease stands as it was */
+  MODEL_END_EXTEND, /* the extend fails; the lease stays unchanged */
   MODEL_RELEASE,    /* a client ends its lease: release to all nodes */
   MODEL_DETACH,     /* a client lets go of its lease, and nothing is released */
-  MODEL_ATTACH,     /* a client begins an attempt that takes over what was detached */
-  MODEL_ASK,        /* a client looks at a node's record, which is made where there is none */
-  MODEL_ASK_EARLY,  /* the same, and the node's clock says a tick more */
+  MODEL_ATTACH,     /* a client begins an attempt that attaches the detached lease */
+  MODEL_ASK,        /* a client reads a node's record, which is made if there is none */
+  MODEL_ASK_EARLY,  /* the same, and the node's clock shows a tick more */
   MODEL_CRASH,
   MODEL_CRASH_KEPT, /* the same, and the record is there yet */
   MODEL_FLUSH,
@@ -310,15 +309,15 @@ typedef struct model_step {
   uint8_t kind;   /* model_kind */
   uint8_t who;    /* an attempt, where a message is concerned; a client, where it does something */
   uint8_t node;   /* where one is concerned */
-  uint8_t number; /* where a fencing token is given */
-  uint8_t random; /* of random walks: for whoever replays them */
+  uint8_t number; /* where a fencing token is issued */
+  uint8_t random; /* of random walks: for the replay */
 } model_step;
 
 #define MODEL_STEPS_MAX 512
 
 /*
- * The steps that are possible. With |symmetric| only one of several nodes that are in the same state.
- * Returns how many.
+ * Lists the possible steps. With |symmetric| only one of several nodes in the same state has some.
+ * Returns their number.
  */
 unsigned model_steps(const model_config *config, const model_state *state, bool symmetric,
                      model_step steps[MODEL_STEPS_MAX]);
@@ -352,12 +351,12 @@ void model_guard_send(const model_config *config, model_node *node, unsigned cli
 /* Returns true if a lease may give the node its key, again or late. */
 bool model_guard_heals(const model_config *config, const model_node *node, unsigned client);
 void model_guard_ask(const model_config *config, model_node *node, unsigned client, bool early);
-/* The node has forgotten what it had; |record| is whether it still has that. */
+/* The node has lost its data; |record| is true if it still has its record. */
 void model_guard_forget(const model_config *config, model_node *node, bool restarted, bool record);
-/* prompt: the node has told the client that it has another record. */
+/* prompt: the node has answered that it has another record. */
 void model_guard_suspect(model_node *node, unsigned client);
 
-/* prompt: clients look at records that they must know. */
+/* prompt: clients read the records that they must know. */
 void model_guard_settle(const model_config *config, model_state *state);
 void model_guard_tick(const model_config *config, model_node *node, unsigned frozen);
 
@@ -395,7 +394,7 @@ void model_search(const model_config *config, size_t memory_max, model_result *r
 
 /* -------------------------------------------------------------------------------------- table */
 
-/* What a configuration stands for, which says what the replay must find (model_replay.c). */
+/* The purpose of a configuration: it determines the expected result of the replay. */
 typedef enum model_role {
   MODEL_ROLE_PROTOCOL = 0, /* the protocol, assumptions kept: safe, or why it is not is known */
   MODEL_ROLE_ASSUMPTION,   /* an assumption broken: the code is not safe either */
@@ -409,7 +408,7 @@ typedef struct model_entry {
   bool lengthy;      /* not in the suite, only in the long run */
   unsigned expected; /* the property that is violated; 0: safe */
   const char *assumption;
-  const char *settings; /* what differs from the defaults */
+  const char *settings; /* differences from the defaults */
 } model_entry;
 
 extern const model_entry model_table[];

@@ -1,6 +1,6 @@
 /*
- * What a client does, and what it does with a reply: the rules of csrc/core (rl_acquire.c and its sisters name the
- * steps A1 to R3).
+ * The actions of a client, and its reactions to replies: the rules of csrc/core/lease.
+ * rl_acquire.c, rl_extend.c, rl_release.c and rl_attach.c name the steps.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +29,7 @@ static unsigned model_denied(const model_config *config, const model_state *stat
   return denied;
 }
 
-/* The replies to the extend of this attempt that are of no interest any more, and its requests. */
+/* Ends the messages of the extend in flight: replies no longer count, requests become stale. */
 static void model_close_extend(const model_config *config, model_messages *messages) {
   if (messages->extend == MODEL_EXTEND_REQUESTED) {
     messages->stale++;
@@ -54,7 +54,7 @@ static void model_next_attempt(const model_config *config, model_state *state, u
   *client = next;
 }
 
-/* H1, H2: the lease is nobody's, and nothing is released. */
+/* The lease is detached, and nothing is released. */
 static void model_detach(const model_config *config, model_state *state, unsigned index) {
   const model_client *client = &state->clients[index];
   for (unsigned i = 0; i < config->nodes; i++) {
@@ -170,7 +170,7 @@ static void model_begin_extend(const model_config *config, model_state *state, u
   }
 }
 
-/* E6. Refusals that have come, and those that are still to come, go on to tell who has the key. */
+/* E6. Later refusals still show the holder of each key. */
 static void model_end_extend(const model_config *config, model_state *state, model_client *client) {
   client->phase = MODEL_HELD;
   client->elapsed = 0;
@@ -184,13 +184,13 @@ static void model_end_extend(const model_config *config, model_state *state, mod
   }
 }
 
-/* E5. Whether so many nodes have refused the extend that no majority is left. */
+/* E5. Returns true if so many nodes have refused the extend that no majority is left. */
 static bool model_lost(const model_config *config, const model_state *state, unsigned index) {
   unsigned denied = model_denied(config, state, state->clients[index].attempt);
   return model_list_length(config, index) - denied < model_extend_quorum(config, index);
 }
 
-/* E4. What is sent with an outdated record has no effect. */
+/* E4. A heal with an outdated record has no effect. */
 static void model_heal(const model_config *config, model_node *node, unsigned index,
                        const model_client *client) {
   model_messages *messages = &node->messages[client->attempt];

@@ -1,11 +1,12 @@
 /*
- * The second round of an attempt that asks for a fencing token: the rules of rl_fence.c, which names the steps.
+ * The second round of an attempt that asks for a fencing token: the rules of rl_fence.c, which
+ * names the steps.
  *
  * SPDX-License-Identifier: MIT
  *
- * A node that grants raises the counter of the key, and says the number. The token is the greatest number of the
- * first majority; it is issued when a majority has it: nodes that have given it, and nodes that have taken it
- * while the key was still the attempt's.
+ * A node that grants raises the counter of the key, and returns its number. The token is the
+ * greatest number of the first majority. It is issued when a majority has it: nodes that have
+ * returned it, and nodes that have confirmed it while the key still had the attempt's token.
  */
 #include "model.h"
 
@@ -32,7 +33,7 @@ static unsigned model_fence_greatest_vote(const model_config *config, const mode
   return greatest;
 }
 
-/* What a vote is to the token: a confirmation, if the numbers are the same. */
+/* Counts the vote as a confirmation if its number is the token. */
 static void model_fence_settle(const model_config *config, model_client *client,
                                model_messages *messages, unsigned token) {
   unsigned number = messages->number;
@@ -42,7 +43,7 @@ static void model_fence_settle(const model_config *config, model_client *client,
   messages->set = MODEL_SET_NONE;
 }
 
-/* The token goes to nodes that have given less, when those that have it are no majority. */
+/* Sends the token to nodes with smaller numbers, while those that have it are no majority. */
 static void model_fence_ask(const model_config *config, model_state *state, unsigned index) {
   unsigned attempt = state->clients[index].attempt;
   for (unsigned i = 0; i < config->nodes; i++) {

@@ -1,13 +1,13 @@
 /*
- * Which nodes a client lets vote: the rules of rl_guard.c, which names the steps.
+ * The nodes that a client lets vote: the rules of rl_guard.c, which names the steps.
  *
  * SPDX-License-Identifier: MIT
  *
- * Each node has a record. The handshake looks at it, and makes it anew where there is none or where it is that of
- * another server; so a record is always younger than the last loss of keys. A node votes when its record is as
- * old as any key can become, and only for a SET that carries this record. The same holds for a node that is given the
- * key of a lease, again or late: a lease counts on it when it is extended, and a vote that the node has forgotten may
- * still count for somebody else.
+ * Each node has a lineage record. The handshake reads it, and makes a new one if there is none or
+ * it is of another server. So a record is always younger than the last loss of keys. A node votes
+ * when its record is as old as any key can become, and only for a SET that carries this record. The
+ * same holds for a node that is given the key of a lease, again or later: an extend of the lease
+ * counts on it, and a vote that the node has lost may still count for another client.
  */
 #include "model.h"
 
@@ -28,7 +28,7 @@ bool model_guard_heals(const model_config *config, const model_node *node, unsig
   return config->guard_heals || model_guard_votes(config, node, client);
 }
 
-/* What carries the record is of another one from now on. */
+/* The node has another record from now on: commands that carry the old one are outdated. */
 static void model_guard_outdate(const model_config *config, model_node *node) {
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
     node->guards[i].current = 0;

@@ -1,10 +1,10 @@
 /*
- * What a node does with a request, and what befalls nodes.
+ * Requests that a node executes, and its faults.
  *
  * SPDX-License-Identifier: MIT
  *
- * A reply that nobody would act upon is not kept: that of a SET that was refused (the client may give
- * up at any time anyway), those of rounds that are over, of heals and of releases.
+ * Replies without effect are not kept: that of a refused SET (the client may give up at any time
+ * anyway), those of rounds that are over, of heals and of releases.
  */
 #include "model.h"
 
@@ -22,7 +22,7 @@ static void model_node_put(const model_config *config, model_node *node, unsigne
   node->remaining = (uint8_t)config->ttl;
 }
 
-/* SET key token NX PX ttl. Returns whether the key was set. */
+/* SET key token NX PX ttl. Returns true if the key was set. */
 static bool model_node_set(const model_config *config, model_node *node, unsigned attempt,
                            bool anyway) {
   if (node->quarantine > 0 || (node->owner != 0 && !config->set_overwrites && !anyway)) {
@@ -33,8 +33,8 @@ static bool model_node_set(const model_config *config, model_node *node, unsigne
 }
 
 /*
- * The same of a lease that gives its key again, or late. With a fencing token, or a guard, that is TAKE, for which a key
- * that is there is no obstacle if it is the lease's: it is prolonged.
+ * The same for a heal or a backfill of a lease. With a fencing token, or a guard, that is TAKE: it
+ * prolongs a key of the lease that exists.
  */
 static bool model_node_give(const model_config *config, model_node *node, unsigned attempt,
                             unsigned left) {
@@ -49,7 +49,7 @@ static bool model_node_give(const model_config *config, model_node *node, unsign
   return true;
 }
 
-/* H3. The fresh token takes the place of the handed one. Returns whether it did. */
+/* Attach: the fresh token replaces the detached one. Returns true if it did. */
 static bool model_node_attach(const model_config *config, const model_state *state,
                               model_node *node, unsigned attempt) {
   bool missing = node->owner == 0 && config->attach_creates && node->quarantine == 0;
@@ -60,13 +60,13 @@ static bool model_node_attach(const model_config *config, const model_state *sta
   return true;
 }
 
-/* What is left for a node that joins: of the attempt, or of the lease. */
+/* Returns the remaining time for a backfill: of the attempt, or of the lease. */
 static unsigned model_left(const model_config *config, const model_client *client) {
   return client->phase == MODEL_ACQUIRING ? config->ttl - client->elapsed
                                           : client->validity + config->drift;
 }
 
-/* KEEP, CONFIRM, and a TAKE of a lease: the counter is not less than the token any more. */
+/* KEEP, CONFIRM, and a TAKE of a lease: raises the counter to the token. */
 static void model_node_raise(model_node *node, unsigned token) {
   node->counter = (uint8_t)(node->counter < token ? token : node->counter);
 }
@@ -110,7 +110,7 @@ static void model_execute_set(const model_config *config, model_state *state,
   const model_client *client = &state->clients[model_client_of(config, step->who)];
   bool twice = step->kind == MODEL_EXECUTE_DOUBLE;
   unsigned left = step->kind == MODEL_EXECUTE_JOIN ? model_left(config, client) : config->ttl;
-  /* A node that joins a lease is sent a SET, as that lease may be. */
+  /* A backfill of a lease is a SET, too. */
   bool lease = step->kind == MODEL_EXECUTE_JOIN && client->phase == MODEL_HELD;
   bool attaches = model_attaches(state, step->who) && !lease;
   bool outdated = model_outdated(config, node, step, lease);
@@ -142,7 +142,7 @@ static void model_execute_heal(const model_config *config, model_state *state,
   }
 }
 
-/* Compare-and-expire. Returns whether it confirms. */
+/* Compare-and-expire. Returns true if it confirms. */
 static bool model_node_extend(const model_config *config, const model_state *state,
                               model_node *node, unsigned attempt) {
   if (model_node_has(config, node, attempt)) {
@@ -191,10 +191,10 @@ static void model_execute_release(const model_config *config, model_node *node, 
 }
 
 /*
- * The node starts again without its keys. Its connections break, and requests that it has not
- * executed are gone: but for releases, which go out again with the next connection. Replies may have
- * reached the client's machine before; but a heal, which follows from a reply, would go out on the
- * broken connection.
+ * The node starts again without its keys. Its connections break, and its unexecuted requests are
+ * gone, except releases, which go out again with the next connection. Replies may have reached the
+ * client's machine before. But a heal, which follows from a reply, would go out on the broken
+ * connection.
  */
 static void model_crash(const model_config *config, model_state *state, model_node *node,
                         bool record) {

@@ -1,5 +1,5 @@
 /*
- * What must never happen. Each property looks at one step, and at the states before and after it.
+ * The properties. Each checks one step, and the states before and after it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,7 @@ static bool model_violates_continuity(const model_client *before, const model_cl
          after->overtaken != 0;
 }
 
-/* A lease has just been attached, and somebody has held since it was detached. */
+/* A lease has just been attached, and a client has held since it was detached. */
 static bool model_violates_hand_over(const model_state *before, const model_client *was,
                                      const model_client *is) {
   return was->phase == MODEL_ACQUIRING && is->phase == MODEL_HELD && was->attempt == is->attempt &&

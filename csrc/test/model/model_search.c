@@ -1,12 +1,12 @@
 /*
- * All states, breadth first: so the first violation is found by one of the shortest ways.
+ * All states, breadth first: so a shortest way leads to the first violation.
  *
  * SPDX-License-Identifier: MIT
  *
- * States are kept whole, in canonical form, in the order in which they were found; a hash table says
- * which are known. Nothing is known by its hash alone, so none is overlooked. To show the way to a
- * violation its states are taken from the parents' numbers, and a run through the uncanonical model
- * picks the step that leads from each to the next.
+ * States are kept complete, in canonical form, in the order of their discovery; a hash table finds
+ * known ones. A hash alone never makes a state known, so none is missed. The trace to a violation
+ * follows the numbers of the parents. A run through the uncanonical model then picks the step from
+ * each state to the next.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static bool model_space_grow(model_space *space) {
   return true;
 }
 
-/* Adds the state that has been written behind the last one, unless it is known or there is no room. */
+/* Adds the state that was written behind the last one, unless it is known or there is no room. */
 static void model_space_add(model_space *space, uint64_t parent) {
   const uint64_t *words = space->words + space->count * space->width;
   uint64_t at = model_hash(words, space->width) & (space->table_size - 1);
@@ -100,7 +100,7 @@ static void model_space_add(model_space *space, uint64_t parent) {
   space->parents[space->count] = (uint32_t)parent;
   space->count++;
   space->table[at] = (uint32_t)space->count;
-  /* One place stays free for the next state to be written to. */
+  /* One slot stays free for the next state. */
   space->full = space->count + 1 >= space->capacity && !model_space_grow(space);
 }
 
@@ -122,7 +122,10 @@ void model_trace_free(model_trace *trace) {
   memset(trace, 0, sizeof *trace);
 }
 
-/* Takes a step from |state| to one that looks like |words|, and with |violation| if that is not 0. */
+/*
+ * Takes a step from |state| to one whose canonical form is |words|, with |violation| if that is not
+ * 0.
+ */
 static void model_trace_step(const model_space *space, model_state *state, const uint64_t *words,
                              unsigned violation, model_trace *trace) {
   model_step steps[MODEL_STEPS_MAX];

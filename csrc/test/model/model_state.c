@@ -194,7 +194,7 @@ static bool model_token_may_come(const model_config *config, const model_node *n
   return config->token_reused;
 }
 
-/* A compare-and-delete, or -expire, of a token that is not there and cannot come is without effect. */
+/* A compare-and-delete, or -expire, has no effect if its token is not there and cannot come. */
 static void model_forget_requests(const model_config *config, model_node *node) {
   for (unsigned i = 0; i < model_attempts(config); i++) {
     model_messages *messages = &node->messages[i];
@@ -210,7 +210,7 @@ static void model_forget_requests(const model_config *config, model_node *node) 
   }
 }
 
-/* A release is nothing else where keys vanish anyway; nor is a SET that nobody can count on. */
+/* A release has no effect where keys vanish anyway; nor has a SET whose vote cannot count. */
 static void model_forget_sets(const model_config *config, const model_state *state,
                               model_node *node) {
   for (unsigned i = 0; i < model_attempts(config); i++) {
@@ -225,7 +225,7 @@ static void model_forget_sets(const model_config *config, const model_state *sta
   }
 }
 
-/* What an attempt needs of its second round only until it is over, and the votes that are none. */
+/* Removes the state of the second round when the attempt is over, and votes without effect. */
 static void model_forget_fence(const model_config *config, model_state *state, unsigned attempt) {
   model_client *client = &state->clients[model_client_of(config, attempt)];
   bool open = model_open(config, state, attempt);
@@ -249,7 +249,10 @@ static void model_forget_fence(const model_config *config, model_state *state, u
   }
 }
 
-/* The votes of a round that can no longer succeed, and what is of interest only to a living lease. */
+/*
+ * Removes the votes of a round that can no longer succeed, and the state that only a valid lease
+ * needs.
+ */
 static void model_forget_round(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   bool failed = client->phase == MODEL_ACQUIRING &&

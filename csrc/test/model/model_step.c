@@ -23,7 +23,7 @@ static void model_list_add(model_list *list, model_kind kind, unsigned who, unsi
 
 #define MODEL_RANK_RELEASE 5
 
-/* Where a request stands among those of its attempt, in the order in which they were sent. */
+/* Returns the rank of a request among those of its attempt, in the order of sending. */
 static unsigned model_rank(model_kind kind) {
   switch (kind) {
   case MODEL_EXECUTE_SET:
@@ -78,8 +78,8 @@ static void model_list_request(model_list *list, const model_config *config, con
 }
 
 /*
- * Returns true if the SET may be one that is sent only now: the connection was not there before. Not on a
- * connection that never breaks; and not after an extend, which would have been late, too.
+ * Returns true if the SET may be a backfill, on a connection that was not there before. Excludes a
+ * connection that never breaks, and a SET behind an extend, which would have been too late, too.
  */
 static bool model_may_join(const model_config *config, const model_state *state, unsigned attempt,
                            const model_node *node) {
@@ -96,8 +96,8 @@ static bool model_may_join(const model_config *config, const model_state *state,
 }
 
 /*
- * A SET, once for each number that the node may give: the next one, or a greater one that its clock, or somebody
- * whom the model does not have, has brought it to.
+ * Lists a SET once for each number that the node may issue: the next one, or a greater one by its
+ * clock or by other clients.
  */
 static void model_list_set(model_list *list, const model_config *config, const model_node *node,
                            model_kind kind, unsigned attempt, unsigned index) {

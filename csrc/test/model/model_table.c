@@ -1,5 +1,5 @@
 /*
- * The configurations, and what is expected of each.
+ * The configurations, and the expected result of each.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -83,7 +83,7 @@ const model_entry model_table[] = {
      MODEL_ROLE_PROTOCOL, false, 0, "",
      "fence=1 timeless=1 properties=32 quorum0=3 quorum1=3 crashes=1 proxy=1"},
 
-    /* The guard: a record of each node tells what it may have forgotten. */
+    /* The guard: a record of each node shows a possible loss of data. */
     {"guard-restart", "a restart without keys", MODEL_ROLE_PROTOCOL, false, 0, "",
      "guard=1 crashes=1 quarantine=3"},
     {"guard-restart-twice", "two restarts with a guard", MODEL_ROLE_PROTOCOL, true, 0, "",

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The kinds of steps are weighted, so that a walk is no mere sequence of ticks and of clients that give
- * up: the weights were chosen by what the walks then reach, which the replay counts.
+ * The kinds of steps are weighted: otherwise most steps would be ticks, and attempts that are given
+ * up. The weights maximise the events that the replay counts.
  */
 #include <string.h>
 

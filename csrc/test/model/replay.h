@@ -3,23 +3,24 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Each client of the model is a core with one lock, on a clock of its own; each node is a simulated
- * store that parses the bytes which the cores emit. A step of the model becomes calls of the core and
- * commands executed by nodes, and after it the two states must be equal. docs/model.md has the table.
+ * Each client of the model is a core with one lock, on a clock of its own. Each node is a simulated
+ * store that parses the bytes of the cores. A step of the model becomes calls of the core and
+ * commands that nodes execute, and after it the two states must be equal. docs/model.md has the
+ * table.
  *
- * Time. A tick is 100 s. A client's clock may be up to a quarter of a tick past it, because a core wants
- * a moment between two attempts and between two connections; a node's clock never is. drift_factor is
- * such that a lease ends a half tick earlier than the model's: at every instant that occurs the two then
- * agree, exactly, on whether it lasts.
+ * Time. A tick is 100 s. A client's clock may be up to a quarter of a tick past it, because a core
+ * needs a moment between two attempts and between two connections; a node's clock never is.
+ * drift_factor is such that a lease ends half a tick earlier than the model's: then the two agree
+ * exactly, at every instant that occurs, whether it is valid.
  *
- * Order. A connection delivers what was sent in the order in which it was sent. Where a trace has it
- * otherwise, the connection breaks just before the later request is sent, and the node still reads
- * what the broken one carried, whenever the trace says. The trace is known beforehand (replay_plan.c).
+ * Order. A connection delivers commands in the order of sending. Where a trace has another order,
+ * the connection breaks just before the later request is sent, and the node still reads the bytes
+ * on the broken one, when the trace wants it. The trace is known in advance (replay_plan.c).
  *
- * Numbers. A node gives the number that the trace says, on a scale of its own: its clock is set, for that
- * command, so that what the core proposes comes to this number.
+ * Numbers. A node issues the number of the trace, on a scale of its own: its clock is set, for that
+ * command, so that the core's proposal leads to this number.
  *
- *   replay_plan.c      when the trace executes which request
+ *   replay_plan.c      the step at which the trace executes each request
  *   replay_world.c     cores, clocks, nodes, connections
  *   replay_step.c      one step of the model
  *   replay_compare.c   the two states, side by side
@@ -94,7 +95,7 @@ typedef struct replay_client {
   redlock_duration past_us;  /* how far its clock is past the tick */
   unsigned nodes;            /* how many it knows */
   unsigned attempt;          /* the current one, or the last one */
-  uint64_t gone_tenths;      /* tenths of ticks: when what it has set has expired for certain */
+  uint64_t gone_tenths;      /* tenths of ticks: when its keys have certainly expired */
   const rl_attempt *ran_out; /* a lease that has run out: it must not come back */
   const rl_attempt *leased;  /* the lease whose fencing token is known */
   uint64_t floor;            /* the greatest token that was issued when the attempt began */
@@ -148,7 +149,7 @@ typedef struct replay {
   uint64_t events[REPLAY_EVENTS];
   uint64_t tokens[REPLAY_TOKENS_MAX]; /* fencing tokens that were issued */
   unsigned token_count;
-  unsigned number;     /* the one that the next SET is given */
+  unsigned number;     /* the number that the next SET is to issue */
   bool behind_release; /* the last request that could not be executed is behind a release */
   bool cut;            /* the core has sent releases again in another order than the model */
   bool differs;
@@ -170,16 +171,16 @@ redlock_time replay_node_now(const replay *run);
 redlock_options replay_options(const replay *run, unsigned retries);
 char replay_letter(const replay *run, const replay_client *client);
 
-/* Says, once, how core and model differ. */
+/* Records the first difference of core and model. */
 void replay_differ(replay *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Breaks the connection; it is made anew by replay_settle(). */
 void replay_break(replay *run, replay_client *client, unsigned node);
 
-/* Has a connection made, and leaves it so until replay_join(). */
+/* Makes a connection, which hangs until replay_join(). */
 void replay_hang(replay *run, replay_client *client, unsigned node);
 
-/* Makes connections that are missing, and takes what the core has written to the nodes. */
+/* Makes missing connections, and delivers the core's output to the nodes. */
 void replay_settle(replay *run, replay_client *client);
 
 /* Lets the connection that hangs come up. */
@@ -202,10 +203,10 @@ bool replay_must_break(const replay *run, const replay_client *client, unsigned 
 /* Returns true if the node has granted, or confirmed, in its answer. */
 bool replay_grants(const replay_request *request);
 
-/* Returns true if the client knows the node's record, and whose it is. */
+/* Returns true if the client knows the node's record and run_id. */
 bool replay_knows_record(const replay *run, const replay_client *client, unsigned node);
 
-/* Returns true if the node has said that it is not the one that the request was for: its record is another. */
+/* Returns true if the node has answered that it has another record. */
 bool replay_declines(const replay_request *request);
 
 /* Returns true if the core waits for the node's confirmation of a fencing token. */

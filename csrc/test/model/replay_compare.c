@@ -14,7 +14,7 @@ bool replay_holds(const replay *run, const replay_client *client) {
          (run->config->deadline_ignored || rl_lock_remaining(lock, replay_now(client)) > 0);
 }
 
-/* The keys of a node: whose, and until when. */
+/* Compares the key of a node: its token and its expiry. */
 static void replay_compare_node(replay *run, const model_state *state, unsigned node) {
   const model_node *model = &state->nodes[node];
   redlock_time now_us = replay_node_now(run);
@@ -39,7 +39,10 @@ static void replay_compare_node(replay *run, const model_state *state, unsigned 
   }
 }
 
-/* The second round: what is to be confirmed, and how many nodes have done so. */
+/*
+ * Compares the second round: the number to be confirmed, and the number of nodes that have
+ * confirmed it.
+ */
 static void replay_compare_fence(replay *run, const replay_client *client,
                                  const model_state *state) {
   const model_client *model = &state->clients[client - run->clients];
@@ -158,7 +161,7 @@ static void replay_compare_client(replay *run, const replay_client *client,
   }
 }
 
-/* What has been sent and not executed: as much as in the model. No SET, no extend is sent twice. */
+/* Compares the requests that were sent and not executed. No SET and no extend is sent twice. */
 static void replay_compare_requests(replay *run, const replay_client *client, unsigned node,
                                     unsigned attempt, const model_messages *model) {
   const replay_link *link = &client->links[node];
@@ -188,7 +191,10 @@ static void replay_compare_requests(replay *run, const replay_client *client, un
   }
 }
 
-/* Which nodes the client lets vote, and by which record. It need not know it before its round is over. */
+/*
+ * Compares the nodes that the client lets vote, and their records. During a round it need not know
+ * a record.
+ */
 static void replay_compare_guard(replay *run, const replay_client *client, const model_state *state,
                                  unsigned node) {
   unsigned index = (unsigned)(client - run->clients);
@@ -234,7 +240,7 @@ static bool replay_was_refused(const replay_link *link, unsigned attempt) {
   return false;
 }
 
-/* A release that found no connection is not sent any more when the keys have expired (expired_us). */
+/* A release without a connection is not sent any more when the keys have expired (expired_us). */
 static bool replay_expired(const replay_client *client) {
   return 10 * client->ticks > client->gone_tenths;
 }
@@ -251,7 +257,7 @@ static void replay_compare_releases(replay *run, const replay_client *client,
     bool sent = replay_was_sent(&client->links[i], REPLAY_RELEASE, attempt);
     bool expected = state->nodes[i].messages[attempt].release > 0;
     if (closing && expected && !sent && state->nodes[i].owner == attempt + 1) {
-      /* The node has executed the SET so late that the key outlives what the core reckons with. */
+      /* The node has executed the SET so late that the key outlives the core's bound. */
       run->cut = run->cut || replay_expired(client);
     }
     if (sent && open && !run->config->token_reused) {

@@ -51,7 +51,7 @@ static const char *const replay_walk_settings[] = {
 
 #define REPLAY_WALK_SETTINGS (sizeof replay_walk_settings / sizeof replay_walk_settings[0])
 
-/* Rules whose absence in the model the walks must notice. */
+/* Rules whose absence in the model the walks must detect. */
 static const char *const replay_controls[] = {
     "no_elapsed=1",      "no_recheck=1",      "quorum0=1 quorum1=1", "quorum0=3",
     "extend_any=1",      "extend_foreign=1",  "extend_recreate=1",   "extend_late=1",
@@ -160,12 +160,12 @@ static bool replay_walks(const replay_arguments *arguments) {
 
 /* ------------------------------------------------------------------------------- counter-examples */
 
-/* What the code must not do: of fencing tokens where the entry is about them, else of holders. */
+/* Returns true if the code violates the property of the entry: of fencing tokens, or of holders. */
 static bool replay_broken(const model_entry *entry, const replay_result *result) {
   return entry->expected == MODEL_FENCE ? result->repeated : result->two_holders;
 }
 
-/* The code must break as the model says: an assumption is needed by both. */
+/* The code must break as the model does: both need the assumption. */
 static bool replay_assumption(const model_entry *entry, const model_config *config,
                               const model_trace *trace) {
   replay_result result;
@@ -204,7 +204,7 @@ static bool replay_rule(const model_entry *entry, const model_config *config,
   return ok;
 }
 
-/* What is not replayed. */
+/* Returns true if the configuration cannot be replayed. */
 static bool replay_cannot(const model_config *config) {
   return config->hands != 0 || (config->guard != 0 && config->prompt == 0);
 }

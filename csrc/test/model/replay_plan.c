@@ -49,7 +49,7 @@ static void replay_plan_execute(replay_plan *plan, const model_step *step, size_
   }
 }
 
-/* What is lost in a crash is not executed any more, and is no older request that could wait. */
+/* Requests that are lost in a crash are never executed, and delay no later request. */
 static void replay_plan_crash(const model_config *config, unsigned node,
                               replay_tally tallies[][MODEL_NODES_MAX]) {
   for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX && !config->proxy; i++) {

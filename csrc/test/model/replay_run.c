@@ -9,7 +9,7 @@
 #include "lease/rl_fence.h"
 #include "replay.h"
 
-/* A core has a lease that it had not before: its fencing token must be greater than those before. */
+/* A core has a new lease: its fencing token must be greater than all before. */
 static void replay_watch_token(replay *run, replay_client *client, replay_result *result) {
   const rl_lock *lock = client->lock;
   if (!run->config->fence || lock->lease == NULL || lock->lease == client->leased ||
@@ -25,7 +25,7 @@ static void replay_watch_token(replay *run, replay_client *client, replay_result
   run->tokens[run->token_count++] = token;
 }
 
-/* What no core may do, whatever the model does. */
+/* Checks the rules of every core, independently of the model. */
 static void replay_watch(replay *run, replay_result *result) {
   bool holds = true;
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {

@@ -15,7 +15,7 @@ static bool replay_acquiring(const rl_lock *lock) {
 
 /* ------------------------------------------------------------------------------------- acquire */
 
-/* The next attempt: of the call that goes on after its delay, or of a new one. */
+/* Begins the next attempt: of the acquire that goes on after its delay, or of a new one. */
 static void replay_begin(replay *run, replay_client *client, unsigned attempt) {
   unsigned index = (unsigned)(client - run->clients);
   unsigned last = model_first_attempt(run->config, index) + run->config->attempts[index] - 1;
@@ -82,8 +82,8 @@ static void replay_start(replay *run, replay_client *client, unsigned attempt) {
 }
 
 /*
- * The vote has nodes be told the fencing token, at once: connections that would bring it too late break before. That
- * of the vote itself cannot.
+ * The vote makes the core send the fencing token at once. Connections on which it would arrive too
+ * late break before. That of the vote itself cannot.
  */
 static bool replay_prepare_confirm(replay *run, replay_client *client, const model_state *before,
                                    const model_step *step) {
@@ -155,7 +155,10 @@ static unsigned replay_spare(const replay_client *client) {
   return client->nodes - rl_core_quorum(&client->core, RL_OPERATION_ACQUIRE);
 }
 
-/* The nodes that have the key no more say so, and with that no majority confirms any more; or it is not enough. */
+/*
+ * Delivers the refusals of nodes without the key. Returns true if they make a majority of
+ * confirmations impossible.
+ */
 static bool replay_give_up_unconfirmed(replay *run, replay_client *client) {
   for (unsigned i = 0; i < client->nodes && replay_acquiring(client->lock); i++) {
     const replay_request *request =
@@ -202,7 +205,7 @@ static void replay_give_up_broken(replay *run, replay_client *client) {
   }
 }
 
-/* The attempt fails: at its deadline, refused, by broken connections, or because it is cancelled. */
+/* The attempt fails: at its deadline, refused, by broken connections, or cancelled. */
 static void replay_give_up(replay *run, replay_client *client, const model_client *before,
                            const model_step *step) {
   rl_lock *lock = client->lock;
@@ -319,7 +322,7 @@ static bool replay_settled(const replay_client *client) {
   return fence != NULL && fence->settled;
 }
 
-/* A refusal may come as soon as it is said, if it does not decide: at times it does. */
+/* A refusal may arrive at once, if it does not decide: sometimes it does. */
 static bool replay_refuses_now(replay_client *client, const model_step *step,
                                const replay_request *request) {
   const rl_quorum *quorum = &client->lock->quorum;
@@ -336,9 +339,9 @@ static void replay_answer(replay *run, replay_client *client, const model_step *
   if (heals || request->kind == REPLAY_RELEASE || replay_refuses_now(client, step, request)) {
     (void)replay_deliver(client, step->node, request);
   }
-  /* What it hears then ends an extend whose lease has run out. */
+  /* That answer ends an extend whose lease has expired. */
   run->cut = run->cut || (heals && rl_lock_remaining(client->lock, replay_now(client)) == 0);
-  /* What is said on a connection that is gone is not heard. */
+  /* An answer on a connection that is gone does not arrive. */
   run->cut = run->cut || (replay_declines(request) &&
                           request->connection != client->links[step->node].connection);
   replay_settle(run, client);

@@ -163,7 +163,7 @@ static unsigned replay_sent_before(const replay_link *link, replay_kind kind, un
   return count;
 }
 
-/* What the attempt's number is; with a token for several, the latest that has begun. */
+/* Returns the attempt of the token; if attempts share it, the latest that has begun. */
 static unsigned replay_attempt_of(const replay *run, const replay_client *client,
                                   const char *token) {
   unsigned number = (unsigned)strtoul((const char[]){token[0], token[1], '\0'}, NULL, 16);
@@ -171,8 +171,8 @@ static unsigned replay_attempt_of(const replay *run, const replay_client *client
 }
 
 /*
- * A key that joins lives for what is left, of a clock that is up to a quarter of a tick past it: to
- * whole ticks, as the model counts. False when it is no such time.
+ * Rounds the time of a backfill to whole ticks, because the client's clock may be up to a quarter
+ * of a tick past one. Returns false if it is no such time.
  */
 static bool replay_round(const replay *run, fake_command *command) {
   const uint64_t tick_ms = REPLAY_TICK_US / REDLOCK_MILLISECONDS;
@@ -193,7 +193,7 @@ static bool replay_may_break(const replay_client *client, unsigned node) {
          (lock->votes[node].settled && !replay_asked(client, node));
 }
 
-/* The node's clock shows |shows_us|, in the |word|th of what it has answered. */
+/* Replaces the time in the reply, its |word|th word, by |shows_us|. */
 static void replay_show_clock(redlock_time shows_us, char reply[FAKE_REPLY_MAX], unsigned word) {
   char answer[FAKE_REPLY_MAX] = "";
   const char *bytes = strstr(reply, "\r\n");
@@ -210,7 +210,10 @@ static void replay_show_clock(redlock_time shows_us, char reply[FAKE_REPLY_MAX],
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s", length - 2, answer);
 }
 
-/* What the node has to answer before, on this connection: how much, of all or of the extends of the lease. */
+/*
+ * Returns the number of outstanding answers on this connection, of all or only of extends of the
+ * lease.
+ */
 static unsigned replay_owes(const replay_client *client, unsigned node, bool extends) {
   const replay_link *link = &client->links[node];
   unsigned owes = 0;
@@ -225,8 +228,8 @@ static unsigned replay_owes(const replay_client *client, unsigned node, bool ext
 }
 
 /*
- * The guard is answered at once. What is asked behind other commands is asked on a new connection, for which there
- * must be nothing to lose. A node that is dead does not answer.
+ * Answers the guard at once. A question behind other commands is repeated on a new connection, if
+ * that loses nothing. A dead node does not answer.
  */
 static void replay_answer_guard(replay *run, replay_client *client, unsigned node,
                                 const fake_command *command) {
@@ -290,7 +293,7 @@ static void replay_receive(replay *run, replay_client *client, unsigned node,
   link->count++;
 }
 
-/* Takes what the core has written to the node. The handshake is answered at once. */
+/* Delivers the core's output to the node. The handshake is answered at once. */
 static void replay_flush(replay *run, replay_client *client, unsigned node) {
   size_t length;
   const char *bytes;
@@ -438,8 +441,8 @@ bool replay_declines(const replay_request *request) {
 }
 
 /*
- * The node's clock says, while it executes the command, what makes it give |number|: a second more than that, which is
- * the least it takes, or a second less, which is the most. What it answers is what its clock shows.
+ * Executes the command with a clock that makes the node issue |number|: a second more than the
+ * number, which is its minimum, or a second less, which is its maximum.
  */
 static void replay_number(replay *run, unsigned node, replay_request *request, unsigned number) {
   fake_store *store = &run->stores[node];
@@ -472,8 +475,8 @@ static void replay_run_command(replay *run, unsigned node, replay_request *reque
 }
 
 /*
- * A release that is there twice, because it was sent again on a new connection, may be executed early
- * if it has nothing to delete: then the model does not notice.
+ * Returns true if the release is a repetition, on a new connection, and has nothing to delete. It
+ * may be executed early, because the model is not affected.
  */
 static bool replay_repeated(replay *run, const replay_link *link, unsigned node,
                             const replay_request *request) {
@@ -492,7 +495,7 @@ static bool replay_repeated(replay *run, const replay_link *link, unsigned node,
   return elsewhere;
 }
 
-/* Executes what is before the request on its connection, if the model does not mind. */
+/* Executes the requests before this one on its connection, if the model is not affected. */
 static bool replay_reach(replay *run, replay_link *link, unsigned node,
                          const replay_request *request) {
   for (unsigned pass = 0; pass < 2; pass++) {
