@@ -64,12 +64,12 @@ local function is_comment(path, line)
 end
 
 local function is_sentence(path, line)
-  return is_page(path) and not line:find("^|") and not line:find("^    ") and not line:find("^#")
+  return is_page(path) and not line:find("^[|!]") and not line:find("^    ") and not line:find("^#")
 end
 
 local RULES = {
   { name = "relative", what = "sentences that start with a relative clause (Who, What, Whoever, Whose)", where = TREE,
-    count = function(line) return line:find("?", 1, true) and 0 or count_relative(line) end, ceiling = 342 },
+    count = function(line) return line:find("?", 1, true) and 0 or count_relative(line) end, ceiling = 343 },
   { name = "whether", what = "predicates documented as \"Whether ...\"", where = PRODUCT .. " " .. TESTS,
     count = count_whether, ceiling = 0 },
   { name = "nobody", what = "nobody, somebody, anybody, everybody", where = PRODUCT .. " " .. DOCS,
@@ -77,24 +77,25 @@ local RULES = {
   { name = "actor", what = "comments and sentences with others, him, his and the like for an actor", where = TREE,
     count = function(line, path)
       return (is_comment(path, line) or is_sentence(path, line)) and count_no_actor(line) or 0
-    end, ceiling = 9999 },
-  { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired, ceiling = 9999 },
+    end, ceiling = 217 },
+  { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired,
+    ceiling = 2345 },
   { name = "long", what = "comment lines of C over 100 columns", where = "csrc examples bench",
     count = function(line, path)
       return is_c(path) and #line > 100 and line:find("^%s*[/ ]?%*") and 1 or 0
-    end, ceiling = 1068 },
+    end, ceiling = 1131 },
   { name = "long-script", what = "comment lines of Lua, shell and make over 100 columns", where = TREE .. " Makefile",
     count = function(line, path)
       return is_script(path) and #line > 100 and (line:find("^%s*%-%-") or line:find("^%s*#")) and 1 or 0
-    end, ceiling = 9999 },
+    end, ceiling = 374 },
   { name = "long-page", what = "lines of pages over 120 columns with several sentences", where = DOCS,
     count = function(line, path)
       return is_sentence(path, line) and #line > 120 and line:find("[%.:] %u") and 1 or 0
-    end, ceiling = 9999 },
+    end, ceiling = 112 },
 }
 
-local LABEL_CEILING = 9999
-local WORD_CEILING = 9999
+local LABEL_CEILING = 8
+local WORD_CEILING = 70
 
 local function lines_of(command)
   local pipe = assert(io.popen(command))
