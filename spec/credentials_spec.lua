@@ -188,12 +188,12 @@ describe("credentials", function()
 
     it("failure_of_function_is_reported_and_function_is_called_again", function()
       local answers = {
-        { function() error("no network", 0) end, "its credentials could not be had: no network" },
+        { function() error("no network", 0) end, "it got no credentials: no network" },
         { function() return nil, "s3cr3t" end, "a second value, which is hidden; raise an error() to give a reason" },
-        { function() error("the vault\r\n\27[31mis locked", 0) end, "could not be had: the vault   [31mis locked" },
-        { function() return nil end, "its credentials could not be had" },
-        { function() end, "its credentials could not be had" },
-        { function() error({}) end, "its credentials could not be had" },
+        { function() error("the vault\r\n\27[31mis locked", 0) end, "it got no credentials: the vault   [31mis locked" },
+        { function() return nil end, "it got no credentials" },
+        { function() end, "it got no credentials" },
+        { function() error({}) end, "it got no credentials" },
         { function() return 1 end, "must return a password, or a username and a password" },
         { function() return "u", {} end, "must return a password, or a username and a password" },
         { function() return "a\0b", "p" end, "the username contains a NUL byte" },
@@ -370,7 +370,7 @@ describe("credentials", function()
         client:close()
       end)
       assert(controller:loop(60))
-      assert.is_truthy(said:find("its credentials could not be had: no network", 1, true), said)
+      assert.is_truthy(said:find("it got no credentials: no network", 1, true), said)
     end)
 
     it("interrupt_in_function_ends_the_waiting_call", function()

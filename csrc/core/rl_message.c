@@ -84,7 +84,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
     if (reasons) {
       /* Only "taken" needs no words of the node's. */
       const char *taken =
-          message->report.operation == RL_OPERATION_ACQUIRE ? "held for somebody else" : "not ours";
+          message->report.operation == RL_OPERATION_ACQUIRE ? "held by another client" : "lost";
       rl_message_add(message, ": ");
       if (entry->key != 0) {
         rl_message_resource(message, lock, entry->key - 1u);
@@ -139,7 +139,7 @@ static void rl_message_quarantined(rl_message *message, const rl_lock *lock) {
           message, ", the first for %llu.%llu s", (unsigned long long)(first_us / REDLOCK_SECONDS),
           (unsigned long long)(first_us % REDLOCK_SECONDS / (100 * REDLOCK_MILLISECONDS)));
     }
-    rl_message_add(message, ": ");
+    rl_message_add(message, "; wait, or bootstrap a new cluster: ");
   }
 }
 
@@ -157,7 +157,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   if (operation == RL_OPERATION_RELEASE || operation == RL_OPERATION_FORCE_RELEASE) {
     yes += quorum->denied + quorum->unsent;
   }
-  rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes,
+  rl_message_add(message, ": %u of %u nodes %s (%u needed): ", yes, nodes,
                  rl_operation_done(operation), rl_core_quorum(lock->core, operation));
   rl_message_quarantined(message, lock);
   rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_DENIED, true);
@@ -165,7 +165,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
 
 static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
   if (message->report.operation == RL_OPERATION_FORCE_RELEASE) {
-    rl_message_add(message, ": no node that answered holds it so");
+    rl_message_add(message, ": no node that answered has this token");
     rl_message_failed(message, lock);
   } else {
     rl_message_add(message, ": %s", redlock_strerror(REDLOCK_E_NOT_HELD));
@@ -175,9 +175,9 @@ static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
 static void rl_message_expired(rl_message *message) {
   unsigned long long ttl_ms = rl_time_ms_down(message->report.ttl_us);
   if (message->report.operation == RL_OPERATION_EXTEND) {
-    rl_message_add(message, " was not extended: its lease had run out");
+    rl_message_add(message, " was not extended: its lease had expired");
   } else if (message->report.operation == RL_OPERATION_RELEASE) {
-    rl_message_add(message, " had run out before it was released");
+    rl_message_add(message, " had expired before it was released");
   } else if (message->report.quorum.granted == 0) {
     rl_message_add(message, ": a ttl of %llu ms leaves nothing after the drift allowance", ttl_ms);
   } else {
@@ -210,7 +210,7 @@ static bool rl_message_holders(rl_message *message, const rl_lock *lock, unsigne
 /* Which of several resources stood in the way, and where. */
 static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
   bool first = true;
-  rl_message_add(message, " is taken: %u of %u nodes hold one of them for somebody else",
+  rl_message_add(message, " is taken: %u of %u nodes hold one of them for another client",
                  message->report.quorum.denied, lock->core->node_count);
   for (unsigned key = 1; key <= lock->resource->count; key++) {
     first = !rl_message_holders(message, lock, key, first) && first;
@@ -225,7 +225,7 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);
   } else {
-    rl_message_add(message, " is taken: %u of %u nodes hold it for somebody else: ",
+    rl_message_add(message, " is taken: %u of %u nodes hold it for another client: ",
                    message->report.quorum.denied, lock->core->node_count);
     rl_message_nodes(message, lock, RL_COUNT_DENIED, false);
   }
@@ -260,7 +260,7 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     rl_message_taken(&message, lock);
     break;
   case REDLOCK_E_LOST:
-    rl_message_add(&message, " is lost: %u of %u nodes say that it is not ours",
+    rl_message_add(&message, " is lost: %u of %u nodes no longer have its token",
                    rl_quorum_count(message.report.denied), lock->core->node_count);
     rl_message_denied(&message, lock);
     break;

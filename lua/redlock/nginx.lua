@@ -317,7 +317,7 @@ function client_methods.close(self)
     return true
   end
   if driver.close(own, may_wait[get_phase()]) then return true end
-  return nil, "not all nodes have confirmed the releases in time", "unavailable"
+  return nil, "not all nodes confirmed the releases in time", "unavailable"
 end
 
 -- What drives a client that has sockets of its own.

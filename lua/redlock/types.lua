@@ -4,8 +4,8 @@
 ---@alias redlock.Code
 ---| "taken" # others hold it on so many nodes that no majority is left
 ---| "unavailable" # too many nodes did not answer, or answered an error
----| "expired" # the majority came too late, or the lease had run out
----| "lost" # so many nodes say that it is not ours that no majority is left: the lease is over
+---| "expired" # the lease has expired
+---| "lost" # so many nodes no longer have its token that no majority is left: the lease is over
 ---| "held" # acquire of a lock that is held already
 ---| "not_held" # extend or release of a lock that is not held
 ---| "closed" # the client is closed

@@ -29,7 +29,7 @@ return function(behaviour)
     failure("unavailable", lock:extend())
     assert.are.equal(2, lock:margin()) -- The old deadline stands.
     local message = failure("unavailable", careful:acquire("r"))
-    assert.is_truthy(message:find("of 5 nodes granted it, 4 are needed", 1, true), message)
+    assert.is_truthy(message:find("of 5 nodes granted it (4 needed)", 1, true), message)
     local now_free
     helper.eventually(function() -- Nobody has waited for the release of what failed.
       driver.pump(careful)

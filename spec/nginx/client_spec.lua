@@ -205,7 +205,7 @@ describe("clients in nginx", function()
     helper.eventually(function() return farm:count("held") == 3 end)
     for _, node in ipairs(farm) do node:stop() end
     local before = helper.now()
-    local said = "nil not all nodes have confirmed the releases in time unavailable\n"
+    local said = "nil not all nodes confirmed the releases in time unavailable\n"
     assert.are.equal(said:rep(3), select(2, nginx:get("/close")))
     assert.is_true(helper.now() - before < 15)
     assert.are.equal("", nginx:complaints())

@@ -23,16 +23,17 @@ typedef enum rl_error_kind {
 #define RL_ERRORS(X)                                                                               \
   X(REDLOCK_OK, ok, NO, "no error")                                                                \
   X(REDLOCK_PENDING, pending, NO, "the operation has not ended yet")                               \
-  X(REDLOCK_E_TAKEN, taken, FAILURE, "others hold the lock on too many nodes")                     \
+  X(REDLOCK_E_TAKEN, taken, FAILURE, "another client holds the lock")                              \
   X(REDLOCK_E_UNAVAILABLE, unavailable, FAILURE,                                                   \
     "too many nodes did not answer or answered an error")                                          \
-  X(REDLOCK_E_EXPIRED, expired, FAILURE, "the majority came too late, or the lease had run out")   \
-  X(REDLOCK_E_LOST, lost, FAILURE, "too many nodes say that the lock is not ours")                 \
+  X(REDLOCK_E_EXPIRED, expired, FAILURE, "the lease has expired")                                  \
+  X(REDLOCK_E_LOST, lost, FAILURE, "too many nodes no longer have the token of the lock")          \
   X(REDLOCK_E_HELD, held, FAILURE, "the lock is held already")                                     \
   X(REDLOCK_E_NOT_HELD, not_held, FAILURE, "the lock is not held")                                 \
   X(REDLOCK_E_CLOSED, closed, FAILURE, "the client has been closed")                               \
   X(REDLOCK_E_CANCELLED, cancelled, FAILURE, "the operation was cancelled")                        \
-  X(REDLOCK_E_MAX_HOLD, max_hold, FAILURE, "max_hold has ended the automatic extends of the lock") \
+  X(REDLOCK_E_MAX_HOLD, max_hold, FAILURE,                                                         \
+    "max_hold has ended the automatic extension of the lock")                                      \
   X(REDLOCK_E_CLOCK, clock, FAILURE,                                                               \
     "the clocks of too many nodes that have the lock were stepped")                                \
   X(REDLOCK_E_INVALID, invalid, CALLER, "an argument is wrong")                                    \

@@ -15,9 +15,9 @@
   X(RL_OPERATION_ACQUIRE, acquire, "acquiring", "granted it")                                      \
   X(RL_OPERATION_EXTEND, extend, "extending", "extended it")                                       \
   X(RL_OPERATION_RELEASE, release, "releasing", "confirmed its release")                           \
-  X(RL_OPERATION_INSPECT, inspect, "inspecting", "told what they hold")                            \
+  X(RL_OPERATION_INSPECT, inspect, "inspecting", "reported their keys")                            \
   X(RL_OPERATION_FORCE_RELEASE, force_release, "releasing by force", "confirmed its release")      \
-  X(RL_OPERATION_DOCTOR, doctor, "asking for the doctor", "let themselves be examined")            \
+  X(RL_OPERATION_DOCTOR, doctor, "asking for the doctor", "were examined")                         \
   X(RL_OPERATION_BOOTSTRAP, bootstrap, "making the nodes ready", "may vote")
 
 #define RL_OPERATION_ENUM(value, name, gerund, done) value,

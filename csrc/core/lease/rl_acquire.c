@@ -104,7 +104,7 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
   redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if (key_ms == 0) {
-    return "its connection came when the ttl was over";
+    return "the connection was made after the end of the ttl";
   }
   const char *unsent = rl_acquire_queue(lock, now_us, node, key_ms);
   if (unsent != NULL) {

@@ -52,7 +52,7 @@ static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsign
 static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (rl_lock_remaining(lock, now_us) == 0) {
-    return "the lease has run out"; /* E1: the node came up when the client had been stopped for a while. */
+    return "the lease has expired"; /* E1: the node came up when the client had been stopped for a while. */
   }
   if (!rl_fence_queue_extend(lock, now_us, node, false, key_ms)) {
     return "out of memory";

@@ -100,7 +100,7 @@ void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *owe
     fence->confirmed = bit;
   } else if (value == 0 || value > fence->highest) { /* Of no use for m. */
     fence->refused |= bit;
-    rl_round_set_reason(lock, node->index, "its counter of fencing tokens is another");
+    rl_round_set_reason(lock, node->index, "its counter of fencing tokens differs");
   } else if (value == fence->highest) {
     fence->confirmed |= bit;
   }

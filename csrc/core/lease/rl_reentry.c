@@ -267,17 +267,17 @@ static bool rl_reentry_lacks_fence(const rl_lock *carrier, const rl_options *ask
 static int rl_reentry_obstacle(const rl_lock *carrier, redlock_time now_us, const rl_options *asked,
                                bool all, bool given, const char **refused) {
   if (rl_lock_remaining(carrier, now_us) == 0) {
-    *refused = "its owner's lease of it has run out or is lost, and is to be released first";
+    *refused = "its owner's lease has expired or is lost: release it first";
     return carrier->lost ? REDLOCK_E_LOST : REDLOCK_E_EXPIRED;
   }
-  *refused = given ? "its owner holds it already, with another token"
-             : all
-                 ? NULL
-                 : "its owner holds a part of it already, and would wait for itself: all resources "
-                   "have to be taken at once";
+  *refused =
+      given ? "its owner holds it already, with another token"
+      : all
+          ? NULL
+          : "its owner already holds some of the resources and would wait for itself: acquire all "
+            "resources at once";
   if (*refused == NULL && rl_reentry_lacks_fence(carrier, asked)) {
-    *refused =
-        "its owner holds it already, without a fencing token: the first acquire has to ask for one";
+    *refused = "its owner already holds it without a fencing token: set fence in the first acquire";
   }
   return *refused != NULL ? REDLOCK_E_HELD : REDLOCK_OK;
 }

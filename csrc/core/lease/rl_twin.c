@@ -52,7 +52,7 @@ static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
   }
   node->twins = twins;
   (void)snprintf(node->error, sizeof node->error,
-                 "it is the same server as %.100s; each node is to be a server of its own", name);
+                 "it is the same server as %.100s; each node must be a server of its own", name);
 }
 
 /* Returns true if another node has no vote already because it may be the same server as |node|. */

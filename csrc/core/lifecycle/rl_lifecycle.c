@@ -516,8 +516,7 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
     error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
   }
   if (error == REDLOCK_OK && lock->resource->count > 1) {
-    error =
-        rl_lock_refuse_argument(lock, operation, "each resource has to be asked about by itself");
+    error = rl_lock_refuse_argument(lock, operation, "inspect each resource by itself");
   }
   return error;
 }

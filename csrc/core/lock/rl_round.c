@@ -352,7 +352,7 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
     const rl_node *node = lock->core->nodes[i];
     bool unconnected = rl_round_awaits(lock, node) && node->link.phase != RL_LINK_UP;
     bool guarded = rl_round_awaits(lock, node) && !unconnected;
-    const char *missed = guarded                             ? "too few nodes told who they are"
+    const char *missed = guarded                             ? "too few nodes identified themselves"
                          : !unconnected                      ? "no reply"
                          : rl_link_awaits_login(&node->link) ? "no credentials"
                          : node->address.tls                 ? "no connection over TLS"

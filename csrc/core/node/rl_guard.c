@@ -403,7 +403,7 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
   bool asks = make == RL_GUARD_LOOK || make == RL_GUARD_MAKE;
   bool due = guard->stepped && asks && !rl_guard_is_of_step(guard, answer);
   if (answer->to_make != RL_LINEAGE_NONE && make != RL_GUARD_LOOK && make != RL_GUARD_SPOIL) {
-    rl_guard_refuse(guard, "it does not keep the record of the guard", "");
+    rl_guard_refuse(guard, "it does not keep the guard's record", "");
   } else if (answer->to_make != RL_LINEAGE_NONE) {
     guard->standing = RL_GUARD_FORGOT;
     guard->why = answer->to_make;
@@ -454,7 +454,7 @@ static void rl_guard_read_error(rl_node *node) {
   } else if (strncmp(said, "NOPERM ", 7) == 0 || strncmp(said, "ERR ", 4) == 0) {
     rl_guard_refuse(node->link.guard, quoted, RL_GUARD_RIGHTS);
   } else {
-    rl_guard_refuse(node->link.guard, "the guard can't ask it: ", said);
+    rl_guard_refuse(node->link.guard, "the guard cannot examine it: ", said);
   }
 }
 
@@ -483,7 +483,7 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
     return news;
   }
   if (reply->type != RL_REPLY_STRING || !rl_lineage_read(&answer, reply->bytes, reply->length)) {
-    rl_guard_refuse(guard, "what it says of the guard's record can't be read", "");
+    rl_guard_refuse(guard, "its record cannot be read", "");
     return news;
   }
   guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
@@ -538,7 +538,7 @@ bool rl_guard_doubt(rl_node *node, redlock_time now_us) {
   rl_guard *guard = node->link.guard;
   node->link.knows[RL_SCRIPT_TAKE_HERE] = false;
   if (++guard->doubts > RL_GUARD_DOUBTS_MAX) {
-    rl_guard_refuse(guard, "its record is another one all the time", "");
+    rl_guard_refuse(guard, "its record keeps changing", "");
     return false;
   }
   guard->standing = RL_GUARD_UNSEEN;
@@ -592,7 +592,7 @@ const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *te
   if (guard->standing == RL_GUARD_REFUSED) {
     (void)snprintf(text, size, "%s", guard->reason);
   } else if (guard->standing == RL_GUARD_UNSEEN) {
-    (void)snprintf(text, size, "it has not told yet who it is");
+    (void)snprintf(text, size, "it has not identified itself yet");
   } else if (guard->distant) {
     bool ahead = guard->distance_us > 0;
     (void)snprintf(text, size, "its clock is %s %s those of the other nodes",
@@ -601,7 +601,7 @@ const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *te
                    ahead ? "ahead of" : "behind");
   } else if (guard->standing == RL_GUARD_FORGOT) {
     (void)snprintf(text, size, "%s; its quarantine begins %s", rl_lineage_why_sentence(guard->why),
-                   guard->asked ? "now" : "when a majority of the nodes is there");
+                   guard->asked ? "now" : "when a majority of the nodes is connected");
   } else if (guard->votes_at_us <= now_us) {
     (void)snprintf(text, size, "the clocks of too few nodes are known");
   } else {

@@ -317,7 +317,7 @@ const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
   }
   switch (link->phase) {
   case RL_LINK_CONNECTING:
-    return link->login.awaited ? "its credentials have not been given in time"
+    return link->login.awaited ? "its credentials did not arrive in time"
                                : "connecting took too long";
   case RL_LINK_HANDSHAKE:
     return "connected, but the node does not answer";

@@ -18,8 +18,7 @@
 /* BOOT-1 */
 static const char *rl_bootstrap_wrong(const rl_lock *lock, const rl_question *question) {
   (void)question;
-  return lock->core->guards != NULL ? NULL
-                                    : "the client has no guard: its setting guard turns one on";
+  return lock->core->guards != NULL ? NULL : "the client has no guard: turn on its setting guard";
 }
 
 /* BOOT-2 */

@@ -129,13 +129,12 @@ static bool rl_finding_lacks_rights(const rl_doctor_node *node) {
 /* What to do about a server that is there, and answers |said|; NULL when that is no answer of a server. */
 static const char *rl_finding_advice(const char *said) {
   static const char *const advices[][2] = {
-      {"WRONGPASS ", "see the user and the password that it is given"},
-      {"NOAUTH ", "give its user and password"},
+      {"WRONGPASS ", "check its username and password"},
+      {"NOAUTH ", "set its username and password"},
       {"LOADING ", "wait until it has loaded its data"},
       {"BUSY ", "wait, or end the script that runs there (SCRIPT KILL)"},
-      {"DENIED ", "see its bind, protected-mode and requirepass"},
-      {"ERR ",
-       "see the user, the password and the database that it is given, and its configuration"},
+      {"DENIED ", "check its bind, protected-mode and requirepass"},
+      {"ERR ", "check its username, password, database and configuration"},
   };
   for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++) {
     if (strncmp(said, advices[i][0], strlen(advices[i][0])) == 0) {
@@ -160,26 +159,24 @@ static void rl_finding_check_down(rl_finding_search *search, unsigned index) {
   }
   if (strncmp(node->said, "it is the same server as ", 25) == 0) {
     rl_finding_add(search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR, index,
-                   "%.100s has no vote: %.190s; put a server of its own in its place", node->name,
-                   node->said);
+                   "%.100s has no vote: %.190s", node->name, node->said);
     return;
   }
   const char *advice = rl_finding_advice(node->said);
   rl_finding_add(search, rl_finding_name_down, REDLOCK_SEVERITY_ERROR, index,
                  "%.100s %s: %.190s; %s", node->name, advice != NULL ? "refuses" : "did not answer",
                  node->said,
-                 advice != NULL ? advice : "see that it runs, and that the way to it is open");
+                 advice != NULL ? advice : "check that the server is running and reachable");
 }
 
 /* Bootstrap is for new nodes: one that was restarted would vote at once, without its locks. */
 static const char *rl_finding_patience(const char *quarantine) {
   if (strncmp(quarantine, "its clock is ", 13) == 0) {
-    return "have its clock synchronised, by chrony or the like";
+    return "synchronise its clock, for example with chrony";
   }
   return strstr(quarantine, "it has no record") == NULL
              ? "wait"
-             : "wait, or, if no node of a new cluster has a lock yet, have them made ready by "
-               "bootstrap()";
+             : "wait, or run bootstrap() if the cluster is new and has no locks";
 }
 
 /* What the guard says of a node that answers. That it is another node is found by its run_id, too. */
@@ -211,11 +208,11 @@ static void rl_finding_check_same_server(rl_finding_search *search, unsigned ind
   for (unsigned i = 0; i < index; i++) {
     const rl_doctor_node *other = &search->doctor->nodes[i];
     if (rl_finding_is(other, "run_id", run_id)) {
-      rl_finding_add(search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR, index,
-                     "%.100s is the same server as %.100s (run_id %s)%s: what it loses, it loses "
-                     "for two votes; put a server of its own in its place",
-                     node->name, other->name, run_id,
-                     node->db == other->db ? "" : ", with another database");
+      rl_finding_add(
+          search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR, index,
+          "%.100s is the same server as %.100s (run_id %s)%s: its failure costs two votes; use a "
+          "separate server for each node",
+          node->name, other->name, run_id, node->db == other->db ? "" : ", with another database");
       return;
     }
   }
@@ -225,21 +222,22 @@ static void rl_finding_check_role(rl_finding_search *search, unsigned index) {
   const rl_doctor_node *node = &search->doctor->nodes[index];
   uint64_t replicas;
   if (rl_finding_is(node, "role", "slave") && rl_finding_is(node, "read_only", "0")) {
-    rl_finding_add(search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR, index,
-                   "%.100s is a replica that can be written to: its locks vanish when it "
-                   "synchronises with its master; make it a master of its own (REPLICAOF NO ONE)",
-                   node->name);
+    rl_finding_add(
+        search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR, index,
+        "%.100s is a replica that can be written to: its locks vanish when it synchronises with "
+        "its master; make it an independent master (REPLICAOF NO ONE)",
+        node->name);
   } else if (rl_finding_is(node, "role", "slave")) {
-    rl_finding_add(search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR, index,
-                   "%.100s is a replica, and cannot be written to: put an independent master in "
-                   "its place, or make it one (REPLICAOF NO ONE)",
-                   node->name);
+    rl_finding_add(
+        search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR, index,
+        "%.100s is a read-only replica: replace it by an independent master, or make it one "
+        "(REPLICAOF NO ONE)",
+        node->name);
   } else if (rl_finding_number(node, "replicas", &replicas) && replicas > 0) {
     rl_finding_add(search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE, index,
-                   "%.100s has %llu replica%s: one that takes its place may not have its latest "
-                   "locks; %s",
+                   "%.100s has %llu replica%s: a promoted replica may lack the latest locks; %s",
                    node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s",
-                   search->doctor->guard ? "the guard keeps it from voting until they have run out"
+                   search->doctor->guard ? "the guard keeps it from voting until they have expired"
                                          : "do not promote any, or turn the guard on");
   }
 }
@@ -247,10 +245,11 @@ static void rl_finding_check_role(rl_finding_search *search, unsigned index) {
 static void rl_finding_check_cluster(rl_finding_search *search, unsigned index) {
   const rl_doctor_node *node = &search->doctor->nodes[index];
   if (rl_finding_is(node, "cluster", "1")) {
-    rl_finding_add(search, rl_finding_name_cluster, REDLOCK_SEVERITY_ERROR, index,
-                   "%.100s is in cluster mode: it has only some of the keys, and they move; put a "
-                   "server in its place that runs with cluster-enabled no",
-                   node->name);
+    rl_finding_add(
+        search, rl_finding_name_cluster, REDLOCK_SEVERITY_ERROR, index,
+        "%.100s is in cluster mode: it has only some of the keys, and they move; use a server "
+        "with cluster-enabled no",
+        node->name);
   }
 }
 
@@ -261,7 +260,7 @@ static void rl_finding_check_eviction(rl_finding_search *search, unsigned index)
   if (rl_finding_number(node, "maxmemory", &bytes) && bytes > 0 &&
       strcmp(rl_finding_value(node, "policy", policy), "noeviction") != 0 && policy[0] != '\0') {
     rl_finding_add(search, rl_finding_name_eviction, REDLOCK_SEVERITY_ERROR, index,
-                   "%.100s evicts keys, and locks with them, when its %llu bytes are full "
+                   "%.100s evicts keys, including locks, when its %llu bytes are full "
                    "(%s): CONFIG SET maxmemory-policy noeviction",
                    node->name, (unsigned long long)bytes, policy);
   }
@@ -349,9 +348,9 @@ static void rl_finding_check_commands(rl_finding_search *search, unsigned index)
   rl_finding_add_rights(search, index, REDLOCK_SEVERITY_ERROR, &missing.lock,
                         ", which a lock needs");
   rl_finding_add_rights(search, index, REDLOCK_SEVERITY_WARNING, &missing.keys,
-                        ", so that its keys were not looked through");
+                        ", so its keys were not scanned");
   rl_finding_add_rights(search, index, REDLOCK_SEVERITY_NOTE, &missing.doctor,
-                        ", so that the doctor knows little of it");
+                        ", so the doctor knows little of it");
 }
 
 static void rl_finding_add_unknown(rl_finding_search *search, unsigned index,
@@ -360,7 +359,7 @@ static void rl_finding_add_unknown(rl_finding_search *search, unsigned index,
   const rl_doctor_node *node = &search->doctor->nodes[index];
   if (rights->commands[0] != '\0') {
     rl_finding_add(search, rl_finding_name_refuses, severity, index,
-                   "%.100s does not know %s%s: take rename-command for it out of its configuration",
+                   "%.100s does not know %s%s: remove rename-command for it from its configuration",
                    node->name, rights->commands, why);
   }
 }
@@ -376,9 +375,9 @@ static void rl_finding_check_unknown(rl_finding_search *search, unsigned index) 
   rl_finding_add_unknown(search, index, REDLOCK_SEVERITY_ERROR, &missing.lock,
                          ", which a lock needs");
   rl_finding_add_unknown(search, index, REDLOCK_SEVERITY_WARNING, &missing.keys,
-                         ", so that its keys were not looked through");
+                         ", so its keys were not scanned");
   rl_finding_add_unknown(search, index, REDLOCK_SEVERITY_NOTE, &missing.doctor,
-                         ", so that the doctor knows little of it");
+                         ", so the doctor knows little of it");
 }
 
 /* A text for people. */
@@ -406,16 +405,17 @@ static void rl_finding_check_keys(rl_finding_search *search, unsigned index) {
   rl_finding_show(key, sizeof key, doctor->key, doctor->key_length);
   rl_finding_show(pattern, sizeof pattern, doctor->prefix, doctor->prefix_length);
   if (rl_finding_is(node, "own", "1") && !doctor->fence) {
-    rl_finding_add(search, rl_finding_name_rights, REDLOCK_SEVERITY_NOTE, index,
-                   "%.100s lets its user touch '%s', but no key like it, so that what a lock does "
-                   "there was not tried: ACL SETUSER %.80s ~%s:redlock-doctor:*",
-                   node->name, key, rl_finding_user(node), key);
+    rl_finding_add(
+        search, rl_finding_name_rights, REDLOCK_SEVERITY_NOTE, index,
+        "%.100s lets its user touch '%s', but no key like it, so the commands of a lock were not "
+        "tried: ACL SETUSER %.80s ~%s:redlock-doctor:*",
+        node->name, key, rl_finding_user(node), key);
     return;
   }
   rl_finding_add(search, rl_finding_name_rights, REDLOCK_SEVERITY_ERROR, index,
                  "%.100s does not let its user touch keys like '%s': ACL SETUSER %.80s ~%s%s",
                  node->name, key, rl_finding_user(node), pattern[0] != '\0' ? pattern : "PATTERN",
-                 pattern[0] != '\0' ? "*" : ", or have a resource examined that it may lock");
+                 pattern[0] != '\0' ? "*" : ", or name a resource that it may lock");
 }
 
 /* ------------------------------------------------------------------------- what makes it risky */
@@ -427,16 +427,16 @@ static void rl_finding_check_persistence(rl_finding_search *search, unsigned ind
                         : rl_finding_is(node, "rdb_save", "err") ? "snapshot"
                                                                  : NULL;
   if (failing != NULL) {
-    rl_finding_add(search, rl_finding_name_persistence_failing, REDLOCK_SEVERITY_WARNING, index,
-                   "%.100s could not write its last %s, and may refuse locks for it: look at its "
-                   "log and its disk",
-                   node->name, failing);
+    rl_finding_add(
+        search, rl_finding_name_persistence_failing, REDLOCK_SEVERITY_WARNING, index,
+        "%.100s could not write its last %s, and may refuse locks: check its log and its disk",
+        node->name, failing);
   }
   if (rl_finding_is(node, "aof", "0")) {
     rl_finding_add(search, rl_finding_name_persistence,
                    guard ? REDLOCK_SEVERITY_NOTE : REDLOCK_SEVERITY_WARNING, index,
                    "%.100s forgets its latest locks when it restarts (appendonly no)%s", node->name,
-                   guard ? ": the guard keeps it from voting until they have run out"
+                   guard ? ": the guard keeps it from voting until they have expired"
                          : ": turn the guard on, or wait for the longest ttl before you start it "
                            "again");
   }
@@ -446,11 +446,11 @@ static void rl_finding_check_slow(rl_finding_search *search, unsigned index) {
   const rl_doctor *doctor = search->doctor;
   const rl_doctor_node *node = &doctor->nodes[index];
   if (node->round_trip_us != REDLOCK_NEVER && node->round_trip_us > doctor->node_timeout_us / 2) {
-    rl_finding_add(search, rl_finding_name_slow, REDLOCK_SEVERITY_WARNING, index,
-                   "%.100s took %.1f ms to answer, and node_timeout is %.1f ms: raise "
-                   "node_timeout, or bring the node nearer",
-                   node->name, rl_finding_ms(node->round_trip_us),
-                   rl_finding_ms(doctor->node_timeout_us));
+    rl_finding_add(
+        search, rl_finding_name_slow, REDLOCK_SEVERITY_WARNING, index,
+        "%.100s took %.1f ms to answer, and node_timeout is %.1f ms: raise node_timeout, or move "
+        "the node closer",
+        node->name, rl_finding_ms(node->round_trip_us), rl_finding_ms(doctor->node_timeout_us));
   }
 }
 
@@ -474,15 +474,15 @@ static void rl_finding_check_endless(rl_finding_search *search, unsigned index) 
   if (count > 0) {
     rl_finding_add(search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_WARNING, index,
                    "%.100s holds %s%llu key%s without an expiry that look%s like a lock, such as "
-                   "'%s': when nobody owns it, delete it by force_release()",
+                   "'%s': if no client owns it, delete it with force_release()",
                    node->name, rl_finding_is(node, "more", "1") ? "at least " : "",
                    (unsigned long long)count, count == 1 ? "" : "s", count == 1 ? "s" : "",
                    rl_finding_value(node, "key", key));
   } else if (rl_finding_is(node, "more", "1")) {
-    rl_finding_add(search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_NOTE, index,
-                   "%.100s has more keys than were looked through, and there was none among those "
-                   "that looks like a lock without an expiry",
-                   node->name);
+    rl_finding_add(
+        search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_NOTE, index,
+        "%.100s has more keys than were scanned; none of those looks like a lock without an expiry",
+        node->name);
   }
 }
 
@@ -504,8 +504,8 @@ static void rl_finding_check_version(rl_finding_search *search, unsigned index) 
   uint64_t major = rl_finding_major(node, &product);
   if (major > 0 && major < RL_FINDING_OLD_MAJOR) {
     rl_finding_add(search, rl_finding_name_old_version, REDLOCK_SEVERITY_WARNING, index,
-                   "%.100s runs %s %llu, which nobody maintains any more: bring it to a newer one",
-                   node->name, product, (unsigned long long)major);
+                   "%.100s runs %s %llu, which is no longer maintained: upgrade it", node->name,
+                   product, (unsigned long long)major);
   }
 }
 
@@ -548,12 +548,13 @@ static void rl_finding_check_clock(rl_finding_search *search, unsigned index) {
   uint64_t apart_us = ahead_us < 0 ? 0 - (uint64_t)ahead_us : (uint64_t)ahead_us;
   redlock_duration error_us = rl_time_add(node->clock_error_us, median->clock_error_us);
   if (apart_us > rl_time_add(RL_FINDING_CLOCKS_US, error_us)) {
-    rl_finding_add(search, rl_finding_name_clock,
-                   search->doctor->guard ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING, index,
-                   "the clock of %.100s is %.1f s %s that of %.100s: have both synchronised, by "
-                   "chrony or the like",
-                   node->name, (double)apart_us / (double)REDLOCK_SECONDS,
-                   ahead_us < 0 ? "behind" : "ahead of", median->name);
+    rl_finding_add(
+        search, rl_finding_name_clock,
+        search->doctor->guard ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING, index,
+        "the clock of %.100s is %.1f s %s that of %.100s: synchronise both, for example with "
+        "chrony",
+        node->name, (double)apart_us / (double)REDLOCK_SECONDS,
+        ahead_us < 0 ? "behind" : "ahead of", median->name);
   }
 }
 
@@ -574,8 +575,8 @@ static void rl_finding_check_versions(rl_finding_search *search) {
     } else if (own != major || other != one) {
       rl_finding_add(
           search, rl_finding_name_mixed_versions, REDLOCK_SEVERITY_NOTE, RL_FINDING_NO_NODE,
-          "%.100s runs %s %llu, and %.100s %s %llu: bring the nodes to one version", first->name,
-          one, (unsigned long long)major, doctor->nodes[i].name, other, (unsigned long long)own);
+          "%.100s runs %s %llu, and %.100s %s %llu: use one version on all nodes", first->name, one,
+          (unsigned long long)major, doctor->nodes[i].name, other, (unsigned long long)own);
       return;
     }
   }
@@ -585,11 +586,11 @@ static void rl_finding_check_count(rl_finding_search *search) {
   unsigned count = search->doctor->count;
   if (count < 3) {
     rl_finding_add(search, rl_finding_name_node_count, REDLOCK_SEVERITY_NOTE, RL_FINDING_NO_NODE,
-                   "with %u node%s no lock can be taken while %s is down: use three or five", count,
-                   count == 1 ? "" : "s", count == 1 ? "it" : "one");
+                   "with %u node%s no lock can be acquired while %s is down: use three or five",
+                   count, count == 1 ? "" : "s", count == 1 ? "it" : "one");
   } else if (count % 2 == 0) {
     rl_finding_add(search, rl_finding_name_node_count, REDLOCK_SEVERITY_NOTE, RL_FINDING_NO_NODE,
-                   "%u nodes may lose no more of them than %u would: use an odd number", count,
+                   "%u nodes tolerate no more failures than %u: use an odd number", count,
                    count - 1);
   }
 }
@@ -599,8 +600,8 @@ static void rl_finding_check_options(rl_finding_search *search) {
   if (doctor->ttl_us / 4 < doctor->node_timeout_us) {
     rl_finding_add(
         search, rl_finding_name_options, REDLOCK_SEVERITY_WARNING, RL_FINDING_NO_NODE,
-        "a ttl of %.0f ms leaves little of a lease after a node_timeout of %.0f ms: make "
-        "the ttl four times as long at least, or node_timeout shorter",
+        "a ttl of %.0f ms leaves little of a lease after a node_timeout of %.0f ms: make the ttl "
+        "at least four times as long, or shorten node_timeout",
         rl_finding_ms(doctor->ttl_us), rl_finding_ms(doctor->node_timeout_us));
   }
 }

@@ -154,6 +154,9 @@ static int rl_address_host_port(rl_address_parser *parser, const char *text, siz
     }
   } else {
     rest = memchr(text, ':', length);
+    if (memchr(text, ',', length) != NULL) {
+      return rl_address_fail(parser, "an address names one node: pass a list of several addresses");
+    }
     if (rest != NULL && memchr(rest + 1, ':', (size_t)(end - rest - 1)) != NULL) {
       return rl_address_fail(parser, "an IPv6 address needs brackets: [::1]:6379");
     }
@@ -234,7 +237,8 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
   }
   if (scheme == NULL) {
     if (strchr(text, '@') != NULL) {
-      return rl_address_fail(parser, "an address with a user or a password begins with redis://");
+      return rl_address_fail(parser,
+                             "an address with a username or a password must begin with redis://");
     }
     return rl_address_host_port(parser, text, strlen(text));
   }

@@ -55,7 +55,7 @@ void rl_lineage_write_key(char key[RL_LINEAGE_KEY_MAX + 1], const char *cluster)
     "database")                                                                                    \
   X(RESTART, "restart", "the server was restarted, replaced or promoted")                          \
   X(CLOCK, "clock", "its clock was stepped")                                                       \
-  X(READY, "ready", "it was made ready")
+  X(READY, "ready", "it was bootstrapped")
 
 #define RL_LINEAGE_WHY(why, word, sentence) RL_LINEAGE_##why,
 typedef enum rl_lineage_why { RL_LINEAGE_WHYS(RL_LINEAGE_WHY) } rl_lineage_why;

@@ -88,7 +88,9 @@ static const char *rl_client_read_settings(redlock_settings *settings, rl_option
     wrong = wrong != NULL ? wrong : rl_options_read(options, &known);
   }
   if (settings->credentials != NULL && (settings->username != NULL || settings->password != NULL)) {
-    wrong = wrong != NULL ? wrong : "credentials bring the username and the password: give either";
+    wrong = wrong != NULL
+                ? wrong
+                : "credentials supply username and password: give either one or the other";
   }
   wrong = wrong != NULL ? wrong : rl_option_wrong(&rl_options_of_client, settings);
   return wrong != NULL ? wrong : rl_client_wrong_guard(settings);
@@ -247,10 +249,10 @@ static int rl_client_add_address(redlock_client *client, const redlock_node *nod
     return REDLOCK_OK;
   }
   rl_route_free(&route);
-  const char *sentence =
-      error == REDLOCK_E_LIMIT  ? "there are more than " RL_CLIENT_TEXT(REDLOCK_NODES_MAX) " nodes"
-      : error == REDLOCK_E_BUSY ? "a lock has been made: it is too late for nodes"
-                                : NULL;
+  const char *sentence = error == REDLOCK_E_LIMIT
+                             ? "there are more than " RL_CLIENT_TEXT(REDLOCK_NODES_MAX) " nodes"
+                         : error == REDLOCK_E_BUSY ? "add nodes before the first lock is made"
+                                                   : NULL;
   return rl_client_fail(error, sentence, message, message_size);
 }
 
@@ -339,8 +341,8 @@ static const char *rl_client_unconfirmed(redlock_client *client) {
   uint32_t due = rl_release_due(core);
   const char *separator = ": ";
   size_t size = sizeof client->unconfirmed;
-  size_t used = (size_t)snprintf(client->unconfirmed, size,
-                                 "not all nodes have confirmed the releases in time");
+  size_t used =
+      (size_t)snprintf(client->unconfirmed, size, "not all nodes confirmed the releases in time");
   for (unsigned i = 0; i < core->node_count && used < size; i++) {
     const rl_node *node = core->nodes[i];
     if ((due & rl_node_bit(node)) != 0 || node->link.owed_count > 0) {

@@ -30,8 +30,8 @@ bool rl_credentials_are_asked(const redlock_client *client, unsigned connection)
 void rl_credentials_refused(redlock_client *client, unsigned connection, const char *why) {
   char reason[REDLOCK_TEXT_MAX];
   bool said = why != NULL && why[0] != '\0';
-  (void)snprintf(reason, sizeof reason, "its credentials could not be had%s%.150s",
-                 said ? ": " : "", said ? why : "");
+  (void)snprintf(reason, sizeof reason, "it got no credentials%s%.150s", said ? ": " : "",
+                 said ? why : "");
   rl_core_disconnected(&client->core, connection, redlock_now(), reason);
 }
 

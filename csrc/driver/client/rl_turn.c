@@ -91,7 +91,7 @@ static void rl_turn_report(redlock_client *client, unsigned node) {
   const rl_node *twin = rl_socket_is_open(socket) ? rl_turn_twin(client, node) : NULL;
   if (twin != NULL) {
     (void)snprintf(reason, sizeof reason,
-                   "it is the same server as %.100s; each node is to be a server of its own",
+                   "it is the same server as %.100s; each node must be a server of its own",
                    twin->address.name);
     rl_socket_give_up(socket, reason);
   }

@@ -112,7 +112,7 @@ static void replicas_and_their_master_are_found(void **state) {
     assert_string_equal(farm_command(&three, i, "REPLICAOF", "NO", "ONE", NULL), "OK");
   }
   set(2, "replica-read-only", "yes");
-  assert_found("error replica %s is a replica, and cannot be written to", 1);
+  assert_found("error replica %s is a read-only replica", 1);
   assert_found("error writable_replica %s is a replica that can be written to", 2);
   assert_found("note replicas %s has 2 replicas", 0);
   assert_null(strstr(found, "refuses"));
@@ -129,7 +129,7 @@ static void eviction_and_full_memory_are_found(void **state) {
     set(i, "maxmemory", "0");
     set(i, "maxmemory-policy", "noeviction");
   }
-  assert_found("error eviction %s evicts keys, and locks with them, when its 104857600 bytes are "
+  assert_found("error eviction %s evicts keys, including locks, when its 104857600 bytes are "
                "full (allkeys-lru)",
                0);
   assert_found("error refuses %s refuses what a lock needs: OOM command not allowed", 1);
@@ -175,10 +175,10 @@ static void each_missing_right_is_named(void **state) {
 static void missing_rights_of_the_doctor_are_no_error(void **state) {
   (void)state;
   static const char *const cases[][2] = {
-      {"-info", "note rights %s does not let its user run info, so that the doctor knows little"},
-      {"-time", "note rights %s does not let its user run time, so that the doctor knows little"},
-      {"-scan", "warning rights %s does not let its user run scan, strlen, so that its keys"},
-      {"-strlen", "warning rights %s does not let its user run scan, strlen, so that its keys"},
+      {"-info", "note rights %s does not let its user run info, so the doctor knows little"},
+      {"-time", "note rights %s does not let its user run time, so the doctor knows little"},
+      {"-scan", "warning rights %s does not let its user run scan, strlen, so its keys"},
+      {"-strlen", "warning rights %s does not let its user run scan, strlen, so its keys"},
   };
   for (unsigned i = 0; i < 100; i++) {
     char key[16];

@@ -272,7 +272,7 @@ static void failed_function_is_reported_and_called_again(void **state) {
   redlock_client *client = client_of_vault(&own);
   redlock_lock *lock = new_lock(client, "r");
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_true(all_report(client, "its credentials could not be had: the vault is locked"));
+  assert_true(all_report(client, "it got no credentials: the vault is locked"));
   own.result = REDLOCK_OK;
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
@@ -410,7 +410,7 @@ static void missing_credentials_time_out(void **state) {
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   assert_took(begun_us, MS(40), MS(1000));
   unsigned turns = 0;
-  while (!all_report(client, "its credentials have not been given in time")) {
+  while (!all_report(client, "its credentials did not arrive in time")) {
     assert_true(redlock_now() - begun_us < EVENTUALLY_US);
     pump(client, 1000);
     turns++;
@@ -434,7 +434,7 @@ static void refused_credentials_are_reported(void **state) {
     assert_int_equal(redlock_client_refuse_credentials(client, i, "no network"), REDLOCK_OK);
     assert_int_equal(redlock_client_refuse_credentials(client, i, NULL), REDLOCK_E_EXPIRED);
   }
-  assert_true(all_report(client, "its credentials could not be had: no network"));
+  assert_true(all_report(client, "it got no credentials: no network"));
   pump_until(client, redlock_lock_result(lock) != REDLOCK_PENDING);
   assert_int_equal(redlock_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   redlock_lock_free(lock);

@@ -276,7 +276,7 @@ static void nodes_are_checked_and_named(void **state) {
   assert_int_equal(redlock_client_node_count(NULL), 0);
   assert_error(redlock_lock_new(&lock, client, "k", 1, NULL), REDLOCK_OK);
   assert_error(redlock_client_add(client, "late", message, sizeof message), REDLOCK_E_BUSY);
-  assert_non_null(strstr(message, "too late"));
+  assert_non_null(strstr(message, "before the first lock"));
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
@@ -845,7 +845,7 @@ static void closing_says_when_not_all_was_confirmed(void **state) {
   redlock_time start_us = redlock_now();
   assert_error(redlock_client_close(client, 20 * MS), REDLOCK_E_UNAVAILABLE); /* nobody pumps */
   const char *message = redlock_client_message(client);
-  assert_non_null(strstr(message, "not all nodes have confirmed the releases in time: unix:/"));
+  assert_non_null(strstr(message, "not all nodes confirmed the releases in time: unix:/"));
   assert_non_null(strstr(message, "/0, unix:/"));
   assert_non_null(strstr(message, "/2"));
   assert_true(redlock_now() - start_us >= 20 * MS);

@@ -42,7 +42,7 @@ static void taken_names_who_refused_and_who_did_not_vote(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "$-1\r\n");
   }
-  assert_message(lock, "'orders:42' is taken: 3 of 5 nodes hold it for somebody else: "
+  assert_message(lock, "'orders:42' is taken: 3 of 5 nodes hold it for another client: "
                        "10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379; "
                        "without a vote: 10.0.0.5:6379: LOADING Redis is loading");
   assert_true(fake_world_end(world));
@@ -54,7 +54,7 @@ static void taken_by_all_who_were_asked_names_nobody_else(void **state) {
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "$-1\r\n");
   assert_message(lock,
-                 "'orders:42' is taken: 1 of 1 nodes hold it for somebody else: 10.0.0.1:6379");
+                 "'orders:42' is taken: 1 of 1 nodes hold it for another client: 10.0.0.1:6379");
   assert_true(fake_world_end(world));
 }
 
@@ -69,15 +69,15 @@ static void not_ours_is_a_reason_like_an_error(void **state) {
   fake_reply(world, 0, ":0\r\n");
   fake_reply(world, 1, "-ERR x\r\n");
   fake_reply(world, 2, "-ERR y\r\n");
-  assert_message(lock, "'orders:42': only 0 of 3 nodes extended it, 2 are needed: "
-                       "10.0.0.1:6379: not ours; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
+  assert_message(lock, "'orders:42': 0 of 3 nodes extended it (2 needed): "
+                       "10.0.0.1:6379: lost; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, ":0\r\n");
   fake_reply(world, 1, "-ERR x\r\n");
   fake_reply(world, 2, "-ERR y\r\n");
-  assert_message(lock, "'orders:42': only 1 of 3 nodes confirmed its release, 2 are needed: "
-                       "10.0.0.1:6379: not ours; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
+  assert_message(lock, "'orders:42': 1 of 3 nodes confirmed its release (2 needed): "
+                       "10.0.0.1:6379: lost; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
   assert_true(fake_world_end(world));
 }
 
@@ -98,7 +98,7 @@ static void unavailable_says_how_many_and_why(void **state) {
   fake_reply(world, 0, "+OK\r\n");
   fake_reply(world, 1, "-OOM command not allowed\r\n");
   fake_pass(world, 100 * MS);
-  assert_message(lock, "'orders:42': only 1 of 3 nodes granted it, 2 are needed: "
+  assert_message(lock, "'orders:42': 1 of 3 nodes granted it (2 needed): "
                        "10.0.0.2:6379: OOM command not allowed; "
                        "10.0.0.3:6379: no reply within 100 ms");
   assert_true(fake_world_end(world));
@@ -111,9 +111,9 @@ static void an_acquire_is_told_that_somebody_else_holds_it(void **state) {
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 1, "$-1\r\n");
   fake_pass(world, 100 * MS);
-  assert_message(lock, "'orders:42': only 0 of 3 nodes granted it, 2 are needed: "
+  assert_message(lock, "'orders:42': 0 of 3 nodes granted it (2 needed): "
                        "10.0.0.1:6379: no reply within 100 ms; "
-                       "10.0.0.2:6379: held for somebody else; "
+                       "10.0.0.2:6379: held by another client; "
                        "10.0.0.3:6379: no reply within 100 ms");
   assert_true(fake_world_end(world));
 }
@@ -123,7 +123,7 @@ static void an_error_without_a_text_is_told_as_one(void **state) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "-\r\n");
-  assert_message(lock, "'orders:42': only 0 of 1 nodes granted it, 1 are needed: "
+  assert_message(lock, "'orders:42': 0 of 1 nodes granted it (1 needed): "
                        "10.0.0.1:6379: an error without a text");
   assert_true(fake_world_end(world));
 }
@@ -136,18 +136,18 @@ static void extends_and_releases_have_words_of_their_own(void **state) {
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, "-ERR x\r\n");
-  assert_message(lock, "'orders:42': only 0 of 1 nodes extended it, 1 are needed: "
+  assert_message(lock, "'orders:42': 0 of 1 nodes extended it (1 needed): "
                        "10.0.0.1:6379: ERR x");
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, ":0\r\n");
-  assert_message(lock, "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
+  assert_message(lock, "'orders:42' is lost: 1 of 1 nodes no longer have its token: 10.0.0.1:6379");
   fake_settle(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, "-ERR y\r\n");
-  assert_message(lock, "'orders:42': only 0 of 1 nodes confirmed its release, 1 are needed: "
+  assert_message(lock, "'orders:42': 0 of 1 nodes confirmed its release (1 needed): "
                        "10.0.0.1:6379: ERR y");
   assert_true(fake_world_end(world));
 }
@@ -166,11 +166,11 @@ static void expired_says_what_was_too_late(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   world->now_us = lock->deadline_us;
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
-  assert_message(lock, "'orders:42' was not extended: its lease had run out");
+  assert_message(lock, "'orders:42' was not extended: its lease had expired");
   world->now_us += SECONDS;
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
-  assert_message(lock, "'orders:42' had run out before it was released");
+  assert_message(lock, "'orders:42' had expired before it was released");
   options.ttl_us = 2 * MS;
   assert_true(fake_world_end(world));
 }
@@ -296,7 +296,7 @@ static void unasked_nodes_are_told_as_the_reason(void **state) {
   rl_core_advance(&world->core, world->now_us);
   rl_core_send(&world->core, world->now_us + 2 * MS, entropy, sizeof entropy);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_message(lock, "'orders:42': only 0 of 1 nodes granted it, 1 are needed: "
+  assert_message(lock, "'orders:42': 0 of 1 nodes granted it (1 needed): "
                        "10.0.0.1:6379: not asked before the budget expired");
   world->now_us += 2 * MS;
   assert_true(fake_world_end(world));

@@ -208,7 +208,7 @@ static void a_lost_lock_says_so_until_it_is_released_or_acquired_again(void **st
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
-                      "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
+                      "'orders:42' is lost: 1 of 1 nodes no longer have its token: 10.0.0.1:6379");
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -252,7 +252,7 @@ static void late_votes_that_complete_the_denial_end_the_lease(void **state) {
     assert_int_equal(fake_holders(world, KEY, token), 0);
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
     assert_string_equal(rl_lock_message(lock, after, sizeof after),
-                        "'orders:42' is lost: 2 of 3 nodes say that it is not ours: "
+                        "'orders:42' is lost: 2 of 3 nodes no longer have its token: "
                         "10.0.0.1:6379, 10.0.0.3:6379");
     assert_true(fake_world_end(world));
   }

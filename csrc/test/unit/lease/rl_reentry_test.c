@@ -363,7 +363,7 @@ static void a_lease_that_ran_out_is_no_place_to_count(void **state) {
   fake_pass(world, 10 * SECONDS);
   rl_lock *third = owned(world, KEY, "me");
   assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
-  assert_message(third, "has run out or is lost, and is to be released first");
+  assert_message(third, "has expired or is lost: release it first");
   assert_error(release(world, inner), REDLOCK_E_EXPIRED);
   assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
   (void)release(world, outer);
@@ -385,7 +385,7 @@ static void a_lost_lease_is_lost_for_all(void **state) {
   rl_lock *third = owned(world, KEY, "me");
   assert_error(acquire(world, third, NULL), REDLOCK_E_LOST);
   assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
-  assert_message(outer, "2 of 3 nodes say that it is not ours");
+  assert_message(outer, "2 of 3 nodes no longer have its token");
   assert_error(release(world, outer), REDLOCK_E_LOST);
   assert_error(release(world, inner), REDLOCK_E_LOST);
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
@@ -405,7 +405,7 @@ static void a_lock_acquired_twice_says_lost_to_both_releases(void **state) {
   }
   assert_error(extend(world, lock, 0), REDLOCK_E_LOST);
   assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_message(lock, "2 of 3 nodes say that it is not ours");
+  assert_message(lock, "2 of 3 nodes no longer have its token");
   assert_error(reason_of(world, lock), REDLOCK_E_LOST);
   assert_error(release(world, lock), REDLOCK_E_LOST);
   assert_error(reason_of(world, lock), REDLOCK_OK);
@@ -462,7 +462,7 @@ static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
   assert_error(acquire(world, same, NULL), REDLOCK_OK);
   assert_error(acquire(world, part, NULL), REDLOCK_OK);
   assert_error(acquire(world, other, NULL), REDLOCK_E_HELD);
-  assert_message(other, "its owner holds a part of it already");
+  assert_message(other, "its owner already holds some of the resources");
   assert_int_equal(commands(world), before);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_error(release(world, same), REDLOCK_OK);

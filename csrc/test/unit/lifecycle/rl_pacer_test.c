@@ -295,7 +295,7 @@ static void wait_holds_for_what_is_not_launched(void **state) {
   fake_pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
-                      "'waiting': only 0 of 1 nodes granted it, 1 are needed: 10.0.0.1:6379: too "
+                      "'waiting': 0 of 1 nodes granted it (1 needed): 10.0.0.1:6379: too "
                       "many commands are waiting for the node");
   assert_int_equal(world->nodes[0].sets, 1);
   assert_true(fake_world_end(world));

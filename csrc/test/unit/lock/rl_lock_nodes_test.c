@@ -654,10 +654,10 @@ static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(fake_reply(world, 2, ":0\r\n").verb, FAKE_RELEASE); /* Node 1 deleted it. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(
-      strstr(rl_lock_message(lock, message, sizeof message),
-             "10.0.0.2:6379: it is the same server as 10.0.0.1:6379; each node is to be "
-             "a server of its own"));
+  assert_non_null(strstr(
+      rl_lock_message(lock, message, sizeof message),
+      "10.0.0.2:6379: it is the same server as 10.0.0.1:6379; each node must be a server of its "
+      "own"));
   assert_int_equal(world->core.nodes[1]->twins, 1);
   fake_settle(world);
   /* Now it is known before a SET is sent. */
@@ -709,9 +709,9 @@ static void extend_counts_two_nodes_of_one_server_once(void **state) {
     fake_answer(world, 0);
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_ERROR);
-    assert_string_equal(rl_round_reason(lock, 1),
-                        "it is the same server as another node; each node is to be a server of "
-                        "its own");
+    assert_string_equal(
+        rl_round_reason(lock, 1),
+        "it is the same server as another node; each node must be a server of its own");
     fake_answer(world, 2);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_int_equal(lock->lease->set, 5);

@@ -128,7 +128,7 @@ static void the_message_names_the_resource_that_stood_in_the_way_and_the_nodes(v
   fake_store_put(&world->nodes[3].store, "c", OTHER, REDLOCK_NEVER);
   assert_error(try_once(world, lock), REDLOCK_E_TAKEN);
   assert_message(lock, "the lock on 'a' and 2 more is taken: 3 of 5 nodes hold one of them for "
-                       "somebody else: 'b' on 10.0.0.2:6379; 'c' on 10.0.0.1:6379, 10.0.0.4:6379");
+                       "another client: 'b' on 10.0.0.2:6379; 'c' on 10.0.0.1:6379, 10.0.0.4:6379");
   world->nodes[2].policy = world->nodes[4].policy = FAKE_REFUSES;
   fake_break(world, 2, "gone");
   fake_break(world, 4, "gone");
@@ -136,7 +136,8 @@ static void the_message_names_the_resource_that_stood_in_the_way_and_the_nodes(v
   fake_store_put(&world->nodes[0].store, "a", OTHER, REDLOCK_NEVER);
   assert_error(try_once(world, lock), REDLOCK_E_TAKEN);
   assert_message(lock, "the lock on 'a' and 2 more is taken: 2 of 5 nodes hold one of them for "
-                       "somebody else: 'a' on 10.0.0.1:6379; 'b' on 10.0.0.2:6379; without a vote: "
+                       "another client: 'a' on 10.0.0.1:6379; 'b' on 10.0.0.2:6379; without a "
+                       "vote: "
                        "10.0.0.3:6379: Connection refused; 10.0.0.5:6379: Connection refused");
   assert_true(fake_world_end(world));
 }
@@ -150,8 +151,8 @@ static void too_few_votes_name_the_resource_as_well(void **state) {
   assert_error(try_once(world, lock), REDLOCK_PENDING);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_message(lock, "the lock on 'a' and 1 more: only 0 of 3 nodes granted it, 2 are needed: "
-                       "10.0.0.1:6379: 'b' is held for somebody else; 10.0.0.2:6379: no connection "
+  assert_message(lock, "the lock on 'a' and 1 more: 0 of 3 nodes granted it (2 needed): "
+                       "10.0.0.1:6379: 'b' is held by another client; 10.0.0.2:6379: no connection "
                        "within 100 ms; 10.0.0.3:6379: no connection within 100 ms");
   assert_true(fake_world_end(world));
 }
@@ -339,7 +340,7 @@ static void lost_is_a_lock_of_which_a_majority_has_lost_one_and_the_rest_is_rele
   fake_store_put(&world->nodes[1].store, "a", OTHER, REDLOCK_NEVER);
   assert_error(extend(world, lock), REDLOCK_E_LOST);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_message(lock, "the lock on 'a' and 1 more is lost: 2 of 3 nodes say that it is not ours: "
+  assert_message(lock, "the lock on 'a' and 1 more is lost: 2 of 3 nodes no longer have its token: "
                        "10.0.0.1:6379, 10.0.0.2:6379");
   assert_int_equal(fake_keys(world, "a"), 1); /* the other's */
   assert_int_equal(fake_keys(world, "b"), 0);
@@ -454,7 +455,7 @@ static void operators_ask_about_each_by_itself(void **state) {
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
                REDLOCK_E_INVALID);
-  assert_message(lock, "the lock on 'a' and 1 more: each resource has to be asked about by itself");
+  assert_message(lock, "the lock on 'a' and 1 more: inspect each resource by itself");
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
                            &(rl_question){.token = "t", .token_length = 1}, false),
                REDLOCK_E_INVALID);

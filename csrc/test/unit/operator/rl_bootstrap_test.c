@@ -86,7 +86,7 @@ static void without_a_majority_it_has_failed(void **state) {
   world->nodes[0].policy = world->nodes[1].policy = FAKE_REFUSES;
   assert_error(bootstrap(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
-                         "only 1 of 3 nodes may vote, 2 are needed: 10.0.0.1:6379: Connection"));
+                         "1 of 3 nodes may vote (2 needed): 10.0.0.1:6379: Connection"));
   assert_true(fake_world_end(world));
 }
 

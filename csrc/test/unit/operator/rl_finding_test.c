@@ -93,28 +93,28 @@ typedef struct said_case {
 
 static const said_case said_cases[] = {
     {"role=slave read_only=1", REDLOCK_SEVERITY_ERROR, "replica",
-     "two:2 is a replica, and cannot be written to: put an independent master in its place, or "
-     "make it one (REPLICAOF NO ONE)"},
+     "two:2 is a read-only replica: replace it by an independent master, or make it one "
+     "(REPLICAOF NO ONE)"},
     {"role=slave read_only=1 said=READONLY You can't write against a read only replica.",
      REDLOCK_SEVERITY_ERROR, "replica",
-     "two:2 is a replica, and cannot be written to: put an independent master in its place, or "
-     "make it one (REPLICAOF NO ONE)"},
+     "two:2 is a read-only replica: replace it by an independent master, or make it one "
+     "(REPLICAOF NO ONE)"},
     {"role=slave read_only=0", REDLOCK_SEVERITY_ERROR, "writable_replica",
      "two:2 is a replica that can be written to: its locks vanish when it synchronises with its "
-     "master; make it a master of its own (REPLICAOF NO ONE)"},
+     "master; make it an independent master (REPLICAOF NO ONE)"},
     {"role=master replicas=1", REDLOCK_SEVERITY_NOTE, "replicas",
-     "two:2 has 1 replica: one that takes its place may not have its latest locks; do not promote "
+     "two:2 has 1 replica: a promoted replica may lack the latest locks; do not promote "
      "any, or turn the guard on"},
     {"role=master replicas=0", 0, NULL, NULL},
     {"cluster=1 said=Script attempted to access a non local key", REDLOCK_SEVERITY_ERROR, "cluster",
-     "two:2 is in cluster mode: it has only some of the keys, and they move; put a server in its "
-     "place that runs with cluster-enabled no"},
+     "two:2 is in cluster mode: it has only some of the keys, and they move; use a server with "
+     "cluster-enabled no"},
     {"cluster=0", 0, NULL, NULL},
     {"maxmemory=1048576 policy=allkeys-lru", REDLOCK_SEVERITY_ERROR, "eviction",
-     "two:2 evicts keys, and locks with them, when its 1048576 bytes are full (allkeys-lru): "
+     "two:2 evicts keys, including locks, when its 1048576 bytes are full (allkeys-lru): "
      "CONFIG SET maxmemory-policy noeviction"},
     {"maxmemory=1048576 policy=volatile-ttl", REDLOCK_SEVERITY_ERROR, "eviction",
-     "two:2 evicts keys, and locks with them, when its 1048576 bytes are full (volatile-ttl): "
+     "two:2 evicts keys, including locks, when its 1048576 bytes are full (volatile-ttl): "
      "CONFIG SET maxmemory-policy noeviction"},
     {"maxmemory=1048576 policy=noeviction", 0, NULL, NULL},
     {"maxmemory=0 policy=allkeys-lru", 0, NULL, NULL},
@@ -125,11 +125,10 @@ static const said_case said_cases[] = {
      "two:2 forgets its latest locks when it restarts (appendonly no): turn the guard on, or wait "
      "for the longest ttl before you start it again"},
     {"aof=1 aof_write=err rdb_save=err", REDLOCK_SEVERITY_WARNING, "persistence_failing",
-     "two:2 could not write its last append-only file, and may refuse locks for it: look at its "
-     "log and its disk"},
-    {"aof=1 aof_write=ok rdb_save=err", REDLOCK_SEVERITY_WARNING, "persistence_failing",
-     "two:2 could not write its last snapshot, and may refuse locks for it: look at its log and "
+     "two:2 could not write its last append-only file, and may refuse locks: check its log and "
      "its disk"},
+    {"aof=1 aof_write=ok rdb_save=err", REDLOCK_SEVERITY_WARNING, "persistence_failing",
+     "two:2 could not write its last snapshot, and may refuse locks: check its log and its disk"},
     {"set=command pexpire=command", REDLOCK_SEVERITY_ERROR, "rights",
      "two:2 does not let its user run set, pexpire, which a lock needs: ACL SETUSER default +set "
      "+pexpire"},
@@ -137,36 +136,35 @@ static const said_case said_cases[] = {
      "two:2 does not let its user run get, del, pttl, exists, which a lock needs: ACL SETUSER "
      "default +get +del +pttl +exists"},
     {"info=command time=command", REDLOCK_SEVERITY_NOTE, "rights",
-     "two:2 does not let its user run info, time, so that the doctor knows little of it: ACL "
+     "two:2 does not let its user run info, time, so the doctor knows little of it: ACL "
      "SETUSER default +info +time"},
     {"scan=command", REDLOCK_SEVERITY_WARNING, "rights",
-     "two:2 does not let its user run scan, strlen, so that its keys were not looked through: ACL "
+     "two:2 does not let its user run scan, strlen, so its keys were not scanned: ACL "
      "SETUSER default +scan +strlen"},
     {"set=key get=key", REDLOCK_SEVERITY_ERROR, "rights",
      "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default ~PATTERN, or "
-     "have a resource examined that it may lock"},
+     "name a resource that it may lock"},
     {"set=key own=1", REDLOCK_SEVERITY_NOTE, "rights",
-     "two:2 lets its user touch 'app:orders', but no key like it, so that what a lock does there "
-     "was not tried: ACL SETUSER default ~app:orders:redlock-doctor:*"},
+     "two:2 lets its user touch 'app:orders', but no key like it, so the commands of a lock were "
+     "not tried: ACL SETUSER default ~app:orders:redlock-doctor:*"},
     {"own=1", 0, NULL, NULL},
     {"get=unknown pexpire=unknown", REDLOCK_SEVERITY_ERROR, "refuses",
-     "two:2 does not know get, pexpire, which a lock needs: take rename-command for it out of its "
+     "two:2 does not know get, pexpire, which a lock needs: remove rename-command for it from its "
      "configuration"},
     {"info=unknown", REDLOCK_SEVERITY_NOTE, "refuses",
-     "two:2 does not know info, so that the doctor knows little of it: take rename-command for it "
-     "out of its configuration"},
+     "two:2 does not know info, so the doctor knows little of it: remove rename-command for it "
+     "from its configuration"},
     {"scan=unknown", REDLOCK_SEVERITY_WARNING, "refuses",
-     "two:2 does not know scan, strlen, so that its keys were not looked through: take "
-     "rename-command for it out of its configuration"},
+     "two:2 does not know scan, strlen, so its keys were not scanned: remove rename-command for "
+     "it from its configuration"},
     {"keys=1 key=app:lost", REDLOCK_SEVERITY_WARNING, "endless_keys",
-     "two:2 holds 1 key without an expiry that looks like a lock, such as 'app:lost': when nobody "
-     "owns it, delete it by force_release()"},
+     "two:2 holds 1 key without an expiry that looks like a lock, such as 'app:lost': if no "
+     "client owns it, delete it with force_release()"},
     {"keys=12 more=1 key=app:lost", REDLOCK_SEVERITY_WARNING, "endless_keys",
      "two:2 holds at least 12 keys without an expiry that look like a lock, such as 'app:lost': "
-     "when nobody owns it, delete it by force_release()"},
+     "if no client owns it, delete it with force_release()"},
     {"keys=0 more=1", REDLOCK_SEVERITY_NOTE, "endless_keys",
-     "two:2 has more keys than were looked through, and there was none among those that looks like "
-     "a lock without an expiry"},
+     "two:2 has more keys than were scanned; none of those looks like a lock without an expiry"},
     {"keys=0", 0, NULL, NULL},
     {"", 0, NULL, NULL},
 };
@@ -192,13 +190,13 @@ static void with_the_guard_a_restart_does_no_harm(void **state) {
   say(doctor, 1, "aof=0");
   assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "persistence", 1,
                "two:2 forgets its latest locks when it restarts (appendonly no): the guard keeps "
-               "it from voting until they have run out");
+               "it from voting until they have expired");
   doctor = world(3);
   doctor->guard = true;
   say(doctor, 1, "role=master replicas=2");
   assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "replicas", 1,
-               "two:2 has 2 replicas: one that takes its place may not have its latest locks; the "
-               "guard keeps it from voting until they have run out");
+               "two:2 has 2 replicas: a promoted replica may lack the latest locks; the "
+               "guard keeps it from voting until they have expired");
 }
 
 static void the_guard_needs_the_rights_to_look(void **state) {
@@ -222,22 +220,23 @@ static void what_the_guard_keeps_from_voting_is_told(void **state) {
   doctor->guard = true;
   (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it has no record: it is new");
   assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "quarantined", 1,
-               "two:2 does not vote yet: for 5.0 s more: it has no record: it is new; wait, or, if "
-               "no node of a new cluster has a lock yet, have them made ready by bootstrap()");
+               "two:2 does not vote yet: for 5.0 s more: it has no record: it is new; wait, or run "
+               "bootstrap() if the cluster is new and has no locks");
   doctor = world(3);
   doctor->guard = true;
   (void)snprintf(doctor->nodes[1].quarantine, 64, "its clock is 17.0 s ahead of those");
-  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "quarantined", 1,
-               "two:2 does not vote yet: its clock is 17.0 s ahead of those; have its clock "
-               "synchronised, by chrony or the like");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_WARNING, "quarantined", 1,
+      "two:2 does not vote yet: its clock is 17.0 s ahead of those; synchronise its clock, for "
+      "example with chrony");
   doctor = world(3);
   doctor->guard = true;
   doctor->nodes[1].refused = true;
   (void)snprintf(doctor->nodes[1].quarantine, 64, "it is the same server as one:1");
   say(doctor, 1, "run_id=id0" WELL);
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 1,
-               "two:2 is the same server as one:1 (run_id id0): what it loses, it loses for two "
-               "votes; put a server of its own in its place");
+               "two:2 is the same server as one:1 (run_id id0): its failure costs two votes; use a "
+               "separate server for each node");
   doctor = world(3);
   doctor->guard = true;
   doctor->nodes[2].refused = true;
@@ -249,7 +248,7 @@ static void what_the_guard_keeps_from_voting_is_told(void **state) {
   (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it was restarted");
   fail_to_answer(doctor, 1, "no reply");
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 1,
-               "two:2 did not answer: no reply; see that it runs, and that the way to it is open");
+               "two:2 did not answer: no reply; check that the server is running and reachable");
 }
 
 static void a_fencing_token_needs_the_right_to_the_time(void **state) {
@@ -264,7 +263,7 @@ static void a_fencing_token_needs_the_right_to_the_time(void **state) {
   doctor->fence = true;
   say(doctor, 1, "info=command");
   assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "rights", 1,
-               "two:2 does not let its user run info, so that the doctor knows little of it: ACL "
+               "two:2 does not let its user run info, so the doctor knows little of it: ACL "
                "SETUSER default +info");
 }
 
@@ -290,9 +289,10 @@ static void who_does_not_know_scripts_by_name_is_told_so(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->nodes[1].unknown_evalsha = true;
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "refuses", 1,
-               "two:2 does not know evalsha, which a lock needs: take rename-command for it out of "
-               "its configuration");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "refuses", 1,
+      "two:2 does not know evalsha, which a lock needs: remove rename-command for it from its "
+      "configuration");
 }
 
 static void sentinel_is_not_told_to_rename_its_commands(void **state) {
@@ -314,16 +314,16 @@ static void with_a_fencing_token_the_locks_own_key_is_not_enough(void **state) {
   say(doctor, 1, "set=key own=1");
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
                "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default "
-               "~PATTERN, or have a resource examined that it may lock");
+               "~PATTERN, or name a resource that it may lock");
 }
 
 static void a_server_that_refuses_is_not_said_to_be_silent(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "WRONGPASS invalid username-password pair");
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
-               "three:3 refuses: WRONGPASS invalid username-password pair; see the user and the "
-               "password that it is given");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
+      "three:3 refuses: WRONGPASS invalid username-password pair; check its username and password");
   doctor = world(3);
   fail_to_answer(doctor, 2, "LOADING Redis is loading the dataset in memory");
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
@@ -347,30 +347,33 @@ static void a_node_that_does_not_answer_says_why(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "Connection refused");
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
-               "three:3 did not answer: Connection refused; see that it runs, and that the way to "
-               "it is open");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
+      "three:3 did not answer: Connection refused; check that the server is running and reachable");
 }
 
 static void the_same_server_is_found_by_its_run_id_and_by_its_address(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   say(doctor, 2, "run_id=id1");
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
-               "three:3 is the same server as two:2 (run_id id1): what it loses, it loses for two "
-               "votes; put a server of its own in its place");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
+      "three:3 is the same server as two:2 (run_id id1): its failure costs two votes; use a "
+      "separate server for each node");
   doctor = world(3);
   say(doctor, 2, "run_id=id1");
   doctor->nodes[2].db = 3;
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
-               "three:3 is the same server as two:2 (run_id id1), with another database: what it "
-               "loses, it loses for two votes; put a server of its own in its place");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
+      "three:3 is the same server as two:2 (run_id id1), with another database: its failure costs "
+      "two votes; use a separate server for each node");
   doctor = world(3);
   fail_to_answer(doctor, 2,
-                 "it is the same server as two:2; each node is to be a server of its own");
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
-               "three:3 has no vote: it is the same server as two:2; each node is to be a server "
-               "of its own; put a server of its own in its place");
+                 "it is the same server as two:2; each node must be a server of its own");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
+      "three:3 has no vote: it is the same server as two:2; each node must be a server of its "
+      "own");
 }
 
 static void a_part_of_a_run_id_is_another(void **state) {
@@ -388,9 +391,10 @@ static void a_node_is_slow_beyond_half_of_node_timeout(void **state) {
   assert_well(doctor);
   doctor = world(3);
   doctor->nodes[0].round_trip_us = 50 * MS + 1;
-  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "slow", 0,
-               "one:1 took 50.0 ms to answer, and node_timeout is 100.0 ms: raise node_timeout, or "
-               "bring the node nearer");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_WARNING, "slow", 0,
+      "one:1 took 50.0 ms to answer, and node_timeout is 100.0 ms: raise node_timeout, or move "
+      "the node closer");
 }
 
 static void a_certificate_is_to_last_for_thirty_days(void **state) {
@@ -425,9 +429,10 @@ static void a_clock_is_apart_beyond_two_seconds_and_what_is_not_known(void **sta
     doctor = world(3);
     doctor->guard = guard == 1;
     doctor->nodes[2].clock_us -= 2 * SECONDS + 2 * MS + 1;
-    assert_finds(doctor, guard == 1 ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING, "clock", 2,
-                 "the clock of three:3 is 2.0 s ahead of that of two:2: have both synchronised, by "
-                 "chrony or the like");
+    assert_finds(
+        doctor, guard == 1 ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING, "clock", 2,
+        "the clock of three:3 is 2.0 s ahead of that of two:2: synchronise both, for example with "
+        "chrony");
   }
 }
 
@@ -435,9 +440,10 @@ static void a_clock_may_be_behind_too(void **state) {
   (void)state;
   rl_doctor *doctor = world(5);
   doctor->nodes[0].clock_us += 3600 * SECONDS;
-  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "clock", 0,
-               "the clock of one:1 is 3600.0 s behind that of three:3: have both synchronised, by "
-               "chrony or the like");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_WARNING, "clock", 0,
+      "the clock of one:1 is 3600.0 s behind that of three:3: synchronise both, for example with "
+      "chrony");
 }
 
 static void of_two_clocks_the_one_that_is_ahead_is_named(void **state) {
@@ -473,17 +479,17 @@ static void versions_that_differ_are_noted_once(void **state) {
   say(doctor, 1, "version=6.2.14");
   say(doctor, 3, "version=8.0.0");
   assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "mixed_versions", RL_FINDING_NO_NODE,
-               "one:1 runs Redis 7, and two:2 Redis 6: bring the nodes to one version");
+               "one:1 runs Redis 7, and two:2 Redis 6: use one version on all nodes");
   doctor = world(5);
   say(doctor, 4, "version=7.2.4 valkey=8.1.0");
   assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "mixed_versions", RL_FINDING_NO_NODE,
-               "one:1 runs Redis 7, and five:5 Valkey 8: bring the nodes to one version");
+               "one:1 runs Redis 7, and five:5 Valkey 8: use one version on all nodes");
   doctor = world(3);
   say(doctor, 0, "version=8.0.0");
   say(doctor, 1, "version=7.2.4 valkey=8.1.0");
   say(doctor, 2, "version=8.2.0");
   assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "mixed_versions", RL_FINDING_NO_NODE,
-               "one:1 runs Redis 8, and two:2 Valkey 8: bring the nodes to one version");
+               "one:1 runs Redis 8, and two:2 Valkey 8: use one version on all nodes");
   doctor = world(5);
   say(doctor, 4, "version=unstable");
   assert_well(doctor);
@@ -500,8 +506,8 @@ static void versions_that_nobody_maintains_are_named(void **state) {
   assert_true(rl_finding_at(doctor, 1, &finding));
   assert_string_equal(finding.name, "old_version");
   assert_int_equal(finding.severity, REDLOCK_SEVERITY_WARNING);
-  assert_string_equal(finding.message, "two:2 runs Redis 4, which nobody maintains any more: bring "
-                                       "it to a newer one");
+  assert_string_equal(finding.message,
+                      "two:2 runs Redis 4, which is no longer maintained: upgrade it");
   for (unsigned i = 0; i < 3; i++) {
     say(doctor, i, "version=5.0.0");
   }
@@ -511,11 +517,11 @@ static void versions_that_nobody_maintains_are_named(void **state) {
 static void how_many_nodes_there_are_is_noted(void **state) {
   (void)state;
   assert_finds(world(1), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
-               "with 1 node no lock can be taken while it is down: use three or five");
+               "with 1 node no lock can be acquired while it is down: use three or five");
   assert_finds(world(2), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
-               "with 2 nodes no lock can be taken while one is down: use three or five");
+               "with 2 nodes no lock can be acquired while one is down: use three or five");
   assert_finds(world(4), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
-               "4 nodes may lose no more of them than 3 would: use an odd number");
+               "4 nodes tolerate no more failures than 3: use an odd number");
 }
 
 static void a_ttl_is_to_be_four_node_timeouts(void **state) {
@@ -525,9 +531,10 @@ static void a_ttl_is_to_be_four_node_timeouts(void **state) {
   assert_well(doctor);
   doctor = world(3);
   doctor->ttl_us = 400 * MS - 1 * MS;
-  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "options", RL_FINDING_NO_NODE,
-               "a ttl of 399 ms leaves little of a lease after a node_timeout of 100 ms: make the "
-               "ttl four times as long at least, or node_timeout shorter");
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_WARNING, "options", RL_FINDING_NO_NODE,
+      "a ttl of 399 ms leaves little of a lease after a node_timeout of 100 ms: make the ttl at "
+      "least four times as long, or shorten node_timeout");
 }
 
 static void the_gravest_come_first(void **state) {

@@ -170,7 +170,7 @@ static void without_a_majority_of_answers_it_is_unavailable_and_tells_what_it_kn
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_HELD);
   assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
-                         "only 1 of 3 nodes told what they hold, 2 are needed"));
+                         "1 of 3 nodes reported their keys (2 needed)"));
   assert_true(fake_world_end(world));
 }
 

@@ -139,7 +139,7 @@ static const refused refused_forms[] = {
     {"h\x7f", "the host has a character that no host name has"},
     {"<h>", "the host has a character that no host name has"},
     {"redis://h?x", "the host has a character that no host name has"},
-    {"u:" SECRET "@h", "an address with a user or a password begins with redis://"},
+    {"u:" SECRET "@h", "an address with a username or a password must begin with redis://"},
     {"http://h", "the scheme must be redis://, rediss:// or unix://"},
     {"REDIS://h", "the scheme must be redis://, rediss:// or unix://"},
     {"tcp://u:" SECRET "@h", "the scheme must be redis://, rediss:// or unix://"},

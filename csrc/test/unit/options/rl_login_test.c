@@ -212,7 +212,7 @@ static void a_login_that_does_not_come_ends_the_attempt(void **state) {
   assert_true(rl_core_awaits_login(&core, 0));
   rl_core_advance(&core, START_US + RL_LINK_CONNECT_TIMEOUT_US);
   assert_false(rl_core_awaits_login(&core, 0));
-  assert_string_equal(core.nodes[0]->error, "its credentials have not been given in time");
+  assert_string_equal(core.nodes[0]->error, "its credentials did not arrive in time");
   assert_int_equal(rl_core_login(&core, 0, "u", "p", 1), REDLOCK_E_INVALID);
   rl_core_free(&core);
 }

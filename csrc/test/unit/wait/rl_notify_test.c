@@ -1336,7 +1336,8 @@ static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
        true},
       {"-ERR ACL failure in script: User locks has no permissions to run the 'mget' command\r\n",
        true},
-      {"-ERR Error running script (call to f_0123456789012345678901234567890123456789): @user_script:1: "
+      {"-ERR Error running script (call to f_0123456789012345678901234567890123456789): "
+       "@user_script:1: "
        "@user_script: 1: The user executing the script can't run this command or subcommand\r\n",
        true}, /* as Redis 6 says it, of which the end is not kept */
       {"-ERR Unknown Redis command called from script script: 1\r\n", true},
