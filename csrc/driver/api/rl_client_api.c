@@ -1,5 +1,5 @@
 /*
- * What programs call between the operations: their own loop, losses, and credentials that come later.
+ * * What programs call between operations: their own loop, losses, and pending credentials.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 #include "client/rl_turn.h"
 #include "os/rl_clock.h"
 
-/* ------------------------------------------------------------------------ caller-owned loops */
+/* ------------------------------------------------------------------------- the program's loop */
 
 int redlock_client_pollfd(redlock_client *client) {
   if (client == NULL) {
@@ -61,7 +61,7 @@ int redlock_client_process(redlock_client *client, const struct pollfd *fds, siz
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(client);
-  client->watchdog.loop_is_late = false; /* K4 */
+  client->watchdog.loop_is_absent = false; /* WDOG-4 */
   int result = rl_turn_process(client, fds, count);
   if (result == REDLOCK_OK && client->core.closed) {
     result = REDLOCK_E_CLOSED;
@@ -77,7 +77,7 @@ redlock_lock *redlock_client_next_ended(redlock_client *client) {
   rl_client_enter(client);
   rl_lock *lock = rl_core_next_ended(&client->core);
   if (lock != NULL) {
-    rl_poll_wake(client); /* A loop may take one for each time that it is woken. */
+    rl_poll_wake(client); /* A loop may take only one each time. */
   }
   rl_client_leave(client);
   return rl_handle_of(lock);
@@ -98,19 +98,19 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
   return rl_handle_of(lock);
 }
 
-int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, void *data) {
+int redlock_client_on_lost(redlock_client *client, redlock_lost_function *on_lost, void *data) {
   if (client == NULL || client->external) {
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(client);
   int error = client->core.closed ? REDLOCK_E_CLOSED
-              : told != NULL      ? rl_watchdog_start(client)
+              : on_lost != NULL   ? rl_watchdog_start(client)
                                   : REDLOCK_OK;
   if (error == REDLOCK_OK) {
-    rl_watchdog *keeper = &client->watchdog;
-    keeper->on_lost = told;
-    keeper->on_lost_data = data;
-    keeper->reported_count =
+    rl_watchdog *watchdog = &client->watchdog;
+    watchdog->on_lost = on_lost;
+    watchdog->on_lost_data = data;
+    watchdog->reported_count =
         client->core.losses->count - (!rl_list_is_empty(&client->core.losses->queue));
   }
   rl_client_leave(client);
@@ -119,7 +119,7 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, 
 
 /* -------------------------------------------------------------------------------- credentials */
 
-/* Enters the client, and leaves it again unless it returns REDLOCK_OK. */
+/* Enters the client; leaves it again if the result is not REDLOCK_OK. */
 static int rl_client_api_enter(redlock_client *client, size_t node) {
   unsigned connection;
   rl_client_enter(client);
@@ -133,7 +133,7 @@ static int rl_client_api_enter(redlock_client *client, size_t node) {
   return error;
 }
 
-/* The turn that the connection's next step would have had; threads that wait hear of it. */
+/* Leaves the client, and has the next turn continue the connection. */
 static void rl_client_api_leave(redlock_client *client) {
   rl_poll_wake(client);
   rl_client_leave(client);

@@ -12,8 +12,8 @@
 extern const char rl_handle_needs_auto_extend[]; /* a sentence about options */
 
 /*
- * Applies a program's options |given|, a struct of |size| bytes, over |options|. Returns NULL, or why they
- * are wrong, as a static sentence.
+ * Applies a program's options |given|, a struct of |size| bytes, over |options|. Returns NULL, or
+ * why they are wrong, as a static sentence.
  */
 const char *rl_handle_read_options(rl_options *options, const redlock_options *given, size_t size);
 

@@ -24,9 +24,9 @@ int redlock_client_bootstrap(redlock_client *client) {
   error = redlock_lock_bootstrap(lock);
   rl_client_enter(client);
   if (error != REDLOCK_OK) {
-    (void)rl_lock_message(rl_lock_of(lock), client->unready, sizeof client->unready);
+    (void)rl_lock_message(rl_lock_of(lock), client->failure_text, sizeof client->failure_text);
   }
-  (void)rl_client_note(client, error, error != REDLOCK_OK ? client->unready : NULL);
+  (void)rl_client_note(client, error, error != REDLOCK_OK ? client->failure_text : NULL);
   rl_client_leave(client);
   redlock_lock_free(lock);
   return error;

@@ -151,8 +151,8 @@ int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us) {
 /* --------------------------------------------------------------------------- token and owner */
 
 /*
- * Another thread may read the reply that ends the lease, so a reference keeps its token. Without memory for
- * that, the token lives as long as no other thread uses the client.
+ * Another thread may read the reply that ends the lease, so a reference keeps its token. Without
+ * memory for that, the token lives as long as no other thread uses the client.
  */
 static const char *rl_handle_lend_token(redlock_lock *lock, size_t *length) {
   rl_attempt *lease = rl_ring_owner(rl_lock_of(lock))->lease;

@@ -1,5 +1,6 @@
 /*
- * Runs the operations of locks: blocking, in the steps of a blocking call, or for the program's loop.
+ * Runs the operations of locks: blocking, in the steps of a blocking call, or for the program's
+ * loop.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,6 @@
 /*
- * Runs the operations of locks: blocking, in the steps of a blocking call, or for the program's loop.
+ * Runs the operations of locks: blocking, in the steps of a blocking call, or for the program's
+ * loop.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,8 +21,8 @@ typedef struct rl_request {
 } rl_request;
 
 /*
- * Begins |request| in the core, for drivers whose clients belong to one thread. The caller has checked the
- * arguments; |request->options| are of this version.
+ * Begins |request| in the core, for drivers whose clients belong to one thread. The caller has
+ * checked the arguments; |request->options| are of this version.
  */
 int rl_request_begin(rl_lock *lock, redlock_time now_us, const rl_request *request);
 
@@ -32,18 +33,19 @@ int rl_handle_run(redlock_lock *lock, const rl_request *request, redlock_duratio
 int rl_handle_start(redlock_lock *lock, const rl_request *request);
 
 /*
- * For a loop that ends with the operation that it has started: starts the watchdog if the lease needs it.
- * Returns REDLOCK_OK, or SYSTEM, which has then ended the operation.
+ * For a loop that ends with the operation that it has started: starts the watchdog if the lease
+ * needs it. Returns REDLOCK_OK, or SYSTEM, which has then ended the operation.
  */
 int rl_handle_keep(redlock_lock *lock);
 
 /*
- * A blocking call in steps, for a caller that has to do something else while it waits: prepare; if that
- * returned REDLOCK_OK, begin; go on while the operation is pending; end. Preparing returns what the blocking
- * call would return at once. The next two return REDLOCK_OK, or an error for rl_handle_end(). Going on returns
- * after each turn, after each signal of this thread, when Lua code has to supply credentials, and after
- * |patience_us|. Ended with an error, the operation is cancelled with it. rl_handle_outcome() is the result.
- * Other threads may use the client between the steps.
+ * A blocking call in steps, for a caller that has to do something else while it waits: prepare; if
+ * that returned REDLOCK_OK, begin; go on while the operation is pending; end. Preparing returns
+ * what the blocking call would return at once. The next two return REDLOCK_OK, or an error for
+ * rl_handle_end(). Going on returns after each turn, after each signal of this thread, when Lua
+ * code has to supply credentials, and after |patience_us|. Ended with an error, the operation is
+ * cancelled with it. rl_handle_outcome() is the result. Other threads may use the client between
+ * the steps.
  */
 int rl_handle_prepare(redlock_lock *lock, const rl_request *request);
 int rl_handle_begin(redlock_lock *lock);
@@ -51,10 +53,11 @@ int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us);
 void rl_handle_end(redlock_lock *lock, int error);
 
 /*
- * Returns the result of the last operation, by one reading of the clock; REDLOCK_PENDING before its end. Every
- * result of every driver comes from here. After an acquire or an extend, less than |least_us| of the lease
- * counts as none (rl_lock_outcome()): at least 1; a caller that counts in milliseconds passes one of them.
- * |*validity_us| is what is left, 0 if nothing is held; |validity_us| may be NULL.
+ * Returns the result of the last operation, by one reading of the clock; REDLOCK_PENDING before its
+ * end. Every result of every driver comes from here. After an acquire or an extend, less than
+ * |least_us| of the lease counts as none (rl_lock_outcome()): at least 1; a caller that counts in
+ * milliseconds passes one of them. |*validity_us| is what is left, 0 if nothing is held;
+ * |validity_us| may be NULL.
  */
 int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_duration *validity_us);
 
@@ -67,12 +70,18 @@ void rl_handle_abandon(redlock_lock *lock);
 /* Reads replies for a fire-and-forget release, without waiting. */
 void rl_handle_poll(redlock_lock *lock);
 
-/* Returns for how long to wait for slow nodes after the operation has ended (rl_grace.c); 0 = no longer. */
+/*
+ * Returns for how long to wait for slow nodes after the operation has ended (rl_grace.c); 0 = no
+ * longer.
+ */
 redlock_duration rl_handle_grace(redlock_lock *lock);
 
 /* ---- below: the caller has entered the client ---- */
 
-/* Returns true if the lock may begin an operation. Takes back what the lock has lent to the program. */
+/*
+ * Returns true if the lock may begin an operation. Takes back what the lock has lent to the
+ * program.
+ */
 bool rl_handle_may_begin(redlock_lock *lock);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Clients that were dropped while they still had something to send.
+ * Clients that finalizers have dropped while they still have bytes to send.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,15 +22,15 @@ void rl_linger_add(rl_linger *list, redlock_client *client) {
 }
 
 /*
- * Nothing is left to be sent or answered, and no lock can drop more. Others may refer to it all the same: a host
- * that made the client in C.
+ * Returns true if nothing is left to send or to be answered, and no lock can add to it. Another
+ * reference may exist: that of a host that made the client in C.
  */
 static bool rl_linger_finished(const redlock_client *client) {
   return client->core.lock_count == 0 &&
          !rl_core_awaits(&client->core, redlock_now(), RL_CLIENT_DRAIN_US);
 }
 
-/* The caller has entered the client, and has left it afterwards. */
+/* The caller has entered the client. This leaves it. */
 static void rl_linger_remove(redlock_client **link) {
   redlock_client *client = *link;
   *link = client->linger_next;

@@ -1,9 +1,9 @@
 /*
- * Clients that were dropped while they still had something to send.
+ * Clients that finalizers have dropped while they still have bytes to send.
  *
  * SPDX-License-Identifier: MIT
  *
- * For finalizers: they may not block, and what they drop must be released all the same.
+ * * A finalizer must not block, and the locks that it drops must be released nevertheless.
  */
 #ifndef RL_LINGER_H
 #define RL_LINGER_H
@@ -15,15 +15,15 @@ typedef struct rl_linger {
 } rl_linger;
 
 /*
- * Takes over the caller's reference. Sends what the sockets take. Never blocks, never fails,
- * allocates nothing. The client is kept as long as others refer to it or it has something to send.
+ * Takes over the caller's reference, and sends what the sockets take. Never blocks, never fails,
+ * allocates nothing. Keeps the client while there are other references, or bytes to send.
  */
 void rl_linger_add(rl_linger *list, redlock_client *client);
 
-/* Goes on without blocking, and frees the clients that have nothing left to do. */
+/* Takes a turn of each client, and frees the clients that are done. */
 void rl_linger_process(rl_linger *list);
 
-/* Blocks for at most |budget_us| for all of them together, then gives them all up. */
+/* Blocks for at most |budget_us| for all clients together, then gives them up. */
 void rl_linger_drain(rl_linger *list, redlock_duration budget_us);
 
 #endif

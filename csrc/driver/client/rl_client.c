@@ -50,7 +50,9 @@ static const char *rl_client_wrong_guard(const redlock_settings *settings) {
   return NULL;
 }
 
-/* Says by how much the keys of a client's locks would live too long. Returns false if they do not. */
+/*
+ * Says by how much the keys of a client's locks would live too long. Returns false if they do not.
+ */
 static bool rl_client_wrong_max_ttl(const redlock_settings *settings, const rl_options *options,
                                     char *message, size_t size) {
   redlock_duration longest_us = rl_guard_longest(settings->guard_max_ttl_us);
@@ -155,11 +157,12 @@ static redlock_client *rl_client_new(void) {
     return NULL;
   }
   rl_wait_init(&client->wait);
-  rl_watchdog_init(&client->watchdog);
+  rl_event_init(&client->watchdog.event);
+  client->watchdog.self.event = &client->watchdog.event;
   client->references = 1;
   client->epoll_fd = -1;
   rl_timer_init(&client->timer);
-  client->event_fd = -1;
+  rl_event_init(&client->event);
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_socket_init(&client->sockets[i]);
   }
@@ -304,7 +307,9 @@ void redlock_client_free(redlock_client *client) {
   rl_client_leave_for_good(client);
 }
 
-/* Returns true if there is still something to be waited for; |patience_us| as in rl_core_awaits(). */
+/*
+ * Returns true if there is still something to be waited for; |patience_us| as in rl_core_awaits().
+ */
 static bool rl_client_drain_within(redlock_client *client, redlock_time deadline_us,
                                    redlock_duration patience_us) {
   rl_waiter *waiter = rl_wait_begin(client, NULL);
@@ -335,23 +340,23 @@ bool rl_client_closing(redlock_client *client, redlock_time until_us,
   return awaits;
 }
 
-/* The nodes that owe the confirmation of a release, as a sentence in client->unconfirmed. */
+/* The nodes that owe the confirmation of a release, as a sentence in client->failure_text. */
 static const char *rl_client_unconfirmed(redlock_client *client) {
   const rl_core *core = &client->core;
   uint32_t due = rl_release_due(core);
   const char *separator = ": ";
-  size_t size = sizeof client->unconfirmed;
+  size_t size = sizeof client->failure_text;
   size_t used =
-      (size_t)snprintf(client->unconfirmed, size, "not all nodes confirmed the releases in time");
+      (size_t)snprintf(client->failure_text, size, "not all nodes confirmed the releases in time");
   for (unsigned i = 0; i < core->node_count && used < size; i++) {
     const rl_node *node = core->nodes[i];
     if ((due & rl_node_bit(node)) != 0 || node->link.owed_count > 0) {
-      used += (size_t)snprintf(client->unconfirmed + used, size - used, "%s%s", separator,
+      used += (size_t)snprintf(client->failure_text + used, size - used, "%s%s", separator,
                                node->address.name);
       separator = ", ";
     }
   }
-  return client->unconfirmed;
+  return client->failure_text;
 }
 
 int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {

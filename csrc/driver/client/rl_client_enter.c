@@ -1,5 +1,5 @@
 /*
- * Entering a client: its mutex, and what a fork leaves of it.
+ * Enters a client: locks its mutex, and resets it after a fork.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +20,9 @@ void rl_client_check_fork(redlock_client *client) {
   }
   rl_client_close_sockets(client, true);
   rl_wait_forget(&client->wait);
-  rl_watchdog_forget(&client->watchdog);
+  client->watchdog.runs = false; /* A child does not have the thread. */
+  client->watchdog.on_lost = NULL;
+  rl_event_close(&client->watchdog.event);
   client->asks = 0;
   RL_LIST_EACH(&client->core.locks, lock, rl_lock, locks) {
     lock->waited = 0;

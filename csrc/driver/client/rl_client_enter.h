@@ -1,5 +1,5 @@
 /*
- * Entering a client: its mutex, and what a fork leaves of it.
+ * Enters a client: locks its mutex, and resets it after a fork.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,15 +9,15 @@
 #include "client/rl_client_state.h"
 
 /*
- * To be called first in every public function: takes the mutex. In a forked child everything inherited
- * is dropped then, without a byte reaching a node.
+ * Locks the mutex; every public function calls this first. In a forked child it drops all that is
+ * inherited, without sending a byte.
  */
 void rl_client_enter(redlock_client *client);
 
-/* The part of rl_client_enter() for forks, for drivers whose clients belong to one thread. */
+/* The part of rl_client_enter() about forks, for drivers whose clients belong to one thread. */
 void rl_client_check_fork(redlock_client *client);
 
-/* Closes the connections and the epoll set. |forked|: they are the parent's, to which nothing is sent. */
+/* Closes connections and epoll set. |forked|: they are the parent's, and nothing is sent. */
 void rl_client_close_sockets(redlock_client *client, bool forked);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A client: the core, its sockets and its clock.
+ * A client: the core, its sockets, its threads.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,57 +9,71 @@
 #include <poll.h>
 
 #include "client/rl_waiters.h"
-#include "client/rl_watchdog_state.h"
 #include "net/rl_socket.h"
 #include "os/rl_fork.h"
 #include "os/rl_mutex.h"
 #include "os/rl_timer.h"
 #include "rl_core.h"
 
+/* The renewal thread of a client (rl_watchdog.c). */
+typedef struct rl_watchdog {
+  bool forbidden; /* this client must not have one: inside nginx */
+  bool runs;
+  bool stops;
+  void (*ends_client)(redlock_client *); /* frees the client at its end; NULL: the client stays */
+  bool loop_is_absent; /* the program's loop was not there when something was due */
+  pthread_t thread;
+  redlock_time until_us; /* time when it wakes by itself; 0 while it is awake */
+  rl_waiter self;
+  rl_event event;
+  redlock_lost_function *on_lost; /* receives losses, or NULL */
+  void *on_lost_data;
+  uint32_t reported_count; /* losses before its last report */
+} rl_watchdog;
+
 /*
- * The mutex guards all of it, and the client's locks, but for what never changes once it is made:
- * settings, nodes' addresses, locks' resources and options.
+ * The mutex guards all of it, and the client's locks, except what never changes: settings,
+ * addresses of nodes, resources and options of locks.
  */
 struct redlock_client {
   rl_core core; /* the first: rl_client_of() */
   rl_mutex mutex;
-  rl_wait wait; /* who waits for the nodes */
+  rl_wait wait;
   rl_watchdog watchdog;
   unsigned references;
   rl_fork mark;
-  redlock_settings settings;   /* a copy, without |options|: those are in the core */
-  bool external;               /* by connections of another, which carry whatever a node speaks */
-  int epoll_fd;                /* -1 until it is asked for */
-  int event_fd;                /* in the epoll set, for what is due at once */
+  redlock_settings settings; /* a copy; |options| are in the core */
+  bool external;             /* its connections are another program's (nginx) */
+  int epoll_fd;              /* -1 until the program asks for it */
+  rl_event event;            /* in the epoll set, for what is due at once */
+  bool event_is_set;
   rl_timer timer;              /* in the epoll set, for what is due later */
-  redlock_time driver_due_us;  /* when the driver wants a turn, whatever is due; 0 = it does not */
-  bool event_is_set;           /* the event is readable */
-  bool wake;                   /* operations have ended outside of the caller's loop */
-  redlock_time processed_us;   /* when input was looked for last */
+  redlock_time driver_due_us;  /* time when the driver needs a turn; 0 = never */
+  bool wake;                   /* operations have ended outside of the program's loop */
+  redlock_time processed_us;   /* time of the last reading of input */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
-  uint32_t asks;        /* nodes for which Lua code is to be asked (rl_lua_credentials.c) ... */
-  bool asking;          /* and is being asked ... */
-  bool asked_by_driver; /* by its driver, not while a call waits */
-  bool has_on_lost;     /* Lua code is to be told of losses (rl_lua_loss.c) ... */
-  bool driver_reports_losses; /* ... by its driver, not by the next call */
-  bool reports_losses;        /* and is being told */
-  const char *failure;        /* of the last call on the client, or NULL */
-  char unconfirmed[256];      /* close: which nodes */
-  char unready[1024];         /* bootstrap: likewise */
+  uint32_t asks;              /* nodes for which Lua code must supply credentials ... */
+  bool asking;                /* ... and does so now ... */
+  bool asked_by_driver;       /* ... when its driver asks, not during a call */
+  bool has_on_lost;           /* Lua code receives losses ... */
+  bool driver_reports_losses; /* ... from its driver, not from its next call ... */
+  bool reports_losses;        /* ... and does so now */
+  const char *failure;        /* reason of the last call's failure, or NULL */
+  char failure_text[1024];    /* holds it if it names nodes */
   rl_socket sockets[REDLOCK_NODES_MAX];
-  rl_route routes[REDLOCK_NODES_MAX]; /* how each node is reached */
+  rl_route routes[REDLOCK_NODES_MAX];
 };
 
 /*
- * The caller's lock is the core's by another name: a struct of its own would cost 32 bytes for each. It has a
- * reference to its client. What the caller keeps with it is lock->data.
+ * The program's lock is the core's under another name, because a struct of its own would cost 32
+ * bytes for each. It has a reference to its client; lock->data is the program's.
  */
 static inline rl_lock *rl_lock_of(const redlock_lock *lock) {
   return (rl_lock *)(uintptr_t)lock;
 }
 
-/* NULL for NULL. */
+/* Returns NULL for NULL. */
 static inline redlock_lock *rl_handle_of(rl_lock *lock) {
   return (redlock_lock *)lock;
 }

@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The function is called where a turn begins a connection, by whatever thread takes that turn, and with the
- * client's mutex held. What it does not know at once is a part of the connection's making, before there is a
- * descriptor: the core waits for it as it waits for connecting, for 3 s in all. What comes later is dropped, for it
- * will be asked for again.
+ * The function is called where a turn begins a connection, by whatever thread takes that turn, and
+ * with the client's mutex held. What it does not know at once is a part of the connection's making,
+ * before there is a descriptor: the core waits for it as it waits for connecting, for 3 s in all.
+ * What comes later is dropped, for it will be asked for again.
  *
- * A node may have a second connection, for calls, which logs in as the first does: programs are asked for the node, and
- * their answer is for whichever of its connections waits.
+ * A node may have a second connection, for calls, which logs in as the first does: programs are
+ * asked for the node, and their answer is for whichever of its connections waits.
  */
 #include "client/rl_credentials.h"
 

@@ -11,9 +11,9 @@
 #include "redlock.h"
 
 /*
- * The core has been told that |connection| is being made: asks the program as whom to log in at its node, if it is to
- * be asked. Returns whether to go on. Else the answer is awaited, and the connection goes on with it; or the
- * core knows why there is none.
+ * The core has been told that |connection| is being made: asks the program as whom to log in at its
+ * node, if it is to be asked. Returns whether to go on. Else the answer is awaited, and the
+ * connection goes on with it; or the core knows why there is none.
  */
 bool rl_credentials_ask(redlock_client *client, unsigned connection);
 

@@ -1,5 +1,5 @@
 /*
- * What a client waits for: descriptors, an epoll set, and until when.
+ * What a client waits for: descriptors, an epoll set, and how long.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,6 @@
 
 #if defined(__linux__)
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #endif
 
 #include "client/rl_pump.h"
@@ -53,13 +52,12 @@ void rl_poll_at(redlock_client *client, redlock_time at_us) {
 /* ------------------------------------------------------------------------------ one descriptor */
 
 #if defined(__linux__)
-/* Makes the event in the epoll set readable, or takes that back. */
+/* Sets or clears the event in the epoll set. */
 static void rl_poll_set_event(redlock_client *client, bool wake) {
   if (wake && !client->event_is_set) {
-    (void)eventfd_write(client->event_fd, 1);
+    rl_event_set(&client->event);
   } else if (!wake && client->event_is_set) {
-    eventfd_t count;
-    (void)eventfd_read(client->event_fd, &count);
+    rl_event_clear(&client->event);
   }
   client->event_is_set = wake;
 }
@@ -88,9 +86,9 @@ void rl_poll_open(redlock_client *client) {
   client->event_is_set = false;
   client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   (void)rl_timer_open(&client->timer);
-  client->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  (void)rl_event_open(&client->event);
   if (client->epoll_fd < 0 || !rl_poll_add(client, client->timer.fd) ||
-      !rl_poll_add(client, client->event_fd)) {
+      !rl_poll_add(client, rl_event_fd(&client->event))) {
     rl_poll_close(client);
   }
   rl_poll_wake(client);
@@ -111,17 +109,13 @@ void rl_poll_wake(redlock_client *client) {
   rl_poll_sync(client);
 }
 
-static void rl_poll_close_fd(int *fd) {
-  if (*fd >= 0) {
-    (void)close(*fd);
-  }
-  *fd = -1;
-}
-
 void rl_poll_close(redlock_client *client) {
-  rl_poll_close_fd(&client->epoll_fd);
+  if (client->epoll_fd >= 0) {
+    (void)close(client->epoll_fd);
+  }
+  client->epoll_fd = -1;
   rl_timer_close(&client->timer);
-  rl_poll_close_fd(&client->event_fd);
+  rl_event_close(&client->event);
 }
 
 /* -------------------------------------------------------------------------------- descriptors */

@@ -1,5 +1,6 @@
 /*
- * What a client waits for: descriptors, an epoll set, and until when.
+ * What a client waits for: descriptors, an epoll set, and how long. The caller has entered the
+ * client.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,43 +9,43 @@
 
 #include "client/rl_client_state.h"
 
-/* redlock_client_pollfds() for who has entered the client. */
+/* redlock_client_pollfds() inside the client. */
 size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
 
-/* When a turn is due at the latest, whoever takes it; 0 = at once. */
+/* Returns when a turn is due at the latest, in any thread; 0 = at once. */
 redlock_time rl_poll_deadline(const redlock_client *client);
 
 /*
- * When redlock_client_process() is to be called at the latest: also for what the caller's loop is to take.
- * |output| is rl_core_with_output().
+ * Returns when redlock_client_process() is due at the latest, also for results that the program's
+ * loop must take. |output| is rl_core_with_output().
  */
 redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output);
 
-/* The nodes whose descriptor is waited for to take bytes, or to be connected. */
+/* Returns the nodes whose descriptor is polled for writing. */
 uint32_t rl_poll_writable(const redlock_client *client);
 
-/* poll(2) until |until_us|. Returns -1 when a signal was taken. */
+/* Polls until |until_us|. Returns -1 after a signal. */
 int rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
 
-/* Makes the epoll set, where there is such a thing and a descriptor left: else client->epoll_fd stays -1. */
+/* Makes the epoll set; client->epoll_fd stays -1 without epoll or a descriptor. */
 void rl_poll_open(redlock_client *client);
 
 /*
- * Brings the epoll set, if it was asked for, in line with what the client waits for. To be called
- * after everything that may have changed that.
+ * Updates the epoll set, if there is one. Must be called after all that changes what the client
+ * waits for.
  */
 void rl_poll_sync(redlock_client *client);
 
-/* The same; wakes the caller's loop, too, if operations have ended outside of it that it is to take. */
+/* Does the same, and wakes the program's loop for operations that have ended outside of it. */
 void rl_poll_wake(redlock_client *client);
 
 /*
- * Makes the descriptor readable at |at_us|, if no turn comes later: for what the driver's own coroutines wait for. The
- * earliest counts, once.
+ * Makes the descriptor readable at |at_us|, for the driver's coroutines. The earliest time counts,
+ * once.
  */
 void rl_poll_at(redlock_client *client, redlock_time at_us);
 
-/* Closes the epoll set. The sockets have left it. */
+/* Closes the epoll set. The sockets must have left it. */
 void rl_poll_close(redlock_client *client);
 
 #endif

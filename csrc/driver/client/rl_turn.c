@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * redlock_client_process():
- *   1. read what the sockets that are ready hold, and give it to the core; once more, when this process was held up
- *      since: an answer that lies there unread is no silence of the node's;
+ *   1. read what the sockets that are ready hold, and give it to the core; once more, when this
+ *      process was held up since: an answer that lies there unread is no silence of the node's;
  *   2. let the core look at the clock;                                         (rl_pump.c)
  *   3. make the sockets what the core wants them to be;
  *   4. launch what was begun, with a clock reading from before the first byte; (rl_pump.c)
@@ -24,8 +24,8 @@
 #define RL_TURN_READS_MAX 16 /* of one socket in one turn: the others want to be heard too */
 #define RL_TURN_ROUNDS_MAX 4 /* of steps 2 to 5 in one turn */
 /*
- * After a pause as long as this, connections may have been closed and replies have come: look before
- * sending.
+ * After a pause as long as this, connections may have been closed and replies have come: look
+ * before sending.
  */
 #define RL_TURN_STALE_US REDLOCK_MILLISECONDS
 #define RL_TURN_HELD_UP_US (500 * REDLOCK_MILLISECONDS) /* much less than a node may be silent */
@@ -33,8 +33,8 @@
 /* --------------------------------------------------------------------------------------- input */
 
 /*
- * A port for TLS ends a connection without it before it has answered anything. So does a proxy that does not
- * know CLIENT SETNAME; but not the next one, which goes without.
+ * A port for TLS ends a connection without it before it has answered anything. So does a proxy that
+ * does not know CLIENT SETNAME; but not the next one, which goes without.
  */
 static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
@@ -210,7 +210,10 @@ static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_
   }
 }
 
-/* What is due at the sockets themselves comes first: they know better why they have failed than the core does. */
+/*
+ * What is due at the sockets themselves comes first: they know better why they have failed than the
+ * core does.
+ */
 static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_socket_deadline(&client->sockets[i]) <= now_us) {

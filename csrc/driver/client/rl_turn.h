@@ -25,10 +25,16 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
  */
 int rl_turn_send_due(redlock_client *client);
 
-/* Begins the connection to a node whose making the core has been told of, and tells it what has become of it. */
+/*
+ * Begins the connection to a node whose making the core has been told of, and tells it what has
+ * become of it.
+ */
 void rl_turn_open(redlock_client *client, unsigned node);
 
-/* The same as rl_turn_send_due(), or leaves it to the threads that are on their way to the mutex (rl_client_wait.c). */
+/*
+ * The same as rl_turn_send_due(), or leaves it to the threads that are on their way to the mutex
+ * (rl_client_wait.c).
+ */
 int rl_turn_start(redlock_client *client);
 
 #endif

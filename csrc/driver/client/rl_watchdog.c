@@ -1,31 +1,32 @@
 /*
- * The keeper: a thread that does what is due between the calls of a program.
+ * The watchdog: a thread that does what is due between the calls of a program.
  *
  * SPDX-License-Identifier: MIT
  *
- * A lock with auto_extend has to be extended while the program computes, sleeps or waits for a child. So a
- * blocking call that begins such a lease starts a thread, one for each client.
+ * A lease with auto_extend must be extended while the program computes, sleeps or waits for a
+ * child. So a blocking call that begins such a lease starts a thread, one for each client.
  *
- *   K1. While threads are in blocking calls, one of them leads, and does whatever is due; the keeper
- *       sleeps. When the last of them leaves, it calls the keeper, if that would wake too late
- *       (rl_wait_wake_threads()).
- *   K2. RL_WATCHDOG_QUIET_US after the last turn, or as soon as something is due, it takes a turn: extends
- *       begin, late replies are read, connections are made, what finalizers have left is sent. Not
- *       at once: each call of a busy program would cost two changes of threads.
- *   K3. Then it leads: it polls, and takes a turn for whatever comes or is due, until a thread that
- *       begins to wait takes the lead from it (rl_wait_step()).
- *   K4. Where a loop of the program's waits for the nodes, by redlock_client_pollfd(), it does not poll
- *       beside it. When something has been due, or replies were not looked for, for RL_WATCHDOG_LOOP_US, the loop
- *       is busy with something else: then it is as if there was none, until it comes again.
- *   K5. When leases are lost, whoever notices it calls the keeper, and it tells the program, if that has asked for it
- *       (redlock_client_on_lost()): without the mutex, for the program will call.
- *   K6. The program may close the client there, or give up the last reference to it. The keeper cannot join
- *       itself: it ends when the program has returned, and with the last reference it ends the client, too.
+ *   WDOG-1. While threads are in blocking calls, one of them leads and does what is due; the
+ *           watchdog sleeps. The last thread to leave wakes it, if it would wake too late by itself
+ *           (rl_wait_wake_threads()).
+ *   WDOG-2. RL_WATCHDOG_QUIET_US after the last turn, or when something is due, it takes a turn:
+ *           begins extends, reads late replies, connects, sends what finalizers have left. Not at
+ *           once, because each call of a busy program would cost two context switches.
+ *   WDOG-3. Then it leads: it polls, and takes a turn for each event, until a thread that begins to
+ *           wait takes the lead from it (rl_wait_step()).
+ *   WDOG-4. While a loop of the program polls redlock_client_pollfd(), the watchdog does not poll.
+ *           If something has been due, or replies unread, for RL_WATCHDOG_LOOP_US, the loop counts
+ *           as absent until its next redlock_client_process().
+ *   WDOG-5. A thread that notices a loss wakes the watchdog, which calls the program's function
+ *           (redlock_client_on_lost()) without the mutex, because that function calls the library.
+ *   WDOG-6. The function may close the client or give up its last reference. The watchdog cannot
+ *           join itself: it ends when the function has returned, and with the last reference frees
+ *           the client.
  *
- * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its semaphore: so it can
- * be joined at any time, and who wants the mutex, also a finalizer, waits for a turn at most. It has all
- * signals blocked, and knows nothing of Lua. fork() waits for the mutex (rl_mutex.c), and a child has no keeper
- * until it begins a lease of its own.
+ * It holds the mutex for turns only, which never wait, and otherwise waits in poll() or on its
+ * semaphore. So it can be joined at any time, and a thread that wants the mutex, also a finalizer,
+ * waits for one turn at most. All signals are blocked in it, and it knows nothing of Lua. fork()
+ * waits for the mutex (rl_mutex.c). A child has no watchdog until it begins such a lease.
  */
 #include "client/rl_watchdog.h"
 
@@ -35,59 +36,51 @@
 #include "client/rl_watchdog_due.h"
 #include "os/rl_thread.h"
 
-#define RL_WATCHDOG_STACK ((size_t)256 * 1024)
+#define RL_WATCHDOG_STACK ((size_t)256 * 1024) /* bytes */
 
-/* K1. */
+/* WDOG-1. */
 static void rl_watchdog_sleep(redlock_client *client, redlock_time until_us) {
-  rl_watchdog *keeper = &client->watchdog;
+  rl_watchdog *watchdog = &client->watchdog;
   rl_wait_wake_threads(client, false);
-  keeper->until_us = until_us;
+  watchdog->until_us = until_us;
   rl_mutex_unlock(&client->mutex);
-  (void)rl_semaphore_wait(&keeper->self.semaphore, until_us);
+  (void)rl_semaphore_wait(&watchdog->self.semaphore, until_us);
   rl_mutex_lock(&client->mutex);
-  keeper->until_us = 0;
+  watchdog->until_us = 0;
 }
 
-/* K2, K3. */
+/* WDOG-2, WDOG-3. */
 static void rl_watchdog_lead(redlock_client *client) {
-  rl_watchdog *keeper = &client->watchdog;
-  keeper->loop_is_late = true;
+  rl_watchdog *watchdog = &client->watchdog;
+  watchdog->loop_is_absent = true;
   int error = rl_turn_process(client, NULL, 0);
   rl_poll_wake(client);
-  while (error == REDLOCK_OK && !keeper->stops && rl_watchdog_is_alone(client) &&
+  while (error == REDLOCK_OK && !watchdog->stops && rl_watchdog_is_alone(client) &&
          !rl_watchdog_has_loop(client) && !rl_watchdog_has_losses(client)) {
-    error = rl_wait_lead(client, &keeper->self, REDLOCK_NEVER, NULL);
-    rl_wait_pause(client, &keeper->self);
+    error = rl_wait_lead(client, &watchdog->self, REDLOCK_NEVER, NULL);
+    rl_wait_pause(client, &watchdog->self);
   }
-  if (error != REDLOCK_OK && !keeper->stops) {
-    rl_watchdog_sleep(client, rl_time_add(redlock_now(), RL_WATCHDOG_QUIET_US)); /* No entropy. */
+  if (error != REDLOCK_OK && !watchdog->stops) { /* No entropy. */
+    rl_watchdog_sleep(client, rl_time_add(redlock_now(), RL_WATCHDOG_QUIET_US));
   }
 }
 
-/* K5. */
+/* WDOG-5. */
 static void rl_watchdog_report(redlock_client *client) {
-  rl_watchdog *keeper = &client->watchdog;
-  redlock_lost_function *told = keeper->on_lost;
-  void *data = keeper->on_lost_data;
-  keeper->reported_count = client->core.losses->count;
+  rl_watchdog *watchdog = &client->watchdog;
+  redlock_lost_function *on_lost = watchdog->on_lost;
+  void *data = watchdog->on_lost_data;
+  watchdog->reported_count = client->core.losses->count;
   rl_wait_wake_threads(client, true);
-  told(client, data);
+  on_lost(client, data);
   rl_mutex_lock(&client->mutex);
-}
-
-/* K6: nobody else refers to the client. */
-static void rl_watchdog_end_self(redlock_client *client) {
-  client->watchdog.runs = false;
-  (void)pthread_detach(pthread_self());
-  rl_semaphore_free(&client->watchdog.self.semaphore);
-  rl_event_close(&client->watchdog.event);
 }
 
 static void *rl_watchdog_run(void *argument) {
   redlock_client *client = argument;
-  rl_watchdog *keeper = &client->watchdog;
+  rl_watchdog *watchdog = &client->watchdog;
   rl_mutex_lock(&client->mutex);
-  while (!keeper->stops) {
+  while (!watchdog->stops) {
     redlock_time due_us = rl_watchdog_is_alone(client) ? rl_watchdog_due(client) : REDLOCK_NEVER;
     if (rl_watchdog_has_losses(client)) {
       rl_watchdog_report(client);
@@ -97,29 +90,33 @@ static void *rl_watchdog_run(void *argument) {
       rl_watchdog_lead(client);
     }
   }
-  void (*ends_client)(redlock_client *) = keeper->ends_client;
+  void (*ends_client)(redlock_client *) = watchdog->ends_client;
   rl_wait_wake_threads(client, true);
-  if (ends_client != NULL) {
-    rl_watchdog_end_self(client);
+  if (ends_client != NULL) { /* WDOG-6: no other reference is left. */
+    watchdog->runs = false;
+    (void)pthread_detach(pthread_self());
+    rl_semaphore_free(&watchdog->self.semaphore);
+    rl_event_close(&watchdog->event);
     ends_client(client);
   }
   return NULL;
 }
 
 int rl_watchdog_start(redlock_client *client) {
-  rl_watchdog *keeper = &client->watchdog;
-  if (keeper->runs || keeper->forbidden || client->external) {
+  rl_watchdog *watchdog = &client->watchdog;
+  if (watchdog->runs || watchdog->forbidden || client->external) {
     return REDLOCK_OK;
   }
-  if (!rl_event_open(&keeper->event)) {
+  if (!rl_event_open(&watchdog->event)) {
     return REDLOCK_E_SYSTEM;
   }
-  keeper->stops = false;
-  keeper->until_us = 0;
-  keeper->runs = rl_semaphore_init(&keeper->self.semaphore) &&
-                 rl_thread_start(&keeper->thread, RL_WATCHDOG_STACK, rl_watchdog_run, client) == 0;
-  if (!keeper->runs) {
-    rl_event_close(&keeper->event);
+  watchdog->stops = false;
+  watchdog->until_us = 0;
+  watchdog->runs =
+      rl_semaphore_init(&watchdog->self.semaphore) &&
+      rl_thread_start(&watchdog->thread, RL_WATCHDOG_STACK, rl_watchdog_run, client) == 0;
+  if (!watchdog->runs) {
+    rl_event_close(&watchdog->event);
     return REDLOCK_E_SYSTEM;
   }
   return REDLOCK_OK;
@@ -130,20 +127,20 @@ bool rl_watchdog_is_self(const redlock_client *client) {
 }
 
 void rl_watchdog_stop(redlock_client *client) {
-  rl_watchdog *keeper = &client->watchdog;
-  if (!keeper->runs) {
+  rl_watchdog *watchdog = &client->watchdog;
+  if (!watchdog->runs) {
     return;
   }
-  keeper->stops = true;
+  watchdog->stops = true;
   if (rl_watchdog_is_self(client)) {
-    return; /* K6 */
+    return; /* WDOG-6 */
   }
-  keeper->runs = false;
-  rl_semaphore_post(&keeper->self.semaphore);
-  rl_event_set(&keeper->event);
+  watchdog->runs = false;
+  rl_semaphore_post(&watchdog->self.semaphore);
+  rl_event_set(&watchdog->event);
   rl_wait_wake_threads(client, true);
-  (void)pthread_join(keeper->thread, NULL);
+  (void)pthread_join(watchdog->thread, NULL);
   rl_mutex_lock(&client->mutex);
-  rl_semaphore_free(&keeper->self.semaphore);
-  rl_event_close(&keeper->event);
+  rl_semaphore_free(&watchdog->self.semaphore);
+  rl_event_close(&watchdog->event);
 }

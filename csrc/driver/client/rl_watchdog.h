@@ -1,5 +1,5 @@
 /*
- * The keeper: a thread that does what is due between the calls of a program.
+ * The watchdog: a thread that does what is due between the calls of a program.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,19 +10,16 @@
 
 /* ---- all below: the caller has entered the client ---- */
 
-/*
- * Has the client have a keeper, unless it has one or may have none. Errors: SYSTEM (no thread, no
- * descriptor).
- */
+/* Starts the watchdog unless it runs or is forbidden. Errors: SYSTEM (no thread, no descriptor). */
 int rl_watchdog_start(redlock_client *client);
 
 /*
- * Ends and joins it, however the nodes are. Others may enter meanwhile. Called by the keeper itself, it ends
- * later, and is joined by the next call.
+ * Ends and joins the watchdog, whatever the nodes do. Other threads may enter meanwhile. Called by
+ * the watchdog itself, it ends later, and the next call joins it.
  */
 void rl_watchdog_stop(redlock_client *client);
 
-/* Returns true if the caller is the keeper, which tells the program of losses. */
+/* Returns true if the caller is the watchdog, in redlock_lost_function. */
 bool rl_watchdog_is_self(const redlock_client *client);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * When the keeper has something to do. K1 to K6 are steps of rl_watchdog.c.
+ * When the watchdog has something to do. rl_watchdog.c has WDOG-1 to WDOG-6.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,12 +9,12 @@
 
 #define RL_WATCHDOG_LOOP_US (20 * REDLOCK_MILLISECONDS)
 
-/* K4. */
+/* WDOG-4. */
 bool rl_watchdog_has_loop(const redlock_client *client) {
-  return client->epoll_fd >= 0 && !client->watchdog.loop_is_late;
+  return client->epoll_fd >= 0 && !client->watchdog.loop_is_absent;
 }
 
-/* Returns true if a node is to answer. */
+/* Returns true if the client awaits a reply of a node. */
 static bool rl_watchdog_awaits(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     const rl_link *link = &rl_core_end(&client->core, i)->link;
@@ -27,7 +27,7 @@ static bool rl_watchdog_awaits(const redlock_client *client) {
 }
 
 redlock_time rl_watchdog_due(const redlock_client *client) {
-  if (rl_watchdog_has_loop(client)) { /* K4 */
+  if (rl_watchdog_has_loop(client)) { /* WDOG-4 */
     redlock_time read_us = rl_watchdog_awaits(client) ? client->processed_us : REDLOCK_NEVER;
     return rl_time_add(rl_time_min(rl_poll_deadline(client), read_us), RL_WATCHDOG_LOOP_US);
   }
@@ -41,15 +41,15 @@ bool rl_watchdog_is_alone(const redlock_client *client) {
 }
 
 bool rl_watchdog_has_losses(const redlock_client *client) {
-  const rl_watchdog *keeper = &client->watchdog;
-  return keeper->on_lost != NULL && keeper->reported_count != client->core.losses->count;
+  const rl_watchdog *watchdog = &client->watchdog;
+  return watchdog->on_lost != NULL && watchdog->reported_count != client->core.losses->count;
 }
 
 bool rl_watchdog_is_late(const redlock_client *client) {
-  const rl_watchdog *keeper = &client->watchdog;
-  if (!keeper->runs || keeper->until_us == 0) {
+  const rl_watchdog *watchdog = &client->watchdog;
+  if (!watchdog->runs || watchdog->until_us == 0) {
     return false;
   }
   return rl_watchdog_has_losses(client) ||
-         (rl_watchdog_is_alone(client) && rl_watchdog_due(client) < keeper->until_us);
+         (rl_watchdog_is_alone(client) && rl_watchdog_due(client) < watchdog->until_us);
 }

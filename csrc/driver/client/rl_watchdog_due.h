@@ -1,9 +1,9 @@
 /*
- * When the keeper has something to do.
+ * When the watchdog has something to do. Waiting threads ask this, too, because they wake it.
  *
  * SPDX-License-Identifier: MIT
  *
- * The threads that wait ask this, too: they call the keeper. All of these: the caller has entered the client.
+ * All functions: the caller has entered the client.
  */
 #ifndef RL_WATCHDOG_DUE_H
 #define RL_WATCHDOG_DUE_H
@@ -12,22 +12,19 @@
 
 #define RL_WATCHDOG_QUIET_US (10 * REDLOCK_MILLISECONDS)
 
-/* Returns true if a loop of the program's waits for the nodes, by redlock_client_pollfd(). */
+/* Returns true if a loop of the program polls redlock_client_pollfd(). */
 bool rl_watchdog_has_loop(const redlock_client *client);
 
-/* When the keeper is to take a turn. */
+/* Returns the time of the watchdog's next turn. */
 redlock_time rl_watchdog_due(const redlock_client *client);
 
-/* Returns true if no thread in a blocking call is there to do what is due. */
+/* Returns true if no thread in a blocking call does what is due. */
 bool rl_watchdog_is_alone(const redlock_client *client);
 
-/* Returns true if there are losses of which it has to tell the program. */
+/* Returns true if the program's function has to be called for losses. */
 bool rl_watchdog_has_losses(const redlock_client *client);
 
-/*
- * Returns true if it has to be called: it has to tell of losses, or something is due before it wakes by itself, and
- * no thread leads.
- */
+/* Returns true if it must be woken: for losses, or because it would sleep too long. */
 bool rl_watchdog_is_late(const redlock_client *client);
 
 #endif
