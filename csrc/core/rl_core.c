@@ -108,7 +108,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
     return REDLOCK_E_NO_MEMORY;
   }
   rl_node_init(node, core->node_count, address);
-  rl_guard_watch(node, guard);
+  rl_guard_add_node(node, guard);
   node->link.notify_channel = core->notify != NULL ? core->notify->channel : NULL;
   core->nodes[core->node_count++] = node;
   core->connection_count = core->node_count;
@@ -145,11 +145,11 @@ static void rl_core_stir(rl_core *core, rl_node *node) {
 static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_time now_us,
                                     const char *reason) {
   char kept[RL_NODE_ERROR_MAX + 1];
-  rl_outstanding owed;
+  rl_outstanding command;
   (void)snprintf(kept, sizeof kept, "%s", reason);
   rl_core_stir(core, subscriber);
   rl_node_disconnected(subscriber, now_us, kept);
-  while (rl_link_take(&subscriber->link, &owed)) {
+  while (rl_link_take(&subscriber->link, &command)) {
   }
   rl_notify_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
 }
@@ -159,23 +159,23 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
  * those votes are unknown, and releases go out again when there is a connection again.
  */
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
-  rl_outstanding owed;
+  rl_outstanding command;
   rl_outbox_reopen(core);
   rl_twin_forget(core, node);
-  while (rl_link_take(&node->link, &owed)) {
-    rl_attempt *attempt = owed.attempt;
+  while (rl_link_take(&node->link, &command)) {
+    rl_attempt *attempt = command.attempt;
     if (attempt == NULL) {
-      if (rl_notify_is_for(&owed)) {
-        rl_notify_unanswered(core, node, &owed);
+      if (rl_notify_is_for(&command)) {
+        rl_notify_unanswered(core, node, &command);
       }
       continue;
     }
-    rl_release_unanswered(core, node, now_us, &owed);
-    rl_twin_tested(core, node, &owed);
-    if (owed.kind == RL_OUTSTANDING_CONFIRM) {
-      rl_fence_answered(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
-    } else if (attempt->lock != NULL && owed.kind != RL_OUTSTANDING_HEAL) {
-      rl_round_vote(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
+    rl_release_unanswered(core, node, now_us, &command);
+    rl_twin_tested(core, node, &command);
+    if (command.kind == RL_OUTSTANDING_CONFIRM) {
+      rl_fence_answered(attempt->lock, now_us, node, &command, REDLOCK_VOTE_UNKNOWN, node->error);
+    } else if (attempt->lock != NULL && command.kind != RL_OUTSTANDING_HEAL) {
+      rl_round_vote(attempt->lock, now_us, node, &command, REDLOCK_VOTE_UNKNOWN, node->error);
     }
     rl_attempt_unref(&core->attempts, attempt);
   }
@@ -308,9 +308,9 @@ static void rl_core_hear(rl_core *core, rl_node *subscriber, redlock_time now_us
                          size_t length) {
   const char *reason = rl_link_feed(&subscriber->link, now_us, bytes, length);
   while (reason == NULL) {
-    rl_outstanding owed;
+    rl_outstanding command;
     bool came_up = false;
-    int got = rl_link_next(&subscriber->link, now_us, &owed, &came_up, &reason);
+    int got = rl_link_next(&subscriber->link, now_us, &command, &came_up, &reason);
     if (came_up) {
       rl_subscriber_up(core, subscriber);
     }
@@ -346,11 +346,11 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   core->releases->reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
   while (reason == NULL) {
-    rl_outstanding owed;
+    rl_outstanding command;
     bool came_up = false;
-    int got = rl_link_next(&node->link, now_us, &owed, &came_up, &reason);
-    if (got > 0 && owed.kind == RL_OUTSTANDING_GUARD) {
-      rl_guarding_answered(core, node, now_us, &owed, came_up);
+    int got = rl_link_next(&node->link, now_us, &command, &came_up, &reason);
+    if (got > 0 && command.kind == RL_OUTSTANDING_GUARD) {
+      rl_guarding_answered(core, node, now_us, &command, came_up);
     }
     if (came_up) {
       rl_core_came_up(core, node, now_us);
@@ -358,14 +358,14 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got == 0) {
       break;
     }
-    if (got > 0 && owed.attempt == NULL && rl_notify_is_for(&owed)) {
-      rl_notify_answered(core, node, now_us, &owed);
-    } else if (got > 0 && owed.kind != RL_OUTSTANDING_GUARD) {
-      reason = rl_dispatch(core, node, now_us, &owed);
-      rl_attempt_unref(&core->attempts, owed.attempt);
+    if (got > 0 && command.attempt == NULL && rl_notify_is_for(&command)) {
+      rl_notify_answered(core, node, now_us, &command);
+    } else if (got > 0 && command.kind != RL_OUTSTANDING_GUARD) {
+      reason = rl_dispatch(core, node, now_us, &command);
+      rl_attempt_unref(&core->attempts, command.attempt);
     }
     if (got > 0 && reason == NULL && rl_node_refuses_to_write(node)) {
-      (void)snprintf(refusal, sizeof refusal, "%s", rl_link_said(&node->link));
+      (void)snprintf(refusal, sizeof refusal, "%s", rl_link_error_text(&node->link));
     }
   }
   core->releases->reading = false;
@@ -529,8 +529,8 @@ bool rl_core_unsent(const rl_core *core) {
 bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us) {
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
-    if (node->link.phase == RL_LINK_UP && node->link.owed_count > 0 &&
-        rl_link_behind(&node->link, now_us) <= patience_us) {
+    if (node->link.phase == RL_LINK_UP && node->link.outstanding_count > 0 &&
+        rl_link_oldest_age(&node->link, now_us) <= patience_us) {
       return true;
     }
   }
@@ -542,7 +542,7 @@ bool rl_core_unanswered(const rl_core *core) {
 }
 
 void rl_core_reset(rl_core *core) {
-  rl_outstanding owed;
+  rl_outstanding command;
   RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     rl_lock_reset(lock);
   }
@@ -554,8 +554,8 @@ void rl_core_reset(rl_core *core) {
     if (node->link.phase != RL_LINK_DOWN) {
       rl_node_disconnected(node, core->now_us, "");
     }
-    while (rl_link_take(&node->link, &owed)) {
-      rl_attempt_unref(&core->attempts, owed.attempt);
+    while (rl_link_take(&node->link, &command)) {
+      rl_attempt_unref(&core->attempts, command.attempt);
     }
     node->failures = 0;
     node->connect_at_us = 0;

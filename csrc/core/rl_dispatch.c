@@ -21,11 +21,11 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_subscriber.h"
 
-/* Returns true if |owed| was sent once more. */
+/* Returns true if |command| was sent once more. */
 static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock_time now_us,
-                                   const rl_outstanding *owed) {
-  return rl_link_has_room(&node->link, (rl_outstanding_kind)owed->kind) &&
-         steps->send_again != NULL && steps->send_again(node, now_us, owed);
+                                   const rl_outstanding *command) {
+  return rl_link_has_room(&node->link, (rl_outstanding_kind)command->kind) &&
+         steps->send_again != NULL && steps->send_again(node, now_us, command);
 }
 
 /*
@@ -33,81 +33,81 @@ static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock
  * server or proxy that wants all keys to be declared. It did nothing.
  */
 static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
-                                    const rl_outstanding *owed, const rl_verdict *ballot) {
+                                    const rl_outstanding *command, const rl_verdict *verdict) {
   const rl_reply *reply = &link->reader.reply;
-  bool forces = owed->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
-                !owed->attempt->any && link->notify_channel != NULL &&
-                link->mute_until_us <= now_us;
-  bool notifies = owed->script == RL_SCRIPT_RELEASE_NOTIFY ||
-                  owed->script == RL_SCRIPT_RELEASE_ALL_NOTIFY || forces;
-  bool refused = !ballot->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
-  return notifies && reply->type == RL_REPLY_ERROR && ballot->vote == REDLOCK_VOTE_ERROR &&
-         refused && !ballot->wants_text &&
+  bool forces = command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
+                !command->attempt->any && link->notify_channel != NULL &&
+                link->notify_denied_until_us <= now_us;
+  bool notifies = command->script == RL_SCRIPT_RELEASE_NOTIFY ||
+                  command->script == RL_SCRIPT_RELEASE_ALL_NOTIFY || forces;
+  bool refused = !verdict->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
+  return notifies && reply->type == RL_REPLY_ERROR && verdict->vote == REDLOCK_VOTE_ERROR &&
+         refused && !verdict->wants_text &&
          (strstr(reply->text, "key") != NULL || strstr(reply->text, "Key") != NULL ||
           strstr(reply->text, "KEY") != NULL);
 }
 
 /* The node may notify nobody, for a while: releases go without. */
 static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) {
-  node->link.mute_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
+  node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
   rl_notify_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
 }
 
 /* Returns true if the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
-static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outstanding *owed,
-                                    rl_verdict ballot) {
-  if (rl_verdict_is_script(owed) && (ballot.ran || ballot.wants_text || owed->by_text)) {
-    node->link.knows[owed->script] = ballot.ran;
-    core->forgotten_us = ballot.wants_text ? core->now_us : core->forgotten_us;
+static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outstanding *command,
+                                    rl_verdict verdict) {
+  if (rl_verdict_is_script(command) && (verdict.ran || verdict.wants_text || command->by_text)) {
+    node->link.knows[command->script] = verdict.ran;
+    core->forgotten_us = verdict.wants_text ? core->now_us : core->forgotten_us;
   }
 }
 
 /* It has no vote: the guard has learned something of it meanwhile. */
 static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_us,
-                                 const rl_outstanding *owed) {
+                                 const rl_outstanding *command) {
   const rl_guard *guard = node->link.guard;
   char reason[RL_REASON_MAX + 1];
-  rl_round_vote(lock, now_us, node, owed, rl_guard_vote(guard),
+  rl_round_vote(lock, now_us, node, command, rl_guard_vote(guard),
                 rl_guard_reason(guard, now_us, reason, sizeof reason));
 }
 
 /* G5. It is asked who it is; the lock waits for that. */
 static void rl_dispatch_doubt(rl_lock *lock, rl_node *node, redlock_time now_us,
-                              const rl_outstanding *owed) {
-  bool asked = rl_guard_doubt(node, now_us);
-  if (lock != NULL && owed->kind != RL_OUTSTANDING_HEAL &&
-      (!asked || !rl_round_wait(lock, node, owed))) {
-    rl_dispatch_discount(lock, node, now_us, owed);
+                              const rl_outstanding *command) {
+  bool asked = rl_guard_suspect(node, now_us);
+  if (lock != NULL && command->kind != RL_OUTSTANDING_HEAL &&
+      (!asked || !rl_round_wait(lock, node, command))) {
+    rl_dispatch_discount(lock, node, now_us, command);
   }
 }
 
 /* What was answered goes to the lock, if it has to do with the attempt yet. */
 static void rl_dispatch_tell(rl_lock *lock, rl_node *node, redlock_time now_us,
-                             const rl_outstanding *owed, const rl_verdict *ballot,
+                             const rl_outstanding *command, const rl_verdict *verdict,
                              const char *error) {
-  if (ballot->other) {
-    rl_dispatch_doubt(lock, node, now_us, owed);
+  if (verdict->other_server) {
+    rl_dispatch_doubt(lock, node, now_us, command);
     return;
   }
-  if (owed->script == RL_SCRIPT_TAKE_HERE && ballot->node_us != 0) {
-    rl_guard_recognised(node->link.guard, owed);
+  if (command->script == RL_SCRIPT_TAKE_HERE && verdict->node_us != 0) {
+    rl_guard_confirmed(node->link.guard, command);
   }
-  if (lock == NULL || owed->kind == RL_OUTSTANDING_HEAL) {
+  if (lock == NULL || command->kind == RL_OUTSTANDING_HEAL) {
     return;
   }
-  if (owed->kind == RL_OUTSTANDING_CONFIRM) {
-    rl_fence_answered(lock, now_us, node, owed, ballot->vote, error);
+  if (command->kind == RL_OUTSTANDING_CONFIRM) {
+    rl_fence_answered(lock, now_us, node, command, verdict->vote, error);
     return;
   }
-  bool asks = owed->script == RL_SCRIPT_TAKE_HERE || owed->kind == RL_OUTSTANDING_ATTACH;
+  bool asks = command->script == RL_SCRIPT_TAKE_HERE || command->kind == RL_OUTSTANDING_ATTACH;
   if (asks && !rl_guard_votes(node->link.guard, now_us)) {
-    rl_dispatch_discount(lock, node, now_us, owed);
+    rl_dispatch_discount(lock, node, now_us, command);
     return;
   }
-  if (rl_command_takes((rl_script)owed->script) && ballot->vote == REDLOCK_VOTE_GRANTED) {
-    rl_fence_note(lock, node, owed, ballot->fence);
+  if (rl_command_takes((rl_script)command->script) && verdict->vote == REDLOCK_VOTE_GRANTED) {
+    rl_fence_note(lock, node, command, verdict->fence);
   }
-  rl_round_vote(lock, now_us, node, owed, ballot->vote, error);
+  rl_round_vote(lock, now_us, node, command, verdict->vote, error);
 }
 
 /* Tokens are secrets: none is told in an error. */
@@ -120,49 +120,49 @@ static void rl_dispatch_mask(rl_node *node, const rl_attempt *attempt) {
 }
 
 /* Returns true if the node has written for it; a script may end well without. */
-static bool rl_dispatch_wrote(const rl_outstanding *owed, const rl_verdict *ballot) {
-  bool set =
-      owed->kind == RL_OUTSTANDING_ACQUIRE && owed->script == RL_SCRIPT_NONE && ballot->set_nothing;
-  return (ballot->vote == REDLOCK_VOTE_GRANTED &&
-          (owed->kind == RL_OUTSTANDING_ACQUIRE || owed->kind == RL_OUTSTANDING_RELEASE)) ||
-         (set && ballot->ran);
+static bool rl_dispatch_wrote(const rl_outstanding *command, const rl_verdict *verdict) {
+  bool set = command->kind == RL_OUTSTANDING_ACQUIRE && command->script == RL_SCRIPT_NONE &&
+             verdict->set_nothing;
+  return (verdict->vote == REDLOCK_VOTE_GRANTED &&
+          (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_RELEASE)) ||
+         (set && verdict->ran);
 }
 
 const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
-                        const rl_outstanding *owed) {
+                        const rl_outstanding *command) {
   const rl_reply *reply = &node->link.reader.reply;
-  rl_attempt *attempt = owed->attempt;
-  const rl_steps *steps = core->upper->steps[rl_verdict_operation(owed)];
-  rl_answer answer = {.node = node, .command = owed, .verdict = rl_verdict_read(owed, reply)};
+  rl_attempt *attempt = command->attempt;
+  const rl_steps *steps = core->upper->steps[rl_verdict_operation(command)];
+  rl_answer answer = {.node = node, .command = command, .verdict = rl_verdict_read(command, reply)};
   rl_verdict *verdict = &answer.verdict;
-  if (verdict->other && node->link.guard == NULL) { /* Only scripts of a guard say so. */
+  if (verdict->other_server && node->link.guard == NULL) { /* Only scripts of a guard say so. */
     *verdict = rl_verdict_broken();
   }
   rl_dispatch_mask(node, attempt);
-  answer.reason = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
+  answer.reason = reply->type == RL_REPLY_ERROR ? rl_link_error_text(&node->link) : NULL;
   bool stepped = false;
-  rl_dispatch_note_script(core, node, owed, *verdict);
-  if (rl_dispatch_wrote(owed, verdict)) {
+  rl_dispatch_note_script(core, node, command, *verdict);
+  if (rl_dispatch_wrote(command, verdict)) {
     rl_node_wrote(node);
   }
-  bool plain = rl_dispatch_wants_plain(&node->link, now_us, owed, verdict);
-  if (verdict->mute || plain) {
+  bool plain = rl_dispatch_wants_plain(&node->link, now_us, command, verdict);
+  if (verdict->notify_denied || plain) {
     rl_dispatch_mute(core, node, now_us);
   }
   if (verdict->node_us != 0) {
-    (void)rl_node_clock_note(&node->link.clock, verdict->node_us, owed->sent_us, now_us);
+    (void)rl_node_clock_note(&node->link.clock, verdict->node_us, command->sent_us, now_us);
     if (node->link.guard != NULL) {
-      stepped = rl_guarding_note_clock(core, node, now_us, owed, verdict->node_us);
+      stepped = rl_guarding_note_clock(core, node, now_us, command, verdict->node_us);
     }
   }
-  if (rl_twin_answered(core, node, owed, verdict)) {
+  if (rl_twin_answered(core, node, command, verdict)) {
     answer.reason = node->error;
   }
-  rl_margin_answered(node, owed, *verdict);
+  rl_margin_answered(node, command, *verdict);
   if (stepped) {
     rl_renew_suspect_all(core, now_us);
   }
-  if ((verdict->wants_text || plain) && rl_dispatch_send_again(steps, node, now_us, owed)) {
+  if ((verdict->wants_text || plain) && rl_dispatch_send_again(steps, node, now_us, command)) {
     return NULL;
   }
   bool last = steps->note == NULL || steps->note(core, now_us, &answer);
@@ -172,8 +172,8 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     return broken;
   }
   answer.reason = broken != NULL ? broken : answer.reason;
-  rl_release_answered(core, node, now_us, owed, *verdict, answer.reason);
-  rl_twin_tested(core, node, owed);
-  rl_dispatch_tell(attempt->lock, node, now_us, owed, verdict, answer.reason);
+  rl_release_answered(core, node, now_us, command, *verdict, answer.reason);
+  rl_twin_tested(core, node, command);
+  rl_dispatch_tell(attempt->lock, node, now_us, command, verdict, answer.reason);
   return broken;
 }

@@ -8,8 +8,8 @@
 
 #include "lock/rl_lock.h"
 
-/* A node has answered |owed|. Returns NULL, or why its connection must be given up. */
+/* A node has answered |command|. Returns NULL, or why its connection must be given up. */
 const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
-                        const rl_outstanding *owed);
+                        const rl_outstanding *command);
 
 #endif

@@ -88,15 +88,15 @@ local list = {
   { "any-integer-counts", "any integer but 0 counts for a script",
     "reply->integer == rule->integer", "(reply->integer != 0) == (rule->integer != 0)" },
   { "noscript-counts", "NOSCRIPT counts as granted",
-    "RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER : RL_VERDICT_NO_SCRIPT;",
-    "RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER : RL_VERDICT_GRANTED;" },
+    "RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_NO_SCRIPT;",
+    "RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_GRANTED;" },
   { "round-not-checked", "a vote counts in whatever round it comes",
-    "if (owed->round != lock->round) {", "if (false) {", by = both },
+    "if (command->round != lock->round) {", "if (false) {", by = both },
   { "one-vote-twice", "the replies of a node count as often as they come",
     "if (entry->settled) {", "if (false) {" },
   { "replies-out-of-step", "the newest command is taken for the one that was answered",
-    "*owed = link->owed[link->owed_head]; link->owed_head = ...;",
-    "*owed = link->owed[(link->owed_head + link->owed_count - 1) % link->owed_capacity];" },
+    "*command = link->outstanding[link->outstanding_head]; link->outstanding_head = ...;",
+    "*command = link->outstanding[(link->outstanding_head + link->outstanding_count - 1) % link->outstanding_capacity];" },
 
   -- Fencing tokens.
   { "fence-not-confirmed", "the greatest number of a majority is the fencing token, whoever has confirmed it",
@@ -125,7 +125,7 @@ local list = {
 
   -- Two nodes that are one server.
   { "twins-vote-twice", "an extend counts the server that is two nodes twice",
-    "ballot->vote = REDLOCK_VOTE_ERROR;", "" },
+    "verdict->vote = REDLOCK_VOTE_ERROR;", "" },
 
   -- The guard.
   { "guard-no-quarantine", "a node votes as soon as its record is there",
@@ -154,7 +154,7 @@ local list = {
   { "guard-heals-anyone", "a key is given back to a node that may not vote",
     "!rl_guard_votes(node->link.guard, now_us) ||", "", by = replay },
   { "guard-never-asks-again", "a node that has another record is not asked for it",
-    "if (ballot->other) {", "if (false) {", by = replay },
+    "if (verdict->other_server) {", "if (false) {", by = replay },
 
   -- The margin, and a quorum above the majority.
   { "margin-one-too-many", "the margin of a lease is one key more than it is", "(int)(holding + needed - nodes - 1)",
@@ -220,7 +220,7 @@ local list = {
   { "several-taken-by-the-first", "of several keys only the first is looked at, and all are set",
     "for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1", "for i=1,1 do if redis.call('EXISTS',KEYS[i])==1" },
   { "several-kept-by-a-refusal", "a node that refused to heal several keys is not released",
-    "if (ballot.set_nothing && owed->kind == RL_OUTSTANDING_HEAL && several) {",
+    "if (verdict.set_nothing && command->kind == RL_OUTSTANDING_HEAL && several) {",
     "if (several && false) {" },
   -- Tokens that are given, and handing over.
   { "given-released-everywhere", "an attempt that failed deletes keys that others may have under the same token",
@@ -263,7 +263,7 @@ local list = {
   { "lost-late-still-held", "a lease that a majority denies after the round goes on to count",
     "&& rl_quorum_denied(", "&& !rl_quorum_denied(", by = replay },
   { "extend-sent-late", "an extend goes out again by its text after its round",
-    "lock->round != owed->round || !rl_extend_goes_on(lock, now_us)", "lock->lease == NULL" },
+    "lock->round != command->round || !rl_extend_goes_on(lock, now_us)", "lock->lease == NULL" },
 
   -- Leases that keep themselves.
   { "renewed-late", "an automatic extend is due after two thirds of the ttl",
@@ -386,13 +386,13 @@ local list = {
     "if (false) {",
     by = both },
   { "release-on-another-connection", "a node that did not answer in time is disconnected",
-    "rl_time_add(link->heard_us, RL_LINK_SILENCE_US)", "rl_time_add(link->heard_us, 30000)" },
+    "rl_time_add(link->received_us, RL_LINK_SILENCE_US)", "rl_time_add(link->received_us, 30000)" },
   { "release-early-answer", "a release is done with the first answer",
     "quorum->granted >= majority ... quorum->denied >= majority",
     "quorum->granted >= 1 ... quorum->denied >= majority" },
   { "lost-set-expires-early", "a SET that a broken connection may still deliver counts from when it was sent",
-    "if (owed->kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unanswered(attempt, now_us);",
-    "if (owed->kind != RL_OUTSTANDING_RELEASE) {" },
+    "if (command->kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unanswered(attempt, now_us);",
+    "if (command->kind != RL_OUTSTANDING_RELEASE) {" },
   { "garbage-expires-early", "a SET that was answered with garbage counts from when it was sent",
     "attempt->uncertain |= bit; rl_attempt_unanswered(attempt, now_us);", "attempt->uncertain |= bit;" },
   { "cancel-leaves-keys", "what is cancelled is not released",
@@ -437,8 +437,8 @@ local list = {
   { "retries-not-counted", "attempts are not counted",
     "lock->attempts_left--;", "lock->attempts_left -= lock->random % 2;" },
   { "attempt-leaked", "an attempt is kept for ever",
-    "now_us, &owed); rl_attempt_unref(&core->attempts, owed.attempt);",
-    "now_us, &owed); if (owed.kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, owed.attempt); }" },
+    "now_us, &command); rl_attempt_unref(&core->attempts, command.attempt);",
+    "now_us, &command); if (command.kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command.attempt); }" },
   { "attempt-leaked-rarely", "one attempt in a thousand is kept for ever",
     "rl_release_begin(lock->core, now_us, attempt, grow); } rl_attempt_unref(&lock->core->attempts, attempt);",
     "rl_release_begin(lock->core, now_us, attempt, grow); }\n" ..
@@ -448,11 +448,11 @@ local list = {
   { "no-reconnect", "after ten failures a node is not tried any more",
     "node->connect_at_us <= now_us;", "node->connect_at_us <= now_us && node->failures < 10;" },
   { "half-open-for-ever", "a silent connection is never given up",
-    "rl_time_add(link->heard_us, RL_LINK_SILENCE_US)", "REDLOCK_NEVER" },
+    "rl_time_add(link->received_us, RL_LINK_SILENCE_US)", "REDLOCK_NEVER" },
   { "debts-kept", "a reply stays owed when its connection has gone",
-    "while (rl_link_take(&node->link, &owed)) { rl_attempt *attempt = owed.attempt; if",
-    "for (unsigned left = node->link.owed_count; left > 1 && rl_link_take(&node->link, &owed); left--) {"
-      .. " rl_attempt *attempt = owed.attempt; if" },
+    "while (rl_link_take(&node->link, &command)) { rl_attempt *attempt = command.attempt; if",
+    "for (unsigned left = node->link.outstanding_count; left > 1 && rl_link_take(&node->link, &command); left--) {"
+      .. " rl_attempt *attempt = command.attempt; if" },
   { "expired-release-kept", "the release of a key that has expired is kept for ever",
     "if (expired || attempt->due == 0) {", "if (attempt->due == 0) {" },
   { "releases-counted-for-ever", "a release that was sent still counts as one to be sent",
@@ -479,8 +479,8 @@ local list = {
   { "release-taken", "a lock that was lost is called taken",
     "!lock->repeated ? REDLOCK_E_LOST", "!lock->repeated ? REDLOCK_E_TAKEN" },
   { "ended-twice", "an operation ends once more with every late vote",
-    "bool joined = owed->kind == RL_OUTSTANDING_ACQUIRE;",
-    "bool joined = owed->kind == RL_OUTSTANDING_ACQUIRE;"
+    "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;",
+    "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;"
       .. " if (!rl_list_is_in(&lock->queue)) { rl_list_append(&lock->core->ended, &lock->queue); }" },
   { "set-misspelt", "a SET that Redis does not know", [["PX", 2]], [["PY", 2]] },
   { "script-misspelt", "a script that is not the one of the specification",
@@ -495,14 +495,14 @@ local list = {
 
   -- Waiting: lines, queues and calls.
   { "nobody-is-called", "a release of who has not waited calls nobody, and there is no slow retry",
-    "if (link->notify_channel != NULL && link->mute_until_us <= now_us) {",
-    "if (link->notify_channel != NULL && link->mute_until_us <= now_us && attempt->enqueued != 0) {",
+    "if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us) {",
+    "if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us && attempt->enqueued != 0) {",
     "rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));",
     "REDLOCK_NEVER - 0 * poll_us;", by = notifying },
   { "place-not-left", "who gives up stays in the queues",
     "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;", by = notifying },
   { "release-stays-in-queues", "a release does not leave the queue in which its lease has waited",
-    "bool leaves = (owed->attempt->enqueued & link->bit) != 0;", "bool leaves = false;", by = notifying },
+    "bool leaves = (command->attempt->enqueued & link->bit) != 0;", "bool leaves = false;", by = notifying },
   { "line-not-moved", "when the first of a line has ended nobody is the first",
     "rl_waitlist_promote(waitlist, now_us, granted); } else",
     "waitlist->attempt_us = now_us; (void)granted; } else {} if (false)" },

@@ -117,26 +117,27 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
 }
 
 /* By the text of the script, while the round lasts, or the lease. */
-static bool rl_acquire_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
-  rl_lock *lock = owed->attempt->lock;
-  if (owed->kind == RL_OUTSTANDING_CONFIRM) {
-    return rl_fence_send_text(node, now_us, owed);
+static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
+                                  const rl_outstanding *command) {
+  rl_lock *lock = command->attempt->lock;
+  if (command->kind == RL_OUTSTANDING_CONFIRM) {
+    return rl_fence_send_text(node, now_us, command);
   }
-  if (lock == NULL || lock->round != owed->round) {
+  if (lock == NULL || lock->round != command->round) {
     return false; /* Its round is over. */
   }
-  bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == owed->attempt &&
+  bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == command->attempt &&
               now_us < lock->round_deadline_us;
-  bool joins = lock->phase == RL_PHASE_GRACE && lock->lease == owed->attempt &&
+  bool joins = lock->phase == RL_PHASE_GRACE && lock->lease == command->attempt &&
                rl_lock_remaining(lock, now_us) > 0;
   redlock_time keys_end_us =
       asks ? rl_time_add(lock->round_start_us, lock->ttl_us) : lock->keys_end_us;
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if ((!asks && !joins) || key_ms == 0 ||
-      !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, owed->attempt, key_ms)) {
+      !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, command->attempt, key_ms)) {
     return false;
   }
-  rl_attempt_set_sent(owed->attempt, now_us, rl_node_bit(node), key_ms);
+  rl_attempt_set_sent(command->attempt, now_us, rl_node_bit(node), key_ms);
   return true;
 }
 

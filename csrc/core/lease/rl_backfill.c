@@ -28,7 +28,7 @@ void rl_backfill_begin(rl_lock *lock, redlock_time now_us) {
     rl_node *node = core->nodes[i];
     if ((lock->lease->sent & rl_node_bit(node)) == 0) {
       node->lacks_keys = true;
-      if (rl_link_behind(&node->link, now_us) <= rl_round_patience(lock)) {
+      if (rl_link_oldest_age(&node->link, now_us) <= rl_round_patience(lock)) {
         rl_backfill_ready(core, node);
       }
     }
@@ -57,8 +57,9 @@ bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
   uint64_t key_ms =
       rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
   if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) ||     /* G4 */
-      rl_link_behind(link, now_us) > rl_round_patience(lock) ||
-      link->owed_count >= RL_BACKFILL_WINDOW || !rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||
+      rl_link_oldest_age(link, now_us) > rl_round_patience(lock) ||
+      link->outstanding_count >= RL_BACKFILL_WINDOW ||
+      !rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||
       !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, lock->lease, key_ms)) {
     return false;
   }
@@ -74,7 +75,7 @@ static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) 
     done = rl_backfill(lock, now_us, node) && done;
   }
   node->lacks_keys = !done;
-  if (done || rl_link_behind(&node->link, now_us) > RL_BACKFILL_EVERY_US) {
+  if (done || rl_link_oldest_age(&node->link, now_us) > RL_BACKFILL_EVERY_US) {
     core->backfills->due &= ~rl_node_bit(node);
   }
 }

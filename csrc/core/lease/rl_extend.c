@@ -67,9 +67,10 @@ static bool rl_extend_goes_on(const rl_lock *lock, redlock_time now_us) {
          (lock->phase == RL_PHASE_GRACE && rl_lock_remaining(lock, now_us) > 0);
 }
 
-static bool rl_extend_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
-  const rl_lock *lock = owed->attempt->lock;
-  if (owed->kind == RL_OUTSTANDING_HEAL || lock == NULL || lock->round != owed->round ||
+static bool rl_extend_send_again(rl_node *node, redlock_time now_us,
+                                 const rl_outstanding *command) {
+  const rl_lock *lock = command->attempt->lock;
+  if (command->kind == RL_OUTSTANDING_HEAL || lock == NULL || lock->round != command->round ||
       !rl_extend_goes_on(lock, now_us)) {
     return false; /* The next extend heals; or the round is over. */
   }
@@ -77,7 +78,7 @@ static bool rl_extend_send_again(rl_node *node, redlock_time now_us, const rl_ou
   if (!rl_fence_queue_extend(lock, now_us, node, true, key_ms)) {
     return false;
   }
-  rl_attempt_will_live(owed->attempt, now_us, key_ms);
+  rl_attempt_will_live(command->attempt, now_us, key_ms);
   return true;
 }
 

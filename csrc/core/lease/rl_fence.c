@@ -86,11 +86,12 @@ void rl_fence_begin(rl_lock *lock, redlock_time now_us) {
   *fence = (rl_fence){.last = last, .proposed = rl_time_min(proposed, RL_FENCE_MAX)};
 }
 
-void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *owed, uint64_t value) {
+void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
+                   uint64_t value) {
   rl_fence *fence = rl_fence_of(lock);
   uint32_t bit = rl_node_bit(node);
-  if (!rl_fence_is_on(lock) || lock->phase != RL_PHASE_ROUND || lock->round != owed->round ||
-      lock->attempt != owed->attempt) {
+  if (!rl_fence_is_on(lock) || lock->phase != RL_PHASE_ROUND || lock->round != command->round ||
+      lock->attempt != command->attempt) {
     return; /* Too late, or it has joined. */
   }
   fence->granted |= bit;
@@ -146,14 +147,15 @@ rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us) {
 }
 
 /* Returns true if the round that has asked is the one in flight, and is still to be answered by the node. */
-static bool rl_fence_awaits(const rl_lock *lock, const rl_node *node, const rl_outstanding *owed) {
-  return lock != NULL && lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
-         lock->attempt == owed->attempt && (rl_fence_of(lock)->asked & rl_node_bit(node)) != 0;
+static bool rl_fence_awaits(const rl_lock *lock, const rl_node *node,
+                            const rl_outstanding *command) {
+  return lock != NULL && lock->phase == RL_PHASE_ROUND && lock->round == command->round &&
+         lock->attempt == command->attempt && (rl_fence_of(lock)->asked & rl_node_bit(node)) != 0;
 }
 
 void rl_fence_answered(rl_lock *lock, redlock_time now_us, const rl_node *node,
-                       const rl_outstanding *owed, redlock_vote vote, const char *error) {
-  if (!rl_fence_awaits(lock, node, owed)) {
+                       const rl_outstanding *command, redlock_vote vote, const char *error) {
+  if (!rl_fence_awaits(lock, node, command)) {
     return;
   }
   rl_fence *fence = rl_fence_of(lock);
@@ -167,10 +169,10 @@ void rl_fence_answered(rl_lock *lock, redlock_time now_us, const rl_node *node,
   rl_round_decide(lock, now_us);
 }
 
-bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
-  const rl_lock *lock = owed->attempt->lock;
-  return rl_fence_awaits(lock, node, owed) && now_us < lock->round_deadline_us &&
-         rl_link_queue_confirm(&node->link, now_us, owed->attempt, owed->round, true,
+bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *command) {
+  const rl_lock *lock = command->attempt->lock;
+  return rl_fence_awaits(lock, node, command) && now_us < lock->round_deadline_us &&
+         rl_link_queue_confirm(&node->link, now_us, command->attempt, command->round, true,
                                rl_options_key_ms(lock->current, lock->ttl_us),
                                rl_fence_of(lock)->highest);
 }

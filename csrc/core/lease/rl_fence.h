@@ -55,8 +55,9 @@ void rl_fence_adopt(rl_lock *lock, uint64_t token);
 /* F1: an attempt begins. */
 void rl_fence_begin(rl_lock *lock, redlock_time now_us);
 
-/* F2: |node| has granted its vote to |owed|, and raised its counters to |value|; before the vote is told. */
-void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *owed, uint64_t value);
+/* F2: |node| has granted its vote to |command|, and raised its counters to |value|; before the vote is told. */
+void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
+                   uint64_t value);
 
 /*
  * F3, F4: a majority has granted. Whether it has confirmed the token as well (MAJORITY), may yet do so (NONE), or
@@ -66,10 +67,10 @@ rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us);
 
 /* F3: the answer to CONFIRM, or the certainty that none will come, for |error|. */
 void rl_fence_answered(rl_lock *lock, redlock_time now_us, const rl_node *node,
-                       const rl_outstanding *owed, redlock_vote vote, const char *error);
+                       const rl_outstanding *command, redlock_vote vote, const char *error);
 
 /* F3: the node does not know the script: once more, by its text. Returns whether it was sent. */
-bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed);
+bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *command);
 
 /* F4: the round is over: who has not confirmed does not, for |missed|. */
 void rl_fence_time_out(rl_lock *lock, const char *missed);

@@ -35,15 +35,15 @@ static void rl_guarding_act(rl_core *core, const rl_node *node, const rl_guard_n
 }
 
 bool rl_guarding_note_clock(rl_core *core, rl_node *node, redlock_time now_us,
-                            const rl_outstanding *owed, uint64_t node_us) {
-  rl_guard_news news = rl_guard_heard(node, now_us, owed, node_us);
+                            const rl_outstanding *command, uint64_t node_us) {
+  rl_guard_news news = rl_guard_note_clock(node, now_us, command, node_us);
   rl_guarding_act(core, node, &news);
   return news.review;
 }
 
 void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                          const rl_outstanding *owed, bool came_up) {
-  rl_guard_news news = rl_guard_answered(node, now_us, owed);
+                          const rl_outstanding *command, bool came_up) {
+  rl_guard_news news = rl_guard_answered(node, now_us, command);
   rl_guarding_act(core, node, &news);
   if (news.review) {
     rl_renew_suspect_all(core, now_us);

@@ -30,21 +30,21 @@ void rl_margin_extends(const rl_lock *lock, redlock_time now_us) {
       rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) < lock->deadline_us;
 }
 
-void rl_margin_answered(const rl_node *node, const rl_outstanding *owed, rl_verdict ballot) {
-  rl_attempt *lease = owed->attempt;
-  bool sets = owed->kind == RL_OUTSTANDING_ACQUIRE || owed->kind == RL_OUTSTANDING_HEAL ||
-              owed->kind == RL_OUTSTANDING_ATTACH || owed->kind == RL_OUTSTANDING_EXTEND;
-  bool confirms = owed->kind == RL_OUTSTANDING_CONFIRM;
-  bool prolongs = confirms || owed->kind == RL_OUTSTANDING_EXTEND;
-  bool granted = ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
-                 owed->round == lease->lock->round && !(prolongs && lease->shorter); /* M3 */
+void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_verdict verdict) {
+  rl_attempt *lease = command->attempt;
+  bool sets = command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
+              command->kind == RL_OUTSTANDING_ATTACH || command->kind == RL_OUTSTANDING_EXTEND;
+  bool confirms = command->kind == RL_OUTSTANDING_CONFIRM;
+  bool prolongs = confirms || command->kind == RL_OUTSTANDING_EXTEND;
+  bool granted = verdict.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
+                 command->round == lease->lock->round && !(prolongs && lease->shorter); /* M3 */
   if (granted && sets) {
     lease->suspect &= ~rl_node_bit(node); /* M5 */
   }
   if (!confirms && (!sets || !lease->held)) {
     return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
   }
-  if (rl_vote_counts_as(ballot.vote) == RL_COUNT_DENIED) {
+  if (rl_vote_counts_as(verdict.vote) == RL_COUNT_DENIED) {
     lease->set &= ~rl_node_bit(node);
   } else if (granted) {
     lease->set |= rl_node_bit(node);

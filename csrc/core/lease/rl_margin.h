@@ -14,7 +14,7 @@
 void rl_margin_extends(const rl_lock *lock, redlock_time now_us);
 
 /* M1, M2: a node has answered. To be called before the answer becomes a vote. */
-void rl_margin_answered(const rl_node *node, const rl_outstanding *owed, rl_verdict ballot);
+void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_verdict verdict);
 
 /* M3: the extend of this round is confirmed. */
 void rl_margin_confirmed(const rl_lock *lock);

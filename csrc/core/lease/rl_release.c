@@ -267,23 +267,24 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
  * A SET was answered. Where it was refused, or as a script was not known, it has set nothing, for no other
  * SET had this token.
  */
-static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl_outstanding *owed,
-                                    uint32_t bit, rl_verdict ballot) {
-  rl_attempt *attempt = owed->attempt;
+static void rl_release_set_answered(rl_core *core, redlock_time now_us,
+                                    const rl_outstanding *command, uint32_t bit,
+                                    rl_verdict verdict) {
+  rl_attempt *attempt = command->attempt;
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
   bool several = attempt->resource->count > 1;
-  if (ballot.set_nothing && owed->kind == RL_OUTSTANDING_HEAL && several) {
+  if (verdict.set_nothing && command->kind == RL_OUTSTANDING_HEAL && several) {
     return; /* The node may have kept some of the keys. */
   }
-  if (ballot.set_nothing) {
+  if (verdict.set_nothing) {
     attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
-  } else if (ballot.broken) {
+  } else if (verdict.broken) {
     attempt->uncertain |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
-  } else if (ballot.ran) {
+  } else if (verdict.ran) {
     attempt->set |= attempt->held ? 0 : bit;
     if (attempt->custom) {
       rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
@@ -321,31 +322,31 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
 }
 
 /* What looks, what deletes and what raises counters leaves no key behind. */
-static bool rl_release_needs_none(const rl_outstanding *owed) {
-  return owed->kind == RL_OUTSTANDING_CONFIRM || owed->kind >= RL_OUTSTANDING_ASK;
+static bool rl_release_needs_none(const rl_outstanding *command) {
+  return command->kind == RL_OUTSTANDING_CONFIRM || command->kind >= RL_OUTSTANDING_ASK;
 }
 
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,
-                         const rl_outstanding *owed, rl_verdict ballot, const char *error) {
-  rl_attempt *attempt = owed->attempt;
+                         const rl_outstanding *command, rl_verdict verdict, const char *error) {
+  rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_needs_none(owed)) {
+  if (rl_release_needs_none(command)) {
     return;
   }
-  if (owed->kind == RL_OUTSTANDING_ACQUIRE || owed->kind == RL_OUTSTANDING_HEAL ||
-      owed->kind == RL_OUTSTANDING_ATTACH) {
-    rl_release_set_answered(core, now_us, owed, bit, ballot);
-  } else if (owed->kind == RL_OUTSTANDING_EXTEND) {
-    if (ballot.broken) {
+  if (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
+      command->kind == RL_OUTSTANDING_ATTACH) {
+    rl_release_set_answered(core, now_us, command, bit, verdict);
+  } else if (command->kind == RL_OUTSTANDING_EXTEND) {
+    if (verdict.broken) {
       rl_attempt_unanswered(attempt, now_us);
     }
-  } else if (ballot.vote == REDLOCK_VOTE_GRANTED) {
-    if (ballot.called) {
+  } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
+    if (verdict.notified) {
       rl_notify_note_contention(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
     attempt->uncertain &= ~bit; /* It had executed the SET. */
-  } else if (!ballot.ran) {
+  } else if (!verdict.ran) {
     rl_release_retry(core, node, now_us, attempt, error);
   } else {
     attempt->released |= bit;
@@ -356,15 +357,15 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
 }
 
 void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_us,
-                           const rl_outstanding *owed) {
-  rl_attempt *attempt = owed->attempt;
+                           const rl_outstanding *command) {
+  rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_needs_none(owed)) {
+  if (rl_release_needs_none(command)) {
     return;
   }
-  if (owed->kind != RL_OUTSTANDING_RELEASE) {
+  if (command->kind != RL_OUTSTANDING_RELEASE) {
     rl_attempt_unanswered(attempt, now_us);
-    if (owed->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates nothing. */
+    if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates nothing. */
       attempt->uncertain |= bit;
       attempt->asked &= ~bit;
     }
@@ -473,9 +474,10 @@ static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
 }
 
 /* By the text of the script, or without notifying waiters. */
-static bool rl_release_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
-  return !rl_twin_test_is_over(node, owed->attempt) &&
-         rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
+static bool rl_release_send_again(rl_node *node, redlock_time now_us,
+                                  const rl_outstanding *command) {
+  return !rl_twin_test_is_over(node, command->attempt) &&
+         rl_link_queue_release(&node->link, now_us, command->attempt, command->round, true, true);
 }
 
 const rl_steps rl_release_steps = {

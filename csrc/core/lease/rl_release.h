@@ -73,11 +73,11 @@ void rl_release_room(struct rl_core *core, rl_node *node);
 
 /* What |node| answered to a command means for the release of its attempt. */
 void rl_release_answered(struct rl_core *core, const rl_node *node, redlock_time now_us,
-                         const rl_outstanding *owed, rl_verdict ballot, const char *error);
+                         const rl_outstanding *command, rl_verdict verdict, const char *error);
 
 /* The connection on which a command was sent has ended without an answer. */
 void rl_release_unanswered(struct rl_core *core, const rl_node *node, redlock_time now_us,
-                           const rl_outstanding *owed);
+                           const rl_outstanding *command);
 
 /* What waits for the answer to a SET is sent now. */
 void rl_release_hurry(struct rl_core *core, redlock_time now_us);

@@ -65,13 +65,14 @@ static bool rl_twin_is_explained(const rl_core *core, const rl_node *node) {
   return false;
 }
 
-bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *owed,
-                      rl_verdict *ballot) {
-  rl_attempt *attempt = owed->attempt;
-  bool extends = owed->kind == RL_OUTSTANDING_EXTEND;
+bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
+                      rl_verdict *verdict) {
+  rl_attempt *attempt = command->attempt;
+  bool extends = command->kind == RL_OUTSTANDING_EXTEND;
   uint32_t twins = attempt->set & ~rl_node_bit(node);
-  if ((!extends && owed->kind != RL_OUTSTANDING_RELEASE) || ballot->vote != REDLOCK_VOTE_GRANTED ||
-      !rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node)) {
+  if ((!extends && command->kind != RL_OUTSTANDING_RELEASE) ||
+      verdict->vote != REDLOCK_VOTE_GRANTED || !rl_twin_lacks(attempt, node) || twins == 0 ||
+      rl_twin_is_explained(core, node)) {
     return false;
   }
   rl_twin_found(core, node, twins);
@@ -79,7 +80,7 @@ bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *owed,
     attempt->twins = true;
     return false;
   }
-  ballot->vote = REDLOCK_VOTE_ERROR;
+  verdict->vote = REDLOCK_VOTE_ERROR;
   return true;
 }
 
@@ -97,10 +98,11 @@ static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attemp
   }
 }
 
-void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *owed) {
-  rl_attempt *attempt = owed->attempt;
+void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *command) {
+  rl_attempt *attempt = command->attempt;
   rl_lock *lock = attempt->lock;
-  bool tested = owed->kind == RL_OUTSTANDING_RELEASE && (attempt->tested & rl_node_bit(node)) != 0;
+  bool tested =
+      command->kind == RL_OUTSTANDING_RELEASE && (attempt->tested & rl_node_bit(node)) != 0;
   attempt->tested &= tested ? ~rl_node_bit(node) : ~0u;
   if (tested && attempt->tested == 0 && attempt->twins && lock != NULL &&
       lock->phase == RL_PHASE_ROUND && lock->attempt == attempt) {

@@ -35,10 +35,11 @@ bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt);
  * TWIN-2. A command of an attempt was answered. An extend that a twin confirms becomes an error, for node->error: then it
  * returns true.
  */
-bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *owed, rl_verdict *ballot);
+bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
+                      rl_verdict *verdict);
 
 /* TWIN-3. A release was answered, or never will be: |node| owes no test of its attempt any more. */
-void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *owed);
+void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *command);
 
 /* The connection to |node| has ended. */
 void rl_twin_forget(rl_core *core, const rl_node *node);

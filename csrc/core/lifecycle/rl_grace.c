@@ -56,8 +56,8 @@ redlock_time rl_grace_until(const rl_lock *lock, redlock_time now_us) {
     redlock_time since_us = rl_grace_connecting(node);
     if (since_us != REDLOCK_NEVER && rl_grace_wanted(lock, node)) {
       until_us = rl_time_max(until_us, rl_time_add(since_us, moment_us));
-    } else if (forgotten && node->link.phase == RL_LINK_UP && node->link.owed_count > 0 &&
-               rl_link_behind(&node->link, now_us) <= moment_us) {
+    } else if (forgotten && node->link.phase == RL_LINK_UP && node->link.outstanding_count > 0 &&
+               rl_link_oldest_age(&node->link, now_us) <= moment_us) {
       until_us = rl_time_max(until_us, rl_time_add(lock->round_start_us, moment_us));
     }
   }

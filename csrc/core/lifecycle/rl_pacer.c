@@ -71,13 +71,13 @@ static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_
       }
       continue;
     }
-    redlock_duration behind_us = rl_link_behind(link, now_us);
+    redlock_duration behind_us = rl_link_oldest_age(link, now_us);
     redlock_duration window = pacer->window + link->nearest_us / pacer->command_us;
-    if (link->owed_count < window) {
+    if (link->outstanding_count < window) {
       ready++;
     } else if (behind_us <= patience_us) {
       full++;
-      overfull = overfull || link->owed_count / RL_PACER_OVERFULL >= window;
+      overfull = overfull || link->outstanding_count / RL_PACER_OVERFULL >= window;
       behind_at_us = rl_time_min(behind_at_us, rl_time_add(now_us, patience_us - behind_us + 1));
     } else {
       behind += lock->operation != RL_OPERATION_ACQUIRE;

@@ -129,9 +129,9 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
 
 /* Decided without it: for votes() to show, and for the lock to heal. */
 static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
-                          const rl_outstanding *owed, redlock_vote vote, const char *error,
+                          const rl_outstanding *command, redlock_vote vote, const char *error,
                           redlock_duration latency_us) {
-  bool joined = owed->kind == RL_OUTSTANDING_ACQUIRE;
+  bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;
   if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
     return; /* It joined after an extend, of which it knows nothing; or has the key without a vote. */
   }
@@ -143,41 +143,41 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
 }
 
 /* Which of several keys stood in the way, if the node said so. */
-static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *owed,
+static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                               redlock_vote vote) {
   /* Else another of its owner's locks took them, and its resources are others. */
-  bool own = owed->attempt->resource == lock->resource;
+  bool own = command->attempt->resource == lock->resource;
   if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
-    lock->votes[node->index].key = (uint8_t)rl_verdict_key(owed, &node->link.reader.reply);
+    lock->votes[node->index].key = (uint8_t)rl_verdict_key(command, &node->link.reader.reply);
   }
 }
 
-void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *owed,
+void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
                    redlock_vote vote, const char *error) {
-  redlock_duration latency_us = rl_time_sub(now_us, owed->sent_us);
-  if (owed->round != lock->round) {
+  redlock_duration latency_us = rl_time_sub(now_us, command->sent_us);
+  if (command->round != lock->round) {
     return;
   }
   if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
-      (rl_verdict_is_script(owed) || owed->kind == RL_OUTSTANDING_ATTACH)) {
+      (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH)) {
     lock->denied |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {
     latency_us = REDLOCK_NEVER;
   }
-  rl_round_note_key(lock, node, owed, vote);
+  rl_round_note_key(lock, node, command, vote);
   if (lock->phase == RL_PHASE_ROUND) {
     rl_round_settle(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
   } else if (lock->phase == RL_PHASE_GRACE) {
-    rl_round_late(lock, now_us, node, owed, vote, error, latency_us);
-  } else if (lock->phase == RL_PHASE_IDLE && owed->kind == RL_OUTSTANDING_EXTEND) {
+    rl_round_late(lock, now_us, node, command, vote, error, latency_us);
+  } else if (lock->phase == RL_PHASE_IDLE && command->kind == RL_OUTSTANDING_EXTEND) {
     lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
   }
 }
 
-bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *owed) {
-  bool awaited = lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
+bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command) {
+  bool awaited = lock->phase == RL_PHASE_ROUND && lock->round == command->round &&
                  !lock->votes[node->index].settled;
   if (awaited) {
     rl_round_await(lock, node);
@@ -229,7 +229,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     return;
   }
   if (node->link.phase == RL_LINK_UP) {
-    redlock_duration behind_us = rl_link_behind(&node->link, now_us);
+    redlock_duration behind_us = rl_link_oldest_age(&node->link, now_us);
     if (lock->operation == RL_OPERATION_ACQUIRE && behind_us > rl_round_patience(lock)) {
       (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
                      (unsigned long long)rl_time_ms_down(behind_us));
@@ -263,7 +263,8 @@ static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
   unsigned well = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
-    well += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= rl_round_patience(lock);
+    well +=
+        link->phase == RL_LINK_UP && rl_link_oldest_age(link, now_us) <= rl_round_patience(lock);
   }
   for (unsigned i = 0; i < core->node_count && well < needed; i++) {
     rl_node_needed(core->nodes[i]);
@@ -340,7 +341,7 @@ static redlock_duration rl_round_waited(const rl_lock *lock, const rl_node *node
   rl_link_phase phase = node->link.phase;
   redlock_duration older_us =
       rl_time_sub(lock->round_start_us,
-                  phase == RL_LINK_UP ? rl_time_sub(now_us, rl_link_behind(&node->link, now_us))
+                  phase == RL_LINK_UP ? rl_time_sub(now_us, rl_link_oldest_age(&node->link, now_us))
                                       : node->tried_us);
   return phase == RL_LINK_DOWN ? waited_us : rl_time_add(waited_us, older_us);
 }

@@ -16,11 +16,11 @@ void rl_round_start(rl_lock *lock, redlock_time now_us);
 void rl_round_decide(rl_lock *lock, redlock_time now_us);
 
 /* A vote, or the certainty that none will come. Those of other rounds are dropped. */
-void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *owed,
+void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
                    redlock_vote vote, const char *error);
 
 /* The node is asked again, when it has told who it is: rl_round_node_up(). False if its vote is of no use. */
-bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *owed);
+bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command);
 
 /* The connection of a node that the lock waits for has come up, or it has told who it is. */
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);

@@ -88,7 +88,7 @@ void rl_guard_close(rl_guards *guards) {
   free(guards);
 }
 
-void rl_guard_watch(rl_node *node, rl_guard *guard) {
+void rl_guard_add_node(rl_node *node, rl_guard *guard) {
   node->link.guard = guard;
   if (guard != NULL) {
     guard->guards->nodes[guard->guards->node_count++] = node;
@@ -121,16 +121,16 @@ void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix,
   rl_lineage_write_fingerprint(guards->fingerprint, &fingerprint);
 }
 
-void rl_guard_recognised(rl_guard *guard, const rl_outstanding *owed) {
-  guard->doubts = 0;
-  if (owed->step != 0) {
-    guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
+void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command) {
+  guard->changes = 0;
+  if (command->step != 0) {
+    guard->history_us = rl_time_max(guard->history_us, command->sent_us);
   }
 }
 
 /* -------------------------------------------------------------------------------------- asking */
 
-static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_make make) {
+static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_action make) {
   return rl_link_has_room(&node->link, RL_OUTSTANDING_ACQUIRE) &&
          rl_link_queue_guard(&node->link, now_us, make);
 }
@@ -225,40 +225,40 @@ static void rl_guard_wait_out(rl_guards *guards, redlock_time now_us, uint32_t a
     rl_guard *guard = guards->nodes[i]->link.guard;
     if ((alike >> i & 1) != 0) {
       guard->stepped = false;
-      guard->standing = guard->standing == RL_GUARD_FORGOT ? RL_GUARD_KNOWN : guard->standing;
+      guard->state = guard->state == RL_GUARD_MISSING ? RL_GUARD_KNOWN : guard->state;
       guard->votes_at_us = rl_time_add(now_us, guard->guards->quarantine_us);
     }
   }
 }
 
 /* G6. Whether all that are up have answered what was sent since a clock was stepped. Those that have not are asked. */
-static bool rl_guard_listen(rl_guards *guards, redlock_time now_us, redlock_time since_us) {
+static bool rl_guard_await_replies(rl_guards *guards, redlock_time now_us, redlock_time since_us) {
   bool heard = true;
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_node *node = guards->nodes[i];
     const rl_link *link = &node->link;
     if (link->phase != RL_LINK_UP || link->guard->stepped ||
-        link->guard->standing == RL_GUARD_REFUSED || link->guard->heard_us >= since_us) {
+        link->guard->state == RL_GUARD_REFUSED || link->guard->clock_sent_us >= since_us) {
       continue;
     }
     heard = false;
     if (!link->guard->asked) {
-      (void)rl_guard_ask(node, now_us, RL_GUARD_LOOK);
+      (void)rl_guard_ask(node, now_us, RL_GUARD_CHECK);
     }
   }
   return heard;
 }
 
 /* G3. */
-static void rl_guard_make_records(rl_guards *guards, redlock_time now_us, bool settled) {
+static void rl_guard_create_records(rl_guards *guards, redlock_time now_us, bool settled) {
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_node *node = guards->nodes[i];
     rl_guard *guard = node->link.guard;
-    bool idle = guard->standing == RL_GUARD_FORGOT && !guard->asked;
+    bool idle = guard->state == RL_GUARD_MISSING && !guard->asked;
     if (idle && guard->near && (settled || !guard->stepped)) {
-      (void)rl_guard_ask(node, now_us, guard->stepped ? RL_GUARD_CLOCK : RL_GUARD_MAKE);
+      (void)rl_guard_ask(node, now_us, guard->stepped ? RL_GUARD_RECREATE : RL_GUARD_CREATE);
     } else if (idle && guard->distant && settled && guard->stepped) {
-      (void)rl_guard_ask(node, now_us, RL_GUARD_SPOIL); /* G6 */
+      (void)rl_guard_ask(node, now_us, RL_GUARD_INVALIDATE); /* G6 */
     }
   }
 }
@@ -274,11 +274,11 @@ uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us) {
     }
   }
   unsigned stepped = rl_guard_stepped(guards, &since_us);
-  bool heard = stepped == 0 || rl_guard_listen(guards, now_us, since_us);
+  bool heard = stepped == 0 || rl_guard_await_replies(guards, now_us, since_us);
   if (heard && guards->node_count > 1 && stepped > 0) {
     rl_guard_wait_out(guards, now_us, rl_guard_stepped_alike(guards));
   }
-  rl_guard_make_records(guards, now_us, heard);
+  rl_guard_create_records(guards, now_us, heard);
   return known;
 }
 
@@ -286,7 +286,7 @@ uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us) {
 
 static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail) {
   size_t length = strlen(why);
-  guard->standing = RL_GUARD_REFUSED;
+  guard->state = RL_GUARD_REFUSED;
   (void)snprintf(guard->reason, sizeof guard->reason, "%s%.*s", why,
                  (int)(sizeof guard->reason - 1 - length), detail);
 }
@@ -314,7 +314,7 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
   (void)snprintf(guard->run_id, sizeof guard->run_id, "%s", run_id);
   memset(&guard->watch, 0, sizeof guard->watch);
   guard->stepped = false;
-  guard->shown_us = guard->before_us = 0;
+  guard->clock_us = guard->clock_before_us = 0;
   guard->votes_at_us = 0;
   guard->record[0] = '\0';
   return true;
@@ -324,7 +324,7 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
 static const rl_node *rl_guard_same(const rl_guards *guards, const rl_node *node) {
   for (unsigned i = 0; i < node->index; i++) {
     const rl_node *other = guards->nodes[i];
-    bool seen = other->link.guard->standing != RL_GUARD_UNSEEN && other->link.guard->body != NULL;
+    bool seen = other->link.guard->state != RL_GUARD_UNKNOWN && other->link.guard->body != NULL;
     if (seen && strcmp(other->link.guard->run_id, node->link.guard->run_id) == 0) {
       return other;
     }
@@ -345,7 +345,7 @@ static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
   for (unsigned i = node->index + 1; i < guards->node_count; i++) {
     rl_node *other = guards->nodes[i];
     rl_guard *guard = other->link.guard;
-    if (guard->standing != RL_GUARD_UNSEEN && rl_guard_same(guards, other) == node) {
+    if (guard->state != RL_GUARD_UNKNOWN && rl_guard_same(guards, other) == node) {
       rl_guard_refuse_same(other, node);
     }
   }
@@ -369,12 +369,12 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
     rl_guard_refuse(guard, RL_GUARD_OTHERS, difference);
     return;
   }
-  redlock_duration age_us = rl_time_sub(answer->now_us, answer->born_us);
+  redlock_duration age_us = rl_time_sub(answer->now_us, answer->created_us);
   redlock_time votes_at_us = rl_time_add(now_us, rl_time_sub(guard->guards->quarantine_us, age_us));
   bool same = strcmp(guard->record, answer->record) == 0;
   guard->votes_at_us = same ? rl_time_max(guard->votes_at_us, votes_at_us) : votes_at_us;
-  guard->standing = RL_GUARD_KNOWN;
-  guard->why = answer->born_for;
+  guard->state = RL_GUARD_KNOWN;
+  guard->why = answer->created_for;
   guard->stepped = false;
   if (!same) {
     (void)snprintf(guard->record, sizeof guard->record, "%s", answer->record);
@@ -388,32 +388,33 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
  * seen right. Another reason is none: its quarantine would end by the clock that has gone forward.
  */
 static bool rl_guard_is_of_step(const rl_guard *guard, const rl_lineage_answer *answer) {
-  return answer->born_for == RL_LINEAGE_CLOCK && strcmp(guard->record, answer->record) != 0 &&
-         answer->born_us >= guard->before_us;
+  return answer->created_for == RL_LINEAGE_CLOCK && strcmp(guard->record, answer->record) != 0 &&
+         answer->created_us >= guard->clock_before_us;
 }
 
 /* G3, or a record that is there. */
 static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
-                                 const rl_lineage_answer *answer, rl_guard_make make) {
+                                 const rl_lineage_answer *answer, rl_guard_action make) {
   rl_guard *guard = node->link.guard;
   if (!rl_guard_know_server(guard, answer->run_id)) {
     rl_guard_refuse(guard, "out of memory", "");
     return;
   }
-  bool asks = make == RL_GUARD_LOOK || make == RL_GUARD_MAKE;
+  bool asks = make == RL_GUARD_CHECK || make == RL_GUARD_CREATE;
   bool due = guard->stepped && asks && !rl_guard_is_of_step(guard, answer);
-  if (answer->to_make != RL_LINEAGE_NONE && make != RL_GUARD_LOOK && make != RL_GUARD_SPOIL) {
+  if (answer->create_for != RL_LINEAGE_NONE && make != RL_GUARD_CHECK &&
+      make != RL_GUARD_INVALIDATE) {
     rl_guard_refuse(guard, "it does not keep the guard's record", "");
-  } else if (answer->to_make != RL_LINEAGE_NONE) {
-    guard->standing = RL_GUARD_FORGOT;
-    guard->why = answer->to_make;
+  } else if (answer->create_for != RL_LINEAGE_NONE) {
+    guard->state = RL_GUARD_MISSING;
+    guard->why = answer->create_for;
     guard->stepped = false;
     guard->votes_at_us = 0;
   } else {
     rl_guard_read_record(node, now_us, answer);
   }
-  if (due && guard->standing == RL_GUARD_KNOWN) { /* G6: nobody has made it anew. */
-    guard->standing = RL_GUARD_FORGOT;
+  if (due && guard->state == RL_GUARD_KNOWN) { /* G6: nobody has made it anew. */
+    guard->state = RL_GUARD_MISSING;
     guard->why = RL_LINEAGE_CLOCK;
     guard->stepped = true;
   }
@@ -445,7 +446,7 @@ static void rl_guard_quote(char quoted[RL_GUARD_QUOTE_MAX + 1], const char *said
  * server.
  */
 static void rl_guard_read_error(rl_node *node) {
-  const char *said = rl_link_said(&node->link);
+  const char *said = rl_link_error_text(&node->link);
   size_t code = strcspn(RL_COMMAND_NO_SEAL, " ") + 1;
   char quoted[RL_GUARD_QUOTE_MAX + 1];
   rl_guard_quote(quoted, said);
@@ -459,20 +460,20 @@ static void rl_guard_read_error(rl_node *node) {
 }
 
 /* G6. Whether somebody else has seen the step of its clock, and made the record anew. */
-static bool rl_guard_was_told(const rl_guard *guard, const rl_lineage_answer *answer) {
-  return answer->to_make == RL_LINEAGE_NONE && answer->born_for == RL_LINEAGE_CLOCK &&
+static bool rl_guard_step_is_recorded(const rl_guard *guard, const rl_lineage_answer *answer) {
+  return answer->create_for == RL_LINEAGE_NONE && answer->created_for == RL_LINEAGE_CLOCK &&
          strcmp(guard->record, answer->record) != 0;
 }
 
 /* M5 of rl_margin.c. The record that we know is not there any more, and it was not us who made it anew. */
 static bool rl_guard_compare_records(const rl_node *node, const rl_lineage_answer *answer,
-                                     rl_guard_make make) {
+                                     rl_guard_action make) {
   const char *known = node->link.guard->record;
-  bool other = answer->to_make != RL_LINEAGE_NONE || strcmp(known, answer->record) != 0;
-  return make == RL_GUARD_LOOK && known[0] != '\0' && other;
+  bool other = answer->create_for != RL_LINEAGE_NONE || strcmp(known, answer->record) != 0;
+  return make == RL_GUARD_CHECK && known[0] != '\0' && other;
 }
 
-rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_outstanding *command) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_guard *guard = node->link.guard;
   rl_lineage_answer answer;
@@ -486,18 +487,18 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
     rl_guard_refuse(guard, "its record cannot be read", "");
     return news;
   }
-  guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
-  (void)rl_node_clock_note(&node->link.clock, answer.now_us, owed->sent_us, now_us);
-  bool told = rl_guard_was_told(guard, &answer);
-  bool suspect = rl_guard_compare_records(node, &answer, (rl_guard_make)owed->step);
-  rl_guard_read_answer(node, now_us, &answer, (rl_guard_make)owed->step);
+  guard->history_us = rl_time_max(guard->history_us, command->sent_us);
+  (void)rl_node_clock_note(&node->link.clock, answer.now_us, command->sent_us, now_us);
+  bool told = rl_guard_step_is_recorded(guard, &answer);
+  bool suspect = rl_guard_compare_records(node, &answer, (rl_guard_action)command->step);
+  rl_guard_read_answer(node, now_us, &answer, (rl_guard_action)command->step);
   if (told) {
-    guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
-    (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
-    guard->shown_us = answer.now_us;
+    guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
+    (void)rl_clock_watch_note(&guard->watch, answer.now_us, command->sent_us, now_us);
+    guard->clock_us = answer.now_us;
     news.review = true; /* Which way it was stepped the record does not say. */
   } else {
-    news = rl_guard_heard(node, now_us, owed, answer.now_us);
+    news = rl_guard_note_clock(node, now_us, command, answer.now_us);
   }
   news.suspect = news.suspect || suspect;
   return news;
@@ -507,11 +508,11 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
 
 bool rl_guard_votes(const rl_guard *guard, redlock_time now_us) {
   return guard == NULL ||
-         (guard->standing == RL_GUARD_KNOWN && guard->near && guard->votes_at_us <= now_us);
+         (guard->state == RL_GUARD_KNOWN && guard->near && guard->votes_at_us <= now_us);
 }
 
 redlock_vote rl_guard_vote(const rl_guard *guard) {
-  return guard->standing == RL_GUARD_REFUSED ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
+  return guard->state == RL_GUARD_REFUSED ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
 }
 
 rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
@@ -520,13 +521,13 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
   if (rl_guard_votes(guard, now_us)) {
     return RL_GUARD_MAY_VOTE;
   }
-  if (!guard->asked && (guard->standing == RL_GUARD_UNSEEN ||
+  if (!guard->asked && (guard->state == RL_GUARD_UNKNOWN ||
                         rl_time_sub(now_us, guard->asked_us) >= RL_GUARD_ASK_EVERY_US)) { /* G7 */
-    (void)rl_guard_ask(node, now_us, RL_GUARD_LOOK);
+    (void)rl_guard_ask(node, now_us, RL_GUARD_CHECK);
   }
-  bool undecided = guard->standing == RL_GUARD_KNOWN && !guard->near && !guard->distant &&
+  bool undecided = guard->state == RL_GUARD_KNOWN && !guard->near && !guard->distant &&
                    guard->votes_at_us <= now_us;
-  if (undecided || (guard->standing == RL_GUARD_UNSEEN && guard->asked)) {
+  if (undecided || (guard->state == RL_GUARD_UNKNOWN && guard->asked)) {
     return RL_GUARD_MUST_WAIT;
   }
   *vote = rl_guard_vote(guard);
@@ -534,32 +535,32 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
   return RL_GUARD_MUST_NOT;
 }
 
-bool rl_guard_doubt(rl_node *node, redlock_time now_us) {
+bool rl_guard_suspect(rl_node *node, redlock_time now_us) {
   rl_guard *guard = node->link.guard;
   node->link.knows[RL_SCRIPT_TAKE_HERE] = false;
-  if (++guard->doubts > RL_GUARD_DOUBTS_MAX) {
+  if (++guard->changes > RL_GUARD_CHANGES_MAX) {
     rl_guard_refuse(guard, "its record keeps changing", "");
     return false;
   }
-  guard->standing = RL_GUARD_UNSEEN;
-  return guard->asked || rl_guard_ask(node, now_us, RL_GUARD_LOOK);
+  guard->state = RL_GUARD_UNKNOWN;
+  return guard->asked || rl_guard_ask(node, now_us, RL_GUARD_CHECK);
 }
 
-rl_guard_news rl_guard_heard(rl_node *node, redlock_time now_us, const rl_outstanding *owed,
-                             uint64_t node_us) {
+rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_outstanding *command,
+                                  uint64_t node_us) {
   rl_guard_news news = {0};
   rl_guard *guard = node->link.guard;
-  guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
-  int64_t step_us = rl_clock_watch_note(&guard->watch, node_us, owed->sent_us, now_us);
+  guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
+  int64_t step_us = rl_clock_watch_note(&guard->watch, node_us, command->sent_us, now_us);
   if (step_us != 0 && guard->record[0] != '\0') { /* Whatever is known of the node besides. */
-    bool known = guard->standing == RL_GUARD_KNOWN;
-    guard->standing = known ? RL_GUARD_FORGOT : guard->standing;
+    bool known = guard->state == RL_GUARD_KNOWN;
+    guard->state = known ? RL_GUARD_MISSING : guard->state;
     guard->why = known ? RL_LINEAGE_CLOCK : guard->why;
-    guard->before_us = guard->shown_us;
+    guard->clock_before_us = guard->clock_us;
     guard->stepped = true;
     guard->stepped_us = now_us;
   }
-  guard->shown_us = node_us;
+  guard->clock_us = node_us;
   news.suspect = news.review = step_us > 0; /* Backwards keys live longer. */
   if (step_us != 0 || rl_time_sub(now_us, guard->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
     news.near = rl_guard_review(guard->guards, now_us);
@@ -571,8 +572,8 @@ redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us
   if (rl_guard_votes(guard, now_us)) {
     return 0;
   }
-  return guard->standing == RL_GUARD_KNOWN && guard->near ? rl_time_sub(guard->votes_at_us, now_us)
-                                                          : REDLOCK_NEVER;
+  return guard->state == RL_GUARD_KNOWN && guard->near ? rl_time_sub(guard->votes_at_us, now_us)
+                                                       : REDLOCK_NEVER;
 }
 
 /* As seconds with one digit behind the point. */
@@ -589,9 +590,9 @@ const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *te
   if (rl_guard_votes(guard, now_us)) {
     return text;
   }
-  if (guard->standing == RL_GUARD_REFUSED) {
+  if (guard->state == RL_GUARD_REFUSED) {
     (void)snprintf(text, size, "%s", guard->reason);
-  } else if (guard->standing == RL_GUARD_UNSEEN) {
+  } else if (guard->state == RL_GUARD_UNKNOWN) {
     (void)snprintf(text, size, "it has not identified itself yet");
   } else if (guard->distant) {
     bool ahead = guard->distance_us > 0;
@@ -599,7 +600,7 @@ const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *te
                    rl_guard_seconds(seconds, (redlock_duration)(ahead ? guard->distance_us
                                                                       : -guard->distance_us)),
                    ahead ? "ahead of" : "behind");
-  } else if (guard->standing == RL_GUARD_FORGOT) {
+  } else if (guard->state == RL_GUARD_MISSING) {
     (void)snprintf(text, size, "%s; its quarantine begins %s", rl_lineage_why_sentence(guard->why),
                    guard->asked ? "now" : "when a majority of the nodes is connected");
   } else if (guard->votes_at_us <= now_us) {

@@ -20,7 +20,7 @@
 #define RL_GUARD_SKEW_US (2 * REDLOCK_SECONDS)
 
 /* A node whose record is another one so often, without a lock taken in between, is refused. */
-#define RL_GUARD_DOUBTS_MAX 3
+#define RL_GUARD_CHANGES_MAX 3
 
 /* A node that does not vote is asked again so often at most, when an acquire wants it. */
 #define RL_GUARD_ASK_EVERY_US (1 * REDLOCK_SECONDS)
@@ -33,10 +33,10 @@ int rl_guard_open(rl_guards **guards, redlock_duration max_ttl_us, const char *c
 void rl_guard_close(rl_guards *guards);
 
 /* A node has been added, whose guard is |guard|. */
-void rl_guard_watch(rl_node *node, rl_guard *guard);
+void rl_guard_add_node(rl_node *node, rl_guard *guard);
 
-/* The script of |owed| has found that the server is who it was; owed.step says whether it has compared its past. */
-void rl_guard_recognised(rl_guard *guard, const rl_outstanding *owed);
+/* The script of |command| has found that the server is who it was; owed.step says whether it has compared its past. */
+void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command);
 
 /* The longest life of a key, of which a client has said |max_ttl_us|, or 0 for nothing. */
 static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {
@@ -59,7 +59,7 @@ typedef struct rl_guard_news {
 } rl_guard_news;
 
 /* G2. What the node has answered. rl_guard_review() is to follow when the news has been acted on. */
-rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_outstanding *owed);
+rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_outstanding *command);
 
 /*
  * G3, G6. What is known of the clocks has changed, or a node has gone. Returns the nodes of which it is known since if
@@ -81,11 +81,11 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
 redlock_vote rl_guard_vote(const rl_guard *guard);
 
 /* G5. The node is not the one that was asked: it is asked who it is. Whether that may be waited for. */
-bool rl_guard_doubt(rl_node *node, redlock_time now_us);
+bool rl_guard_suspect(rl_node *node, redlock_time now_us);
 
-/* G6. A reply to |owed| says that the node's clock showed |node_us|. */
-rl_guard_news rl_guard_heard(rl_node *node, redlock_time now_us, const rl_outstanding *owed,
-                             uint64_t node_us);
+/* G6. A reply to |command| says that the node's clock showed |node_us|. */
+rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_outstanding *command,
+                                  uint64_t node_us);
 
 /* Returns true if a vote of the node counts. */
 bool rl_guard_votes(const rl_guard *guard, redlock_time now_us);

@@ -23,9 +23,9 @@ void rl_guard_free(rl_guard *guard) {
   }
 }
 
-const char *rl_guard_past(const rl_guard *guard, redlock_time now_us) {
+const char *rl_guard_history(const rl_guard *guard, redlock_time now_us) {
   const char *past = strchr(guard->run_id, '-');
-  if (rl_time_sub(now_us, guard->past_us) < RL_GUARD_TRUST_US) {
+  if (rl_time_sub(now_us, guard->history_us) < RL_GUARD_TRUST_US) {
     return NULL;
   }
   return past != NULL ? past : guard->run_id;
@@ -33,10 +33,10 @@ const char *rl_guard_past(const rl_guard *guard, redlock_time now_us) {
 
 void rl_guard_disconnected(rl_guard *guard) {
   if (guard != NULL) {
-    guard->standing = RL_GUARD_UNSEEN;
+    guard->state = RL_GUARD_UNKNOWN;
     guard->asked = false;
     guard->near = false;
     guard->distant = false;
-    guard->doubts = 0; /* That its clock was stepped is not forgotten. */
+    guard->changes = 0; /* That its clock was stepped is not forgotten. */
   }
 }

@@ -36,7 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RL_LINK_OWED_CAPACITY_MIN 64
+#define RL_LINK_OUTSTANDING_CAPACITY_MIN 64
 #define RL_LINK_HANDSHAKE_MAX 512     /* bytes of a handshake besides user and password */
 #define RL_LINK_GUARD_MAX 4096        /* and of the guard's question */
 #define RL_LINK_TOKEN_MIN 4           /* a shorter one stands in any text */
@@ -60,16 +60,16 @@ void rl_link_init(rl_link *link, const rl_address *address) {
 
 /* Also what of it is in the output, if that is the handshake. */
 static void rl_link_forget_login(rl_link *link) {
-  if (link->login.given && link->output.data != NULL) {
+  if (link->login.supplied && link->output.data != NULL) {
     rl_login_overwrite(link->output.data, link->output.capacity);
   }
   rl_login_wipe(&link->login);
 }
 
 void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
-  rl_outstanding owed;
-  while (rl_link_take(link, &owed)) {
-    rl_attempt_unref(pool, owed.attempt);
+  rl_outstanding command;
+  while (rl_link_take(link, &command)) {
+    rl_attempt_unref(pool, command.attempt);
   }
   rl_reply_close(&link->reader);
   rl_link_forget_login(link);
@@ -77,57 +77,60 @@ void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
     rl_login_overwrite(link->output.data, link->output.capacity);
   }
   rl_buffer_free(&link->output);
-  free(link->owed);
-  link->owed = NULL;
+  free(link->outstanding);
+  link->outstanding = NULL;
   rl_guard_free(link->guard);
   link->guard = NULL;
 }
 
 /* -------------------------------------------------------------------------------------- owed */
 
-static bool rl_link_grow_owed(rl_link *link) {
-  unsigned capacity =
-      link->owed_capacity == 0 ? RL_LINK_OWED_CAPACITY_MIN : link->owed_capacity * 2;
-  rl_outstanding *owed = malloc(capacity * sizeof *owed);
-  if (owed == NULL) {
+static bool rl_link_grow_outstanding(rl_link *link) {
+  unsigned capacity = link->outstanding_capacity == 0 ? RL_LINK_OUTSTANDING_CAPACITY_MIN
+                                                      : link->outstanding_capacity * 2;
+  rl_outstanding *command = malloc(capacity * sizeof *command);
+  if (command == NULL) {
     return false;
   }
-  assert(link->owed_count == 0 || link->owed_capacity > 0);
-  for (unsigned i = 0; i < link->owed_count; i++) {
-    owed[i] = link->owed[(link->owed_head + i) % link->owed_capacity];
+  assert(link->outstanding_count == 0 || link->outstanding_capacity > 0);
+  for (unsigned i = 0; i < link->outstanding_count; i++) {
+    command[i] = link->outstanding[(link->outstanding_head + i) % link->outstanding_capacity];
   }
-  free(link->owed);
-  link->owed = owed;
-  link->owed_capacity = capacity;
-  link->owed_head = 0;
+  free(link->outstanding);
+  link->outstanding = command;
+  link->outstanding_capacity = capacity;
+  link->outstanding_head = 0;
   return true;
 }
 
 /* Makes sure that one more debt can be noted, before its command is written. */
-static bool rl_link_reserve_owed(rl_link *link, bool grow) {
-  return link->owed_count < link->owed_capacity || (grow && rl_link_grow_owed(link));
+static bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
+  return link->outstanding_count < link->outstanding_capacity ||
+         (grow && rl_link_grow_outstanding(link));
 }
 
-static void rl_link_owe(rl_link *link, const rl_outstanding *owed) {
-  assert(link->owed_count < link->owed_capacity);
-  if (link->owed_count == 0) {
-    link->heard_us = owed->sent_us;
+static void rl_link_append(rl_link *link, const rl_outstanding *command) {
+  assert(link->outstanding_count < link->outstanding_capacity);
+  if (link->outstanding_count == 0) {
+    link->received_us = command->sent_us;
   }
-  unsigned tail = link->owed_head + link->owed_count;
-  link->owed[tail < link->owed_capacity ? tail : tail - link->owed_capacity] = *owed;
-  link->owed_count++;
-  if (owed->attempt != NULL) {
-    (void)rl_attempt_ref(owed->attempt);
+  unsigned tail = link->outstanding_head + link->outstanding_count;
+  link->outstanding[tail < link->outstanding_capacity ? tail : tail - link->outstanding_capacity] =
+      *command;
+  link->outstanding_count++;
+  if (command->attempt != NULL) {
+    (void)rl_attempt_ref(command->attempt);
   }
 }
 
-bool rl_link_take(rl_link *link, rl_outstanding *owed) {
-  if (link->owed_count == 0) {
+bool rl_link_take(rl_link *link, rl_outstanding *command) {
+  if (link->outstanding_count == 0) {
     return false;
   }
-  *owed = link->owed[link->owed_head];
-  link->owed_head = link->owed_head + 1 == link->owed_capacity ? 0 : link->owed_head + 1;
-  link->owed_count--;
+  *command = link->outstanding[link->outstanding_head];
+  link->outstanding_head =
+      link->outstanding_head + 1 == link->outstanding_capacity ? 0 : link->outstanding_head + 1;
+  link->outstanding_count--;
   return true;
 }
 
@@ -136,7 +139,7 @@ bool rl_link_take(rl_link *link, rl_outstanding *owed) {
 void rl_link_sent(rl_link *link, size_t length) {
   rl_buffer_consume(&link->output, length);
   link->exists_unsent -= length < link->exists_unsent ? length : link->exists_unsent;
-  if (link->phase == RL_LINK_HANDSHAKE && link->login.given &&
+  if (link->phase == RL_LINK_HANDSHAKE && link->login.supplied &&
       rl_buffer_length(&link->output) == 0) {
     rl_login_overwrite(link->output.data, link->output.capacity);
   }
@@ -145,18 +148,19 @@ void rl_link_sent(rl_link *link, size_t length) {
 void rl_link_connecting(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_DOWN);
   link->phase = RL_LINK_CONNECTING;
-  link->again = false;
+  link->reconnect_now = false;
   link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
 }
 
 static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
                          const rl_command_bytes *arguments, unsigned count) {
-  rl_outstanding owed = {NULL,          now_us,        0, RL_OUTSTANDING_HANDSHAKE, 0,
-                         (uint8_t)step, RL_SCRIPT_NONE};
-  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, arguments, count)) {
+  rl_outstanding command = {NULL,          now_us,        0, RL_OUTSTANDING_HANDSHAKE, 0,
+                            (uint8_t)step, RL_SCRIPT_NONE};
+  if (!rl_link_reserve_outstanding(link, true) ||
+      !rl_command_arguments(&link->output, arguments, count)) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_append(link, &command);
   return true;
 }
 
@@ -168,7 +172,7 @@ static rl_command_bytes rl_link_username(const rl_link *link) {
 }
 
 static rl_command_bytes rl_link_password(const rl_link *link) {
-  if (link->login.given) {
+  if (link->login.supplied) {
     return (rl_command_bytes){link->login.password, link->login.password_length};
   }
   return (rl_command_bytes){link->address->has_password ? link->address->password : NULL,
@@ -180,7 +184,7 @@ static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
   rl_command_bytes password = rl_link_password(link);
   rl_command_bytes arguments[3] = {rl_command_word("AUTH")};
   unsigned count = 1;
-  if (password.bytes == NULL && (username.bytes == NULL || !link->login.given)) {
+  if (password.bytes == NULL && (username.bytes == NULL || !link->login.supplied)) {
     return true;
   }
   if (username.bytes != NULL) {
@@ -195,35 +199,35 @@ static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
          rl_link_step(link, now_us, RL_STEP_AUTH, arguments, count);
 }
 
-/* The question of the guard for which |owed| is. */
-static bool rl_link_ask(rl_link *link, const rl_outstanding *owed) {
-  static const char *const makes[] = {[RL_GUARD_LOOK] = "look",
-                                      [RL_GUARD_MAKE] = "make",
-                                      [RL_GUARD_CLOCK] = "clock",
-                                      [RL_GUARD_SPOIL] = "spoil",
-                                      [RL_GUARD_READY] = "ready"};
+/* The question of the guard for which |command| is. */
+static bool rl_link_ask(rl_link *link, const rl_outstanding *command) {
+  static const char *const makes[] = {[RL_GUARD_CHECK] = "look",
+                                      [RL_GUARD_CREATE] = "make",
+                                      [RL_GUARD_RECREATE] = "clock",
+                                      [RL_GUARD_INVALIDATE] = "spoil",
+                                      [RL_GUARD_BOOTSTRAP] = "ready"};
   const rl_guards *guards = link->guard->guards;
-  if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_guard(&link->output, guards->key, makes[owed->step], guards->fingerprint,
+  if (!rl_link_reserve_outstanding(link, true) ||
+      !rl_command_guard(&link->output, guards->key, makes[command->step], guards->fingerprint,
                         guards->quarantine_us, link->guard->record, (unsigned)link->address->db)) {
     return false;
   }
-  rl_link_owe(link, owed);
+  rl_link_append(link, command);
   link->guard->asked = true;
-  link->guard->asked_us = owed->sent_us;
+  link->guard->asked_us = command->sent_us;
   return true;
 }
 
-bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make) {
-  rl_outstanding owed = {NULL,          now_us,        0, RL_OUTSTANDING_GUARD, true,
-                         (uint8_t)make, RL_SCRIPT_NONE};
-  return rl_link_ask(link, &owed);
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action make) {
+  rl_outstanding command = {NULL,          now_us,        0, RL_OUTSTANDING_GUARD, true,
+                            (uint8_t)make, RL_SCRIPT_NONE};
+  return rl_link_ask(link, &command);
 }
 
 bool rl_link_queue_bootstrap(rl_link *link, const rl_outstanding *command) {
-  rl_outstanding owed = *command;
-  owed.step = RL_GUARD_READY;
-  return rl_link_ask(link, &owed);
+  rl_outstanding bootstrap = *command;
+  bootstrap.step = RL_GUARD_BOOTSTRAP;
+  return rl_link_ask(link, &bootstrap);
 }
 
 static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
@@ -251,27 +255,28 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   const rl_command_bytes subscribe[] = {rl_command_word("SUBSCRIBE"),
                                         rl_command_word(link->channel)};
   return ok &&
-         (link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us)) &&
+         (link->skips_name ? rl_link_ask_exists(link, now_us)
+                           : rl_link_name_itself(link, now_us)) &&
          (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
-         (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_LOOK));
+         (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_CHECK));
 }
 
 bool rl_link_connected(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_CONNECTING);
-  assert(link->owed_count == 0 && rl_buffer_length(&link->output) == 0);
+  assert(link->outstanding_count == 0 && rl_buffer_length(&link->output) == 0);
   link->phase = RL_LINK_HANDSHAKE;
-  link->login_given = link->login.given;
-  if (link->login.given) { /* Others were asked meanwhile, and nothing could be read. */
+  link->login_supplied = link->login.supplied;
+  if (link->login.supplied) { /* Others were asked meanwhile, and nothing could be read. */
     link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
   }
   link->nearest_us = REDLOCK_NEVER;
-  link->mute_until_us = 0;
+  link->notify_denied_until_us = 0;
   link->tested = false;
   link->exists_unsent = 0;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
-    link->owed_count = 0; /* Only steps of the handshake: they have no attempt. */
+    link->outstanding_count = 0; /* Only steps of the handshake: they have no attempt. */
     return false;
   }
   return true;
@@ -280,10 +285,11 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
 /* Returns true if the handshake was sent, and still waits for the reply to what any reply will do for. */
 static bool rl_link_awaits_any_reply(const rl_link *link) {
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
-  for (unsigned i = 0; i < link->owed_count && sent; i++) {
-    const rl_outstanding *owed = &link->owed[(link->owed_head + i) % link->owed_capacity];
-    if (owed->kind == RL_OUTSTANDING_HANDSHAKE &&
-        (owed->step == RL_STEP_NAME || owed->step == RL_STEP_EXISTS)) {
+  for (unsigned i = 0; i < link->outstanding_count && sent; i++) {
+    const rl_outstanding *command =
+        &link->outstanding[(link->outstanding_head + i) % link->outstanding_capacity];
+    if (command->kind == RL_OUTSTANDING_HANDSHAKE &&
+        (command->step == RL_STEP_NAME || command->step == RL_STEP_EXISTS)) {
       return true;
     }
   }
@@ -292,14 +298,14 @@ static bool rl_link_awaits_any_reply(const rl_link *link) {
 
 void rl_link_closed(rl_link *link) {
   if (rl_link_awaits_any_reply(link)) {
-    link->nameless = !link->nameless;
-    link->again = link->nameless;
+    link->skips_name = !link->skips_name;
+    link->reconnect_now = link->skips_name;
   }
 }
 
 void rl_link_disconnected(rl_link *link) {
   if (link->phase == RL_LINK_CONNECTING) {
-    link->nameless = false;
+    link->skips_name = false;
   }
   link->phase = RL_LINK_DOWN;
   rl_reply_close(&link->reader);
@@ -328,19 +334,21 @@ const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
 
 /* ---------------------------------------------------------------------------------- commands */
 
-redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us) {
-  return link->owed_count == 0 ? 0 : rl_time_sub(now_us, link->owed[link->owed_head].sent_us);
+redlock_duration rl_link_oldest_age(const rl_link *link, redlock_time now_us) {
+  return link->outstanding_count == 0
+             ? 0
+             : rl_time_sub(now_us, link->outstanding[link->outstanding_head].sent_us);
 }
 
 redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us) {
-  return link->owed_count == 0 ? 0 : rl_time_sub(now_us, link->heard_us);
+  return link->outstanding_count == 0 ? 0 : rl_time_sub(now_us, link->received_us);
 }
 
 bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind) {
   bool acquire = kind == RL_OUTSTANDING_ACQUIRE || kind == RL_OUTSTANDING_ENQUEUE;
-  unsigned owed_max = acquire ? RL_LINK_OWED_ACQUIRE_MAX : RL_LINK_OWED_MAX;
+  unsigned owed_max = acquire ? RL_LINK_OUTSTANDING_ACQUIRE_MAX : RL_LINK_OUTSTANDING_MAX;
   size_t output_max = acquire ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
-  return link->phase == RL_LINK_UP && link->owed_count < owed_max &&
+  return link->phase == RL_LINK_UP && link->outstanding_count < owed_max &&
          rl_buffer_length(&link->output) < output_max;
 }
 
@@ -349,90 +357,92 @@ void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY
                  (unsigned)place);
 }
 
-/* Writes the script of |owed| and notes that its answer is owed. */
-static bool rl_link_queue_script(rl_link *link, rl_outstanding *owed, rl_script script,
+/* Writes the script of |command| and notes that its answer is owed. */
+static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_script script,
                                  uint64_t ttl_ms, bool grow) {
-  rl_command_key key = rl_attempt_key(owed->attempt);
-  owed->script = (uint8_t)script;
-  owed->by_text = owed->by_text || !link->knows[script];
+  rl_command_key key = rl_attempt_key(command->attempt);
+  command->script = (uint8_t)script;
+  command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, grow) ||
-      !rl_command_script(&link->output, script, owed->by_text, &key, ttl_ms, grow)) {
+  if (!rl_link_reserve_outstanding(link, grow) ||
+      !rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow)) {
     return false;
   }
-  rl_link_owe(link, owed);
+  rl_link_append(link, command);
   return true;
 }
 
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
                        rl_attempt *attempt, uint32_t round, uint64_t ttl_ms) {
-  rl_outstanding owed = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
   rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
   if (key.count > 1) {
     return rl_link_queue_script(
-        link, &owed, kind == RL_OUTSTANDING_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
+        link, &command, kind == RL_OUTSTANDING_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
         ttl_ms, true);
   }
-  if (!rl_link_reserve_owed(link, true) || !rl_command_set(&link->output, &key, ttl_ms)) {
+  if (!rl_link_reserve_outstanding(link, true) || !rl_command_set(&link->output, &key, ttl_ms)) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_append(link, &command);
   return true;
 }
 
 bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           bool by_text, uint64_t ttl_ms) {
-  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_EXTEND, by_text, 0, RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
+                            by_text, 0,      RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
-  return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
+  return rl_link_queue_script(link, &command, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
                               ttl_ms, true);
 }
 
 /* The same of a script that releases and calls: the lease leaves the queue in which it has waited. */
-static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *owed, rl_script script,
+static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
                                     bool grow) {
   char entry[RL_LINK_ENTRY_SIZE] = "";
-  rl_command_key key = rl_attempt_key(owed->attempt);
-  bool leaves = (owed->attempt->enqueued & link->bit) != 0;
-  owed->script = (uint8_t)script;
-  owed->by_text = owed->by_text || !link->knows[script];
+  rl_command_key key = rl_attempt_key(command->attempt);
+  bool leaves = (command->attempt->enqueued & link->bit) != 0;
+  command->script = (uint8_t)script;
+  command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
   if (leaves) {
-    rl_link_entry(link->notify_channel, owed->attempt->ticket, entry);
+    rl_link_entry(link->notify_channel, command->attempt->ticket, entry);
   }
-  if (!rl_link_reserve_owed(link, grow) || !rl_command_release(&link->output, script, owed->by_text,
-                                                               &key, leaves ? entry : NULL, grow)) {
+  if (!rl_link_reserve_outstanding(link, grow) ||
+      !rl_command_release(&link->output, script, command->by_text, &key, leaves ? entry : NULL,
+                          grow)) {
     return false;
   }
-  rl_link_owe(link, owed);
+  rl_link_append(link, command);
   return true;
 }
 
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow) {
-  rl_outstanding owed = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
-                         by_text, 0,      RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
+                            by_text, 0,      RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
-  if (link->notify_channel != NULL && link->mute_until_us <= now_us) {
+  if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us) {
     rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
-    return rl_link_queue_notifying(link, &owed, script, grow);
+    return rl_link_queue_notifying(link, &command, script, grow);
   }
-  return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE, 0,
-                              grow);
+  return rl_link_queue_script(link, &command, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE,
+                              0, grow);
 }
 
-/* Writes the script of |owed|, as |watch| says, and notes that its answer is owed. */
-static bool rl_link_queue_watched(rl_link *link, rl_outstanding *owed, rl_command_watch *watch) {
-  rl_command_key key = rl_attempt_key(owed->attempt);
-  owed->script = (uint8_t)watch->script;
-  owed->by_text = owed->by_text || !link->knows[watch->script];
-  watch->by_text = owed->by_text;
+/* Writes the script of |command|, as |watch| says, and notes that its answer is owed. */
+static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_command_watch *watch) {
+  rl_command_key key = rl_attempt_key(command->attempt);
+  command->script = (uint8_t)watch->script;
+  command->by_text = command->by_text || !link->knows[watch->script];
+  watch->by_text = command->by_text;
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, true) || !rl_command_watched(&link->output, &key, watch)) {
+  if (!rl_link_reserve_outstanding(link, true) || !rl_command_watched(&link->output, &key, watch)) {
     return false;
   }
-  rl_link_owe(link, owed);
+  rl_link_append(link, command);
   /* What comes behind the text finds the script there. A guard wants to hear first that it ran (G4). */
   link->knows[watch->script] |= watch->script != RL_SCRIPT_TAKE_HERE;
   return true;
@@ -441,7 +451,7 @@ static bool rl_link_queue_watched(rl_link *link, rl_outstanding *owed, rl_comman
 bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
                         rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
                         uint64_t fence) {
-  rl_outstanding owed = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
   const rl_guard *guard = link->guard;
   if (guard != NULL) { /* G4 */
@@ -450,30 +460,31 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind 
     watch.script = RL_SCRIPT_TAKE_HERE;
     watch.body = by_text ? guard->body : guard->sha1;
     watch.seal = guard->seal;
-    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard, own ? REDLOCK_NEVER : now_us);
-    owed.step = watch.run_id != NULL;
+    watch.run_id = by_text ? guard->run_id : rl_guard_history(guard, own ? REDLOCK_NEVER : now_us);
+    command.step = watch.run_id != NULL;
   }
-  return rl_link_queue_watched(link, &owed, &watch);
+  return rl_link_queue_watched(link, &command, &watch);
 }
 
 bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                         bool by_text, uint64_t ttl_ms, uint64_t fence) {
-  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_EXTEND, by_text, 0, RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
+                            by_text, 0,      RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_KEEP, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_watched(link, &owed, &watch);
+  return rl_link_queue_watched(link, &command, &watch);
 }
 
 bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, uint64_t ttl_ms, uint64_t fence) {
-  rl_outstanding owed = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
-                         by_text, 0,      RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
+                            by_text, 0,      RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_watched(link, &owed, &watch);
+  return rl_link_queue_watched(link, &command, &watch);
 }
 
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms) {
-  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_ATTACH, true, 0, RL_SCRIPT_NONE};
+  rl_outstanding command = {attempt, now_us, round, RL_OUTSTANDING_ATTACH, true, 0, RL_SCRIPT_NONE};
   rl_command_key key = rl_attempt_key(attempt);
   rl_command_key old = rl_attempt_key(handed);
   const rl_guard *guard = link->guard;
@@ -483,73 +494,75 @@ bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attemp
     assert(guard->record[0] != '\0');
     here = (rl_command_here){guard->guards->key, guard->record, guard->run_id};
   }
-  if (!rl_link_reserve_owed(link, true) ||
+  if (!rl_link_reserve_outstanding(link, true) ||
       !rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms,
                          guard != NULL ? &here : NULL)) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_append(link, &command);
   return true;
 }
 
 bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
                              const rl_command_bytes *arguments, unsigned count) {
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, arguments, count)) {
+  if (!rl_link_reserve_outstanding(link, true) ||
+      !rl_command_arguments(&link->output, arguments, count)) {
     return false;
   }
-  rl_link_owe(link, command);
+  rl_link_append(link, command);
   return true;
 }
 
 bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
   rl_command_key key = rl_attempt_key(command->attempt);
   const rl_command_bytes delete[] = {rl_command_word("DEL"), {key.key, key.key_length}};
-  bool notifies = link->notify_channel != NULL && link->mute_until_us <= command->sent_us;
+  bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= command->sent_us;
   if (command->attempt->any) {
     return rl_link_queue_arguments(link, command, delete, 2);
   }
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, true) ||
+  if (!rl_link_reserve_outstanding(link, true) ||
       !(notifies
             ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
             : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
     return false;
   }
-  rl_link_owe(link, command);
+  rl_link_append(link, command);
   return true;
 }
 
 bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
                            size_t length, const char *entry, unsigned mode) {
-  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_ENQUEUE, 0, 0, RL_SCRIPT_ENQUEUE};
-  owed.by_text = !link->knows[RL_SCRIPT_ENQUEUE];
-  if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_queue(&link->output, RL_SCRIPT_ENQUEUE, owed.by_text, key, length, entry, mode)) {
+  rl_outstanding command = {NULL, now_us, place, RL_OUTSTANDING_ENQUEUE, 0, 0, RL_SCRIPT_ENQUEUE};
+  command.by_text = !link->knows[RL_SCRIPT_ENQUEUE];
+  if (!rl_link_reserve_outstanding(link, true) ||
+      !rl_command_queue(&link->output, RL_SCRIPT_ENQUEUE, command.by_text, key, length, entry,
+                        mode)) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_append(link, &command);
   return true;
 }
 
 bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
                            size_t length, const char *entry) {
-  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
-  owed.by_text = !link->knows[RL_SCRIPT_DEQUEUE];
-  if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, owed.by_text, key, length, entry,
+  rl_outstanding command = {NULL, now_us, place, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
+  command.by_text = !link->knows[RL_SCRIPT_DEQUEUE];
+  if (!rl_link_reserve_outstanding(link, true) ||
+      !rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, command.by_text, key, length, entry,
                         RL_COMMAND_ENQUEUE_NEW)) {
     return false;
   }
-  rl_link_owe(link, &owed);
+  rl_link_append(link, &command);
   return true;
 }
 
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel) {
-  rl_outstanding owed = {NULL, now_us, 0, RL_OUTSTANDING_PROBE, true, 0, RL_SCRIPT_NONE};
+  rl_outstanding command = {NULL, now_us, 0, RL_OUTSTANDING_PROBE, true, 0, RL_SCRIPT_NONE};
   const rl_command_bytes publish[] = {rl_command_word("PUBLISH"), rl_command_word(channel),
                                       rl_command_word("")};
-  return rl_link_queue_arguments(link, &owed, publish, 3);
+  return rl_link_queue_arguments(link, &command, publish, 3);
 }
 
 bool rl_link_ping(rl_link *link, redlock_time now_us) {
@@ -558,19 +571,19 @@ bool rl_link_ping(rl_link *link, redlock_time now_us) {
 }
 
 bool rl_link_keep(rl_link *link, redlock_time now_us) {
-  return link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us);
+  return link->skips_name ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us);
 }
 
 redlock_time rl_link_keep_at(const rl_link *link) {
-  bool idle = link->phase == RL_LINK_UP && link->owed_count == 0;
-  return idle ? rl_time_add(link->heard_us, RL_LINK_IDLE_US) : REDLOCK_NEVER;
+  bool idle = link->phase == RL_LINK_UP && link->outstanding_count == 0;
+  return idle ? rl_time_add(link->received_us, RL_LINK_IDLE_US) : REDLOCK_NEVER;
 }
 
 /* ----------------------------------------------------------------------------------- replies */
 
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length) {
   assert(link->phase == RL_LINK_HANDSHAKE || link->phase == RL_LINK_UP);
-  link->heard_us = now_us;
+  link->received_us = now_us;
   return rl_reply_feed(&link->reader, bytes, length) == 0 ? NULL : "out of memory";
 }
 
@@ -628,7 +641,7 @@ static void rl_link_cut_quotations(char *text) {
  * same is not passed on. This goes for every error: a peer that greets, as Redis does not, makes each
  * reply look like that to the next command.
  */
-const char *rl_link_said(rl_link *link) {
+const char *rl_link_error_text(rl_link *link) {
   char *text = link->reader.reply.text;
   if (rl_link_password(link).bytes == NULL) {
     return text[0] != '\0' ? text : "an error without a text";
@@ -682,7 +695,7 @@ static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step 
   if (rl_link_is_content(link, now_us, step)) {
     return NULL;
   }
-  return link->reader.reply.type == RL_REPLY_ERROR ? rl_link_said(link)
+  return link->reader.reply.type == RL_REPLY_ERROR ? rl_link_error_text(link)
                                                    : "the peer does not answer like a Redis server";
 }
 
@@ -690,7 +703,7 @@ static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step 
 static void rl_link_censor(rl_link *link) {
   rl_reply *reply = &link->reader.reply;
   if (reply->type == RL_REPLY_ERROR) {
-    const char *said = rl_link_said(link);
+    const char *said = rl_link_error_text(link);
     if (said != reply->text) {
       (void)snprintf(reply->text, sizeof reply->text, "%s", said);
     }
@@ -704,7 +717,7 @@ static void rl_link_came_up(rl_link *link, redlock_time now_us) {
   link->useful = false;
 }
 
-int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *owed, bool *came_up,
+int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bool *came_up,
                  const char **reason) {
   for (;;) {
     int got = rl_reply_next(&link->reader, reason);
@@ -714,30 +727,30 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *owed, bool 
     if (link->channel != NULL && strcmp(link->reader.reply.word, "message") == 0) {
       return 1;
     }
-    if (!rl_link_take(link, owed)) {
+    if (!rl_link_take(link, command)) {
       *reason = "the node sent a reply that was not asked for";
       return -1;
     }
-    link->latency_us = rl_time_sub(now_us, owed->sent_us);
+    link->latency_us = rl_time_sub(now_us, command->sent_us);
     link->nearest_us = rl_time_min(link->nearest_us, link->latency_us);
-    if (owed->kind > RL_OUTSTANDING_GUARD) {
+    if (command->kind > RL_OUTSTANDING_GUARD) {
       link->useful = true;
       return 1;
     }
-    if (owed->kind == RL_OUTSTANDING_GUARD) {
+    if (command->kind == RL_OUTSTANDING_GUARD) {
       rl_link_censor(link);
-    } else if ((*reason = rl_link_answered(link, now_us, (rl_step)owed->step)) != NULL) {
+    } else if ((*reason = rl_link_answered(link, now_us, (rl_step)command->step)) != NULL) {
       return -1;
     }
-    if (link->phase == RL_LINK_HANDSHAKE && link->owed_count == 0) {
-      if (link->login.given && rl_buffer_length(&link->output) > 0) {
+    if (link->phase == RL_LINK_HANDSHAKE && link->outstanding_count == 0) {
+      if (link->login.supplied && rl_buffer_length(&link->output) > 0) {
         *reason = "the node answered before it was asked";
         return -1;
       }
       rl_link_came_up(link, now_us);
       *came_up = true;
     }
-    if (owed->kind == RL_OUTSTANDING_GUARD) {
+    if (command->kind == RL_OUTSTANDING_GUARD) {
       return 1;
     }
   }

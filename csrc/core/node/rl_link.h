@@ -25,8 +25,8 @@
  * Bounds. New acquires stop well before the others do, so that what was acquired can be released
  * even when a node has stopped answering.
  */
-#define RL_LINK_OWED_ACQUIRE_MAX 16384
-#define RL_LINK_OWED_MAX 65536
+#define RL_LINK_OUTSTANDING_ACQUIRE_MAX 16384
+#define RL_LINK_OUTSTANDING_MAX 65536
 #define RL_LINK_OUTPUT_ACQUIRE_MAX ((size_t)4 << 20)
 #define RL_LINK_OUTPUT_MAX ((size_t)16 << 20)
 
@@ -77,28 +77,29 @@ typedef struct rl_link {
   bool useful;          /* it has answered an operation */
   bool tested;          /* it was tested on this connection (rl_twin.h) */
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
-  bool nameless;        /* the peer has closed a connection at CLIENT SETNAME */
-  bool again;           /* the next connection, without that command, is worth a try at once */
+  bool skips_name;      /* the peer has closed a connection at CLIENT SETNAME */
+  bool reconnect_now;   /* the next connection, without that command, is worth a try at once */
   redlock_time up_us;   /* since when it is up */
   redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
-  redlock_time heard_us;          /* the last byte, or since when something is owed */
+  redlock_time received_us;       /* the last byte, or since when something is owed */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
   redlock_duration nearest_us;    /* the shortest latency on this connection */
   rl_node_clock clock;            /* the node's, of this connection */
-  bool login_given;               /* this connection has logged in by one that was given */
+  bool login_supplied;            /* this connection has logged in by one that was given */
   rl_guard *guard;                /* the link's; or NULL, when there is none */
   const char *channel;            /* a listener's, to which it subscribes; or NULL */
   const char *notify_channel;     /* where releases call: the channel of our own places; or NULL */
-  redlock_time mute_until_us; /* we may call nobody there: the plain release does it until then, or
+  redlock_time
+      notify_denied_until_us; /* we may call nobody there: the plain release does it until then, or
                                  each would be noted in the ACL log. Rights may be given meanwhile */
   uint32_t bit;               /* of its node in a set */
   rl_login login; /* of this connection, while it is made; it goes before the address's */
   rl_reply_reader reader;
   rl_buffer output;
-  rl_outstanding *owed; /* a ring */
-  unsigned owed_capacity;
-  unsigned owed_head;
-  unsigned owed_count;
+  rl_outstanding *outstanding; /* a ring */
+  unsigned outstanding_capacity;
+  unsigned outstanding_head;
+  unsigned outstanding_count;
   bool knows[RL_SCRIPT_COUNT]; /* the node has run the script on this connection, or is about to */
 } rl_link;
 
@@ -136,7 +137,8 @@ static inline redlock_time rl_link_deadline(const rl_link *link) {
     return link->phase_deadline_us;
   case RL_LINK_UP:
   default:
-    return link->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(link->heard_us, RL_LINK_SILENCE_US);
+    return link->outstanding_count == 0 ? REDLOCK_NEVER
+                                        : rl_time_add(link->received_us, RL_LINK_SILENCE_US);
   }
 }
 
@@ -144,7 +146,7 @@ static inline redlock_time rl_link_deadline(const rl_link *link) {
 const char *rl_link_overdue(const rl_link *link, redlock_time now_us);
 
 /* For how long the oldest reply has been owed; 0 when none is. */
-redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us);
+redlock_duration rl_link_oldest_age(const rl_link *link, redlock_time now_us);
 
 /* Returns for how long the node has sent nothing although it owes a reply; 0 if it owes none. */
 redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us);
@@ -179,7 +181,7 @@ bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, uint64_t ttl_ms, uint64_t fence);
 
 /* The question of the guard: the first goes with the handshake. */
-bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make);
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action make);
 
 /* Puts the attempt's token in the place of that of |handed|, if more than |floor_ms| is left of the key. */
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
@@ -230,16 +232,16 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
  * be given up, for |*reason|. Replies of the handshake are dealt with inside, but for the guard's; *came_up
  * is set when the last of them has come. Of a listener it is the next message.
  */
-int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *owed, bool *came_up,
+int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bool *came_up,
                  const char **reason);
 
 /* The text of the error in link->link.reader.reply, without what may be the password. */
-const char *rl_link_said(rl_link *link);
+const char *rl_link_error_text(rl_link *link);
 
 /* Strikes the token of |attempt| out of the error in link->link.reader.reply: servers quote what they were sent. */
 void rl_link_mask_token(rl_link *link, const rl_attempt *attempt);
 
 /* Takes the oldest debt off without a reply: false when nothing is owed. */
-bool rl_link_take(rl_link *link, rl_outstanding *owed);
+bool rl_link_take(rl_link *link, rl_outstanding *command);
 
 #endif

@@ -64,7 +64,7 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
     redlock_duration took_us = rl_time_sub(now_us, node->tried_us);
     node->connect_at_us = rl_time_add(now_us, rl_backoff_connection(node->failures, node->random));
     node->needed_at_us = rl_time_add(now_us, rl_time_max(took_us, RL_BACKOFF_CONNECTION_MIN_US));
-    node->connect_at_us = link->again ? now_us : node->connect_at_us;
+    node->connect_at_us = link->reconnect_now ? now_us : node->connect_at_us;
     node->failures++;
   }
   node->certificate_ends_us = 0;

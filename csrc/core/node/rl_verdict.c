@@ -11,26 +11,27 @@
 #include <string.h>
 
 typedef enum rl_verdict_kind {
-  RL_VERDICT_GRANTED,   /* the node did what it was asked */
-  RL_VERDICT_NOTIFIED,  /* the same, and called somebody */
-  RL_VERDICT_MUTE,      /* the same, and may call nobody */
-  RL_VERDICT_DENIED,    /* the key is somebody else's, or is not ours */
-  RL_VERDICT_REFUSED,   /* the node did not try, and says why */
-  RL_VERDICT_ERROR,     /* something went wrong; nobody knows whether the node did it */
-  RL_VERDICT_OTHER,     /* the node is not the one that was asked, and did nothing */
-  RL_VERDICT_NO_SCRIPT, /* the node wants the text of the script */
-  RL_VERDICT_BROKEN     /* it answers no command of ours */
+  RL_VERDICT_GRANTED,       /* the node did what it was asked */
+  RL_VERDICT_NOTIFIED,      /* the same, and called somebody */
+  RL_VERDICT_NOTIFY_DENIED, /* the same, and may call nobody */
+  RL_VERDICT_DENIED,        /* the key is somebody else's, or is not ours */
+  RL_VERDICT_REFUSED,       /* the node did not try, and says why */
+  RL_VERDICT_ERROR,         /* something went wrong; nobody knows whether the node did it */
+  RL_VERDICT_OTHER_SERVER,  /* the node is not the one that was asked, and did nothing */
+  RL_VERDICT_NO_SCRIPT,     /* the node wants the text of the script */
+  RL_VERDICT_BROKEN         /* it answers no command of ours */
 } rl_verdict_kind;
 
 /* What each is, and what it proves. */
 static const rl_verdict rl_verdicts[] = {
     [RL_VERDICT_GRANTED] = {REDLOCK_VOTE_GRANTED, .ran = true},
-    [RL_VERDICT_NOTIFIED] = {REDLOCK_VOTE_GRANTED, .ran = true, .called = true},
-    [RL_VERDICT_MUTE] = {REDLOCK_VOTE_GRANTED, .ran = true, .mute = true},
+    [RL_VERDICT_NOTIFIED] = {REDLOCK_VOTE_GRANTED, .ran = true, .notified = true},
+    [RL_VERDICT_NOTIFY_DENIED] = {REDLOCK_VOTE_GRANTED, .ran = true, .notify_denied = true},
     [RL_VERDICT_DENIED] = {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true},
     [RL_VERDICT_REFUSED] = {REDLOCK_VOTE_ERROR, .set_nothing = true},
     [RL_VERDICT_ERROR] = {.vote = REDLOCK_VOTE_ERROR},
-    [RL_VERDICT_OTHER] = {REDLOCK_VOTE_QUARANTINED, .set_nothing = true, .other = true},
+    [RL_VERDICT_OTHER_SERVER] = {REDLOCK_VOTE_QUARANTINED, .set_nothing = true,
+                                 .other_server = true},
     [RL_VERDICT_NO_SCRIPT] = {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true},
     [RL_VERDICT_BROKEN] = {REDLOCK_VOTE_ERROR, .broken = true},
 };
@@ -40,7 +41,7 @@ typedef struct rl_verdict_rule {
   rl_reply_type type;
   const char *text; /* of a status */
   int integer;      /* of an integer */
-  rl_verdict_kind ballot;
+  rl_verdict_kind verdict;
 } rl_verdict_rule;
 
 /* SET NX: OK when it has set the key, nil when there is one. */
@@ -66,14 +67,14 @@ static const rl_verdict_rule rl_verdict_release[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_VERDICT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 2, RL_VERDICT_NOTIFIED},
     {RL_REPLY_INTEGER, NULL, 0, RL_VERDICT_DENIED},
-    {RL_REPLY_INTEGER, NULL, 3, RL_VERDICT_MUTE},
+    {RL_REPLY_INTEGER, NULL, 3, RL_VERDICT_NOTIFY_DENIED},
 };
 
-static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *owed) {
-  switch (owed->kind) {
+static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *command) {
+  switch (command->kind) {
   case RL_OUTSTANDING_ACQUIRE:
   case RL_OUTSTANDING_HEAL:
-    return owed->script == RL_SCRIPT_NONE ? rl_verdict_set : rl_verdict_set_all;
+    return command->script == RL_SCRIPT_NONE ? rl_verdict_set : rl_verdict_set_all;
   case RL_OUTSTANDING_RELEASE:
   case RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE):
     return rl_verdict_release;
@@ -82,9 +83,9 @@ static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *owed) {
   }
 }
 
-static bool rl_verdict_is_watched(const rl_outstanding *owed) {
-  return rl_command_takes((rl_script)owed->script) || owed->script == RL_SCRIPT_KEEP ||
-         owed->script == RL_SCRIPT_CONFIRM;
+static bool rl_verdict_is_watched(const rl_outstanding *command) {
+  return rl_command_takes((rl_script)command->script) || command->script == RL_SCRIPT_KEEP ||
+         command->script == RL_SCRIPT_CONFIRM;
 }
 
 /* What TAKE, KEEP and CONFIRM answer: "word now fence". */
@@ -121,39 +122,39 @@ static bool rl_verdict_split(const rl_reply *reply, rl_verdict_words *words) {
 }
 
 /* Which key TAKE found to be somebody's, from 1; 0 if it says nothing of the kind. */
-static unsigned rl_verdict_taken(const rl_outstanding *owed, const char *word) {
+static unsigned rl_verdict_taken(const rl_outstanding *command, const char *word) {
   uint64_t number;
-  unsigned count = owed->attempt->resource->count;
-  bool named = rl_command_takes((rl_script)owed->script) &&
+  unsigned count = command->attempt->resource->count;
+  bool named = rl_command_takes((rl_script)command->script) &&
                rl_verdict_number(word, word + strlen(word), &number) != NULL && number >= 1 &&
                number <= (count < 2 ? 1 : count);
   return named ? (unsigned)number : 0;
 }
 
-static rl_verdict_kind rl_verdict_kind_of_words(const rl_outstanding *owed, const char *word) {
-  bool takes = rl_command_takes((rl_script)owed->script);
+static rl_verdict_kind rl_verdict_kind_of_words(const rl_outstanding *command, const char *word) {
+  bool takes = rl_command_takes((rl_script)command->script);
   if (strcmp(word, "OK") == 0) {
     return RL_VERDICT_GRANTED;
   }
-  if (takes ? rl_verdict_taken(owed, word) != 0 : strcmp(word, "no") == 0) {
+  if (takes ? rl_verdict_taken(command, word) != 0 : strcmp(word, "no") == 0) {
     return RL_VERDICT_DENIED;
   }
-  return takes && strcmp(word, "other") == 0 ? RL_VERDICT_OTHER : RL_VERDICT_BROKEN;
+  return takes && strcmp(word, "other") == 0 ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_BROKEN;
 }
 
-bool rl_verdict_is_script(const rl_outstanding *owed) {
-  return owed->script != RL_SCRIPT_NONE;
+bool rl_verdict_is_script(const rl_outstanding *command) {
+  return command->script != RL_SCRIPT_NONE;
 }
 
-unsigned rl_verdict_key(const rl_outstanding *owed, const rl_reply *reply) {
+unsigned rl_verdict_key(const rl_outstanding *command, const rl_reply *reply) {
   rl_verdict_words words;
-  if (rl_command_takes((rl_script)owed->script)) {
-    bool several = owed->attempt->resource->count > 1;
-    return several && rl_verdict_split(reply, &words) ? rl_verdict_taken(owed, words.word) : 0;
+  if (rl_command_takes((rl_script)command->script)) {
+    bool several = command->attempt->resource->count > 1;
+    return several && rl_verdict_split(reply, &words) ? rl_verdict_taken(command, words.word) : 0;
   }
-  bool set = owed->script == RL_SCRIPT_ACQUIRE_ALL || owed->script == RL_SCRIPT_HEAL_ALL;
+  bool set = command->script == RL_SCRIPT_ACQUIRE_ALL || command->script == RL_SCRIPT_HEAL_ALL;
   bool named = set && reply->type == RL_REPLY_INTEGER && reply->integer >= 1 &&
-               reply->integer <= owed->attempt->resource->count;
+               reply->integer <= command->attempt->resource->count;
   return named ? (unsigned)reply->integer : 0;
 }
 
@@ -177,52 +178,52 @@ static bool rl_verdict_is_refusal(const char *text) {
   return false;
 }
 
-static rl_verdict_kind rl_verdict_kind_of_error(const rl_outstanding *owed, const char *text) {
+static rl_verdict_kind rl_verdict_kind_of_error(const rl_outstanding *command, const char *text) {
   /* A key of another type is somebody's key. Before Redis 7 the word stands inside the text. */
   if (strstr(text, "WRONGTYPE") != NULL) {
     return RL_VERDICT_DENIED;
   }
-  if (rl_verdict_is_script(owed) && !owed->by_text && strncmp(text, "NOSCRIPT", 8) == 0) {
-    return owed->script == RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER : RL_VERDICT_NO_SCRIPT;
+  if (rl_verdict_is_script(command) && !command->by_text && strncmp(text, "NOSCRIPT", 8) == 0) {
+    return command->script == RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_NO_SCRIPT;
   }
   return rl_verdict_is_refusal(text) ? RL_VERDICT_REFUSED : RL_VERDICT_ERROR;
 }
 
-static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *owed, const rl_reply *reply) {
-  const rl_verdict_rule *rules = rl_verdict_rules(owed);
+static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const rl_reply *reply) {
+  const rl_verdict_rule *rules = rl_verdict_rules(command);
   if (reply->type == RL_REPLY_ERROR) {
-    return rl_verdict_kind_of_error(owed, reply->text);
+    return rl_verdict_kind_of_error(command, reply->text);
   }
-  if (owed->kind >= RL_OUTSTANDING_ASK && rules != rl_verdict_release) {
+  if (command->kind >= RL_OUTSTANDING_ASK && rules != rl_verdict_release) {
     return RL_VERDICT_GRANTED; /* The operation reads it. */
   }
-  if (rl_verdict_key(owed, reply) != 0) {
+  if (rl_verdict_key(command, reply) != 0) {
     return RL_VERDICT_DENIED;
   }
-  if (owed->kind == RL_OUTSTANDING_ATTACH && reply->type == RL_REPLY_INTEGER &&
+  if (command->kind == RL_OUTSTANDING_ATTACH && reply->type == RL_REPLY_INTEGER &&
       reply->integer == -1) {
-    return RL_VERDICT_OTHER;
+    return RL_VERDICT_OTHER_SERVER;
   }
   for (unsigned i = 0; i < (rules == rl_verdict_release ? 4u : 2u); i++) {
     const rl_verdict_rule *rule = &rules[i];
     if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
         (reply->type != RL_REPLY_INTEGER || reply->integer == rule->integer)) {
-      return rule->ballot;
+      return rule->verdict;
     }
   }
   return RL_VERDICT_BROKEN;
 }
 
-rl_verdict rl_verdict_read(const rl_outstanding *owed, const rl_reply *reply) {
+rl_verdict rl_verdict_read(const rl_outstanding *command, const rl_reply *reply) {
   rl_verdict_words words;
-  if (rl_verdict_is_watched(owed) && reply->type != RL_REPLY_ERROR) {
+  if (rl_verdict_is_watched(command) && reply->type != RL_REPLY_ERROR) {
     if (!rl_verdict_split(reply, &words)) {
       return rl_verdicts[RL_VERDICT_BROKEN];
     }
-    rl_verdict ballot = rl_verdicts[rl_verdict_kind_of_words(owed, words.word)];
-    ballot.node_us = words.node_us;
-    ballot.fence = words.fence;
-    return ballot;
+    rl_verdict verdict = rl_verdicts[rl_verdict_kind_of_words(command, words.word)];
+    verdict.node_us = words.node_us;
+    verdict.fence = words.fence;
+    return verdict;
   }
-  return rl_verdicts[rl_verdict_kind_of(owed, reply)];
+  return rl_verdicts[rl_verdict_kind_of(command, reply)];
 }

@@ -235,7 +235,7 @@ static bool rl_doctor_note(rl_core *core, redlock_time now_us, rl_answer *answer
   if (!awaited) {
     return step != RL_DOCTOR_PROBE;
   }
-  node->login_given = answer->node->link.login_given;
+  node->login_supplied = answer->node->link.login_supplied;
   if (step == RL_DOCTOR_PROBE) {
     return rl_doctor_note_probe(lock, now_us, answer, node);
   }
@@ -265,8 +265,8 @@ static void rl_doctor_conclude(rl_lock *lock, redlock_time now_us, unsigned inde
     (void)snprintf(known->said, sizeof known->said, "%s", rl_round_reason(lock, index));
   }
   known->certificate_us = rl_node_certificate(node, now_us);
-  if (guard != NULL && guard->standing != RL_GUARD_UNSEEN) {
-    known->refused = guard->standing == RL_GUARD_REFUSED;
+  if (guard != NULL && guard->state != RL_GUARD_UNKNOWN) {
+    known->refused = guard->state == RL_GUARD_REFUSED;
     (void)rl_guard_reason(guard, now_us, known->quarantine, sizeof known->quarantine);
   }
 }

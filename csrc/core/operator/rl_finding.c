@@ -295,7 +295,7 @@ static void rl_finding_miss(rl_finding_rights *rights, const char *command) {
 }
 
 static const char *rl_finding_user(const rl_doctor_node *node) {
-  return node->login_given ? "USER" : node->username != NULL ? node->username : "default";
+  return node->login_supplied ? "USER" : node->username != NULL ? node->username : "default";
 }
 
 static void rl_finding_add_rights(rl_finding_search *search, unsigned index,

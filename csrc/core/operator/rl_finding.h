@@ -21,7 +21,7 @@ typedef struct rl_doctor_node {
   const char *name;
   const char
       *username; /* it is logged in as, by what the node was added with; NULL: the default user */
-  bool login_given; /* as somebody whom a function has named */
+  bool login_supplied; /* as somebody whom a function has named */
   int db;
   bool answered;                  /* |said| is its answer; else it is why there is none */
   bool no_evalsha;                /* it may not run scripts by their names */

@@ -57,6 +57,6 @@ int rl_login_give(rl_login *login, const char *username, const void *password, s
     rl_login_wipe(login);
     return REDLOCK_E_NO_MEMORY;
   }
-  login->given = true;
+  login->supplied = true;
   return REDLOCK_OK;
 }

@@ -11,7 +11,7 @@
 
 typedef struct rl_login {
   bool awaited; /* it has been asked for, and has not come */
-  bool given;
+  bool supplied;
   char *username; /* with a NUL behind it; NULL: none was given */
   char *password; /* any bytes; NULL: none was given */
   size_t password_length;

@@ -568,7 +568,7 @@ void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
                  !rl_notify_is_passing(core, node, now_us, ticket);
   if (refused || rl_notify_is_forbidden(reply)) {
     const char *reason = reply->type == RL_REPLY_ERROR
-                             ? rl_link_said(&node->link)
+                             ? rl_link_error_text(&node->link)
                              : "unexpected reply to the script of the queue";
     rl_notify_changed(core, rl_subscriber_refuse(core, node, now_us, reason), now_us);
   }

@@ -123,7 +123,7 @@ rl_subscriber_change rl_subscriber_probed(rl_core *core, rl_node *node, redlock_
   }
   notify->probed &= ~bit;
   if (reply->type == RL_REPLY_ERROR) {
-    return rl_subscriber_refuse(core, node, now_us, rl_link_said(&node->link));
+    return rl_subscriber_refuse(core, node, now_us, rl_link_error_text(&node->link));
   }
   if (reply->type != RL_REPLY_INTEGER || reply->integer < 1) {
     bool again = reply->type == RL_REPLY_INTEGER && (notify->undelivered & bit) == 0;
@@ -208,8 +208,8 @@ const char *rl_subscriber_overdue(rl_core *core, rl_node *subscriber, redlock_ti
   if (reason == NULL && rl_subscriber_is_undelivered(core, subscriber)) {
     return RL_SUBSCRIBER_UNDELIVERED;
   }
-  if (reason == NULL && link->phase == RL_LINK_UP && link->owed_count == 0 &&
-      notify->used_count > 0 && rl_time_add(link->heard_us, RL_SUBSCRIBER_PING_US) <= now_us &&
+  if (reason == NULL && link->phase == RL_LINK_UP && link->outstanding_count == 0 &&
+      notify->used_count > 0 && rl_time_add(link->received_us, RL_SUBSCRIBER_PING_US) <= now_us &&
       !rl_link_ping(link, now_us)) {
     return "out of memory";
   }
@@ -224,8 +224,8 @@ static redlock_time rl_subscriber_deadline(const rl_core *core, const rl_node *s
   }
   bool stays = needed && !rl_subscriber_is_undelivered(core, subscriber);
   redlock_time deadline_us = stays ? rl_node_deadline(subscriber) : 0;
-  if (link->phase == RL_LINK_UP && link->owed_count == 0 && core->notify->used_count > 0) {
-    deadline_us = rl_time_min(deadline_us, rl_time_add(link->heard_us, RL_SUBSCRIBER_PING_US));
+  if (link->phase == RL_LINK_UP && link->outstanding_count == 0 && core->notify->used_count > 0) {
+    deadline_us = rl_time_min(deadline_us, rl_time_add(link->received_us, RL_SUBSCRIBER_PING_US));
   }
   return deadline_us;
 }

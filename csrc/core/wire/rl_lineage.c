@@ -163,8 +163,8 @@ static bool rl_lineage_read_record(rl_lineage_answer *answer, const char *at) {
   memcpy(answer->record, at, length + 1);
   at = answer->record;
   bool ok = rl_lineage_word(&at, run_id, sizeof run_id) && strcmp(run_id, answer->run_id) == 0 &&
-            rl_lineage_number(&at, &answer->born_us) && rl_lineage_word(&at, why, sizeof why) &&
-            rl_lineage_why_of(&answer->born_for, why);
+            rl_lineage_number(&at, &answer->created_us) && rl_lineage_word(&at, why, sizeof why) &&
+            rl_lineage_why_of(&answer->created_for, why);
   answer->fingerprint = at;
   return ok;
 }
@@ -187,11 +187,11 @@ bool rl_lineage_read(rl_lineage_answer *answer, const char *bytes, size_t length
   if (!rl_lineage_number(&at, &answer->now_us) || answer->now_us == 0 ||
       !rl_lineage_word(&at, answer->run_id, sizeof answer->run_id) ||
       !rl_lineage_is_run_id(answer->run_id) || !rl_lineage_word(&at, why, sizeof why) ||
-      !rl_lineage_why_of(&answer->to_make, why)) {
+      !rl_lineage_why_of(&answer->create_for, why)) {
     return false;
   }
   answer->fingerprint = answer->record;
-  return answer->to_make != RL_LINEAGE_NONE ? *at == '\0' : rl_lineage_read_record(answer, at);
+  return answer->create_for != RL_LINEAGE_NONE ? *at == '\0' : rl_lineage_read_record(answer, at);
 }
 
 /* -------------------------------------------------------------------------------- difference */

@@ -67,10 +67,10 @@ const char *rl_lineage_why_sentence(rl_lineage_why why);
 typedef struct rl_lineage_answer {
   uint64_t now_us; /* the node's clock */
   char run_id[RL_LINEAGE_RUN_ID_MAX + 1];
-  rl_lineage_why to_make; /* why its record is still to be made; NONE when it is there, as */
+  rl_lineage_why create_for; /* why its record is still to be made; NONE when it is there, as */
   char record[RL_LINEAGE_MAX + 1]; /* it is; and in it */
-  uint64_t born_us;                /* when it was made, by the node's clock */
-  rl_lineage_why born_for;         /* why */
+  uint64_t created_us;             /* when it was made, by the node's clock */
+  rl_lineage_why created_for;      /* why */
   const char *fingerprint;         /* whose it is; in |record| */
 } rl_lineage_answer;
 

@@ -350,7 +350,7 @@ static const char *rl_client_unconfirmed(redlock_client *client) {
       (size_t)snprintf(client->failure_text, size, "not all nodes confirmed the releases in time");
   for (unsigned i = 0; i < core->node_count && used < size; i++) {
     const rl_node *node = core->nodes[i];
-    if ((due & rl_node_bit(node)) != 0 || node->link.owed_count > 0) {
+    if ((due & rl_node_bit(node)) != 0 || node->link.outstanding_count > 0) {
       used += (size_t)snprintf(client->failure_text + used, size - used, "%s%s", separator,
                                node->address.name);
       separator = ", ";
@@ -430,7 +430,7 @@ static void rl_client_read_node(const redlock_client *client, const rl_node *nod
                                                              : REDLOCK_NODE_CONNECTING;
   known->error = rl_client_copy_text(known->text, node->error, info->text);
   known->latency_us = node->link.latency_us;
-  known->outstanding = node->link.owed_count;
+  known->outstanding = node->link.outstanding_count;
   if (node->link.phase == RL_LINK_UP && node->link.guard != NULL) {
     known->quarantined_us = rl_guard_quarantined(node->link.guard, redlock_now());
     (void)rl_guard_reason(node->link.guard, redlock_now(), reason, sizeof reason);

@@ -40,7 +40,7 @@ static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
   rl_socket *socket = &client->sockets[node];
   const rl_node *asked = rl_core_end(&client->core, node);
-  if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls && asked->link.nameless) {
+  if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls && asked->link.skips_name) {
     (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this a TLS port?",
                    socket->error);
     (void)snprintf(socket->error, sizeof socket->error, "%s", reason);
@@ -291,7 +291,7 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
 /* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
 static bool rl_turn_has_many_outstanding(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    if (rl_core_end(&client->core, i)->link.owed_count >= RL_PACER_WINDOW) {
+    if (rl_core_end(&client->core, i)->link.outstanding_count >= RL_PACER_WINDOW) {
       return true;
     }
   }

@@ -19,7 +19,7 @@ static bool rl_watchdog_awaits(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     const rl_link *link = &rl_core_end(&client->core, i)->link;
     bool connects = link->phase == RL_LINK_CONNECTING && !rl_link_awaits_login(link);
-    if (link->owed_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
+    if (link->outstanding_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
       return true;
     }
   }

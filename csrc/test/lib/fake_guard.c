@@ -72,9 +72,9 @@ static const char *fake_guard_why(const fake_store *store, uint64_t now_us,
   if (!fake_guard_own(store, store->record)) {
     return "restart";
   }
-  uint64_t born_us = strtoull(store->record + strlen(store->run_id), NULL, 10);
+  uint64_t created_us = strtoull(store->record + strlen(store->run_id), NULL, 10);
   bool asked = strcmp(command->make, "clock") == 0 && strcmp(store->record, command->record) == 0;
-  return born_us > now_us + REDLOCK_SECONDS || asked ? "clock" : NULL;
+  return created_us > now_us + REDLOCK_SECONDS || asked ? "clock" : NULL;
 }
 
 /* The answer: with |why| the record is still to be made, else it is |record|, under the name of the process that runs. */

@@ -53,7 +53,7 @@ static void replay_start(replay *run, replay_client *client, unsigned attempt) {
   replay_begin(run, client, attempt);
   for (unsigned i = 0; i < client->nodes; i++) {
     /* A node that is too far behind would not be asked. */
-    if (rl_link_behind(&client->core.nodes[i]->link, replay_now(client)) > patience_us) {
+    if (rl_link_oldest_age(&client->core.nodes[i]->link, replay_now(client)) > patience_us) {
       replay_break(run, client, i);
     }
   }

@@ -14,11 +14,11 @@ static void check_bounds_killed(sim *s, const sim_client *client) {
   size_t owed = 0, held = 0, busy = 0, leases = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     const rl_node *node = core->nodes[i];
-    owed += node->link.owed_count;
-    if (node->link.owed_count > CHECK_BOUNDS_OWED ||
-        node->link.owed_count != client->sockets[i].sent_count) {
+    owed += node->link.outstanding_count;
+    if (node->link.outstanding_count > CHECK_BOUNDS_OWED ||
+        node->link.outstanding_count != client->sockets[i].sent_count) {
       sim_violation(s, "bounds", "client %u: node %u owes %u replies, was asked for %zu",
-                    client->index, i, node->link.owed_count, client->sockets[i].sent_count);
+                    client->index, i, node->link.outstanding_count, client->sockets[i].sent_count);
     }
     const sim_socket *socket = &client->sockets[i];
     if (socket->up && socket->sent_count > 0 && s->breach == SIM_BREACH_NONE &&

@@ -85,8 +85,8 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
     uint32_t useless = check_leftover_refused(s, token) &
                        ~(token->set_lost | token->queued | token->release_sent | token->either);
     /* A release that dequeues is of use, too; without the right to notify it is a plain one. */
-    bool mute =
-        client->core.nodes[node]->link.mute_until_us != 0 && (token->enqueued >> node & 1) != 0;
+    bool mute = client->core.nodes[node]->link.notify_denied_until_us != 0 &&
+                (token->enqueued >> node & 1) != 0;
     if ((useless >> node & 1) != 0 && !sent->leaves && !mute) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",
                     client->index, sent->token, node);
@@ -218,7 +218,7 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
     for (unsigned k = 0; held && k < client->nodes; k++) {
       const rl_node *node = client->core.nodes[k];
       bool sent = ((lock->lease->sent | client->core.backfills->due) >> k & 1) != 0;
-      bool well = node->link.phase == RL_LINK_UP && node->link.owed_count == 0 &&
+      bool well = node->link.phase == RL_LINK_UP && node->link.outstanding_count == 0 &&
                   rl_guard_votes(node->link.guard, client->reading_us);
       if (!sent && node->twins == 0 &&
           (well || check_leftover_hurried(client, &client->locks[i], k))) {

@@ -216,7 +216,7 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   const sim_socket *socket = &client->sockets[node];
   if (sent->kind != SIM_COMMAND_RELEASE || sent->leaves || sent->forces ||
       (token->enqueued >> node & 1) == 0 || token->abandoned ||
-      client->core.nodes[node]->link.mute_until_us != 0) {
+      client->core.nodes[node]->link.notify_denied_until_us != 0) {
     return;
   }
   for (unsigned i = 0; i < socket->enqueued_count; i++) {

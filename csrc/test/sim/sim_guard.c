@@ -138,9 +138,9 @@ void sim_guard_ready(sim *s) {
   for (unsigned i = 0; i < s->config.nodes; i++) {
     sim_node *node = &s->nodes[i];
     sim_record *record = &node->data.records[s->config.databases ? 1 : 0][0];
-    uint64_t born_us = sim_watch_wall_us(s, i) - sim_guard_quarantine_us(s);
+    uint64_t created_us = sim_watch_wall_us(s, i) - sim_guard_quarantine_us(s);
     int length = snprintf(record->text, sizeof record->text, "%s %llu ready %s", node->run_id,
-                          (unsigned long long)born_us, core->guards->fingerprint);
+                          (unsigned long long)created_us, core->guards->fingerprint);
     record->used = true;
     record->length = (uint16_t)length;
     rl_sha1(record->sha1, record->text, record->length);

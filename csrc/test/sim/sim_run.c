@@ -96,7 +96,7 @@ static bool sim_run_quiet(const sim *s) {
       }
     }
     for (unsigned k = 0; k < client->nodes; k++) {
-      if (client->core.nodes[k]->link.owed_count > 0) {
+      if (client->core.nodes[k]->link.outstanding_count > 0) {
         return false;
       }
     }

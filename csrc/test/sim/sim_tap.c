@@ -155,8 +155,8 @@ static sim_lock *sim_tap_asking(const sim *s, sim_client *client, rl_operation o
 static bool sim_tap_is_force(const sim_client *client, unsigned node) {
   const rl_link *link = &client->core.nodes[node]->link;
   size_t before = client->sockets[node].sent_count;
-  return before < link->owed_count &&
-         link->owed[(link->owed_head + before) % link->owed_capacity].kind ==
+  return before < link->outstanding_count &&
+         link->outstanding[(link->outstanding_head + before) % link->outstanding_capacity].kind ==
              RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
 }
 

@@ -443,13 +443,13 @@ static void sim_watch_counted(sim *s, const char *why) {
 static bool sim_watch_make(sim *s, const sim_connection *from, const resp_request *command,
                            const char *why) {
   sim_node *node = &s->nodes[from->node];
-  uint64_t now_us = sim_watch_wall_us(s, from->node), born_us = now_us;
-  born_us -= strcmp(why, "ready") == 0 ? resp_number(command, 6) : 0;
+  uint64_t now_us = sim_watch_wall_us(s, from->node), created_us = now_us;
+  created_us -= strcmp(why, "ready") == 0 ? resp_number(command, 6) : 0;
   sim_record *record =
       sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], true);
   int length = record == NULL ? -1
                               : snprintf(record->text, sizeof record->text, "%s %llu %s %.*s",
-                                         node->run_id, (unsigned long long)born_us, why,
+                                         node->run_id, (unsigned long long)created_us, why,
                                          (int)command->lengths[5], command->words[5]);
   if (length < 0 || (size_t)length >= sizeof record->text) {
     sim_violation(s, "wire", "a record that is too long, or one too many");

@@ -139,7 +139,7 @@ static bool leads(const call *self) {
                !client->wait.poked && client->wait.wants.deadline_us > redlock_now() + 20 * SECONDS;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     is_so = is_so && client->core.nodes[i]->link.phase == RL_LINK_UP &&
-            client->core.nodes[i]->link.owed_count == 0;
+            client->core.nodes[i]->link.outstanding_count == 0;
   }
   rl_client_leave(client);
   return is_so;

@@ -475,14 +475,15 @@ static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
     }
     launched++;
     rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-    assert_true(launched <= RL_LINK_OWED_ACQUIRE_MAX);
+    assert_true(launched <= RL_LINK_OUTSTANDING_ACQUIRE_MAX);
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
-  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_ACQUIRE_MAX);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, RL_LINK_OUTSTANDING_ACQUIRE_MAX);
   assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_ACQUIRE_MAX + 1);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count,
+                   RL_LINK_OUTSTANDING_ACQUIRE_MAX + 1);
   assert_int_equal(rl_lock_result(held), REDLOCK_PENDING);
   assert_true(fake_world_end(world));
 }
@@ -545,7 +546,7 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   world->nodes[0].blocked = true;
-  while (world->core.nodes[0]->link.owed_count < RL_LINK_OWED_MAX) {
+  while (world->core.nodes[0]->link.outstanding_count < RL_LINK_OUTSTANDING_MAX) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
     fake_turn(world);
     drain(world, 0);
@@ -565,7 +566,7 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   assert_true(rl_core_wants_send(&world->core));
   fake_turn(world);
   assert_int_equal(world->core.releases->count, 0);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_MAX);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, RL_LINK_OUTSTANDING_MAX);
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
   assert_false(rl_core_wants_send(&world->core)); /* Nothing waits for room any more. */
   assert_true(fake_world_end(world));
@@ -597,7 +598,7 @@ static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state
     rl_core_input(&world->core, 0, world->now_us, "-NOSCRIPT x\r\n", 13);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_string_equal(rl_round_reason(lock, 0), "NOSCRIPT x");
-    assert_int_equal(world->core.nodes[0]->link.owed_count, 0);
+    assert_int_equal(world->core.nodes[0]->link.outstanding_count, 0);
     rl_buffer_clear(&world->core.nodes[0]->link.output);
     world->nodes[0].blocked = false;
     if (releasing) { /* It is tried again, by its text. */

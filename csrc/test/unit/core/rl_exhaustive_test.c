@@ -542,7 +542,7 @@ static int release_case(const plan *first, const plan *second, bool as_other) {
   plan silent = *first;
   for (unsigned i = 0; i < silent.count; i++) { /* Whoever owes something still never answers. */
     silent.acts[i] =
-        world->core.nodes[i]->link.owed_count > world->nodes[i].queued ? NEVER : GRANTED;
+        world->core.nodes[i]->link.outstanding_count > world->nodes[i].queued ? NEVER : GRANTED;
   }
   assert_clean(world, lock, &silent, &last);
   assert_true(fake_world_end(world));

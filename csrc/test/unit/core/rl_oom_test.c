@@ -547,7 +547,7 @@ static unsigned fill_debts(fake_world *world, unsigned index, rl_attempt *attemp
     rl_buffer_clear(&node->link.output); /* as if it had been sent */
     count++;
   }
-  assert_int_equal(node->link.owed_count, node->link.owed_capacity);
+  assert_int_equal(node->link.outstanding_count, node->link.outstanding_capacity);
   world->nodes[index].blocked = false;
   return count;
 }
@@ -562,7 +562,7 @@ static void fill_output(fake_world *world, unsigned index, rl_attempt *attempt) 
   while (node->link.output.capacity - node->link.output.tail >= least) {
     assert_true(rl_link_queue_set(&node->link, world->now_us, RL_OUTSTANDING_HEAL, attempt, 0, 1));
   }
-  assert_true(node->link.owed_count < node->link.owed_capacity);
+  assert_true(node->link.outstanding_count < node->link.outstanding_capacity);
 }
 
 typedef enum queued { SET, EXTEND, RELEASE } queued;
@@ -588,7 +588,7 @@ static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
     } else {
       fill_output(world, 0, attempt);
     }
-    unsigned owed = node->link.owed_count;
+    unsigned owed = node->link.outstanding_count;
     unsigned references = attempt->references;
     size_t bytes = rl_buffer_length(&node->link.output);
     arm(1, true);
@@ -596,11 +596,11 @@ static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
     memory.armed = false;
     assert_false(done);
     assert_true(memory.failed > 0);
-    assert_int_equal(node->link.owed_count, owed);
+    assert_int_equal(node->link.outstanding_count, owed);
     assert_int_equal(attempt->references, references);
     assert_int_equal(rl_buffer_length(&node->link.output), bytes);
     assert_true(queue(node, world->now_us, attempt, what)); /* There is memory again. */
-    assert_int_equal(node->link.owed_count, owed + 1);
+    assert_int_equal(node->link.outstanding_count, owed + 1);
     assert_int_equal(attempt->references, references + 1);
     assert_true(rl_buffer_length(&node->link.output) > bytes);
     rl_attempt_unref(&world->core.attempts, attempt);
@@ -801,14 +801,14 @@ static bool healed_with(size_t fail_at, unsigned *failures) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   rl_attempt *attempt = nobodys(world, lock);
   fill_output(world, 2, attempt);
-  unsigned owed = world->core.nodes[2]->link.owed_count;
+  unsigned owed = world->core.nodes[2]->link.outstanding_count;
   arm(fail_at, true);
   rl_core_input(&world->core, 2, world->now_us, ":0\r\n", 4);
   memory.armed = false;
   bool failed = memory.failed > 0;
   if (world->core.nodes[2]->link.phase ==
       RL_LINK_UP) { /* It was answered; it is healed or it is not. */
-    assert_int_equal(world->core.nodes[2]->link.owed_count, failed ? owed - 1 : owed);
+    assert_int_equal(world->core.nodes[2]->link.outstanding_count, failed ? owed - 1 : owed);
     *failures += failed;
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -848,7 +848,7 @@ static bool joined_with(size_t fail_at, unsigned *failures) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
     joined += (locks[i]->lease->sent & 4) != 0;
   }
-  assert_int_equal(world->core.nodes[2]->link.owed_count, joined);
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count, joined);
   assert_true(failed ? joined < LOCKS : joined == LOCKS);
   *failures += failed && joined > 0;
   assert_true(fake_world_end(world));

@@ -420,7 +420,7 @@ static void what_is_not_known_when_the_round_is_over_is_not_sent_again(void **st
   while (fake_next(world, 0) != FAKE_OTHER) { /* Its release, too. */
     (void)fake_take(world, 0);
   }
-  world->core.nodes[0]->link.owed[world->core.nodes[0]->link.owed_head].by_text = 0;
+  world->core.nodes[0]->link.outstanding[world->core.nodes[0]->link.outstanding_head].by_text = 0;
   fake_deliver(world, 0, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
   assert_int_equal(fake_next(world, 0), FAKE_OTHER);
   assert_true(fake_world_end(world));
@@ -871,7 +871,8 @@ static void a_late_answer_of_the_attempt_before_is_not_of_this_one(void **state)
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
   (void)fake_execute(world, 4, late);
   world->now_us = rl_timers_next(&world->core.timers);
-  world->core.nodes[4]->link.owed[world->core.nodes[4]->link.owed_head].sent_us = world->now_us;
+  world->core.nodes[4]->link.outstanding[world->core.nodes[4]->link.outstanding_head].sent_us =
+      world->now_us;
   fake_turn(world);
   assert_int_equal(lock->phase, RL_PHASE_ROUND);
   fake_deliver(world, 4, late);

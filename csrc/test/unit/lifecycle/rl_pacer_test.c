@@ -509,11 +509,11 @@ static void a_distant_node_is_sent_more_at_once(void **state) {
   (void)fake_reply(world, 0, "+OK\r\n");
   fake_turn(world);
   fake_turn(world);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, COUNT_OF(locks));
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, COUNT_OF(locks));
   rl_lock *one_more = fake_lock(world, "more", &options);
   assert_error(rl_lock_acquire(one_more, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, COUNT_OF(locks));
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, COUNT_OF(locks));
   assert_true(fake_world_end(world));
 }
 
@@ -532,11 +532,11 @@ static void one_call_launches_a_bounded_number(void **state) {
     assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
   }
   rl_core_send(&world->core, world->now_us, NULL, 0);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_PACER_MAX);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, RL_PACER_MAX);
   assert_true(rl_core_wants_send(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), 0);
   rl_core_send(&world->core, world->now_us, NULL, 0);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_PACER_MAX + 1);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, RL_PACER_MAX + 1);
   assert_false(rl_core_wants_send(&world->core));
   assert_true(fake_world_end(world));
 }

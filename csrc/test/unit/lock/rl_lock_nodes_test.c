@@ -499,7 +499,7 @@ static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
   assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
-  assert_int_equal(world->core.nodes[2]->link.owed_count,
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count,
                    RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
   assert_int_equal(lock->waiting, 0);
@@ -519,14 +519,14 @@ static void a_node_that_owes_much_joins_when_it_has_answered(void **state) {
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
   fake_turn(world);
-  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_BACKFILL_WINDOW);
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count, RL_BACKFILL_WINDOW);
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
   rl_core_input(&world->core, 2, world->now_us, ":1\r\n", 4);
   fake_turn(world);
   assert_int_equal(lock->lease->sent, 3);
   fake_pass(world, RL_BACKFILL_EVERY_US);
   assert_int_equal(lock->lease->sent, 7);
-  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_BACKFILL_WINDOW);
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count, RL_BACKFILL_WINDOW);
   assert_true(fake_world_end(world));
 }
 
@@ -554,7 +554,8 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   assert_true(rl_core_wants_send(&world->core));
   fake_turn(world);
   assert_int_equal(world->core.releases->count, 0);
-  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count,
+                   RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
   assert_true(fake_world_end(world));
 }
 

@@ -48,7 +48,7 @@ static void a_clock_may_drift_by_little(void **state) {
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 20 * MS);
   assert_null(strstr(world->nodes[1].store.record, " clock "));
-  assert_int_equal(guard_of(world, 1)->standing, RL_GUARD_KNOWN);
+  assert_int_equal(guard_of(world, 1)->state, RL_GUARD_KNOWN);
   assert_true(fake_world_end(world));
 }
 
@@ -261,7 +261,7 @@ static void a_step_is_not_forgotten_because_no_record_could_be_made(void **state
   assert_string_equal(world->nodes[1].queue[0].make, "clock");
   (void)fake_reply(world, 1, "-BUSY Redis is busy running a script.\r\n");
   fake_settle(world);
-  assert_int_equal(guard_of(world, 1)->standing, RL_GUARD_REFUSED);
+  assert_int_equal(guard_of(world, 1)->state, RL_GUARD_REFUSED);
   fake_pass(world, 1 * SECONDS);
   assert_kept(world, kept, rival);
 }

@@ -361,20 +361,20 @@ static void a_past_is_trusted_from_when_it_was_asked_for(void **state) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   rl_guard *guard = guard_of(world, 1);
-  redlock_time told_us = guard->past_us;
+  redlock_time told_us = guard->history_us;
   fake_pass(world, TRUSTED - 1);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_OK);
-  assert_int_equal(guard->past_us, told_us);
-  assert_null(rl_guard_past(guard, told_us + TRUSTED - 1));
-  assert_non_null(rl_guard_past(guard, told_us + TRUSTED));
+  assert_int_equal(guard->history_us, told_us);
+  assert_null(rl_guard_history(guard, told_us + TRUSTED - 1));
+  assert_non_null(rl_guard_history(guard, told_us + TRUSTED));
   fake_pass(world, 1);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   redlock_time asked_us = world->now_us;
   fake_turn(world);
   fake_pass(world, 2 * MS); /* The answer comes later than it was asked for. */
   fake_settle(world);
-  assert_int_equal(guard->past_us, asked_us);
+  assert_int_equal(guard->history_us, asked_us);
   assert_true(fake_world_end(world));
 }
 
@@ -689,7 +689,7 @@ static void what_cannot_be_read_is_no_record(void **state) {
     rl_lock *lock = answering(world, reply);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_votes(lock, "egg");
-    assert_int_equal(guard_of(world, 0)->standing, RL_GUARD_REFUSED);
+    assert_int_equal(guard_of(world, 0)->state, RL_GUARD_REFUSED);
     assert_true(fake_world_end(world));
   }
 }

@@ -51,12 +51,12 @@ static void connect_node(fixture *it) {
 /* What the link says of bytes that come now, whatever of its output was sent. */
 static const char *hear(fixture *it, const char *bytes, size_t length) {
   bool came_up = false;
-  rl_outstanding owed;
+  rl_outstanding command;
   const char *reason = rl_link_feed(&it->node.link, it->now_us, bytes, length);
   int got;
   while (reason == NULL &&
-         (got = rl_link_next(&it->node.link, it->now_us, &owed, &came_up, &reason)) > 0) {
-    rl_attempt_unref(&it->pool, owed.attempt);
+         (got = rl_link_next(&it->node.link, it->now_us, &command, &came_up, &reason)) > 0) {
+    rl_attempt_unref(&it->pool, command.attempt);
   }
   assert_true(!came_up || it->node.link.phase == RL_LINK_UP);
   return reason;
@@ -113,7 +113,7 @@ static void the_handshake_logs_in_selects_and_names_itself(void **state) {
   static const struct {
     const char *address;
     const char *steps;
-    unsigned owed;
+    unsigned command;
   } cases[] = {
       {"h", "CLIENT SETNAME redlock;", 1},
       {"redis://h/0", "CLIENT SETNAME redlock;", 1},
@@ -126,8 +126,8 @@ static void the_handshake_logs_in_selects_and_names_itself(void **state) {
     fixture *it = make(cases[i].address);
     connect_node(it);
     assert_steps(it, cases[i].steps);
-    assert_int_equal(it->node.link.owed_count, cases[i].owed);
-    for (unsigned k = 0; k < cases[i].owed; k++) {
+    assert_int_equal(it->node.link.outstanding_count, cases[i].command);
+    for (unsigned k = 0; k < cases[i].command; k++) {
       assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
       assert_false(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
       it->now_us += 5;
@@ -135,7 +135,7 @@ static void the_handshake_logs_in_selects_and_names_itself(void **state) {
     }
     assert_int_equal(it->node.link.phase, RL_LINK_UP);
     assert_int_equal(it->node.link.up_us, it->now_us);
-    assert_int_equal(it->node.link.latency_us, 5 * cases[i].owed);
+    assert_int_equal(it->node.link.latency_us, 5 * cases[i].command);
     assert_string_equal(it->node.error, "");
     destroy(it);
   }
@@ -245,12 +245,12 @@ static void assert_next_handshake(fixture *it, const char *replies, const char *
   assert_null(feed(it, replies));
   rl_link_closed(&it->node.link);
   rl_node_disconnected(&it->node, it->now_us, "closed");
-  rl_outstanding owed;
-  while (rl_link_take(&it->node.link, &owed)) {
+  rl_outstanding command;
+  while (rl_link_take(&it->node.link, &command)) {
   }
   connect_node(it);
   assert_steps(it, steps);
-  while (rl_link_take(&it->node.link, &owed)) {
+  while (rl_link_take(&it->node.link, &command)) {
   }
   rl_node_disconnected(&it->node, it->now_us, "the test");
 }
@@ -282,7 +282,7 @@ static void exists_is_accepted_before_the_rest_is_sent(void **state) {
   (void)state;
   for (unsigned missing = 0; missing < 2; missing++) {
     fixture *it = make("h");
-    it->node.link.nameless = true;
+    it->node.link.skips_name = true;
     connect_node(it);
     size_t exists = rl_buffer_length(&it->node.link.output);
     assert_true(exists > 0);
@@ -297,12 +297,12 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
   (void)state;
   fixture *it = make("h");
   for (unsigned i = 0; i < 4; i++) {
-    rl_outstanding owed;
+    rl_outstanding command;
     connect_node(it);
     rl_buffer_clear(&it->node.link.output);
     rl_link_closed(&it->node.link);
     rl_node_disconnected(&it->node, it->now_us, "closed");
-    while (rl_link_take(&it->node.link, &owed)) {
+    while (rl_link_take(&it->node.link, &command)) {
     }
     assert_true(rl_node_wants_connection(&it->node, it->now_us) == (i % 2 == 0));
     assert_int_equal(it->node.failures, i + 1);
@@ -314,7 +314,7 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
 static void refused_connection_restores_setname(void **state) {
   (void)state;
   fixture *it = make("h");
-  it->node.link.nameless = true;
+  it->node.link.skips_name = true;
   rl_link_connecting(&it->node.link, it->now_us);
   rl_node_disconnected(&it->node, it->now_us, "refused");
   connect_node(it);
@@ -416,7 +416,7 @@ static void errors_of_operations_hide_the_password_as_well(void **state) {
     assert_true(
         rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
     assert_null(feed(it, cases[i].reply));
-    assert_string_equal(rl_link_said(&it->node.link), cases[i].said);
+    assert_string_equal(rl_link_error_text(&it->node.link), cases[i].said);
     rl_attempt_unref(&it->pool, attempt);
     destroy(it);
   }
@@ -493,7 +493,7 @@ static void silence_counts_from_the_first_debt_and_from_every_byte(void **state)
   (void)state;
   fixture *it = make_up();
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
-  assert_int_equal(rl_link_behind(&it->node.link, it->now_us), 0);
+  assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), 0);
   rl_attempt *attempt = attempt_of(it);
   it->now_us += 50 * SECONDS;
   redlock_time first_us = it->now_us;
@@ -503,7 +503,7 @@ static void silence_counts_from_the_first_debt_and_from_every_byte(void **state)
   it->now_us += SECONDS;
   assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
   assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
-  assert_int_equal(rl_link_behind(&it->node.link, it->now_us), SECONDS);
+  assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), SECONDS);
   assert_null(rl_link_overdue(&it->node.link, first_us + 3 * SECONDS - 1));
   assert_string_equal(rl_link_overdue(&it->node.link, first_us + 3 * SECONDS),
                       "the node does not answer any more");
@@ -511,7 +511,7 @@ static void silence_counts_from_the_first_debt_and_from_every_byte(void **state)
   assert_null(feed(it, "+"));
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
   assert_null(feed(it, "OK\r\n"));
-  assert_int_equal(rl_link_behind(&it->node.link, it->now_us), SECONDS);
+  assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), SECONDS);
   assert_null(feed(it, ":1\r\n"));
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
   rl_attempt_unref(&it->pool, attempt);
@@ -546,11 +546,11 @@ static void debts_come_back_in_order_whatever_their_number(void **state) {
     }
     rl_buffer_clear(&it->node.link.output);
     while (out < in - burst / 3) {
-      rl_outstanding owed;
-      assert_true(rl_link_take(&it->node.link, &owed));
-      assert_int_equal(owed.round, out++);
-      assert_int_equal(owed.kind, RL_OUTSTANDING_RELEASE);
-      rl_attempt_unref(&it->pool, owed.attempt);
+      rl_outstanding command;
+      assert_true(rl_link_take(&it->node.link, &command));
+      assert_int_equal(command.round, out++);
+      assert_int_equal(command.kind, RL_OUTSTANDING_RELEASE);
+      rl_attempt_unref(&it->pool, command.attempt);
     }
   }
   assert_int_equal(attempt->references, 1 + in - out);
@@ -562,9 +562,9 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
-  for (unsigned owed = 0; owed < RL_LINK_OWED_MAX; owed++) {
+  for (unsigned command = 0; command < RL_LINK_OUTSTANDING_MAX; command++) {
     assert_int_equal(rl_link_has_room(&it->node.link, RL_OUTSTANDING_ACQUIRE),
-                     owed < RL_LINK_OWED_ACQUIRE_MAX);
+                     command < RL_LINK_OUTSTANDING_ACQUIRE_MAX);
     assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
     assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_EXTEND));
     assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
@@ -599,14 +599,14 @@ static void without_growing_nothing_is_allocated(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
-  unsigned capacity = it->node.link.owed_capacity;
+  unsigned capacity = it->node.link.outstanding_capacity;
   unsigned queued = 0;
   while (rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, false)) {
     rl_buffer_clear(&it->node.link.output);
     queued++;
   }
   assert_int_equal(queued, capacity);
-  assert_int_equal(it->node.link.owed_capacity, capacity);
+  assert_int_equal(it->node.link.outstanding_capacity, capacity);
   assert_int_equal(rl_buffer_length(&it->node.link.output), 0);
   assert_int_equal(attempt->references, 1 + queued);
   rl_attempt_unref(&it->pool, attempt);

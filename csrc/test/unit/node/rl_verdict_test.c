@@ -12,7 +12,7 @@ static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
   static const struct {
     rl_reply reply;
     rl_script script;
-    rl_verdict ballot;
+    rl_verdict verdict;
   } rows[] = {
       {{.type = RL_REPLY_STATUS, .text = "OK"},
        RL_SCRIPT_NONE,
@@ -35,13 +35,13 @@ static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    rl_outstanding owed = {.kind = RL_OUTSTANDING_ACQUIRE, .script = (uint8_t)rows[i].script};
-    rl_verdict ballot = rl_verdict_read(&owed, &rows[i].reply);
-    assert_int_equal(ballot.vote, rows[i].ballot.vote);
-    assert_int_equal(ballot.ran, rows[i].ballot.ran);
-    assert_int_equal(ballot.set_nothing, rows[i].ballot.set_nothing);
-    assert_int_equal(ballot.wants_text, rows[i].ballot.wants_text);
-    assert_int_equal(ballot.broken, rows[i].ballot.broken);
+    rl_outstanding command = {.kind = RL_OUTSTANDING_ACQUIRE, .script = (uint8_t)rows[i].script};
+    rl_verdict verdict = rl_verdict_read(&command, &rows[i].reply);
+    assert_int_equal(verdict.vote, rows[i].verdict.vote);
+    assert_int_equal(verdict.ran, rows[i].verdict.ran);
+    assert_int_equal(verdict.set_nothing, rows[i].verdict.set_nothing);
+    assert_int_equal(verdict.wants_text, rows[i].verdict.wants_text);
+    assert_int_equal(verdict.broken, rows[i].verdict.broken);
   }
 }
 
@@ -51,14 +51,14 @@ static void a_release_says_whether_it_has_called_somebody(void **state) {
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     for (long long answer = -1; answer <= 4; answer++) {
-      rl_outstanding owed = {.kind = (uint8_t)kinds[i], .script = RL_SCRIPT_RELEASE_NOTIFY};
+      rl_outstanding command = {.kind = (uint8_t)kinds[i], .script = RL_SCRIPT_RELEASE_NOTIFY};
       rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = answer};
-      rl_verdict ballot = rl_verdict_read(&owed, &reply);
-      assert_int_equal(ballot.vote == REDLOCK_VOTE_GRANTED, answer >= 1 && answer <= 3);
-      assert_int_equal(ballot.vote == REDLOCK_VOTE_TAKEN, answer == 0);
-      assert_int_equal(ballot.called, answer == 2);
-      assert_int_equal(ballot.mute, answer == 3);
-      assert_int_equal(ballot.broken, answer < 0 || answer > 3);
+      rl_verdict verdict = rl_verdict_read(&command, &reply);
+      assert_int_equal(verdict.vote == REDLOCK_VOTE_GRANTED, answer >= 1 && answer <= 3);
+      assert_int_equal(verdict.vote == REDLOCK_VOTE_TAKEN, answer == 0);
+      assert_int_equal(verdict.notified, answer == 2);
+      assert_int_equal(verdict.notify_denied, answer == 3);
+      assert_int_equal(verdict.broken, answer < 0 || answer > 3);
     }
   }
 }
@@ -72,9 +72,9 @@ static void no_other_script_answers_2(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = 2};
-    rl_verdict ballot = rl_verdict_read(&rows[i], &reply);
-    assert_true(ballot.broken);
-    assert_false(ballot.called);
+    rl_verdict verdict = rl_verdict_read(&rows[i], &reply);
+    assert_true(verdict.broken);
+    assert_false(verdict.notified);
   }
 }
 

@@ -279,7 +279,7 @@ static void who_may_not_run_scripts_at_all_is_told_which_right_is_missing(void *
   doctor = world(3);
   doctor->nodes[1].no_evalsha = true;
   doctor->nodes[1].username = "app";
-  doctor->nodes[1].login_given = true;
+  doctor->nodes[1].login_supplied = true;
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
                "two:2 does not let its user run evalsha, which a lock needs: ACL SETUSER USER "
                "+evalsha");

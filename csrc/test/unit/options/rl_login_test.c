@@ -132,7 +132,7 @@ static void what_was_sent_is_overwritten(void **state) {
   assert_int_equal(link_of(&core)->phase, RL_LINK_UP);
   assert_null(link_of(&core)->login.password);
   assert_null(link_of(&core)->login.username);
-  assert_false(link_of(&core)->login.given);
+  assert_false(link_of(&core)->login.supplied);
   rl_core_free(&core);
 }
 

@@ -460,11 +460,11 @@ static void a_probe_that_there_was_no_room_for_is_made_up_for(void **state) {
   fake_world *world = by_hand();
   rl_link *link = &world->core.nodes[0]->link;
   (void)shake_hands(world);
-  uint32_t owed = link->owed_count;
-  link->owed_count = RL_LINK_OWED_MAX;
+  uint32_t owed = link->outstanding_count;
+  link->outstanding_count = RL_LINK_OUTSTANDING_MAX;
   rl_core_input(&world->core, 1, world->now_us, subscribed, sizeof subscribed - 1);
   rl_core_send(&world->core, world->now_us, NULL, 0);
-  link->owed_count = owed;
+  link->outstanding_count = owed;
   fake_settle(world);
   assert_false(listener_of(world, 0)->connected);
   pass(world, 200 * MS);

@@ -116,10 +116,10 @@ static void an_answer_says_who_when_and_what(void **state) {
   rl_lineage_answer answer;
   assert_true(reads(
       &answer, "1700000000000001 abc123 - abc123 1699999999999999 restart nodes=3 rest of it"));
-  assert_true(answer.now_us == 1700000000000001 && answer.born_us == 1699999999999999);
+  assert_true(answer.now_us == 1700000000000001 && answer.created_us == 1699999999999999);
   assert_string_equal(answer.run_id, "abc123");
-  assert_int_equal(answer.to_make, RL_LINEAGE_NONE);
-  assert_int_equal(answer.born_for, RL_LINEAGE_RESTART);
+  assert_int_equal(answer.create_for, RL_LINEAGE_NONE);
+  assert_int_equal(answer.created_for, RL_LINEAGE_RESTART);
   assert_string_equal(answer.record, "abc123 1699999999999999 restart nodes=3 rest of it");
   assert_string_equal(answer.fingerprint, "nodes=3 rest of it");
 }
@@ -135,9 +135,9 @@ static void an_answer_without_a_record_says_why(void **state) {
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     rl_lineage_answer answer;
     assert_true(reads(&answer, cases[i].text));
-    assert_int_equal(answer.to_make, cases[i].why);
+    assert_int_equal(answer.create_for, cases[i].why);
     assert_string_equal(answer.record, "");
-    assert_true(rl_lineage_why_sentence(answer.to_make)[0] != '\0');
+    assert_true(rl_lineage_why_sentence(answer.create_for)[0] != '\0');
   }
 }
 
