@@ -1,5 +1,5 @@
 /*
- * What the supervisor, the workers and the proxy share.
+ * Functions of the supervisor, the workers and the proxy.
  *
  * SPDX-License-Identifier: MIT
  */

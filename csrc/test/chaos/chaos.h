@@ -1,12 +1,12 @@
 /*
- * Fault tests on real servers: what the supervisor, the workers and the proxy share.
+ * Fault tests on real servers: the declarations of the supervisor, the workers and the proxy.
  *
  * SPDX-License-Identifier: MIT
  *
- * The supervisor (chaos_main.c) starts redis-servers, a proxy and worker processes, and injects faults.
- * Everybody writes down what happened, line by line; chaos_check.c reads the lines and judges. Beside
- * the lines there is one piece of shared memory: settings, what is wanted of the proxy and the
- * workers, and for each resource the word that tells who is inside.
+ * The supervisor (chaos_main.c) starts redis-servers, a proxy and worker processes, and injects
+ * faults. Each process logs events, line by line; chaos_check.c judges the logs. The processes
+ * share memory: settings, orders to the proxy and the workers, and for each resource the worker
+ * that is inside.
  */
 #ifndef CHAOS_H
 #define CHAOS_H
@@ -26,8 +26,8 @@
 #define CHAOS_PREFIX "lock:"
 
 /*
- * What all locks have in common. A key lives for ttl + lock_delay at most. With lock_delay wall clocks
- * may be set forward; without it nothing hides a lease that is a little too long: both are tried.
+ * Options of all locks. A key lives for ttl + lock_delay at most. With lock_delay, wall clocks may
+ * be set forward. Without it, nothing hides a lease that is a little too long. Both are tried.
  */
 #define CHAOS_TTL_MIN_US (300 * REDLOCK_MILLISECONDS)
 #define CHAOS_TTL_USUAL_US (800 * REDLOCK_MILLISECONDS)
@@ -47,7 +47,7 @@ typedef enum chaos_phase {
 typedef enum chaos_proxy_mode {
   CHAOS_PASS,
   CHAOS_DROP_REQUESTS, /* swallowed; the connection is broken when the fault ends */
-  CHAOS_HALF_OPEN,     /* swallowed; the connection stays, and nothing comes through it any more */
+  CHAOS_HALF_OPEN,     /* swallowed; the connection stays, and carries nothing from now on */
   CHAOS_DROP_REPLIES,  /* the server executes, the client hears nothing */
   CHAOS_DELAY
 } chaos_proxy_mode;
@@ -55,28 +55,28 @@ typedef enum chaos_proxy_mode {
 typedef enum chaos_fork {
   CHAOS_FORK_NONE,
   CHAOS_FORK_EXIT, /* the child exits at once */
-  CHAOS_FORK_CALL, /* the child calls the API */
+  CHAOS_FORK_CALL, /* the child uses the API */
   CHAOS_FORK_EXEC, /* the child executes another program, which counts its descriptors */
   CHAOS_FORKS
 } chaos_fork;
 
-/* What a worker does wrong on purpose: the negative controls. */
+/* A deliberate error of a worker: the negative controls. */
 typedef enum chaos_misdeed {
   CHAOS_HONEST,
   CHAOS_HOLDS_TOO_LONG,    /* goes on after its deadline */
-  CHAOS_FORGETS_RELEASE,   /* tells that it released, and does not */
+  CHAOS_FORGETS_RELEASE,   /* logs a release that it does not make */
   CHAOS_LEAVES_KEYS,       /* ends with locks held, ttl a minute */
-  CHAOS_TELLS_SLOW_CALLS,  /* writes down 5 seconds that a call did not take: no call is slow */
+  CHAOS_LOGS_SLOW_CALLS,   /* logs 5 seconds more than a call took */
   CHAOS_LEAKS_DESCRIPTORS, /* in the worker, not in the library */
   CHAOS_LEAKS_MEMORY,
   CHAOS_USES_OTHER_NODES, /* half of the workers */
   CHAOS_DIES,             /* one worker aborts */
   CHAOS_TAKES_ONE_OF_TWO, /* locks one resource, and believes that it holds two */
   CHAOS_KEEPS_DETACHED,   /* goes on with a lease that it has detached */
-  CHAOS_TELLS_ATTACHED,   /* says that it has attached what it was refused */
-  CHAOS_GIVES_TOKEN_AGAIN,
+  CHAOS_LOGS_ATTACHED,    /* logs an attach that was refused */
+  CHAOS_REUSES_TOKEN,
   CHAOS_COUNTS_TOO_MANY, /* goes on after the last release of a nested lock */
-  CHAOS_TELLS_WRONG_HOLDER
+  CHAOS_LOGS_WRONG_HOLDER
 } chaos_misdeed;
 
 /* Other ways to use locks than one resource for one worker. */
@@ -84,8 +84,8 @@ typedef enum chaos_way {
   CHAOS_WAY_SEVERAL,
   CHAOS_WAY_DETACHED,
   CHAOS_WAY_ATTACHED,
-  CHAOS_WAY_REFUSED, /* what was attached by another */
-  CHAOS_WAY_GIVEN,
+  CHAOS_WAY_REFUSED, /* another worker has attached it */
+  CHAOS_WAY_SUPPLIED,
   CHAOS_WAY_NESTED,
   CHAOS_WAY_INSPECTED,
   CHAOS_WAYS
@@ -95,13 +95,16 @@ typedef enum chaos_way {
 #define CHAOS_TEXTS 4
 #define CHAOS_TEXT_MAX 512
 typedef struct chaos_text {
-  _Atomic int users; /* who may read it, 0 when it is free, -1 while it is written */
+  _Atomic int users; /* workers that may read it, 0: free, -1: being written */
   unsigned resource;
   char token[48]; /* the handed one */
   char text[CHAOS_TEXT_MAX];
 } chaos_text;
 
-/* What a worker believes about one resource. Readers take it if |number| is the same before and after. */
+/*
+ * A worker's belief about one resource. It is valid if |number| is the same before and after
+ * reading it.
+ */
 typedef struct chaos_belief {
   _Atomic uint64_t number; /* 0 while it is being written */
   _Atomic uint64_t from_us;
@@ -111,7 +114,7 @@ typedef struct chaos_belief {
 typedef struct chaos_slot {
   _Atomic int pid; /* 0 when there is none */
   _Atomic unsigned held;
-  _Atomic uint64_t deadline_us; /* the latest of what it holds or has held */
+  _Atomic uint64_t deadline_us; /* the latest deadline of all its locks so far */
   _Atomic uint64_t numbers;     /* of beliefs; goes on with the slot's next worker */
   _Atomic int fork_wanted;
   _Atomic unsigned forks[CHAOS_FORKS];
@@ -131,11 +134,11 @@ typedef struct chaos_gate {
 
 /* Errors that nodes gave as their reason, as far as faults are to be recognised by them. */
 typedef enum chaos_reason {
-  CHAOS_SAID_OOM,
-  CHAOS_SAID_LOADING,
-  CHAOS_SAID_REFUSED,
-  CHAOS_SAID_NOTHING, /* no reply in time, or the connection broke */
-  CHAOS_SAID_OTHER,
+  CHAOS_REASON_OOM,
+  CHAOS_REASON_LOADING,
+  CHAOS_REASON_REFUSED,
+  CHAOS_REASON_NOTHING, /* no reply in time, or the connection broke */
+  CHAOS_REASON_OTHER,
   CHAOS_REASONS
 } chaos_reason;
 
@@ -151,7 +154,7 @@ typedef struct chaos_shared {
   _Atomic int phase;
   _Atomic bool quit;
   chaos_gate gates[CHAOS_NODES];
-  /* Slot and number of the belief of who went in last: not guarded by anything but the locks. */
+  /* Slot and belief number of the last worker that went in: protected only by the locks. */
   _Atomic uint64_t owners[CHAOS_RESOURCES];
   _Atomic uint64_t acquired[CHAOS_RESOURCES];
   _Atomic uint64_t reasons[CHAOS_REASONS];

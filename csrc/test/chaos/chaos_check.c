@@ -5,8 +5,8 @@
  *
  *     chaos_check [--report FILE] [--flat] LOG...
  *
- * Prints violations, and ends with status 1 if there are any. With --flat the memory of workers that
- * live through the whole run may not grow, as is expected of an hour; without it there is a little room.
+ * Prints violations, and ends with status 1 if there are any. With --flat the memory of the
+ * veterans must not grow, as in a run of an hour; without it there is some tolerance.
  */
 #include "chaos_check.h"
 
@@ -18,12 +18,12 @@
 #include <string.h>
 
 #define MS 1000u
-#define ALLOWANCE_US (500 * MS) /* what scheduling may add to a call */
+#define ALLOWANCE_US (500 * MS) /* delay of a call by the scheduler */
 #define LINGER_US (500 * MS)    /* for how long a key may be there after its release */
 #define LOCK_DELAY_US (200 * MS)
 #define PRINTED 10
 #define DESCRIPTORS_MAX 40
-#define LISTENERS_MAX 5 /* of a worker: one for each node */
+#define SUBSCRIBERS_MAX 5 /* of a worker: one for each node */
 #define ROOM_KILOBYTES 2048
 #define FLAT_KILOBYTES 256
 #define EDGE_US (30000u * MS) /* how much of the beginning and the end memory is compared of */
@@ -125,8 +125,8 @@ static bool same_token(const char *left, const char *right) {
 }
 
 /*
- * Who holds a resource for all the time that an inspection takes has a majority in every moment of it: nobody else
- * can be found to have one, whenever each node was asked.
+ * A worker that holds a resource during a whole inspection has a majority at every moment of it. So
+ * the inspection can find no other holder.
  */
 static void check_inspections(check *self) {
   for (size_t i = 0; i < self->inspections.count; i++) {
@@ -195,17 +195,22 @@ static void check_budget(check *self) {
 
 /* ----------------------------------------------------------------------------------- leftover */
 
-/* When a token should have gone: given back, or its lease over; UINT64_MAX while it is in use. */
+/*
+ * Returns the end of a token: its release, or the end of its lease; UINT64_MAX while it is in use.
+ */
 static uint64_t token_over_us(const check *self, const char *token) {
   const check_hold *hold = check_hold_of(self, token);
   if (hold == NULL) {
-    return 0; /* Nobody has ever held it: of an attempt that failed, unless it is about to succeed. */
+    return 0; /* No worker has held it: an attempt failed, or is about to succeed. */
   }
   return hold->left_us != UINT64_MAX && !hold->detached ? hold->left_us
                                                         : hold->deadline_us + LOCK_DELAY_US;
 }
 
-/* A key that is seen twice, with time between, and belonged to nobody already the first time. */
+/*
+ * Reports a key that is seen twice, with time between, and whose token had ended before the first
+ * time.
+ */
 static void check_leftover(check *self) {
   for (size_t i = 0; i < self->keys.count; i++) {
     const check_key *first = &self->keys.items[i];
@@ -328,9 +333,9 @@ typedef struct settled_counts {
 } settled_counts;
 
 /*
- * The end of a settled phase. Its median counts: a connection that breaks and is made again by chance
- * takes a descriptor more, or less, for a moment; one that was leaked is there in all samples. A node that says that
- * it calls nobody is not listened to for a minute: there may be as many less as there are nodes.
+ * Checks the end of a settled phase. Its median counts: a reconnection changes the number of
+ * descriptors for a moment, a leak changes all samples. A node that does not permit notifications
+ * is not subscribed to for a minute: so there may be up to five descriptors fewer.
  */
 static void check_settled(check *self, unsigned worker, settled_counts *counts) {
   unsigned below = 0;
@@ -342,7 +347,7 @@ static void check_settled(check *self, unsigned worker, settled_counts *counts) 
     below += counts->of[median++];
   }
   bool leaked = median > counts->usual;
-  if (counts->usual != 0 && (leaked || median + LISTENERS_MAX < counts->usual)) {
+  if (counts->usual != 0 && (leaked || median + SUBSCRIBERS_MAX < counts->usual)) {
     check_violated(self, "descriptors", "worker %u had %llu descriptors, now %llu", worker,
                    (unsigned long long)counts->usual, (unsigned long long)median);
   }

@@ -1,34 +1,34 @@
 /*
- * The checker of a chaos run: what the logs tell.
+ * The checker of a chaos run: the format of the logs.
  *
  * SPDX-License-Identifier: MIT
  *
- * A log is lines of words. Times are microseconds of redlock_now(), which all processes of a machine
- * share.
+ * A log is lines of words. Times are microseconds of redlock_now(), which all processes of a
+ * machine share.
  *
  *     wI.G hold RESOURCE TOKEN FROM DEADLINE      worker I, its Gth process, believes from now on;
  *                                                 TOKEN+ for the second of two resources
  *     wI.G extend RESOURCE TOKEN NOW DEADLINE
- *     wI.G leave RESOURCE TOKEN NOW               before the release is asked for
- *     wI.G detach RESOURCE TOKEN NOW              the lease is on its way to another
- *     wI.G attach RESOURCE TOKEN NOW              the lease with that token has been taken over
- *     wI.G inspect RESOURCE TOKEN FROM UNTIL      asked meanwhile, a majority has had this token
+ *     wI.G leave RESOURCE TOKEN NOW               before the release
+ *     wI.G detach RESOURCE TOKEN NOW              the lease is handed over
+ *     wI.G attach RESOURCE TOKEN NOW              the lease with that token has been attached
+ *     wI.G inspect RESOURCE TOKEN FROM UNTIL      a majority had this token in that time
  *     wI.G call NAME RESULT PHASE STARTED TOOK BUDGET
  *     wI.G witness RESOURCE FROM UNTIL wJ FROM UNTIL
  *     wI.G child KIND STATUS
  *     main phase NAME NOW
  *     main fault KIND TARGET FROM UNTIL HELD      HELD locks were held meanwhile
- *     main stop WORKER FROM UNTIL                 it was stopped
- *     main late FROM UNTIL                        the whole machine was
+ *     main stop WORKER FROM UNTIL                 the worker was stopped
+ *     main late FROM UNTIL                        the whole machine was delayed
  *     main memory I G NOW KILOBYTES DESCRIPTORS PHASE
- *     main key NOW NODE RESOURCE TOKEN            is there
- *     main bound FROM UNTIL                       every resource has to be acquired meanwhile
+ *     main key NOW NODE RESOURCE TOKEN            the key exists
+ *     main bound FROM UNTIL                       every resource must be acquired in that time
  *     main died I G STATUS expected|unexpected|hung
- *     main empty TOOK LEFT                        at the end, and keys that are left
+ *     main empty TOOK LEFT                        at the end, with the number of remaining keys
  *     main count NAME N     main set NAME N     main need fault|count|child NAME N
  *
- * Once there is "main set began", there must also be resources, bounds and needs; but no needs where there
- * is "main set partial": a control, a single kind of fault, or a run too short for all of them.
+ * "main set began" requires resources, bounds and needs. "main set partial" exempts a run from
+ * needs: a control, a single kind of fault, or a run too short for all of them.
  */
 #ifndef CHAOS_CHECK_H
 #define CHAOS_CHECK_H
@@ -48,11 +48,11 @@ typedef struct check_hold {
   char token[CHECK_WORD];
   uint64_t from_us;
   uint64_t deadline_us;
-  uint64_t left_us; /* UINT64_MAX: it never said so */
+  uint64_t left_us; /* UINT64_MAX: not logged */
   bool detached;    /* it has left the lease to another */
 } check_hold;
 
-/* What was attached, as its handed token; or the holder that an inspection has found. */
+/* An attached lease, by its detached token; or the holder that an inspection has found. */
 typedef struct check_claim {
   unsigned worker;
   unsigned resource;
@@ -124,7 +124,7 @@ typedef struct check {
   size_t violations;
 } check;
 
-/* Reads a log. A line that cannot be understood is a violation. */
+/* Reads a log. A malformed line is a violation. */
 void check_read(check *self, const char *path);
 
 check_hold *check_hold_of(const check *self, const char *token);

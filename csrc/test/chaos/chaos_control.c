@@ -1,6 +1,6 @@
 /*
- * Negative controls of a chaos run: what breaks an assumption. What the checker must then say is told by
- * csrc/test/controls.lua.
+ * Negative controls of a chaos run: each breaks an assumption. csrc/test/controls.lua names the
+ * expected violation.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -48,7 +48,7 @@ static void break_delete(chaos_run *run) {
   }
 }
 
-/* Too little memory for longer than it takes: the node evicts what has a ttl. */
+/* Too little memory for a moment: the node evicts keys with a ttl. */
 static void break_evict(chaos_run *run) {
   for (unsigned i = 0; i < BROKEN; i++) {
     (void)chaos_farm_ask(&run->farm, i, "CONFIG SET maxmemory-policy volatile-ttl");
@@ -77,16 +77,16 @@ const chaos_control chaos_controls[] = {
     {"forgets-release", CHAOS_FORGETS_RELEASE, false, false, NULL, NULL},
     {"leaves-keys", CHAOS_LEAVES_KEYS, false, false, NULL, NULL},
     /* Nothing is broken: a false number in the log shows that the checker compares. */
-    {"slow-calls", CHAOS_TELLS_SLOW_CALLS, false, false, NULL, NULL},
+    {"slow-calls", CHAOS_LOGS_SLOW_CALLS, false, false, NULL, NULL},
     {"leaks-descriptors", CHAOS_LEAKS_DESCRIPTORS, false, false, NULL, NULL},
     {"leaks-memory", CHAOS_LEAKS_MEMORY, false, false, NULL, NULL},
     {"dies", CHAOS_DIES, false, false, NULL, NULL},
     {"takes-one-of-two", CHAOS_TAKES_ONE_OF_TWO, true, false, NULL, NULL},
     {"keeps-detached", CHAOS_KEEPS_DETACHED, false, false, NULL, NULL},
-    {"tells-attached", CHAOS_TELLS_ATTACHED, false, false, NULL, NULL},
-    {"gives-token-again", CHAOS_GIVES_TOKEN_AGAIN, false, false, NULL, NULL},
+    {"tells-attached", CHAOS_LOGS_ATTACHED, false, false, NULL, NULL},
+    {"gives-token-again", CHAOS_REUSES_TOKEN, false, false, NULL, NULL},
     {"counts-too-many", CHAOS_COUNTS_TOO_MANY, false, false, NULL, NULL},
-    {"tells-wrong-holder", CHAOS_TELLS_WRONG_HOLDER, true, false, NULL, NULL},
+    {"tells-wrong-holder", CHAOS_LOGS_WRONG_HOLDER, true, false, NULL, NULL},
     {NULL, CHAOS_HONEST, false, false, NULL, NULL},
 };
 

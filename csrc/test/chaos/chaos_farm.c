@@ -49,7 +49,7 @@ const char *chaos_farm_eval(chaos_farm *self, unsigned node, const char *script)
 
 /* --------------------------------------------------------------------------------- processes */
 
-/* jemalloc's thread would spin: it waits until a time of the wall clock that the shim has told it. */
+/* jemalloc's thread would spin: it waits for a time of the wall clock, which the shim shifts. */
 void chaos_farm_launch(chaos_farm *self, unsigned node, const char *load_delay_us) {
   chaos_server *server = &self->servers[node];
   char name[16];

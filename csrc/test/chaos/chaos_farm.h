@@ -1,10 +1,10 @@
 /*
- * The redis-servers of a chaos run: started, killed, restarted, asked.
+ * The redis-servers of a chaos run: starts, kills, restarts and questions.
  *
  * SPDX-License-Identifier: MIT
  *
- * Nothing here waits for a server longer than 200 ms: the supervisor has other things to do. Servers
- * die with the supervisor, however it ends, and their directory goes with them.
+ * Nothing here waits for a server longer than 200 ms, because the supervisor has other duties.
+ * Servers end with the supervisor, however it ends, and so does their directory.
  */
 #ifndef CHAOS_FARM_H
 #define CHAOS_FARM_H
@@ -35,7 +35,9 @@ void chaos_farm_close(chaos_farm *self);
 /* Starts a server on its port, or on a free one the first time. Does not wait for it. */
 void chaos_farm_launch(chaos_farm *self, unsigned node, const char *load_delay_us);
 
-/* Starts all and waits for them; those whose bit is set in |append_only| keep their keys. */
+/*
+ * Starts all servers and waits for them. Those whose bit is set in |append_only| keep their keys.
+ */
 void chaos_farm_start(chaos_farm *self, unsigned append_only);
 
 /* Returns true if it runs, answers and has read its files. */
@@ -44,15 +46,15 @@ bool chaos_farm_ready(chaos_farm *self, unsigned node);
 void chaos_farm_kill(chaos_farm *self, unsigned node);
 
 /*
- * Sends the words of |command|, separated by spaces. Returns the reply as text, see server_ask(); NULL
- * when nothing comes in time.
+ * Sends the words of |command|, separated by spaces. Returns the reply as text, see server_ask(),
+ * or NULL on a time-out.
  */
 const char *chaos_farm_ask(chaos_farm *self, unsigned node, const char *command);
 
 /* Runs a script without keys; its result must be one string. */
 const char *chaos_farm_eval(chaos_farm *self, unsigned node, const char *script);
 
-/* A port of 127.0.0.1 that nobody listens on. */
+/* Returns a free port of 127.0.0.1. */
 int chaos_free_port(void);
 
 #endif

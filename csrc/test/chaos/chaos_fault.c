@@ -1,11 +1,11 @@
 /*
- * The faults of a chaos run: each kind, and which comes when.
+ * The faults of a chaos run: the kinds, and their order.
  *
  * SPDX-License-Identifier: MIT
  *
- * All of them stay within what Redlock assumes: a node that has lost its keys stays away for the longest
- * life of a key, which is a ttl and lock_delay; a wall clock is set forward by lock_delay at most, and not
- * again while a key could live.
+ * All of them respect the assumptions of Redlock. A node that has lost its keys stays away for the
+ * longest life of a key, which is a ttl and lock_delay. A wall clock is set forward by lock_delay
+ * at most, and not again while a key could live.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -277,7 +277,10 @@ static bool signals_begin(chaos_run *run, chaos_fault *fault) {
   return true;
 }
 
-/* A few signals with every turn, to anybody: all numbers in turn that can be caught. */
+/*
+ * Sends a few signals with every turn, to random workers: all numbers that can be caught, one after
+ * the other.
+ */
 static bool signals_step(chaos_run *run, chaos_fault *fault, redlock_time now_us) {
   for (unsigned i = 0; i < SIGNALS_AT_ONCE; i++) {
     unsigned index = (unsigned)sim_below(&run->random, run->settings.workers);
@@ -423,8 +426,8 @@ static bool fault_allowed(const chaos_run *run, const chaos_kind *kind) {
 }
 
 /*
- * The next kind of the deck that can begin now. All kinds come before one comes again, but in overtime
- * those come first for which it is.
+ * Begins the next kind of the deck that can begin now. All kinds come before one comes again. In
+ * overtime the missing kinds come first.
  */
 static bool fault_draw(chaos_run *run, redlock_time now_us) {
   if (run->deck_next == run->deck_count) {
@@ -437,7 +440,7 @@ static bool fault_draw(chaos_run *run, redlock_time now_us) {
     }
   }
   bool begun = false;
-  /* From anywhere in the deck, or one that has no effect would keep the others from their turn. */
+  /* Starts anywhere in the deck: a kind without effect would otherwise block the other kinds. */
   unsigned first = run->overtime ? (unsigned)sim_below(&run->random, run->deck_count) : 0;
   for (unsigned i = 0; run->overtime && i < run->deck_count && !begun; i++) {
     const chaos_kind *kind = run->deck[(first + i) % run->deck_count];
@@ -485,7 +488,7 @@ void chaos_faults_turn(chaos_run *run, redlock_time now_us) {
     return;
   }
   if (now_us >= run->next_limit_us) {
-    /* Mostly a minority, now and then whatever comes. */
+    /* Mostly a minority, sometimes any number. */
     run->impaired_max = sim_chance(&run->random, 1500) ? CHAOS_NODES : (CHAOS_NODES - 1) / 2;
     run->next_limit_us = now_us + sim_between(&run->random, 2000 * MS, 5000 * MS);
   }

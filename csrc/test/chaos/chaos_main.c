@@ -1,5 +1,6 @@
 /*
- * The supervisor of a chaos run: servers, proxy, workers, phases. What it writes is judged afterwards.
+ * The supervisor of a chaos run: servers, proxy, workers, phases. chaos_check.c judges its log
+ * afterwards.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -7,7 +8,7 @@
  *           [--warm N] [--flat N] [--settle MS] [--only FAULT] [--control NAME] [--parent PID]
  *     chaos --controls
  *
- * With --parent it is killed when the process that started it, which has to be that one, has ended.
+ * With --parent it ends when that process, which must be its parent, ends.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,12 +27,12 @@
 
 #define MS REDLOCK_MILLISECONDS
 #define TURN_US (2 * MS)
-/* A half-open connection is given up after 3 s, a node tried again within 1 s. */
+/* A half-open connection is given up after 3 s, and a node tried again within 1 s. */
 #define SETTLE_MS 4500
 /* More than a slow machine needs; a control, which must be caught, waits for less. */
 #define PROGRESS_US (60 * REDLOCK_SECONDS)
 #define PROGRESS_CONTROL_US (6 * REDLOCK_SECONDS)
-#define OVERTIME 3 /* times the time, at most, before it is given up */
+#define OVERTIME 3 /* times the time at most */
 #define HOPELESS_US (60 * REDLOCK_SECONDS)
 #define LEAVING_US (30 * REDLOCK_SECONDS)
 #define SAMPLES 30
@@ -39,7 +40,7 @@
 #define SAMPLE_GAP_US (100 * MS)
 #define KEYS                                                                                       \
   "local found = {} for _, key in ipairs(redis.call('keys', '" CHAOS_PREFIX "*')) do "             \
-  "if not string.find(key, ':redlock-', 1, true) then " /* No queue of who waits. */               \
+  "if not string.find(key, ':redlock-', 1, true) then " /* no wait queue */                        \
   "found[#found + 1] = key .. ' ' .. tostring(redis.call('get', key)) end end "                    \
   "return table.concat(found, '\\n')"
 
@@ -83,7 +84,7 @@ void chaos_worker_start(chaos_run *run, unsigned index) {
   atomic_store(&run->shared->slots[index].pid, pid);
 }
 
-static void worker_tell_end(chaos_run *run, unsigned index, int status, const char *expected) {
+static void worker_log_end(chaos_run *run, unsigned index, int status, const char *expected) {
   chaos_log(run->log, "main died %u %u %d %s", index, run->hands[index].generation - 1,
             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), expected);
   atomic_store(&run->shared->slots[index].pid, 0);
@@ -96,7 +97,7 @@ void chaos_worker_kill(chaos_run *run, unsigned index) {
   if (pid > 0) {
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, &status, 0);
-    worker_tell_end(run, index, status, "expected");
+    worker_log_end(run, index, status, "expected");
   }
 }
 
@@ -106,7 +107,7 @@ static void workers_watch(chaos_run *run, bool leaving) {
     int status = 0;
     pid_t pid = atomic_load(&run->shared->slots[i].pid);
     if (pid > 0 && waitpid(pid, &status, WNOHANG) == pid) {
-      worker_tell_end(run, i, status, leaving && status == 0 ? "expected" : "unexpected");
+      worker_log_end(run, i, status, leaving && status == 0 ? "expected" : "unexpected");
       if (!leaving) {
         chaos_worker_start(run, i);
       }
@@ -151,7 +152,10 @@ static void workers_measure(chaos_run *run) {
 
 /* -------------------------------------------------------------------------------------- turns */
 
-/* One turn: waits a little, then does what is due. Being held up is put down: calls may be, too. */
+/*
+ * One turn: waits a little, then does the due work. Logs a delay of this process, because calls may
+ * have the same.
+ */
 static void run_turn(chaos_run *run, bool leaving) {
   redlock_time before_us = redlock_now();
   chaos_pause(TURN_US);
@@ -216,7 +220,10 @@ static bool run_all_acquired(const chaos_run *run, const uint64_t *before) {
   return true;
 }
 
-/* Faults end; every resource must be acquired, and once all has settled keys are looked at. */
+/*
+ * Ends the faults. Every resource must be acquired, and once everything has settled the keys are
+ * checked.
+ */
 static void run_calm(chaos_run *run) {
   uint64_t before[CHAOS_RESOURCES];
   run->calm = true;
@@ -233,7 +240,7 @@ static void run_calm(chaos_run *run) {
   for (unsigned i = 0; i < CHAOS_RESOURCES; i++) {
     before[i] = atomic_load(&run->shared->acquired[i]);
   }
-  /* What is held now has ended before faults come again. */
+  /* The leases of now end before the next faults. */
   atomic_store(&run->shared->lock_delay_us,
                atomic_load(&run->shared->lock_delay_us) == 0 ? CHAOS_LOCK_DELAY_US : 0);
   run_phase(run, CHAOS_SETTLING);
@@ -276,7 +283,7 @@ static void run_leave(chaos_run *run) {
     if (pid > 0) {
       (void)kill(pid, SIGKILL);
       (void)waitpid(pid, NULL, 0);
-      worker_tell_end(run, i, 0, "hung");
+      worker_log_end(run, i, 0, "hung");
     }
   }
   redlock_time expired_us = redlock_now();
@@ -303,13 +310,16 @@ static void run_faults(chaos_run *run, redlock_time end_us) {
   }
 }
 
-/* On a busy machine not all that must occur may have done so when the time is over: then it goes on. */
+/*
+ * Runs the phases. On a busy machine an event that must occur may still be missing at the end: then
+ * the run goes on.
+ */
 static void run_all(chaos_run *run) {
   unsigned rounds = 0;
   redlock_time began_us = redlock_now();
   redlock_time end_us = began_us + run->settings.seconds * REDLOCK_SECONDS;
   redlock_time last_us = began_us + OVERTIME * run->settings.seconds * REDLOCK_SECONDS;
-  chaos_need_tell(run);
+  chaos_need_log(run);
   chaos_log(run->log, "main set seed %llu", (unsigned long long)run->settings.seed);
   chaos_log(run->log, "main set workers %u", run->settings.workers);
   chaos_log(run->log, "main set resources %d", CHAOS_RESOURCES);
@@ -328,7 +338,7 @@ static void run_all(chaos_run *run) {
     run->overtime = redlock_now() >= end_us;
   } while (!run->overtime || (redlock_now() < last_us && chaos_need_missing(run, NULL)));
   run_leave(run);
-  chaos_need_tell_counts(run);
+  chaos_need_log_counts(run);
   chaos_log(run->log, "main count rounds-of-overtime %u", rounds);
   chaos_log(run->log, "main set ended %llu", (unsigned long long)redlock_now());
 }

@@ -1,5 +1,5 @@
 /*
- * What must occur in a chaos run, and what has: a run in which nothing happened shows nothing.
+ * The events that must occur in a chaos run: a run without faults proves nothing.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,9 +10,9 @@
 #include "chaos_run.h"
 
 #define LEAST_SECONDS 20
-#define ANY "any" /* It comes with time, whatever goes wrong. */
+#define ANY "any" /* any fault, given time */
 
-/* A number that is put down at the end; |kind| is the fault that brings it to what it must be. */
+/* A number that is logged at the end; faults of |kind| increase it. */
 typedef struct need_counter {
   const char *name;
   uint64_t (*count)(const chaos_run *run, unsigned which);
@@ -65,15 +65,15 @@ static const need_counter counters[] = {
     {"detached", count_way, CHAOS_WAY_DETACHED, ANY},
     {"attached", count_way, CHAOS_WAY_ATTACHED, ANY},
     {"attached-twice", count_way, CHAOS_WAY_REFUSED, ANY},
-    {"given", count_way, CHAOS_WAY_GIVEN, ANY},
+    {"given", count_way, CHAOS_WAY_SUPPLIED, ANY},
     {"nested", count_way, CHAOS_WAY_NESTED, ANY},
     {"inspected", count_way, CHAOS_WAY_INSPECTED, ANY},
-    {"node-said-OOM", count_reason, CHAOS_SAID_OOM, "maxmemory"},
-    {"node-said-LOADING", count_reason, CHAOS_SAID_LOADING, "node-loading"},
+    {"node-said-OOM", count_reason, CHAOS_REASON_OOM, "maxmemory"},
+    {"node-said-LOADING", count_reason, CHAOS_REASON_LOADING, "node-loading"},
     /* By a node without a proxy, which accepts for its node; those without a file have one. */
-    {"node-said-refused", count_reason, CHAOS_SAID_REFUSED, "node-kill-aof"},
-    {"node-said-nothing", count_reason, CHAOS_SAID_NOTHING, "node-stop"},
-    {"node-said-other", count_reason, CHAOS_SAID_OTHER, NULL},
+    {"node-said-refused", count_reason, CHAOS_REASON_REFUSED, "node-kill-aof"},
+    {"node-said-nothing", count_reason, CHAOS_REASON_NOTHING, "node-stop"},
+    {"node-said-other", count_reason, CHAOS_REASON_OTHER, NULL},
     {"bytes-swallowed", count_gates, 0, "drop-requests"},
     {"bytes-delayed", count_gates, 1, "delay"},
     {"connections-broken", count_gates, 2, "reset"},
@@ -83,7 +83,7 @@ static const need_counter counters[] = {
 };
 #define COUNTERS (sizeof counters / sizeof counters[0])
 
-/* Returns true if the servers, restarted as they were, still go by the clocks that they were given. */
+/* Returns the number of servers that use the clocks they were given, after all restarts. */
 static unsigned count_clocks_in_use(chaos_run *run) {
   unsigned count = 0;
   for (unsigned i = 0; i < CHAOS_NODES; i++) {
@@ -155,7 +155,7 @@ void chaos_need_met(chaos_run *run, const char *kind, unsigned held) {
   run->felt[chaos_kind_place(kind)] += held > 0;
 }
 
-void chaos_need_tell(const chaos_run *run) {
+void chaos_need_log(const chaos_run *run) {
   if (!chaos_need_applies(run)) {
     chaos_log(run->log, "main set partial 1");
     return;
@@ -174,7 +174,7 @@ void chaos_need_tell(const chaos_run *run) {
   }
 }
 
-void chaos_need_tell_counts(chaos_run *run) {
+void chaos_need_log_counts(chaos_run *run) {
   chaos_log(run->log, "main count clocks-in-use %u", count_clocks_in_use(run));
   for (size_t i = 0; i < COUNTERS; i++) {
     chaos_log(run->log, "main count %s %llu", counters[i].name,

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A connection that has lost bytes never carries any again: a stream with a hole in it does not exist.
- * It is broken when the fault ends, or stays half open until one side closes it.
+ * A connection that has lost bytes never carries any again, because a stream has no holes. It
+ * breaks when the fault ends, or stays half open until one side closes it.
  */
 #include "chaos_proxy.h"
 
@@ -121,7 +121,7 @@ static void proxy_accept(proxy *self, unsigned gate) {
   self->links[self->link_count++] = link;
 }
 
-/* Takes what has come from |side|. Returns false when the connection is broken. */
+/* Reads from |side|. Returns false when the connection is broken. */
 static bool proxy_read(proxy *self, proxy_link *link, unsigned side) {
   chaos_gate *gate = &self->shared->gates[link->gate];
   proxy_way *way = &link->ways[side];
@@ -154,7 +154,7 @@ static bool proxy_read(proxy *self, proxy_link *link, unsigned side) {
   return true;
 }
 
-/* Hands on what is due. Returns false when the connection is broken. */
+/* Sends the due bytes. Returns false when the connection is broken. */
 static bool proxy_write(proxy_link *link, unsigned side, redlock_time now_us) {
   proxy_way *way = &link->ways[side];
   while (way->chunk_count > 0 && way->chunks[0].due_us <= now_us) {
@@ -206,7 +206,7 @@ static void proxy_serve(proxy *self, unsigned index, const struct pollfd *fds) {
   }
 }
 
-/* How long nothing has to be done, unless something comes; the modes are looked at all the same. */
+/* Returns the longest time until the next bytes are due, or until the modes must be checked. */
 static int proxy_patience_ms(const proxy *self) {
   redlock_time now_us = redlock_now();
   redlock_duration patience_us = 20 * REDLOCK_MILLISECONDS;
@@ -237,7 +237,7 @@ static void proxy_turn(proxy *self) {
     }
   }
   (void)poll(self->fds, count, proxy_patience_ms(self));
-  /* From the last, for a link that is closed gives its place to the last one. */
+  /* From the last, because the last link moves to the index of a closed one. */
   for (unsigned i = self->link_count; i-- > 0;) {
     proxy_serve(self, i, &self->fds[CHAOS_NODES + 2 * i]);
   }

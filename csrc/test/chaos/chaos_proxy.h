@@ -8,7 +8,7 @@
 
 #include "chaos.h"
 
-/* Opens the gates that are to have a port, and serves them in a process of its own, until it is killed. */
+/* Opens the gates that need a port, and serves them in a process of its own, until it is killed. */
 pid_t chaos_proxy_start(chaos_shared *shared);
 
 #endif

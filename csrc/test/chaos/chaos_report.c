@@ -1,5 +1,5 @@
 /*
- * The checker of a chaos run: what happened, for a person to read.
+ * The checker of a chaos run: the report for a person.
  *
  * SPDX-License-Identifier: MIT
  */

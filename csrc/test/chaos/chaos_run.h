@@ -15,13 +15,13 @@
 typedef struct chaos_run chaos_run;
 typedef struct chaos_fault chaos_fault;
 
-/* What a fault needs for itself. */
+/* The resource that a fault needs for itself. */
 typedef enum chaos_claim {
   CLAIM_NOTHING,
   CLAIM_PROCESS, /* the node's process */
   CLAIM_GATE,    /* the node's proxy */
   CLAIM_NODE_UP, /* a node whose process has no fault, for a moment */
-  CLAIM_NODE,    /* a node, whatever its state, for a moment */
+  CLAIM_NODE,    /* a node in any state, for a moment */
   CLAIM_WORKER,  /* a worker that holds something */
   CLAIM_VICTIM   /* the same, and not a veteran */
 } chaos_claim;
@@ -38,7 +38,7 @@ typedef struct chaos_kind {
 } chaos_kind;
 
 struct chaos_fault {
-  const chaos_kind *kind; /* NULL: a free place */
+  const chaos_kind *kind; /* NULL: a free slot */
   unsigned target;        /* a node, a worker, or a set of nodes */
   unsigned stage;
   unsigned held; /* the most locks that were held meanwhile */
@@ -69,7 +69,7 @@ typedef struct chaos_settings {
   uint64_t seed;
   const char *directory;
   const char *only; /* one kind of fault */
-  unsigned parent;  /* whose end is this one's, too; 0 for nobody's */
+  unsigned parent;  /* process whose end is this one's, too; 0: none */
   const struct chaos_control *control;
 } chaos_settings;
 
@@ -98,7 +98,7 @@ struct chaos_run {
   redlock_time next_sample_us;
 };
 
-/* A negative control: what is broken. */
+/* A negative control. */
 typedef struct chaos_control {
   const char *name;
   chaos_misdeed misdeed;
@@ -117,18 +117,21 @@ bool chaos_faults_deal(chaos_run *run, const char *only);
 void chaos_faults_turn(chaos_run *run, redlock_time now_us);
 bool chaos_faults_active(const chaos_run *run);
 
-/* The place of a kind among all kinds, whatever its place in the deck; CHAOS_KINDS_MAX if there is none. */
+/* Returns the index of a kind among all kinds, or CHAOS_KINDS_MAX. */
 unsigned chaos_kind_place(const char *name);
 
 /* Returns true if this run is long enough for all that must occur to occur. */
 bool chaos_need_applies(const chaos_run *run);
-/* Returns true if something that must occur has not yet; by a kind of fault, or by any if |kind| is NULL. */
+/*
+ * Returns true if an event that must occur is missing; of a kind of fault, or of any if |kind| is
+ * NULL.
+ */
 bool chaos_need_missing(const chaos_run *run, const char *kind);
 /* A fault is over. */
 void chaos_need_met(chaos_run *run, const char *kind, unsigned held);
-/* Puts down what must occur, and, at the end, what has occurred. */
-void chaos_need_tell(const chaos_run *run);
-void chaos_need_tell_counts(chaos_run *run);
+/* Logs the events that must occur; and, at the end, those that have occurred. */
+void chaos_need_log(const chaos_run *run);
+void chaos_need_log_counts(chaos_run *run);
 
 /* Not those that the system, or its C library, keeps for itself. */
 bool chaos_can_be_caught(int number);

@@ -1,5 +1,5 @@
 /*
- * A worker: its critical sections, and the way of use with blocking calls.
+ * A worker: its critical sections, and blocking calls.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -31,12 +31,12 @@ worker_call worker_begin(const worker *self, const char *name, redlock_duration 
   return (worker_call){name, atomic_load(&self->shared->phase), redlock_now(), budget_us};
 }
 
-/* What the scheduler kept from this process since the call before is no fault of the library. */
-static void worker_tell_delay(worker *self, redlock_time now_us) {
-  redlock_time since_us = self->told_us != 0 ? self->told_us : self->began_us;
+/* Logs the delay by the scheduler since the last call, which is no fault of the library. */
+static void worker_log_delay(worker *self, redlock_time now_us) {
+  redlock_time since_us = self->logged_us != 0 ? self->logged_us : self->began_us;
   redlock_duration delay_us =
       (redlock_duration)witness_clock_delay_us((int64_t)(now_us - since_us));
-  self->told_us = now_us;
+  self->logged_us = now_us;
   if (delay_us > TOLD_DELAY_US) {
     chaos_log(self->log, "w%u.%u late %llu %llu", self->index, self->generation,
               (unsigned long long)(now_us - delay_us), (unsigned long long)now_us);
@@ -46,8 +46,8 @@ static void worker_tell_delay(worker *self, redlock_time now_us) {
 void worker_end(worker *self, const worker_call *call, int result) {
   redlock_time now_us = redlock_now();
   redlock_duration took_us = now_us - call->started_us;
-  worker_tell_delay(self, now_us);
-  if (worker_misbehaves(self, CHAOS_TELLS_SLOW_CALLS) && sim_chance(&self->random, 100)) {
+  worker_log_delay(self, now_us);
+  if (worker_misbehaves(self, CHAOS_LOGS_SLOW_CALLS) && sim_chance(&self->random, 100)) {
     took_us += 5 * REDLOCK_SECONDS;
   }
   chaos_log(self->log, "w%u.%u call %s %s %s %llu %llu %llu", self->index, self->generation,
@@ -97,20 +97,20 @@ redlock_duration worker_draw_rest(worker *self) {
 void worker_hear(worker *self, redlock_lock *lock) {
   for (size_t i = 0; i < redlock_client_node_count(self->client); i++) {
     redlock_vote_info vote;
-    chaos_reason reason = CHAOS_SAID_OTHER;
+    chaos_reason reason = CHAOS_REASON_OTHER;
     if (redlock_lock_vote(lock, i, &vote) != REDLOCK_OK) {
       continue;
     }
     if (vote.vote == REDLOCK_VOTE_UNKNOWN) {
-      reason = CHAOS_SAID_NOTHING;
+      reason = CHAOS_REASON_NOTHING;
     } else if (vote.error == NULL) {
       continue; /* It was a vote. */
     } else if (strstr(vote.error, "OOM") != NULL) {
-      reason = CHAOS_SAID_OOM;
+      reason = CHAOS_REASON_OOM;
     } else if (strstr(vote.error, "LOADING") != NULL) {
-      reason = CHAOS_SAID_LOADING;
+      reason = CHAOS_REASON_LOADING;
     } else if (strstr(vote.error, "refused") != NULL) {
-      reason = CHAOS_SAID_REFUSED;
+      reason = CHAOS_REASON_REFUSED;
     }
     atomic_fetch_add(&self->shared->reasons[reason], 1);
   }
@@ -118,7 +118,7 @@ void worker_hear(worker *self, redlock_lock *lock) {
 
 /* ------------------------------------------------------------------------- critical sections */
 
-/* Whoever went in last, if it was somebody else, must not believe while we do. */
+/* The last worker that went in, if it is another one, must not believe while this one does. */
 static void worker_look(worker *self, unsigned resource) {
   const worker_hold *mine = &self->holds[resource];
   uint64_t owner = atomic_load(&self->shared->owners[resource]);
@@ -134,7 +134,10 @@ static void worker_look(worker *self, unsigned resource) {
   if (before != (owner & NUMBER_MASK) || atomic_load(&theirs->number) != before) {
     return;
   }
-  /* Who was paused before it wrote its name has a deadline before our beginning: no lease helps. */
+  /*
+   * A worker that was paused before it wrote its name has an earlier deadline: no lease prevents
+   * that.
+   */
   if (now_us < mine->until_us && from_us < now_us && until_us > mine->from_us) {
     chaos_log(self->log, "w%u.%u witness %u %llu %llu w%llu %llu %llu", self->index,
               self->generation, resource, (unsigned long long)mine->from_us,
@@ -143,7 +146,7 @@ static void worker_look(worker *self, unsigned resource) {
   }
 }
 
-static void worker_tell(worker *self, unsigned resource) {
+static void worker_publish(worker *self, unsigned resource) {
   const worker_hold *mine = &self->holds[resource];
   chaos_belief *belief = &self->slot->beliefs[resource];
   atomic_store(&belief->number, 0);
@@ -181,7 +184,7 @@ void worker_enter_by(worker *self, unsigned resource, redlock_lock *lock, unsign
   chaos_log(self->log, "w%u.%u hold %u %s %llu %llu", self->index, self->generation, resource,
             hold->token, (unsigned long long)hold->from_us, (unsigned long long)hold->until_us);
   worker_look(self, resource);
-  worker_tell(self, resource);
+  worker_publish(self, resource);
   atomic_store(&self->shared->owners[resource],
                (uint64_t)self->index << NUMBER_BITS | hold->number);
   atomic_fetch_add(&self->slot->held, 1);
@@ -197,7 +200,7 @@ void worker_prolong(worker *self, unsigned resource) {
   hold->until_us = deadline_us;
   chaos_log(self->log, "w%u.%u extend %u %s %llu %llu", self->index, self->generation, resource,
             hold->token, (unsigned long long)redlock_now(), (unsigned long long)deadline_us);
-  worker_tell(self, resource);
+  worker_publish(self, resource);
 }
 
 bool worker_inside(const worker *self, unsigned resource) {
@@ -213,7 +216,7 @@ static void worker_go(worker *self, unsigned resource, const char *how) {
   redlock_time now_us = redlock_now();
   hold->until_us = now_us < hold->until_us ? now_us : hold->until_us;
   hold->held = false;
-  worker_tell(self, resource);
+  worker_publish(self, resource);
   chaos_log(self->log, "w%u.%u %s %u %s %llu", self->index, self->generation, how, resource,
             hold->token, (unsigned long long)now_us);
   atomic_fetch_sub(&self->slot->held, 1);
@@ -411,7 +414,7 @@ int main(int count, char **arguments) {
     return 2;
   }
   for (int fd = 3; fd < 1024; fd++) {
-    (void)close(fd); /* What make and others have left open is not counted. */
+    (void)close(fd); /* Inherited descriptors are not counted. */
   }
   self.program = arguments[0];
   self.shared = chaos_share(arguments[1], false);

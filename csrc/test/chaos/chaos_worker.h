@@ -1,5 +1,5 @@
 /*
- * A worker: takes, holds, extends and releases locks, and writes down what it believes.
+ * A worker: takes, holds, extends and releases locks, and logs its beliefs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 
 #define WORKER_CHILDREN_MAX 8
 
-/* What this worker believes about a resource; the world sees a chaos_belief. */
+/* This worker's belief about a resource; other processes see a chaos_belief. */
 typedef struct worker_hold {
   bool held;
   uint64_t number;
@@ -33,13 +33,13 @@ typedef struct worker {
   redlock_lock *locks[CHAOS_RESOURCES];
   worker_hold holds[CHAOS_RESOURCES];
   redlock_time began_us;
-  redlock_time told_us; /* end of the last call: delays until then are in the log */
+  redlock_time logged_us; /* end of the last call: delays until then are logged */
   void **leaked;
   pid_t children[WORKER_CHILDREN_MAX];
   chaos_fork child_kinds[WORKER_CHILDREN_MAX];
 } worker;
 
-/* One call as it is written down: what it was, when it began, what it may take. */
+/* One call as it is logged: its name, start and budget. */
 typedef struct worker_call {
   const char *name;
   int phase;
@@ -63,20 +63,20 @@ redlock_duration worker_draw_rest(worker *self);
 /* The critical section: going in, being prolonged, looking around, going out. */
 void worker_enter(worker *self, unsigned resource);
 void worker_prolong(worker *self, unsigned resource);
-/* The same by another lock than self->locks[resource]; of several resources, by the |place|th. */
+/* The same with another lock than self->locks[resource], of which it is the |place|th resource. */
 void worker_enter_by(worker *self, unsigned resource, redlock_lock *lock, unsigned place);
 bool worker_inside(const worker *self, unsigned resource); /* by its own deadline */
 void worker_leave(worker *self, unsigned resource);
 /* The lease goes on without the worker. */
 void worker_detached(worker *self, unsigned resource);
 
-/* Counts what the nodes said in the last round of a lock. */
+/* Counts the errors of the nodes in the last round of a lock. */
 void worker_hear(worker *self, redlock_lock *lock);
 
 void worker_open_client(worker *self);
 void worker_close_client(worker *self);
 
-/* What has nothing to do with locks: misdeeds and forks. Called once in every turn. */
+/* Misdeeds and forks. Runs once in every turn. */
 void worker_do_other_things(worker *self);
 bool worker_misbehaves(const worker *self, chaos_misdeed misdeed);
 
@@ -92,10 +92,10 @@ void worker_hold_on(worker *self, unsigned resource, const redlock_options *opti
 void worker_fork(worker *self);
 /* Writes down how children have ended; returns how many are left. */
 unsigned worker_await_children(worker *self);
-/* What an executed child does: status 0 if it has no descriptor but the usual three. */
+/* The program of an executed child: returns 0 if it has only the usual three descriptors. */
 int worker_count_descriptors(void);
 
-/* Handlers for all signals that can be caught; from then on they are not blocked any more. */
+/* Installs handlers for all signals that can be caught, and unblocks them. */
 void worker_catch_signals(chaos_shared *shared, bool restart);
 
 #endif

@@ -26,7 +26,7 @@ static void child_locks(worker *self) {
     _exit(4);
   }
   (void)witness_clock_start();
-  self->told_us = redlock_now();
+  self->logged_us = redlock_now();
   worker_call call = worker_begin(self, "child-acquire", options.node_timeout_us);
   int result = redlock_lock_acquire(lock, &options, NULL);
   redlock_time from_us = redlock_now();

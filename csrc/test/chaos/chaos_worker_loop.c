@@ -121,7 +121,7 @@ static void loop_ended(loop *self, unsigned resource) {
   }
 }
 
-/* Does what is due, and returns how long nothing will be. */
+/* Does the due work, and returns the time until the next. */
 static redlock_duration loop_act(loop *self) {
   redlock_duration patience_us = LOOP_PATIENCE_US;
   for (unsigned i = 0; i < CHAOS_RESOURCES; i++) {

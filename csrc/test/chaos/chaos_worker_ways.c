@@ -1,6 +1,6 @@
 /*
- * A worker's other ways to use locks: several resources in one, leases that are handed over, tokens of its own, locks
- * inside of locks, and looking at who holds one.
+ * A worker's other uses of locks: several resources in one lock, hand-overs, caller-supplied
+ * tokens, nested locks, and inspections.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -70,7 +70,7 @@ static void ways_several(worker *self) {
   redlock_lock_free(lock);
 }
 
-/* A free place, and it is the caller's to write. */
+/* Returns a free slot, which the caller may write; or NULL. */
 static chaos_text *ways_place(const worker *self) {
   for (unsigned i = 0; i < CHAOS_TEXTS; i++) {
     int expected = 0;
@@ -133,7 +133,7 @@ static void ways_use_attached(worker *self, const chaos_text *text, redlock_lock
     ways_release(self, lock);
   } else if (result == REDLOCK_E_LOST) {
     ways_count(self, CHAOS_WAY_REFUSED);
-    if (worker_misbehaves(self, CHAOS_TELLS_ATTACHED)) {
+    if (worker_misbehaves(self, CHAOS_LOGS_ATTACHED)) {
       ways_attached(self, text);
     }
   }
@@ -162,7 +162,7 @@ static void ways_attach(worker *self) {
   text.resource = place->resource;
   memcpy(text.token, place->token, sizeof text.token);
   memcpy(text.text, place->text, sizeof text.text);
-  /* Whoever was slower has read what may be another's by now. */
+  /* A slower reader may have read another text by now. */
   if (!atomic_compare_exchange_strong(&place->users, &users, users - 1)) {
     return;
   }
@@ -173,12 +173,12 @@ static void ways_attach(worker *self) {
   redlock_lock_free(lock);
 }
 
-static void ways_given(worker *self) {
+static void ways_supplied(worker *self) {
   unsigned resource = ways_resource(self);
   redlock_options options = worker_draw_options(self);
   redlock_lock *lock = ways_lock(self, &resource, 1);
   char token[REDLOCK_TOKEN_LENGTH + 1];
-  bool again = worker_misbehaves(self, CHAOS_GIVES_TOKEN_AGAIN);
+  bool again = worker_misbehaves(self, CHAOS_REUSES_TOKEN);
   (void)snprintf(token, sizeof token, "given-%u-%u-%llu", again ? 0 : self->index,
                  again ? 0 : self->generation, again ? 0 : (unsigned long long)redlock_now());
   if (redlock_lock_give_token(lock, token, strlen(token)) != REDLOCK_OK) {
@@ -189,7 +189,7 @@ static void ways_given(worker *self) {
     worker_hold_on(self, resource, &options);
     worker_leave(self, resource);
     ways_release(self, lock);
-    ways_count(self, CHAOS_WAY_GIVEN);
+    ways_count(self, CHAOS_WAY_SUPPLIED);
   }
   redlock_lock_free(lock);
 }
@@ -237,9 +237,9 @@ static void ways_inspect(worker *self) {
   redlock_time ended_us = redlock_now();
   worker_end(self, &call, result);
   if (redlock_lock_holder(lock, &holder) == REDLOCK_OK) {
-    bool wrong = worker_misbehaves(self, CHAOS_TELLS_WRONG_HOLDER);
+    bool wrong = worker_misbehaves(self, CHAOS_LOGS_WRONG_HOLDER);
     chaos_log(self->log, "w%u.%u inspect %u %s %llu %llu", self->index, self->generation, resource,
-              wrong ? "somebody" : (const char *)holder.token, (unsigned long long)call.started_us,
+              wrong ? "another" : (const char *)holder.token, (unsigned long long)call.started_us,
               (unsigned long long)ended_us);
     ways_count(self, CHAOS_WAY_INSPECTED);
   }
@@ -247,8 +247,8 @@ static void ways_inspect(worker *self) {
 }
 
 void worker_use_otherwise(worker *self) {
-  if (worker_misbehaves(self, CHAOS_GIVES_TOKEN_AGAIN)) {
-    ways_given(self);
+  if (worker_misbehaves(self, CHAOS_REUSES_TOKEN)) {
+    ways_supplied(self);
     return;
   }
   if (ways_waiting(self) != NULL) { /* Leases do not live for long. */
@@ -263,7 +263,7 @@ void worker_use_otherwise(worker *self) {
     ways_detach(self);
     break;
   case 2:
-    ways_given(self);
+    ways_supplied(self);
     break;
   case 3:
     ways_nested(self);

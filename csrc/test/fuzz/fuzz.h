@@ -1,11 +1,12 @@
 /*
- * What the fuzz targets share: reading a program from the fuzzer's bytes.
+ * Helpers of the fuzz targets: they read a program from the fuzzer's bytes.
  *
  * SPDX-License-Identifier: MIT
  *
- * Built with clang -fsanitize=fuzzer,address,undefined from a fuzz_*.c, fake_*.c, loopback.c, the core
- * and the driver. Without libFuzzer rl_fuzz_replay_test.c includes the targets and plays the corpus,
- * one input in hexadecimal on each line; `make fuzz` makes files of it for libFuzzer (fuzz.mk).
+ * Built with clang -fsanitize=fuzzer,address,undefined from a fuzz_*.c, fake_*.c, loopback.c, the
+ * core and the driver. Without libFuzzer rl_fuzz_replay_test.c includes the targets and plays the
+ * corpus, one input in hexadecimal on each line; `make fuzz` makes files of it for libFuzzer
+ * (fuzz.mk).
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -30,7 +31,7 @@ static inline uint8_t fuzz_byte(fuzz_input *input) {
   return *input->bytes++;
 }
 
-/* At most |most| bytes of what is left; returns how many. */
+/* Reads at most |most| bytes of the rest. Returns their number. */
 static inline size_t fuzz_bytes(fuzz_input *input, const uint8_t **bytes, size_t most) {
   size_t length = input->left < most ? input->left : most;
   *bytes = input->bytes;

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: addresses, whole and in parts. What is accepted is within its limits; what is refused
- * has a message, and no message has the password.
+ * Fuzz target: addresses, complete and in parts. An accepted address is within its limits. A
+ * refused one has a message, and no message has the password.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * Fuzz target: any sequence of calls on the public API, over servers on loopback that misbehave.
+ * Fuzz target: any sequence of functions of the public API, over faulty servers on loopback.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,7 +36,7 @@ static redlock_client *fuzz_api_client(const loopback *farm) {
   return client;
 }
 
-/* Calls that answer, whatever the state is. */
+/* Functions that return in any state. */
 static void fuzz_api_look(redlock_client *client, redlock_lock *lock) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   redlock_vote_info vote;
@@ -85,7 +85,7 @@ static int fuzz_api_examine(redlock_lock *lock, unsigned flags) {
   return error;
 }
 
-/* What few locks are asked for. */
+/* Rare operations. */
 static void fuzz_api_call_seldom(redlock_client *client, redlock_lock **slot, uint8_t what) {
   static const char token[] = "0123456789abcdef0123456789abcdef01234567";
   static const redlock_resource both[] = {{"name", 4}, {"other", 5}};
@@ -226,7 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   redlock_lock *locks[FUZZ_API_LOCKS];
   uint8_t shape = fuzz_byte(&input);
   loopback *farm = loopback_new(1 + shape % 3, LOOPBACK_UNIX);
-  farm->served = shape / 3 % 2 == 0; /* Where the clock is fake, blocking calls get replies. */
+  farm->served = shape / 3 % 2 == 0; /* With a fake clock, blocking calls get replies. */
   redlock_client *client = fuzz_api_client(farm);
   for (unsigned i = 0; i < FUZZ_API_LOCKS; i++) {
     fuzz_require(redlock_lock_new(&locks[i], client, "name", i % 2 == 0 ? 4 : 3, NULL) ==

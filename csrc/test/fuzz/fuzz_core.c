@@ -1,6 +1,6 @@
 /*
  * Fuzz target: the core, with any bytes from the nodes in any pieces, at any time, under any
- * operations. What it sends must be well formed, what it claims must be consistent, nothing is left.
+ * operations. Its output must be well formed, its state consistent, and nothing may remain.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,7 +36,7 @@ static const char *const fuzz_core_replies[] = {"+OK\r\n",
                                                 "$15\r\nno 1000000000 0\r\n",
                                                 "$14\r\n1 1000000000 0\r\n"};
 
-/* Of those who wait: what queues answer, and what is published. */
+/* Waiting: answers of queues, and published messages. */
 static const char *const fuzz_core_answers[] = {":0\r\n",    ":2\r\n",       ":3\r\n",
                                                 ":2001\r\n", ":20001\r\n",   ":200007\r\n",
                                                 ":1\r\n",    "-NOPERM x\r\n"};
@@ -72,7 +72,7 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
   return options;
 }
 
-/* A lease is written down, if there is one; the text may be used any number of times, or be changed. */
+/* Detaches a lease, if there is one; its text may be used repeatedly, or changed. */
 static void fuzz_core_detach(fake_world *world, rl_lock *lock, char *text) {
   rl_handover handover;
   if (rl_lock_detachable(lock, world->now_us, &handover) == REDLOCK_OK) {
@@ -99,7 +99,7 @@ static void fuzz_core_attach(rl_lock *lock, const char *text, fuzz_input *input)
   }
 }
 
-/* All findings are read, also those of answers that a mutated node has given. */
+/* Reads all findings, also those of mutated answers. */
 static void fuzz_core_read_findings(const rl_lock *lock) {
   rl_finding finding;
   const rl_doctor *doctor = rl_doctor_of(lock);
@@ -108,7 +108,7 @@ static void fuzz_core_read_findings(const rl_lock *lock) {
   }
 }
 
-/* What few locks are asked for. */
+/* Rare operations. */
 static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *text,
                                      fuzz_input *input) {
   static const char *const names[] = {"name", "other"};
@@ -208,7 +208,7 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
     length = fuzz_bytes(input, &bytes, 1 + what / 8);
     rl_core_input(&world->core, index, world->now_us, bytes, length);
     break;
-  case 1: /* a reply that may be right, to whatever comes next */
+  case 1: /* a reply to the next command, perhaps a right one */
   case 2:
     (void)fake_take(world, index);
     bytes = (const uint8_t *)text;

@@ -1,5 +1,5 @@
 /*
- * Fuzz target: options of any content and any size. What is accepted gives figures within bounds.
+ * Fuzz target: options of any content and any size. Accepted options give figures within bounds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,10 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(&random, bytes, length);
   rl_options_default(&read);
   memset(&from, 0, sizeof from);
-  /* A field is the fuzzer's where its bit is set, so that the others can be right. */
+  /* The fuzzer sets a field if its bit is set: so the other fields can be valid. */
   uint8_t fields = fuzz_byte(&input), how = 0;
   for (unsigned i = 0; i < sizeof from.options / sizeof(redlock_duration); i++) {
-    if (i == 8) { /* What came later stands behind what an older corpus has. */
+    if (i == 8) { /* Newer fields stand behind the bytes of the older corpus. */
       how = fuzz_byte(&input);
       fields = fuzz_byte(&input);
     }

@@ -1,11 +1,11 @@
 /*
- * Fuzz target: a node that speaks TLS badly, at any moment of a connection. Whatever comes, the stream keeps its
- * limits, ends with a sentence or goes on, and leaves OpenSSL's queue of errors empty.
+ * Fuzz target: a node that breaks TLS, at any moment of a connection. The stream must keep its
+ * limits, end with a message or go on, and leave OpenSSL's queue of errors empty.
  *
  * SPDX-License-Identifier: MIT
  *
- *   byte 0   how much goes well before: nothing, the server's first flight, the whole handshake; in TLS 1.2 or 1.3
- *   then     pieces: a length, and bytes; or a byte of what the server has to send that is changed
+ *   byte 0   the valid part: nothing, the server's first flight, or the whole handshake; in TLS 1.2 or 1.3
+ *   then     pieces: a length, and bytes; or a changed byte of the server's output
  */
 #include <openssl/err.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct fuzz_tls {
   char message[RL_TLS_REFUSAL_MAX];
 } fuzz_tls;
 
-/* The same for all inputs; nobody verifies it, so that what comes after a certificate is reached. */
+/* One certificate for all inputs. It is not verified, so that the fuzzer gets beyond it. */
 static const tls_certificate *fuzz_tls_certificate(void) {
   static tls_certificate made;
   if (made.certificate == NULL) {
@@ -51,7 +51,7 @@ static void fuzz_tls_result(fuzz_tls *self, long result) {
   }
 }
 
-/* The stream takes what it has been fed. */
+/* The stream reads the bytes that it was fed. */
 static void fuzz_tls_turn(fuzz_tls *self) {
   char bytes[512];
   long result = 1;
@@ -84,7 +84,7 @@ static void fuzz_tls_feed(fuzz_tls *self, const uint8_t *bytes, size_t length) {
   }
 }
 
-/* What the server has to send, with the byte at |at| changed by |change|. */
+/* Returns the server's output, with the byte at |at| changed by |change|. */
 static void fuzz_tls_give(fuzz_tls *self, size_t at, uint8_t change) {
   uint8_t bytes[4096];
   int got;
