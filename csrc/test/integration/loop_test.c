@@ -1,5 +1,5 @@
 /*
- * Many locks in flight, driven by a loop of the caller's.
+ * Many locks in flight with a loop of the program.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,13 +7,13 @@
 
 #define LOCKS 500
 
-typedef struct flock_of_locks {
+typedef struct many_locks {
   redlock_client *client;
   redlock_lock *locks[LOCKS];
-  unsigned ends[LOCKS]; /* how often each was handed out as ended */
-} flock_of_locks;
+  unsigned ends[LOCKS]; /* times that redlock_client_next_ended() returned each */
+} many_locks;
 
-static void make_locks(flock_of_locks *all, const redlock_options *options) {
+static void make_locks(many_locks *all, const redlock_options *options) {
   memset(all, 0, sizeof *all);
   all->client = client_of(&five, 5, options);
   for (size_t i = 0; i < LOCKS; i++) {
@@ -24,14 +24,14 @@ static void make_locks(flock_of_locks *all, const redlock_options *options) {
   }
 }
 
-static void free_locks(flock_of_locks *all) {
+static void free_locks(many_locks *all) {
   for (size_t i = 0; i < LOCKS; i++) {
     redlock_lock_free(all->locks[i]);
   }
   redlock_client_free(all->client);
 }
 
-static unsigned hand_out(flock_of_locks *all) {
+static unsigned take_ended(many_locks *all) {
   unsigned ended = 0;
   redlock_lock *lock;
   while ((lock = redlock_client_next_ended(all->client)) != NULL) {
@@ -43,34 +43,34 @@ static unsigned hand_out(flock_of_locks *all) {
   return ended;
 }
 
-/* poll(2) on what the client wants. */
-static void turn_by_poll(flock_of_locks *all) {
+/* poll(2) with the descriptors of the client. */
+static void turn_by_poll(many_locks *all) {
   pump(all->client, 1000);
 }
 
-/* The one descriptor that stays the same. */
-static void turn_by_epoll(flock_of_locks *all) {
+/* The one descriptor that never changes. */
+static void turn_by_epoll(many_locks *all) {
   struct pollfd one = {redlock_client_pollfd(all->client), POLLIN, 0};
   assert_true(one.fd >= 0);
   (void)poll(&one, 1, redlock_client_timeout_ms(all->client));
   assert_int_equal(redlock_client_process(all->client, NULL, 0), REDLOCK_OK);
 }
 
-static void run(flock_of_locks *all, void (*turn)(flock_of_locks *)) {
+static void run(many_locks *all, void (*turn)(many_locks *)) {
   redlock_time give_up_us = redlock_now() + EVENTUALLY_US;
   unsigned ended = 0;
   memset(all->ends, 0, sizeof all->ends);
   while (ended < LOCKS) {
     assert_true(redlock_now() < give_up_us);
     turn(all);
-    ended += hand_out(all);
+    ended += take_ended(all);
   }
   for (size_t i = 0; i < LOCKS; i++) {
     assert_int_equal(all->ends[i], 1);
   }
 }
 
-static void lock_and_unlock_all(flock_of_locks *all, void (*turn)(flock_of_locks *)) {
+static void lock_and_unlock_all(many_locks *all, void (*turn)(many_locks *)) {
   for (size_t i = 0; i < LOCKS; i++) {
     assert_int_equal(redlock_lock_acquire_start(all->locks[i], NULL), REDLOCK_OK);
     assert_int_equal(redlock_lock_result(all->locks[i]), REDLOCK_PENDING);
@@ -96,21 +96,21 @@ static void lock_and_unlock_all(flock_of_locks *all, void (*turn)(flock_of_locks
   }
 }
 
-static void many_locks_are_in_flight_at_once(void **state) {
-  static flock_of_locks all;
+static void many_locks_may_be_in_flight(void **state) {
+  static many_locks all;
   (void)state;
   make_locks(&all, NULL);
   lock_and_unlock_all(&all, turn_by_poll);
   free_locks(&all);
 }
 
-static void one_descriptor_is_enough_for_a_loop(void **state) {
-  static flock_of_locks all;
+static void loop_needs_only_one_descriptor(void **state) {
+  static many_locks all;
   (void)state;
   make_locks(&all, NULL);
   int fd = redlock_client_pollfd(all.client);
   lock_and_unlock_all(&all, turn_by_epoll);
-  /* Also across a connection that is lost and made anew. */
+  /* A lost and renewed connection does not change it. */
   farm_kill(&five, 0);
   farm_restart(&five, 0);
   lock_and_unlock_all(&all, turn_by_epoll);
@@ -118,8 +118,8 @@ static void one_descriptor_is_enough_for_a_loop(void **state) {
   free_locks(&all);
 }
 
-static void many_locks_are_in_flight_beside_a_hung_node(void **state) {
-  static flock_of_locks all;
+static void hung_node_does_not_delay_many_locks(void **state) {
+  static many_locks all;
   (void)state;
   redlock_options options = once();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
@@ -129,14 +129,14 @@ static void many_locks_are_in_flight_beside_a_hung_node(void **state) {
   farm_stop(&five, 2);
   redlock_time before_us = stopwatch();
   lock_and_unlock_all(&all, turn_by_poll);
-  assert_took(before_us, 0, MS(2500)); /* After 3 s the silent connection is given up. */
+  assert_took(before_us, 0, MS(2500)); /* After 3 s the connection would end. */
   farm_continue(&five, 2);
   pump_until(all.client, all_up(all.client));
   assert_string_equal(farm_command(&five, 2, "DBSIZE", NULL), "0");
   free_locks(&all);
 }
 
-static void an_idle_loop_sleeps(void **state) {
+static void idle_loop_sleeps(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -148,7 +148,7 @@ static void an_idle_loop_sleeps(void **state) {
   redlock_client_free(client);
 }
 
-static void two_locks_of_one_client_exclude_each_other(void **state) {
+static void locks_of_one_client_exclude_each_other(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *first = new_lock(client, "r");
@@ -172,8 +172,8 @@ static void two_locks_of_one_client_exclude_each_other(void **state) {
   redlock_client_free(client);
 }
 
-static void what_is_cancelled_leaves_nothing_locked(void **state) {
-  static flock_of_locks all;
+static void cancelled_and_freed_locks_leave_no_key(void **state) {
+  static many_locks all;
   (void)state;
   make_locks(&all, NULL);
   warm_up(all.client);
@@ -190,12 +190,12 @@ static void what_is_cancelled_leaves_nothing_locked(void **state) {
         assert_int_equal(redlock_lock_remaining(all.locks[i]), 0);
       }
     }
-    redlock_lock_free(all.locks[i]); /* Held, pending or cancelled: its key goes. */
+    redlock_lock_free(all.locks[i]); /* held, pending or cancelled */
     all.locks[i] = NULL;
   }
   for (unsigned i = 0; i < five.count; i++) {
     pump_until(all.client, strcmp(farm_command(&five, i, "DBSIZE", NULL), "0") == 0);
-    assert_true(farm_calls(&five, i, "set") > 0); /* They did go out. */
+    assert_true(farm_calls(&five, i, "set") > 0); /* the acquires were sent */
   }
   redlock_client_free(all.client);
 }
@@ -204,12 +204,12 @@ static void what_is_cancelled_leaves_nothing_locked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(many_locks_are_in_flight_at_once),
-      TEST(one_descriptor_is_enough_for_a_loop),
-      TEST(many_locks_are_in_flight_beside_a_hung_node),
-      TEST(an_idle_loop_sleeps),
-      TEST(two_locks_of_one_client_exclude_each_other),
-      TEST(what_is_cancelled_leaves_nothing_locked),
+      TEST(many_locks_may_be_in_flight),
+      TEST(loop_needs_only_one_descriptor),
+      TEST(hung_node_does_not_delay_many_locks),
+      TEST(idle_loop_sleeps),
+      TEST(locks_of_one_client_exclude_each_other),
+      TEST(cancelled_and_freed_locks_leave_no_key),
   };
-  return cmocka_run_group_tests_name("loop", tests, five_start, five_end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }

@@ -1,5 +1,6 @@
 /*
- * Certificates at real servers: which are refused, what is told, and that it does no harm to the others.
+ * Certificates of real servers: which are invalid, the message, and that other nodes are not
+ * disturbed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,16 +29,16 @@ static int end(void **state) {
 
 typedef struct certificate_case {
   const char *name;
-  const char *shown; /* by node 0; NULL: "good" */
-  const char *says;  /* NULL: it is accepted */
+  const char *shown;   /* certificate of node 0; NULL: "good" */
+  const char *message; /* NULL: the certificate is valid */
   const char *also;
   const char *host;   /* NULL: 127.0.0.1 */
   redlock_node how;   /* with names of files */
   const char *wants;  /* tls-auth-clients; NULL: "no" */
-  const char *speaks; /* tls-protocols; NULL: all that it can */
+  const char *speaks; /* tls-protocols; NULL: all */
 } certificate_case;
 
-#define OURS "its certificate is invalid: "
+#define INVALID "its certificate is invalid: "
 
 static const certificate_case cases[] = {
     {.name = "good"},
@@ -47,72 +48,73 @@ static const certificate_case cases[] = {
     {.name = "another name",
      .shown = "wrong_host",
      .host = "localhost",
-     .says = OURS "hostname mismatch ('elsewhere.test' by 'our CA'); expected is localhost"},
+     .message = INVALID "hostname mismatch ('elsewhere.test' by 'our CA'); expected is localhost"},
     {.name = "a name for an address",
      .shown = "wrong_host",
-     .says = OURS "IP address mismatch ('elsewhere.test' by 'our CA'); expected is 127.0.0.1"},
-    {.name = "another address", .shown = "wrong_address", .says = OURS "IP address mismatch"},
+     .message =
+         INVALID "IP address mismatch ('elsewhere.test' by 'our CA'); expected is 127.0.0.1"},
+    {.name = "another address", .shown = "wrong_address", .message = INVALID "IP address mismatch"},
     {.name = "an address for a name",
      .shown = "wrong_address",
      .host = "localhost",
-     .says = OURS "hostname mismatch"},
+     .message = INVALID "hostname mismatch"},
     {.name = "server_name", .shown = "wrong_host", .how.tls_server_name = "elsewhere.example"},
     {.name = "server_name, an address",
      .shown = "wrong_address",
      .how.tls_server_name = "127.0.0.9"},
     {.name = "another server_name",
      .how.tls_server_name = "elsewhere.example",
-     .says = OURS "hostname mismatch",
+     .message = INVALID "hostname mismatch",
      .also = "expected is elsewhere.example"},
     {.name = "expired",
      .shown = "expired",
-     .says = OURS "certificate has expired ('redis.test' by 'our CA' until 20"},
+     .message = INVALID "certificate has expired ('redis.test' by 'our CA' until 20"},
     {.name = "not yet valid",
      .shown = "not_yet_valid",
-     .says = OURS "certificate is not yet valid ('redis.test' by 'our CA' from 20"},
+     .message = INVALID "certificate is not yet valid ('redis.test' by 'our CA' from 20"},
     {.name = "self-signed",
      .shown = "self_signed",
-     .says = OURS "self-signed certificate ('redis.test' by 'redis.test')"},
+     .message = INVALID "self-signed certificate ('redis.test' by 'redis.test')"},
     {.name = "self-signed, and trusted", .shown = "self_signed", .how.tls_ca = "self_signed.pem"},
     {.name = "of another CA",
      .shown = "stranger",
-     .says = OURS "unable to get local issuer certificate ('redis.test' by 'their CA')"},
+     .message = INVALID "unable to get local issuer certificate ('redis.test' by 'their CA')"},
     {.name = "the system's CAs do not know it",
      .how.tls_ca_path = "/etc/ssl/certs",
      .how.tls_ca = "ca_stranger.pem",
-     .says = OURS "self-signed certificate in certificate chain"},
+     .message = INVALID "self-signed certificate in certificate chain"},
     {.name = "another CA of that name",
      .shown = "good_renewed",
-     .says = OURS "certificate signature failure"},
+     .message = INVALID "certificate signature failure"},
     {.name = "a list of the revoked", .how.tls_crl = "crl.pem"},
     {.name = "a list, and an intermediate CA", .shown = "below", .how.tls_crl = "crl.pem"},
     {.name = "revoked",
      .shown = "revoked",
      .how.tls_crl = "crl.pem",
-     .says = OURS "certificate revoked ('redis.test' by 'our CA')"},
-    {.name = "revoked, and nobody looks", .shown = "revoked"},
+     .message = INVALID "certificate revoked ('redis.test' by 'our CA')"},
+    {.name = "revoked, without a list", .shown = "revoked"},
     {.name = "a revoked intermediate CA",
      .shown = "below_revoked",
      .how.tls_crl = "crl.pem",
-     .says = OURS "certificate revoked ('our lost CA' by 'our CA')"},
+     .message = INVALID "certificate revoked ('our lost CA' by 'our CA')"},
     {.name = "a list out of date",
      .how.tls_crl = "crl_expired.pem",
-     .says = OURS "CRL has expired"},
+     .message = INVALID "CRL has expired"},
     {.name = "no list for an intermediate CA",
      .shown = "below",
      .how.tls_crl = "crl_expired.pem",
-     .says = OURS "unable to get certificate CRL"},
+     .message = INVALID "unable to get certificate CRL"},
     {.name = "unverified",
      .shown = "self_signed",
      .how.tls_dangerously_unverified = REDLOCK_YES,
      .host = "localhost"},
     {.name = "no certificate of ours",
      .wants = "yes",
-     .says = "the node requires a client certificate; set tls_cert and tls_key"},
+     .message = "the node requires a client certificate; set tls_cert and tls_key"},
     {.name = "no certificate of ours, TLS 1.2",
      .wants = "yes",
      .speaks = "TLSv1.2",
-     .says =
+     .message =
          "the TLS handshake failed: no common cipher, or the node requires a client certificate"},
     {.name = "a certificate of ours",
      .how.tls_cert = "client.pem",
@@ -130,29 +132,29 @@ static const certificate_case cases[] = {
      .how.tls_cert = "client_stranger.pem",
      .how.tls_key = "client_stranger.key",
      .wants = "yes",
-     .says = "unknown ca"},
+     .message = "unknown ca"},
     {.name = "one of ours that has expired",
      .how.tls_cert = "client_expired.pem",
      .how.tls_key = "client_expired.key",
      .wants = "yes",
-     .says = "certificate expired"},
+     .message = "certificate expired"},
     {.name = "TLS 1.2", .speaks = "TLSv1.2"},
     {.name = "TLS 1.3", .speaks = "TLSv1.3"},
     {.name = "TLS 1.2 is too old",
      .speaks = "TLSv1.2",
      .how.tls_min_version = REDLOCK_TLS_1_3,
-     .says = "the node supports no TLS version that is new enough"},
+     .message = "the node supports no TLS version that is new enough"},
     {.name = "TLS 1.1",
      .speaks = "TLSv1.1",
-     .says = "the node supports no TLS version that is new enough"},
+     .message = "the node supports no TLS version that is new enough"},
     {.name = "TLS 1.0",
      .speaks = "TLSv1",
-     .says = "the node supports no TLS version that is new enough"},
+     .message = "the node supports no TLS version that is new enough"},
     {.name = "a cipher", .how.tls_ciphers = "ECDHE-ECDSA-AES256-GCM-SHA384", .speaks = "TLSv1.2"},
     {.name = "a cipher that it has not",
      .how.tls_ciphers = "ECDHE-RSA-AES256-GCM-SHA384",
      .speaks = "TLSv1.2",
-     .says = "the TLS handshake failed: "},
+     .message = "the TLS handshake failed: "},
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
@@ -170,7 +172,7 @@ static redlock_node node_of(const certificate_case *this, char address[64]) {
   return node;
 }
 
-/* A client that trusts nobody of itself: each node says whom. */
+/* Makes a client without a CA: each node has its own. */
 static redlock_client *client_of_case(const certificate_case *this, unsigned others) {
   char address[64];
   char message[256] = "";
@@ -199,13 +201,13 @@ static void prepare(const certificate_case *this) {
   tls_farm_set(&nodes, 0, "tls-protocols", this->speaks == NULL ? "" : this->speaks);
 }
 
-/* The node is told, and why, before a handshake that does not end is given up: after 3 s. */
+/* The message has node and reason, and arrives before the limit of 3 s for a handshake. */
 static void assert_refused(const certificate_case *this, redlock_lock *lock, int result,
                            redlock_time before_us) {
   char port[16];
   const char *message = redlock_lock_message(lock);
   (void)snprintf(port, sizeof port, ":%d", nodes.farm.nodes[0].tls_port);
-  if (result != REDLOCK_E_UNAVAILABLE || strstr(message, this->says) == NULL ||
+  if (result != REDLOCK_E_UNAVAILABLE || strstr(message, this->message) == NULL ||
       strstr(message, port) == NULL ||
       (this->also != NULL && strstr(message, this->also) == NULL)) {
     fail_msg("%s: %s, %s", this->name, redlock_error_name(result), message);
@@ -219,7 +221,7 @@ static void try_alone(const certificate_case *this) {
   redlock_lock *lock = new_lock(client, "r");
   redlock_time before_us = stopwatch();
   int result = redlock_lock_acquire(lock, NULL, NULL);
-  if (this->says != NULL) {
+  if (this->message != NULL) {
     assert_refused(this, lock, result, before_us);
   } else if (result != REDLOCK_OK) {
     fail_msg("%s: %s", this->name, redlock_lock_message(lock));
@@ -239,8 +241,8 @@ static void try_as_minority(const certificate_case *this) {
     pump(client, 2);
     assert_int_equal(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
   } while (info.state == REDLOCK_NODE_CONNECTING);
-  if (this->says != NULL ? info.error == NULL || strstr(info.error, this->says) == NULL
-                         : info.state != REDLOCK_NODE_UP) {
+  if (this->message != NULL ? info.error == NULL || strstr(info.error, this->message) == NULL
+                            : info.state != REDLOCK_NODE_UP) {
     fail_msg("%s: %s", this->name, info.error == NULL ? "no error" : info.error);
   }
   assert_ok(lock, redlock_lock_release(lock));
@@ -248,7 +250,7 @@ static void try_as_minority(const certificate_case *this) {
   redlock_client_free(client);
 }
 
-static void a_certificate_is_accepted_or_the_reason_is_told(void **state) {
+static void invalid_certificate_is_reported(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     prepare(&cases[i]);
@@ -256,7 +258,7 @@ static void a_certificate_is_accepted_or_the_reason_is_told(void **state) {
   }
 }
 
-static void the_lock_is_held_though_a_node_is_refused(void **state) {
+static void invalid_certificate_of_a_minority_costs_nothing(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     prepare(&cases[i]);
@@ -264,11 +266,11 @@ static void the_lock_is_held_though_a_node_is_refused(void **state) {
   }
 }
 
-/* What is wrong with our own files is told before anything is sent. */
-static void files_that_cannot_be_used_are_refused_at_once(void **state) {
+/* Invalid files are reported before the first connection. */
+static void invalid_file_is_reported_at_once(void **state) {
   static const struct {
     redlock_node how;
-    const char *says;
+    const char *message;
   } wrong[] = {
       {{.tls_ca = "none.pem"}, "none.pem): No such file"},
       {{.tls_ca = "empty.pem"}, "tls_ca cannot be read"},
@@ -297,7 +299,7 @@ static void files_that_cannot_be_used_are_refused_at_once(void **state) {
     redlock_client *client = tls_client(&nodes, NULL);
     redlock_node node = node_of(&this, address);
     int result = redlock_client_add_node(client, &node, message, sizeof message);
-    if (result != REDLOCK_E_INVALID || strstr(message, wrong[i].says) == NULL ||
+    if (result != REDLOCK_E_INVALID || strstr(message, wrong[i].message) == NULL ||
         strstr(message, "secret") != NULL) {
       fail_msg("%zu: %s, %s", i, redlock_error_name(result), message);
     }
@@ -308,9 +310,9 @@ static void files_that_cannot_be_used_are_refused_at_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_certificate_is_accepted_or_the_reason_is_told, reset),
-      cmocka_unit_test_setup(the_lock_is_held_though_a_node_is_refused, reset),
-      cmocka_unit_test(files_that_cannot_be_used_are_refused_at_once),
+      cmocka_unit_test_setup(invalid_certificate_is_reported, reset),
+      cmocka_unit_test_setup(invalid_certificate_of_a_minority_costs_nothing, reset),
+      cmocka_unit_test(invalid_file_is_reported_at_once),
   };
-  return cmocka_run_group_tests_name("tls certificate", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }

@@ -1,5 +1,6 @@
 /*
- * Peers that speak TLS badly, slowly, without end or not at all: they cost little, and what they did is told.
+ * Peers that speak TLS badly, slowly, endlessly or not at all: they cost little, and calls report
+ * the reason.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,12 +14,12 @@
 #include "tls_hostile.h"
 
 #define MEMORY_MAX ((size_t)6 << 20)
-#define NODE_TIMEOUT_US MS(1000) /* of a peer that is waited for */
-/* A handshake that does not end is given up after 3 s, and no call waits for its node any more. */
+#define NODE_TIMEOUT_US MS(1000) /* for a silent peer */
+/* After 3 s a handshake ends, and no call waits for its node. */
 #define SOON_US MS(2000)
-#define TURNS_MAX 5000 /* A loop that never sleeps makes more. */
+#define TURNS_MAX 5000 /* fewer than a loop without sleep makes */
 
-static tls_farm two; /* Sound nodes beside the hostile one. */
+static tls_farm two; /* healthy nodes beside the hostile one */
 
 static int start(void **state) {
   (void)state;
@@ -83,63 +84,37 @@ static void greets_as_redis(int fd, SSL_CTX *context) {
   tls_hostile_drain(fd);
 }
 
-static void answers_as_http(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  RAW(fd, "HTTP/1.1 400 Bad Request\r\n\r\n");
-  tls_hostile_drain(fd);
-}
+/* Peers that wait for the hello and send bytes, once or for ever. */
+#define ANSWERS(name, text)                                                                        \
+  static void name(int fd, SSL_CTX *context) {                                                     \
+    (void)context;                                                                                 \
+    wait_for_hello(fd);                                                                            \
+    RAW(fd, text);                                                                                 \
+    tls_hostile_drain(fd);                                                                         \
+  }
+#define FLOODS(name, text)                                                                         \
+  static void name(int fd, SSL_CTX *context) {                                                     \
+    (void)context;                                                                                 \
+    wait_for_hello(fd);                                                                            \
+    for (;;) {                                                                                     \
+      RAW(fd, text);                                                                               \
+    }                                                                                              \
+  }
+
+ANSWERS(answers_as_http, "HTTP/1.1 400 Bad Request\r\n\r\n")
+ANSWERS(alerts_handshake_failure, "\x15\x03\x03\x00\x02\x02\x28")
+ANSWERS(alerts_unrecognized_name, "\x15\x03\x03\x00\x02\x02\x70")
+ANSWERS(sends_farewell_to_hello, "\x15\x03\x03\x00\x02\x01\x00")
+ANSWERS(announces_a_long_record, "\x16\x03\x03\xff\xff")
+FLOODS(warns_without_end, "\x15\x03\x03\x00\x02\x01\x5a")
+FLOODS(sends_empty_records, "\x16\x03\x03\x00\x00")
+FLOODS(changes_ciphers_without_end, "\x14\x03\x03\x00\x01\x01")
 
 static void answers_zeros(int fd, SSL_CTX *context) {
   static const char zeros[4096];
   (void)context;
   for (;;) {
     raw(fd, zeros, sizeof zeros);
-  }
-}
-
-static void alerts_handshake_failure(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  RAW(fd, "\x15\x03\x03\x00\x02\x02\x28");
-  tls_hostile_drain(fd);
-}
-
-static void alerts_unrecognized_name(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  RAW(fd, "\x15\x03\x03\x00\x02\x02\x70");
-  tls_hostile_drain(fd);
-}
-
-static void says_farewell_to_hello(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  RAW(fd, "\x15\x03\x03\x00\x02\x01\x00");
-  tls_hostile_drain(fd);
-}
-
-static void warns_without_end(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  for (;;) {
-    RAW(fd, "\x15\x03\x03\x00\x02\x01\x5a");
-  }
-}
-
-static void sends_empty_records(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  for (;;) {
-    RAW(fd, "\x16\x03\x03\x00\x00");
-  }
-}
-
-static void changes_ciphers_without_end(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  for (;;) {
-    RAW(fd, "\x14\x03\x03\x00\x01\x01");
   }
 }
 
@@ -153,15 +128,8 @@ static void announces_a_long_message(int fd, SSL_CTX *context) {
   }
 }
 
-static void announces_a_long_record(int fd, SSL_CTX *context) {
-  (void)context;
-  wait_for_hello(fd);
-  RAW(fd, "\x16\x03\x03\xff\xff");
-  tls_hostile_drain(fd);
-}
-
-/* A relay of what a good server says, byte by byte. */
-static void is_slow(int fd, SSL_CTX *context) {
+/* Reads the hello and returns a BIO with the answer of a good server. */
+static BIO *answer_of_good_server(int fd, SSL_CTX *context) {
   BIO *in = BIO_new(BIO_s_mem());
   BIO *out = BIO_new(BIO_s_mem());
   SSL *ssl = SSL_new(context);
@@ -170,23 +138,22 @@ static void is_slow(int fd, SSL_CTX *context) {
   ssize_t got = recv(fd, bytes, sizeof bytes, 0);
   (void)BIO_write(in, bytes, (int)got);
   (void)SSL_accept(ssl);
-  while (BIO_read(out, bytes, 1) == 1) {
-    raw(fd, bytes, 1);
+  return out;
+}
+
+static void is_slow(int fd, SSL_CTX *context) {
+  BIO *out = answer_of_good_server(fd, context);
+  char byte;
+  while (BIO_read(out, &byte, 1) == 1) {
+    raw(fd, &byte, 1);
     (void)poll(NULL, 0, 100);
   }
   tls_hostile_drain(fd);
 }
 
-static void stops_amid_the_handshake(int fd, SSL_CTX *context) {
-  BIO *in = BIO_new(BIO_s_mem());
-  BIO *out = BIO_new(BIO_s_mem());
-  SSL *ssl = SSL_new(context);
-  char bytes[2048];
-  SSL_set_bio(ssl, in, out);
-  ssize_t got = recv(fd, bytes, sizeof bytes, 0);
-  (void)BIO_write(in, bytes, (int)got);
-  (void)SSL_accept(ssl);
-  int length = BIO_read(out, bytes, 300);
+static void stops_during_the_handshake(int fd, SSL_CTX *context) {
+  char bytes[300];
+  int length = BIO_read(answer_of_good_server(fd, context), bytes, sizeof bytes);
   raw(fd, bytes, (size_t)length);
   (void)shutdown(fd, SHUT_WR);
   tls_hostile_drain(fd);
@@ -207,13 +174,13 @@ static void is_mute(int fd, SSL_CTX *context) {
   tls_hostile_drain(fd);
 }
 
-static void says_farewell(int fd, SSL_CTX *context) {
+static void sends_farewell(int fd, SSL_CTX *context) {
   SSL *ssl = tls_hostile_accept(fd, context);
   (void)SSL_shutdown(ssl);
   tls_hostile_drain(fd);
 }
 
-static void says_farewell_amid_a_reply(int fd, SSL_CTX *context) {
+static void sends_farewell_during_a_reply(int fd, SSL_CTX *context) {
   SSL *ssl = tls_hostile_accept(fd, context);
   tls_hostile_answer(ssl, 1);
   (void)SSL_write(ssl, "+O", 2);
@@ -233,27 +200,24 @@ static void resets_after_the_handshake(int fd, SSL_CTX *context) {
   tls_hostile_reset(fd);
 }
 
-static void resets_amid_a_record(int fd, SSL_CTX *context) {
+static void resets_during_a_record(int fd, SSL_CTX *context) {
   SSL *ssl = tls_hostile_accept(fd, context);
   tls_hostile_answer(ssl, 1);
   RAW(fd, "\x17\x03\x03\x00\x40half");
-  (void)poll(NULL, 0, 50); /* A reset may overtake what was sent. */
+  (void)poll(NULL, 0, 50); /* A reset may overtake sent bytes. */
   tls_hostile_reset(fd);
 }
 
-static void says_garbage(int fd, SSL_CTX *context) {
-  SSL *ssl = tls_hostile_accept(fd, context);
-  tls_hostile_answer(ssl, 1);
-  RAW(fd, "+OK\r\n+OK\r\n+OK\r\n");
-  tls_hostile_drain(fd);
-}
+#define SENDS_AFTER_HANDSHAKE(name, text)                                                          \
+  static void name(int fd, SSL_CTX *context) {                                                     \
+    tls_hostile_answer(tls_hostile_accept(fd, context), 1);                                        \
+    RAW(fd, text);                                                                                 \
+    tls_hostile_drain(fd);                                                                         \
+  }
 
-static void says_garbage_as_a_record(int fd, SSL_CTX *context) {
-  SSL *ssl = tls_hostile_accept(fd, context);
-  tls_hostile_answer(ssl, 1);
-  RAW(fd, "\x17\x03\x03\x00\x20garbage garbage garbage garbage.");
-  tls_hostile_drain(fd);
-}
+SENDS_AFTER_HANDSHAKE(sends_garbage, "+OK\r\n+OK\r\n+OK\r\n")
+SENDS_AFTER_HANDSHAKE(sends_garbage_as_a_record,
+                      "\x17\x03\x03\x00\x20garbage garbage garbage garbage.")
 
 static void updates_keys(int fd, SSL_CTX *context, int kind) {
   (void)SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
@@ -267,7 +231,7 @@ static void updates_keys_without_end(int fd, SSL_CTX *context) {
   updates_keys(fd, context, SSL_KEY_UPDATE_NOT_REQUESTED);
 }
 
-static void wants_keys_updated_without_end(int fd, SSL_CTX *context) {
+static void requests_key_updates_without_end(int fd, SSL_CTX *context) {
   updates_keys(fd, context, SSL_KEY_UPDATE_REQUESTED);
 }
 
@@ -283,10 +247,10 @@ static void renegotiates_without_end(int fd, SSL_CTX *context) {
   tls_hostile_drain(fd);
 }
 
-static void gives_tickets_by_the_thousand(int fd, SSL_CTX *context) {
+static void sends_a_thousand_tickets(int fd, SSL_CTX *context) {
   unsigned char keys[80];
   assert_int_equal(getrandom(keys, sizeof keys, 0), sizeof keys);
-  /* Of this connection alone: one that resumed a session would get one ticket. */
+  /* Keys of this connection alone: a resumed session would get one ticket. */
   (void)SSL_CTX_set_tlsext_ticket_keys(context, keys, sizeof keys);
   (void)SSL_CTX_set_num_tickets(context, 1000);
   SSL *ssl = tls_hostile_accept(fd, context);
@@ -305,13 +269,13 @@ static void reads_nothing(int fd, SSL_CTX *context) {
 typedef struct hostile_case {
   const char *name;
   tls_hostile_serve *serve;
-  const char *says;
+  const char *message;
 } hostile_case;
 
 #define NO_TLS "the answer is not TLS; is this a TLS port?"
-#define NOTHING_ELSE "TLS ended: the node sends only keys or tickets"
-#define CASE(serve, says)                                                                          \
-  { #serve, serve, says }
+#define ONLY_KEYS "TLS ended: the node sends only keys or tickets"
+#define CASE(serve, message)                                                                       \
+  { #serve, serve, message }
 
 static const hostile_case cases[] = {
     CASE(is_silent, "no connection over TLS within"),
@@ -324,27 +288,27 @@ static const hostile_case cases[] = {
     CASE(answers_zeros, NO_TLS),
     CASE(alerts_handshake_failure, "no common cipher, or the node requires a client certificate"),
     CASE(alerts_unrecognized_name, "unrecognized name"),
-    CASE(says_farewell_to_hello, "the node closed the connection"),
+    CASE(sends_farewell_to_hello, "the node closed the connection"),
     CASE(warns_without_end, "the TLS handshake failed: "),
     CASE(sends_empty_records, "the TLS handshake failed: "),
     CASE(changes_ciphers_without_end, "the TLS handshake failed: "),
     CASE(announces_a_long_message, "the TLS handshake failed: "),
     CASE(announces_a_long_record, "the TLS handshake failed: "),
     CASE(is_slow, "no connection over TLS within"),
-    CASE(stops_amid_the_handshake, "the node closed the connection during the TLS handshake"),
+    CASE(stops_during_the_handshake, "the node closed the connection during the TLS handshake"),
     CASE(has_a_long_chain, "the TLS handshake failed: "),
     CASE(is_mute, "no connection over TLS within"),
-    CASE(says_farewell, "the node closed the connection"),
-    CASE(says_farewell_amid_a_reply, "the node closed the connection"),
+    CASE(sends_farewell, "the node closed the connection"),
+    CASE(sends_farewell_during_a_reply, "the node closed the connection"),
     CASE(ends_without_farewell, "the node closed the connection"),
     CASE(resets_after_the_handshake, "reset"),
-    CASE(resets_amid_a_record, "reset"),
-    CASE(says_garbage, "TLS ended: the node's bytes are not TLS"),
-    CASE(says_garbage_as_a_record, "TLS ended: "),
-    CASE(updates_keys_without_end, NOTHING_ELSE),
-    CASE(wants_keys_updated_without_end, NOTHING_ELSE),
-    CASE(renegotiates_without_end, NOTHING_ELSE),
-    CASE(gives_tickets_by_the_thousand, NOTHING_ELSE),
+    CASE(resets_during_a_record, "reset"),
+    CASE(sends_garbage, "TLS ended: the node's bytes are not TLS"),
+    CASE(sends_garbage_as_a_record, "TLS ended: "),
+    CASE(updates_keys_without_end, ONLY_KEYS),
+    CASE(requests_key_updates_without_end, ONLY_KEYS),
+    CASE(renegotiates_without_end, ONLY_KEYS),
+    CASE(sends_a_thousand_tickets, ONLY_KEYS),
     CASE(reads_nothing, "no reply within"),
 };
 #define CASES (sizeof cases / sizeof cases[0])
@@ -368,12 +332,14 @@ static redlock_client *client_with(const tls_hostile *server, unsigned others,
   return client;
 }
 
-/* Returns true if the peer is silent for so long that the attempt ends before anything else does. */
+/* Returns true if the peer is silent until the attempt ends. */
 static bool is_waited_for(const hostile_case *this) {
-  return strstr(this->says, " within") != NULL;
+  return strstr(this->message, " within") != NULL;
 }
 
-/* As the only node: the reason is told, at once or in the time of one attempt. */
+/*
+ * The only node is hostile: the call reports the reason at once, or after the time of one attempt.
+ */
 static void try_alone(const hostile_case *this, const tls_hostile *server) {
   unsigned descriptors = open_descriptors();
   redlock_duration node_timeout_us = is_waited_for(this) ? NODE_TIMEOUT_US : 300 * REDLOCK_SECONDS;
@@ -384,10 +350,10 @@ static void try_alone(const hostile_case *this, const tls_hostile *server) {
   int result = redlock_lock_acquire(lock, NULL, NULL);
   redlock_duration took_us = redlock_now() - before_us;
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
-  const char *said = redlock_lock_message(lock);
-  if (result != REDLOCK_E_UNAVAILABLE || strstr(said, this->says) == NULL ||
-      strstr(said, strchr(server->address, '1')) == NULL) {
-    fail_msg("%s: %s, %s", this->name, redlock_error_name(result), said);
+  const char *message = redlock_lock_message(lock);
+  if (result != REDLOCK_E_UNAVAILABLE || strstr(message, this->message) == NULL ||
+      strstr(message, strchr(server->address, '1')) == NULL) {
+    fail_msg("%s: %s, %s", this->name, redlock_error_name(result), message);
   }
   if (took_us > SOON_US + witness_delay_us(before_us) || grown > MEMORY_MAX) {
     fail_msg("%s: took %llu us and %zu bytes", this->name, (unsigned long long)took_us, grown);
@@ -397,7 +363,7 @@ static void try_alone(const hostile_case *this, const tls_hostile *server) {
   assert_int_equal(open_descriptors(), descriptors);
 }
 
-static void what_a_peer_does_is_told_and_costs_little(void **state) {
+static void hostile_peer_is_reported_and_costs_little(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     tls_hostile server;
@@ -407,8 +373,8 @@ static void what_a_peer_does_is_told_and_costs_little(void **state) {
   }
 }
 
-/* Beside two that are well no lock waits for it, and the client sleeps between two locks. */
-static void try_beside_others(const hostile_case *this, const tls_hostile *server) {
+/* The hostile node is one of three: no acquire waits for it, and the client sleeps in between. */
+static void try_as_minority(const hostile_case *this, const tls_hostile *server) {
   redlock_client *client = client_with(server, 2, 300 * REDLOCK_SECONDS);
   size_t before = resident_bytes();
   unsigned turns = 0;
@@ -421,7 +387,7 @@ static void try_beside_others(const hostile_case *this, const tls_hostile *serve
     }
     assert_ok(lock, redlock_lock_release(lock));
     redlock_lock_free(lock);
-    /* A first lock waits for four times what the majority took: a delay counts five times. */
+    /* A first acquire waits four times as long as the majority took: a delay counts five times. */
     assert_took(before_us, 0, SOON_US + 4 * witness_delay_us(before_us));
     for (redlock_time pause_us = redlock_now() + MS(40); redlock_now() < pause_us; turns++) {
       pump(client, 40);
@@ -434,18 +400,18 @@ static void try_beside_others(const hostile_case *this, const tls_hostile *serve
   redlock_client_free(client);
 }
 
-static void a_minority_of_them_does_no_harm(void **state) {
+static void hostile_minority_disturbs_no_call(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     tls_hostile server;
     tls_hostile_start(&server, two.certificates.path, cases[i].serve);
-    try_beside_others(&cases[i], &server);
+    try_as_minority(&cases[i], &server);
     tls_hostile_end(&server);
   }
 }
 
-/* What waits for it is bounded, whatever is asked for. */
-static void output_for_a_peer_that_reads_nothing_is_bounded(void **state) {
+/* The output for such a peer has a limit. */
+static void output_for_a_peer_that_reads_nothing_is_limited(void **state) {
   (void)state;
   tls_hostile server;
   tls_hostile_start(&server, two.certificates.path, reads_nothing);
@@ -468,17 +434,17 @@ static void output_for_a_peer_that_reads_nothing_is_bounded(void **state) {
   tls_hostile_end(&server);
 }
 
-/* TLS 1.3: our certificate is refused when the handshake has ended for us, and a reset follows at once. */
+/* TLS 1.3: the peer rejects our certificate after our side of the handshake, and resets at once. */
 static void refuses_and_resets(int fd, SSL_CTX *context) {
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
   SSL *ssl = SSL_new(context);
   (void)SSL_set_fd(ssl, fd);
   (void)SSL_accept(ssl);
-  (void)poll(NULL, 0, 20); /* Until what follows the handshake has come, unread. */
+  (void)poll(NULL, 0, 20); /* Bytes after the handshake arrive unread. */
   (void)close(fd);
 }
 
-static void a_reset_does_not_hide_what_was_said_before(void **state) {
+static void reset_does_not_hide_the_alert_before_it(void **state) {
   (void)state;
   tls_hostile server;
   char message[256];
@@ -489,7 +455,7 @@ static void a_reset_does_not_hide_what_was_said_before(void **state) {
     redlock_node_info info;
     assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
     do {
-      (void)poll(NULL, 0, (int)(i * 4)); /* The later, the more has come at once. */
+      (void)poll(NULL, 0, (int)(i * 4)); /* more arrives at once in later rounds */
       pump(client, 5);
       assert_int_equal(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
     } while (info.state == REDLOCK_NODE_CONNECTING || info.error == NULL);
@@ -501,11 +467,10 @@ static void a_reset_does_not_hide_what_was_said_before(void **state) {
   tls_hostile_end(&server);
 }
 
-/* Connections that follow take up the session of the one before: in TLS 1.2, and in TLS 1.3. */
 static void ends_after_a_pair(int fd, SSL_CTX *context) {
   SSL *ssl = tls_hostile_accept(fd, context);
   tls_hostile_answer(ssl, 3);  /* the name, SET, the script */
-  (void)shutdown(fd, SHUT_WR); /* Without a farewell. */
+  (void)shutdown(fd, SHUT_WR); /* without a farewell */
   tls_hostile_drain(fd);
 }
 
@@ -539,11 +504,11 @@ static void sessions_are_resumed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_a_peer_does_is_told_and_costs_little),
-      cmocka_unit_test(a_minority_of_them_does_no_harm),
-      cmocka_unit_test(output_for_a_peer_that_reads_nothing_is_bounded),
-      cmocka_unit_test(a_reset_does_not_hide_what_was_said_before),
+      cmocka_unit_test(hostile_peer_is_reported_and_costs_little),
+      cmocka_unit_test(hostile_minority_disturbs_no_call),
+      cmocka_unit_test(output_for_a_peer_that_reads_nothing_is_limited),
+      cmocka_unit_test(reset_does_not_hide_the_alert_before_it),
       cmocka_unit_test(sessions_are_resumed),
   };
-  return cmocka_run_group_tests_name("tls hostile", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }

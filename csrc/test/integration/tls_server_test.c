@@ -1,5 +1,5 @@
 /*
- * Real servers with TLS over time: certificates that change, sessions, ports that are not what they should be, forks.
+ * Real servers with TLS over time: changing certificates, sessions, wrong ports, forks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,7 +30,7 @@ static int end(void **state) {
   return 0;
 }
 
-/* The server ends the connections that it has. */
+/* Makes the server end its connections. */
 static void hang_up(unsigned node) {
   assert_non_null(farm_command(&nodes.farm, node, "CLIENT", "KILL", "TYPE", "normal", NULL));
 }
@@ -47,7 +47,7 @@ static const char *error_of(redlock_client *client, size_t node) {
   return info.error == NULL ? "" : info.error;
 }
 
-/* The connection has been made anew, and is up. */
+/* Ends the connection, and waits for the next one. */
 static void reconnect(redlock_client *client, unsigned node) {
   hang_up(node);
   pump_until(client, state_of(client, node) != REDLOCK_NODE_UP);
@@ -75,7 +75,7 @@ static void copy_file(const char *from, const char *to) {
 
 /* ------------------------------------------------------------------------------------- sessions */
 
-static void a_session_is_taken_up_at_the_next_connection(void **state) {
+static void next_connection_resumes_the_session(void **state) {
   static const char *const protocols[] = {"TLSv1.2", "TLSv1.3"};
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
@@ -91,8 +91,8 @@ static void a_session_is_taken_up_at_the_next_connection(void **state) {
   }
 }
 
-/* A server that was started anew knows no session of before. */
-static void a_server_that_comes_back_is_used_again(void **state) {
+/* A restarted server knows no earlier session. */
+static void restarted_server_is_used_again(void **state) {
   (void)state;
   redlock_client *client = tls_client_of(&nodes, 3, NULL);
   warm_up(client);
@@ -111,8 +111,8 @@ static void a_server_that_comes_back_is_used_again(void **state) {
 
 /* --------------------------------------------------------------------------------- certificates */
 
-/* Of the servers: a CA that replaces the one before is believed from the next connection on. */
-static void a_ca_is_replaced_while_the_client_lives(void **state) {
+/* The next connection trusts a replaced CA. */
+static void ca_may_be_replaced_at_run_time(void **state) {
   redlock_settings settings = {0};
   char message[256] = "";
   (void)state;
@@ -134,8 +134,8 @@ static void a_ca_is_replaced_while_the_client_lives(void **state) {
   redlock_client_free(client);
 }
 
-/* Ours: one that has expired is refused, and its successor in the same files is not. */
-static void our_certificate_is_replaced_while_the_client_lives(void **state) {
+/* Our certificate has expired, and a new one is written into the same files. */
+static void client_certificate_may_be_replaced_at_run_time(void **state) {
   redlock_settings settings = {0};
   char message[256] = "";
   (void)state;
@@ -151,7 +151,7 @@ static void our_certificate_is_replaced_while_the_client_lives(void **state) {
   redlock_lock *lock = new_lock(client, "r");
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_contains(redlock_lock_message(lock), "certificate expired");
-  copy_file("client.key", "mine.key"); /* Between the two it is of no use, and that does no harm. */
+  copy_file("client.key", "mine.key"); /* For a moment the two files do not match. */
   pump(client, 50);
   copy_file("client.pem", "mine.pem");
   pump_until(client, state_of(client, 0) == REDLOCK_NODE_UP);
@@ -180,27 +180,59 @@ static redlock_client *client_with_others(const char *address, int tls) {
   return client;
 }
 
-static void assert_told(const char *address, int tls, const char *says) {
-  redlock_client *client = client_with_others(address, tls);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, strstr(error_of(client, 0), says) != NULL);
-  assert_ok(lock, redlock_lock_release(lock));
+static void wrong_port_is_reported(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    char address[64];
+    const farm_node *node = &nodes.farm.nodes[0];
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", i == 0 ? node->port : node->tls_port);
+    redlock_client *client = client_with_others(address, i == 0 ? REDLOCK_YES : REDLOCK_NO);
+    redlock_lock *lock = held_lock(client, "r");
+    pump_until(client, strstr(error_of(client, 0), "is this a TLS port?") != NULL);
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+  }
+}
+
+/* ------------------------------------------------------------------------------------- doctor */
+
+/* Returns the finding about certificates, or "". */
+static const char *examine(redlock_lock *lock) {
+  static redlock_finding_info info;
+  assert_ok(lock, redlock_lock_doctor(lock, 0));
+  for (size_t i = 0; redlock_lock_finding(lock, i, &info) == REDLOCK_OK; i++) {
+    if (strcmp(info.name, "certificate") == 0) {
+      return info.message;
+    }
+  }
+  return "";
+}
+
+/* On a new connection, and on one that resumes a session. */
+static void expiring_certificate_is_found(void **state) {
+  (void)state;
+  char message[256];
+  tls_farm_show(&nodes, 0, "lasting");
+  tls_farm_show(&nodes, 1, "three_days");
+  tls_farm_show(&nodes, 2, "lasting");
+  redlock_client *client = tls_client_of(&nodes, 3, NULL);
+  redlock_lock *lock = new_lock(client, "r");
+  (void)snprintf(message, sizeof message, "the TLS certificate of %s ends in 2 days: renew it",
+                 strstr(nodes.farm.nodes[1].tls_address, "://") + 3);
+  for (unsigned i = 0; i < 2; i++) {
+    eventually(strcmp(examine(lock), message) == 0); /* A connection may be missing at first. */
+    hang_up(1);
+  }
   redlock_lock_free(lock);
   redlock_client_free(client);
-}
-
-static void tls_to_a_port_without_it_is_told(void **state) {
-  char address[64];
-  (void)state;
-  (void)snprintf(address, sizeof address, "127.0.0.1:%d", nodes.farm.nodes[0].port);
-  assert_told(address, REDLOCK_YES, "is this a TLS port?");
-}
-
-static void a_port_for_tls_without_it_is_told(void **state) {
-  char address[64];
-  (void)state;
-  (void)snprintf(address, sizeof address, "127.0.0.1:%d", nodes.farm.nodes[0].tls_port);
-  assert_told(address, REDLOCK_NO, "is this a TLS port?");
+  tls_farm_show(&nodes, 1, "lasting");
+  hang_up(1);
+  client = tls_client_of(&nodes, 3, NULL);
+  lock = new_lock(client, "r");
+  assert_string_equal(examine(lock), "");
+  redlock_lock_free(lock);
+  redlock_client_free(client);
 }
 
 /* ----------------------------------------------------------------------------------------- fork */
@@ -220,8 +252,8 @@ static int child_locks(void *argument) {
   return error == REDLOCK_OK ? 0 : 1;
 }
 
-/* A child that said farewell, or a record of its own, would end the parent's connections. */
-static void a_child_does_not_touch_the_connections(void **state) {
+/* A farewell or record of the child would end the parent's connections. */
+static void child_does_not_use_the_connections(void **state) {
   (void)state;
   SSL *before[3];
   redlock_client *client = tls_client_of(&nodes, 3, NULL);
@@ -248,13 +280,13 @@ static void a_child_does_not_touch_the_connections(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_session_is_taken_up_at_the_next_connection),
-      TEST(a_server_that_comes_back_is_used_again),
-      TEST(a_ca_is_replaced_while_the_client_lives),
-      TEST(our_certificate_is_replaced_while_the_client_lives),
-      TEST(tls_to_a_port_without_it_is_told),
-      TEST(a_port_for_tls_without_it_is_told),
-      TEST(a_child_does_not_touch_the_connections),
+      TEST(next_connection_resumes_the_session),
+      TEST(restarted_server_is_used_again),
+      TEST(ca_may_be_replaced_at_run_time),
+      TEST(client_certificate_may_be_replaced_at_run_time),
+      TEST(wrong_port_is_reported),
+      TEST(expiring_certificate_is_found),
+      TEST(child_does_not_use_the_connections),
   };
-  return cmocka_run_group_tests_name("tls server", tests, start, end);
+  return cmocka_run_group_tests(tests, start, end);
 }
