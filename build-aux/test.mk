@@ -99,7 +99,7 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-layers check-language check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
+.PHONY: check-layers check-language check-messages messages check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
@@ -131,6 +131,11 @@ check-safety:
 check-layers: lib lua
 	@$(CONTROLS_LUA) build-aux/check_layers.lua $(BUILD)
 # How many sentences are hard to read: the ceilings only go down.
+# docs/messages.md has all messages of the library, the Lua modules and the tool.
+messages:
+	@$(CONTROLS_LUA) build-aux/messages.lua
+check-messages:
+	@$(CONTROLS_LUA) build-aux/messages.lua check
 check-language:
 	@$(CONTROLS_LUA) build-aux/check_language.lua
 check-install:

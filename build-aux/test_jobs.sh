@@ -226,6 +226,7 @@ check_jobs() {
   job checks/safety computing '' '' "$MAKE check-safety"
   job checks/controls computing '' '' "$MAKE check-controls"
   job checks/language computing '' '' "$MAKE check-language"
+  job checks/messages computing '' '' "$MAKE check-messages"
 }
 
 long_jobs() {

@@ -1,0 +1,192 @@
+-- Writes docs/messages.md, the table of all messages, from the sources; or checks that the page is up to date.
+--
+--     lua build-aux/messages.lua [check]
+--
+-- A message is a string literal of at least two words. Adjacent literals are one message, and "..." stands for the
+-- parts that are filled in.
+--
+-- SPDX-License-Identifier: MIT
+
+local PAGE = "docs/messages.md"
+
+-- X(error, name, kind, sentence) of rl_error.h: who has to act, and how.
+local CODES = {
+  ok = "nothing",
+  pending = "wait for the end of the operation",
+  taken = "try again later, or wait for the lock (`wait`, `retry_count`)",
+  unavailable = "find out from the message which nodes failed; try again later",
+  expired = "stop the work that needs the lock; use a longer `ttl`, or `auto_extend`",
+  lost = "stop the work that needs the lock; find out why nodes lost the key (eviction, restart, `force_release`)",
+  held = "release the lock first, or use another lock object",
+  not_held = "acquire the lock first",
+  closed = "make a new client",
+  cancelled = "nothing: the program, or the end of the request, cancelled the operation",
+  max_hold = "finish the work sooner, or raise `max_hold`",
+  clock = "synchronise the clocks of the nodes; stop the work that needs the lock",
+  invalid = "correct the argument that the message names",
+  busy = "wait for the operation in flight, or use one lock object for each thread or coroutine",
+  unsupported = "compile and run with the same version of the library",
+  limit = "stay below the limit that the message names",
+  no_memory = "free memory",
+  system = "raise the limit of descriptors (`ulimit -n`) or of threads",
+}
+
+-- Each message belongs to the first section with a pattern that matches its path.
+local SECTIONS = {
+  { title = "Results of operations",
+    text = "The message of a failed operation: the third part names the nodes, each with its reason. Act on the code.",
+    paths = { "core/rl_message", "core/base/rl_operation", "core/lease/rl_reentry", "core/lifecycle/rl_lifecycle",
+      "driver/api/" } },
+  { title = "Addresses",
+    text = "Raised when a client is made, or returned by `redlock_client_add_node()`. Correct the address.",
+    paths = { "core/options/rl_address", "core/options/rl_login" } },
+  { title = "Options",
+    text = "Raised where options are set (Lua: at the caller's line). Correct the option. In C the text follows"
+      .. " `option NAME must be`.",
+    paths = { "core/options/" } },
+  { title = "The guard",
+    text = "Reasons why the guard keeps a node from voting (`quarantine` of `nodes()`). Wait, do what the message says,"
+      .. " or, for a new cluster without locks, run `bootstrap`.",
+    paths = { "core/node/rl_guard", "core/wire/rl_lineage" } },
+  { title = "Findings of the doctor",
+    text = "[Operating](operating.md#doctor) explains each finding by its name.",
+    paths = { "core/operator/rl_finding" } },
+  { title = "Reasons of a node",
+    text = "Reasons why a node gave no vote (`votes()`, `nodes()`, the messages above). Check the node that the message"
+      .. " names; texts in capitals, such as `OOM`, are the node's own.",
+    paths = { "core/" } },
+  { title = "TLS",
+    text = "Raised when a client is made if a file or an option is wrong; otherwise a reason of a node.",
+    paths = { "tls/" } },
+  { title = "Clients and connections",
+    text = "Raised when a client is made; those about connections are reasons of a node.",
+    paths = { "driver/" } },
+  { title = "The Lua modules",
+    text = "Mistakes are raised at the caller's line and begin with `redlock: `. Correct the call.",
+    paths = { "binding/", "lua/" } },
+  { title = "The command line",
+    text = "Written to standard error. Exit codes: [Command line](cli.md).",
+    paths = { "cli/" } },
+}
+
+-- Functions and files whose strings are no messages.
+local IGNORED_FILES = { "rl_command%.c$", "rl_command%.h$", "rl_script", "types%.lua$", "rl_hash", "cli_main%.c$" }
+local IGNORED_LINES = { "static_assert", "nodes=%%u", "^#include", "assert%(", "strncmp", "strstr%(", ":find%(",
+  ":match%(", ":gsub%(", "define RL_LUA_", "registry:", "luaL_checkstack" }
+
+local function lines_of(command)
+  local pipe = assert(io.popen(command))
+  local text = pipe:read("*a")
+  pipe:close()
+  return text:gmatch("[^\n]+")
+end
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+local function is_ignored(list, text)
+  for _, pattern in ipairs(list) do
+    if text:find(pattern) then return true end
+  end
+  return false
+end
+
+-- Removes comments and lines without messages. Joins literals that follow each other.
+local function prepare(path, text)
+  if path:find("%.lua$") then
+    text = text:gsub("\n%s*%-%-[^\n]*", "\n")
+  else
+    text = text:gsub("/%*.-%*/", "")
+  end
+  local kept = {}
+  for line in text:gmatch("[^\n]*") do
+    if not is_ignored(IGNORED_LINES, line) then kept[#kept + 1] = line end
+  end
+  text = table.concat(kept, "\n"):gsub("\\\n", "\n")
+  text = text:gsub('\\"', "\2"):gsub('""', "")
+  -- Literals that follow each other, or that a value or a macro separates.
+  text = text:gsub('"%s*%.%.%s*\n%s*"', ""):gsub('"%s*\n%s*%.%.%s*"', ""):gsub('"%s*\n%s*"', "")
+  for _ = 1, 3 do
+    text = text:gsub('" %.%. [^"\n]- %.%. "', "..."):gsub('" %.%. [^"\n]- %.%.\n%s*"', "...")
+      :gsub('"\n?%s*%.%. [^"\n]- %.%. "', "...")
+  end
+  return (text:gsub('"%s+[%u_][%u%d_]+%s+"', "..."):gsub('"%s+[%u_][%u%d_]+%([%u%d_]*%)%s+"', "..."))
+end
+
+-- Returns a literal as its reader sees it, or nil if it is no message.
+local function message_of(literal)
+  local text = literal:gsub("\\n", " "):gsub("\2", '"'):gsub("\\\\", "\\"):gsub("%%%%", "\1")
+  text = text:gsub("%%[%d%.%*%-]*[lhzjt]*[sduxfgc]", "..."):gsub("\1", "%%"):gsub("%s+", " ")
+  text = text:gsub("^ ", ""):gsub(" $", "")
+  local words = select(2, text:gsub("%f[%a]%l%l+%f[%A]", ""))
+  if words < 3 or #text > 400 or not text:find(" ", 1, true) or text:find("%f[%w]local%f[%W]") then return nil end
+  return text
+end
+
+local function section_of(path)
+  for _, section in ipairs(SECTIONS) do
+    for _, pattern in ipairs(section.paths) do
+      if path:find(pattern, 1, true) then return section end
+    end
+  end
+end
+
+local function collect()
+  local folders = "csrc/core csrc/driver csrc/tls csrc/binding csrc/cli lua"
+  for path in lines_of("git ls-files " .. folders .. " | grep -E '[.](c|h|lua)$' | LC_ALL=C sort") do
+    if not is_ignored(IGNORED_FILES, path) and not path:find("rl_error.h", 1, true) then
+      local section = assert(section_of(path), path)
+      section.messages, section.seen = section.messages or {}, section.seen or {}
+      for literal in prepare(path, read(path)):gmatch('"([^"\n]+)"') do
+        local message = message_of(literal)
+        if message and not section.seen[message] then
+          section.seen[message] = true
+          section.messages[#section.messages + 1] = message
+        end
+      end
+    end
+  end
+end
+
+local function codes()
+  local rows = {}
+  for name, sentence in prepare("rl_error.h", read("csrc/core/base/rl_error.h"))
+    :gmatch('X%([%w_]+,%s*([%w_]+),%s*%u+,%s*"([^"]*)"') do
+    rows[#rows + 1] = ("| `%s` | %s | %s |"):format(name, sentence, assert(CODES[name], "no advice for " .. name))
+  end
+  return table.concat(rows, "\n")
+end
+
+local function page()
+  collect()
+  local out = { "# Messages", "", "<!-- Written by build-aux/messages.lua (make messages). -->", "",
+    "Look up a message here: search for its fixed words; `...` stands for the parts that vary.",
+    "A message says what happened, what the node said, and what to do.", "",
+    "## Codes", "", "The code of a result, its text (`redlock_strerror()`), and what to do:", "",
+    "| code | text | what to do |", "|---|---|---|", codes(), "" }
+  for _, section in ipairs(SECTIONS) do
+    out[#out + 1] = "## " .. section.title .. "\n\n" .. section.text .. "\n"
+    table.sort(section.messages or {})
+    for _, message in ipairs(section.messages or {}) do
+      out[#out + 1] = "- `` " .. message .. " ``"
+    end
+    out[#out + 1] = ""
+  end
+  return table.concat(out, "\n")
+end
+
+local text = page()
+if arg[1] ~= "check" then
+  local file = assert(io.open(PAGE, "w"))
+  file:write(text)
+  file:close()
+elseif read(PAGE) ~= text then
+  print("not ok - " .. PAGE .. " is out of date: run make messages")
+  os.exit(1)
+else
+  print("ok - " .. PAGE .. " has all messages")
+end
