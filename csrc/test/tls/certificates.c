@@ -1,5 +1,5 @@
 /*
- * Certificates of every kind, made when they are needed.
+ * Makes certificates of all kinds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,9 +19,9 @@
 
 typedef struct certificate_kind {
   const char *name;
-  const char *issuer; /* NULL: itself */
+  const char *issuer; /* NULL: self-signed */
   const char *subject;
-  const char *for_whom; /* as subjectAltName; NULL: a CA, "": not said */
+  const char *names; /* subjectAltName; NULL: a CA, "": none */
   int from_days;
   int until_days;
 } certificate_kind;
@@ -118,16 +118,16 @@ static void make(certificate *made, const certificate_kind *kind, const certific
                                       (const unsigned char *)kind->subject, -1, -1, 0) == 1 &&
            X509_set_issuer_name(x509, X509_get_subject_name(issuer->x509)) == 1,
        kind->name);
-  if (kind->for_whom == NULL) {
+  if (kind->names == NULL) {
     extend(x509, NID_basic_constraints, "critical,CA:TRUE");
     extend(x509, NID_key_usage, "critical,keyCertSign,cRLSign");
-  } else if (kind->for_whom[0] != '\0') {
-    extend(x509, NID_subject_alt_name, kind->for_whom);
+  } else if (kind->names[0] != '\0') {
+    extend(x509, NID_subject_alt_name, kind->names);
   }
   need(X509_sign(x509, issuer->key, EVP_sha256()) > 0, kind->name);
 }
 
-static int place_of(const char *name) {
+static int index_of(const char *name) {
   for (size_t i = 0; name != NULL && i < KINDS; i++) {
     if (strcmp(kinds[i].name, name) == 0) {
       return (int)i;
@@ -136,11 +136,11 @@ static int place_of(const char *name) {
   return -1;
 }
 
-/* With the CAs between it and the one that is trusted. */
+/* Writes a certificate and the intermediate CAs above it. */
 static void write_chain(const char *directory, const certificate *all, int place) {
   FILE *file = open_file(directory, kinds[place].name, ".pem");
   int first = place;
-  for (; place >= 0; place = place_of(kinds[place].issuer)) {
+  for (; place >= 0; place = index_of(kinds[place].issuer)) {
     if (place == first || kinds[place].issuer != NULL) {
       need(PEM_write_X509(file, all[place].x509) == 1, kinds[place].name);
     }
@@ -171,7 +171,7 @@ static void revoke(X509_CRL *crl, const certificate *lost) {
 }
 
 static void write_list(FILE *file, const certificate *all, const char *issuer, int until_days) {
-  const certificate *by = &all[place_of(issuer)];
+  const certificate *by = &all[index_of(issuer)];
   X509_CRL *crl = X509_CRL_new();
   ASN1_TIME *from = X509_gmtime_adj(NULL, -2 * DAY_S);
   ASN1_TIME *until = X509_gmtime_adj(NULL, until_days * DAY_S);
@@ -180,8 +180,8 @@ static void write_list(FILE *file, const certificate *all, const char *issuer, i
            X509_CRL_set1_lastUpdate(crl, from) == 1 && X509_CRL_set1_nextUpdate(crl, until) == 1,
        "a list");
   if (strcmp(issuer, "ca") == 0) {
-    revoke(crl, &all[place_of("revoked")]);
-    revoke(crl, &all[place_of("intermediate_revoked")]);
+    revoke(crl, &all[index_of("revoked")]);
+    revoke(crl, &all[index_of("intermediate_revoked")]);
   }
   need(X509_CRL_sort(crl) == 1 && X509_CRL_sign(crl, by->key, EVP_sha256()) > 0 &&
            PEM_write_X509_CRL(file, crl) == 1,
@@ -205,12 +205,12 @@ static void write_lists(const char *directory, const certificate *all) {
 void certificates_write(const char *directory) {
   certificate all[KINDS];
   for (size_t i = 0; i < KINDS; i++) {
-    int issuer = place_of(kinds[i].issuer);
+    int issuer = index_of(kinds[i].issuer);
     make(&all[i], &kinds[i], issuer < 0 ? NULL : &all[issuer], (long)i + 1);
     write_chain(directory, all, (int)i);
     write_key(directory, kinds[i].name, all[i].key, NULL);
   }
-  write_key(directory, "client_locked", all[place_of("client")].key, CERTIFICATES_PASSWORD);
+  write_key(directory, "client_locked", all[index_of("client")].key, CERTIFICATES_PASSWORD);
   write_lists(directory, all);
   (void)fclose(open_file(directory, "empty", ".pem"));
   for (size_t i = 0; i < KINDS; i++) {

@@ -1,22 +1,23 @@
 /*
- * Certificates of every kind, made when they are needed.
+ * Makes certificates of all kinds.
  *
  * SPDX-License-Identifier: MIT
  *
- * Each is a file <name>.pem, with what is between it and the CA, and its key, <name>.key.
+ * Each has a file <name>.pem with the certificate and its intermediate CAs, and a key <name>.key.
  *
- *   ca                  the CA; ca_renewed has the same name, and is another
- *   intermediate        a CA below it; intermediate_revoked
- *   good                for localhost, 127.0.0.1 and ::1, by ca; so are those that follow, but for what they say
+ *   ca                  the CA; ca_renewed is another CA of the same name
+ *   intermediate        a CA below it; intermediate_revoked is revoked
+ *   good                for localhost, 127.0.0.1 and ::1, by ca; the others differ as described
  *   good_renewed        by ca_renewed
  *   below               by intermediate; below_revoked by intermediate_revoked
- *   wrong_host          for elsewhere.example; wrong_address: for 127.0.0.9; subject_only: localhost, as its subject alone
+ *   wrong_host          for elsewhere.example; wrong_address for 127.0.0.9; subject_only has
+ *                       localhost only as subject
  *   expired, not_yet_valid, self_signed, revoked
- *   stranger            by a CA that nobody knows
+ *   stranger            by ca_stranger
  *   client, client_stranger, client_expired
  *
- * client_locked.key is that of client behind the password CERTIFICATES_PASSWORD; empty.pem is empty. crl.pem holds the
- * lists of ca and the CAs below it; crl_expired.pem has been out of date since yesterday.
+ * client_locked.key is the key of client, encrypted with CERTIFICATES_PASSWORD; empty.pem is empty.
+ * crl.pem has the lists of ca and the CAs below it; crl_expired.pem expired yesterday.
  */
 #ifndef CERTIFICATES_H
 #define CERTIFICATES_H
@@ -24,10 +25,10 @@
 #define CERTIFICATES_PASSWORD "a \"secret\" of ours"
 #define CERTIFICATES_PATH_MAX 128
 
-/* Writes all of them into |directory|. Aborts the program when that cannot be had. */
+/* Writes all files into |directory|. Aborts the program if that fails. */
 void certificates_write(const char *directory);
 
-/* "<directory>/<name>" in |path|, which is returned. */
+/* Writes "<directory>/<name>" into |path|, and returns it. */
 const char *certificates_path(char path[CERTIFICATES_PATH_MAX], const char *directory,
                               const char *name);
 

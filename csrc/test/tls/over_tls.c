@@ -1,5 +1,5 @@
 /*
- * Linked into an integration test, it has all of its clients speak TLS.
+ * Makes all clients of an integration test that it is linked into use TLS.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 #include "redlock_tls.h"
 #include "support.h"
 
-static scratch_directory scratch; /* goes with the program */
+static scratch_directory scratch; /* removed at the end of the program */
 static char pem[CERTIFICATES_PATH_MAX];
 static char key[CERTIFICATES_PATH_MAX];
 static char ca[CERTIFICATES_PATH_MAX];

@@ -1,5 +1,5 @@
 /*
- * Throw-away redis-servers that speak TLS.
+ * Temporary redis-servers with TLS.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,9 +39,9 @@ void tls_farm_end(tls_farm *self) {
 }
 
 void tls_farm_set(tls_farm *self, unsigned node, const char *setting, const char *value) {
-  const char *said = farm_command(&self->farm, node, "CONFIG", "SET", setting, value, NULL);
-  if (said == NULL || strcmp(said, "OK") != 0) {
-    fail_msg("CONFIG SET %s %s: %s", setting, value, said == NULL ? "nothing" : said);
+  const char *reply = farm_command(&self->farm, node, "CONFIG", "SET", setting, value, NULL);
+  if (reply == NULL || strcmp(reply, "OK") != 0) {
+    fail_msg("CONFIG SET %s %s: %s", setting, value, reply == NULL ? "no reply" : reply);
   }
 }
 
@@ -50,11 +50,11 @@ void tls_farm_show(tls_farm *self, unsigned node, const char *certificate) {
   char key[64];
   (void)snprintf(pem, sizeof pem, "%s.pem", certificate);
   (void)snprintf(key, sizeof key, "%s.key", certificate);
-  const char *said =
+  const char *reply =
       farm_command(&self->farm, node, "CONFIG", "SET", "tls-cert-file", tls_farm_file(self, pem),
                    "tls-key-file", tls_farm_file(self, key), NULL);
-  if (said == NULL || strcmp(said, "OK") != 0) {
-    fail_msg("no certificate %s: %s", certificate, said == NULL ? "nothing" : said);
+  if (reply == NULL || strcmp(reply, "OK") != 0) {
+    fail_msg("no certificate %s: %s", certificate, reply == NULL ? "no reply" : reply);
   }
 }
 

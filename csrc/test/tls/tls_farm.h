@@ -1,5 +1,5 @@
 /*
- * Throw-away redis-servers that speak TLS, beside the port that tests look through.
+ * Temporary redis-servers with a port for TLS beside the plain port that tests use.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,24 +17,27 @@ typedef struct tls_farm {
   const char *arguments[10];
 } tls_farm;
 
-/* Each node has the certificate "good", and asks for none. */
+/* Each node has the certificate "good", and requires no client certificate. */
 void tls_farm_start(tls_farm *self, unsigned count);
 void tls_farm_end(tls_farm *self);
 
-/* Brings all nodes back, empty, with what they began with. */
+/* Restarts and empties all nodes, and restores their first settings. */
 void tls_farm_reset(tls_farm *self);
 
-/* What a node has from its next connection on: another certificate; a setting of tls-... */
+/* Sets the certificate, or another tls-... setting, of later connections of a node. */
 void tls_farm_show(tls_farm *self, unsigned node, const char *certificate);
 void tls_farm_set(tls_farm *self, unsigned node, const char *setting, const char *value);
 
-/* A file of the certificates: "ca.pem". NULL for NULL. The text is the farm's, and good for the next 15 calls. */
+/*
+ * Returns the path of a file such as "ca.pem"; NULL for NULL. The farm owns it, for the next 15
+ * calls.
+ */
 const char *tls_farm_file(const tls_farm *self, const char *name);
 
-/* A client without nodes that trusts "ca.pem" unless |settings|, which may be NULL, say otherwise. */
+/* Makes a client without nodes. |settings| may be NULL; the default CA is "ca.pem". */
 redlock_client *tls_client(const tls_farm *self, const redlock_settings *settings);
 
-/* A client of the first |count| nodes over TLS. */
+/* Makes a client of the first |count| nodes over TLS. */
 redlock_client *tls_client_of(const tls_farm *self, unsigned count, const redlock_options *options);
 
 #endif

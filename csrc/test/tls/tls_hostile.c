@@ -1,5 +1,5 @@
 /*
- * A server that shakes hands as nobody should, or behaves badly when it has.
+ * A server that misbehaves during or after the TLS handshake.
  *
  * SPDX-License-Identifier: MIT
  */

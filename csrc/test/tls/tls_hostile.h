@@ -1,5 +1,5 @@
 /*
- * A server that shakes hands as nobody should, or behaves badly when it has.
+ * A server that misbehaves during or after the TLS handshake.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,7 @@
 #include <openssl/ssl.h>
 #include <sys/types.h>
 
-/* Serves one connection in a process of its own, which ends when this returns. */
+/* Serves one connection in its own process, which ends when this returns. */
 typedef void tls_hostile_serve(int fd, SSL_CTX *context);
 
 typedef struct tls_hostile_counts {
@@ -22,23 +22,23 @@ typedef struct tls_hostile {
   pid_t pid;
   int port;
   char address[48];                    /* "rediss://127.0.0.1:port" */
-  volatile tls_hostile_counts *counts; /* of tls_hostile_accept(), too */
+  volatile tls_hostile_counts *counts; /* shared with its processes */
 } tls_hostile;
 
-/* |directory| is that of certificates_write(). */
+/* |directory| is the one of certificates_write(). */
 void tls_hostile_start(tls_hostile *self, const char *directory, tls_hostile_serve *serve);
 void tls_hostile_end(tls_hostile *self);
 
-/* For serve(): shakes hands well, or ends the process. */
+/* For serve(): completes the handshake, or ends the process. */
 SSL *tls_hostile_accept(int fd, SSL_CTX *context);
 
-/* Answers |commands| commands of redlock as Redis would; ends the process when the client goes. */
+/* Answers |commands| commands as Redis does; ends the process if the client disconnects. */
 void tls_hostile_answer(SSL *ssl, unsigned commands);
 
 /* Closes with a reset. */
 void tls_hostile_reset(int fd);
 
-/* Reads and forgets until the client goes. */
+/* Reads and discards until the client disconnects. */
 void tls_hostile_drain(int fd);
 
 #endif

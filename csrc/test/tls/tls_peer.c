@@ -1,5 +1,5 @@
 /*
- * A TLS server over memory: the other end of a stream, without a socket.
+ * A TLS server in memory: the peer of a stream without sockets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -94,7 +94,7 @@ void tls_peer_start(tls_peer *self, const tls_certificate *certificate, int vers
 
 void tls_peer_next(tls_peer *self) {
   if (self->ssl != NULL) {
-    /* A server, too, forgets the session of a connection that ended without a farewell. */
+    /* OpenSSL would drop the session of a connection that ends without a farewell. */
     SSL_set_shutdown(self->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   }
   SSL_free(self->ssl);

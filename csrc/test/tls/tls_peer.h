@@ -1,5 +1,5 @@
 /*
- * A TLS server over memory: the other end of a stream, without a socket.
+ * A TLS server in memory: the peer of a stream without sockets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 
 #include "rl_tls.h"
 
-/* A certificate for |host| and 127.0.0.1, signed by itself, valid from and until so many days from now. */
+/* A self-signed certificate for |host|, 127.0.0.1 and ::1; its validity is in days from now. */
 typedef struct tls_certificate {
   X509 *certificate;
   EVP_PKEY *key;
@@ -30,22 +30,22 @@ typedef struct tls_peer {
   BIO *out;
 } tls_peer;
 
-/* |version| is TLS1_2_VERSION or TLS1_3_VERSION. A peer serves one stream after the other. */
+/* |version| is TLS1_2_VERSION or TLS1_3_VERSION. tls_peer_next() begins the next connection. */
 void tls_peer_start(tls_peer *self, const tls_certificate *certificate, int version);
 void tls_peer_end(tls_peer *self);
 void tls_peer_next(tls_peer *self);
 
-/* Takes what |stream| has to send; does what comes of it. */
+/* Takes the output of |stream|, and continues the handshake. */
 void tls_peer_take(tls_peer *self, rl_transport_stream *stream);
 
-/* Moves what the peer has to send into |stream|, at most |length| bytes; returns how many. */
+/* Moves at most |length| bytes of the peer into |stream|. Returns their number. */
 size_t tls_peer_give(tls_peer *self, rl_transport_stream *stream, size_t length);
 
-/* Shakes hands in pieces of |length| bytes: 1, or -1 with why. */
+/* Makes the handshake in pieces of |length| bytes. Returns 1, or -1 with a message. */
 int tls_peer_shake(tls_peer *self, rl_transport_stream *stream, size_t length, char *message,
                    size_t size);
 
-/* The peer sends, or reads what has come. */
+/* Sends or reads data as the peer. */
 void tls_peer_write(tls_peer *self, const void *bytes, size_t length);
 int tls_peer_read(tls_peer *self, void *bytes, size_t length);
 

@@ -1,5 +1,5 @@
 /*
- * After a suspend, every wait whose time has come is over at once.
+ * After a suspend, each wait whose time has come ends at once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,7 +46,7 @@ static int end(void **state) {
   return loopback_end(farm) ? 0 : 1;
 }
 
-/* Fails unless no more than |bound_us| has passed since the resume, beside what the scheduler took. */
+/* Fails if more than |bound_us| and the delay of the scheduler has passed since the resume. */
 static void check_soon(redlock_time resumed_us, redlock_duration bound_us) {
   redlock_duration took_us = redlock_now() - resumed_us;
   redlock_duration delay_us = witness_delay_us(resumed_us);
@@ -62,7 +62,7 @@ static redlock_lock *new_lock(const char *resource, const redlock_options *optio
   return lock;
 }
 
-/* Another client holds the key, for ever. */
+/* Another client holds the key without an expiry. */
 static void hold_by_another(void) {
   loopback_lock(farm);
   for (unsigned i = 0; i < farm->count; i++) {
@@ -71,7 +71,10 @@ static void hold_by_another(void) {
   loopback_unlock(farm);
 }
 
-/* Until a thread polls for something that is due in 8 s at least, so that no attempt is under way, and |sleepers| threads sleep beside it. */
+/*
+ * Waits until a thread polls for 8 s or longer, which excludes attempts in flight, and |sleepers|
+ * threads sleep.
+ */
 static void await_rest(size_t sleepers) {
   redlock_time patience_us = redlock_now() + 20 * SECONDS;
   for (bool rests = false; !rests; (void)poll(NULL, 0, 1)) {
@@ -87,14 +90,16 @@ static void await_rest(size_t sleepers) {
   }
 }
 
-/* --------------------------------------------------------------------------------------- waiters */
+/*
+ * --------------------------------------------------------------------------------------- waiters
+ */
 
 static void *acquire(void *lock) {
   int error = redlock_lock_acquire(lock, NULL, NULL);
   return error == REDLOCK_E_TAKEN ? lock : NULL;
 }
 
-/* |count| threads of one client wait for a minute, and the machine is suspended for longer. */
+/* |count| threads of one client wait for a minute; the machine is suspended for longer. */
 static void acquire_ends_after_a_suspend(size_t count, redlock_duration bound_us) {
   redlock_options options = {.wait_us = 60 * SECONDS,
                              .retry_delay_us = 20 * SECONDS,
@@ -135,34 +140,36 @@ static void wait_without_a_timer_ends_within_a_slice_after_a_suspend(void **stat
   suspend_refuse_timers(false);
 }
 
-/* ---------------------------------------------------------------------------------------- leases */
+/*
+ * ---------------------------------------------------------------------------------------- leases
+ */
 
-static atomic_int told; /* the reason */
+static atomic_int loss; /* its reason */
 
-static void tell(redlock_client *of, void *data) {
+static void report_loss(redlock_client *of, void *data) {
   redlock_lock *lost = redlock_client_next_lost(of);
   (void)data;
-  atomic_store(&told, lost == NULL ? REDLOCK_OK : redlock_lock_lost(lost, NULL));
+  atomic_store(&loss, lost == NULL ? REDLOCK_OK : redlock_lock_lost(lost, NULL));
 }
 
-static void loss_is_told_at_once_after_a_suspend(void **state) {
+static void loss_is_reported_at_once_after_a_suspend(void **state) {
   redlock_options options = {.ttl_us = 60 * SECONDS, .notify_lost = REDLOCK_YES};
   (void)state;
   redlock_lock *lock = new_lock(KEY, &options);
-  atomic_store(&told, REDLOCK_OK);
-  assert_error(redlock_client_on_lost(client, tell, NULL), REDLOCK_OK);
+  atomic_store(&loss, REDLOCK_OK);
+  assert_error(redlock_client_on_lost(client, report_loss, NULL), REDLOCK_OK);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   await_rest(0);
   redlock_time resumed_us = suspend_for(100 * SECONDS);
-  while (atomic_load(&told) == REDLOCK_OK) {
+  while (atomic_load(&loss) == REDLOCK_OK) {
     check_soon(resumed_us, AT_ONCE_US);
     (void)poll(NULL, 0, 1);
   }
-  assert_error(atomic_load(&told), REDLOCK_E_EXPIRED);
+  assert_error(atomic_load(&loss), REDLOCK_E_EXPIRED);
   redlock_lock_free(lock);
 }
 
-/* A tenth of the lease is left. A stall of the scheduler must be shorter than that, so the lease is a long one. */
+/* 30 s of the lease are left, more than a stall of the scheduler. */
 static void lease_is_extended_at_once_after_a_suspend(void **state) {
   redlock_options options = {.ttl_us = 300 * SECONDS, .auto_extend = REDLOCK_YES};
   (void)state;
@@ -177,7 +184,9 @@ static void lease_is_extended_at_once_after_a_suspend(void **state) {
   redlock_lock_free(lock);
 }
 
-/* ----------------------------------------------------------------------------------------- loops */
+/*
+ * ----------------------------------------------------------------------------------------- loops
+ */
 
 static redlock_lock *begin_acquire(void) {
   static const redlock_options options = {.ttl_us = 200 * SECONDS,
@@ -206,7 +215,7 @@ static void descriptor_is_readable_at_once_after_a_suspend(void **state) {
   redlock_lock_free(lock);
 }
 
-/* Until the descriptor's timer is set to a time in 2 s at least. */
+/* Waits until the timer of the descriptor is set to 2 s or more. */
 static void await_timer(void) {
   redlock_time patience_us = redlock_now() + 20 * SECONDS;
   for (bool is_set = false; !is_set; (void)poll(NULL, 0, 1)) {
@@ -231,7 +240,7 @@ static void *turn(void *argument) {
   return NULL;
 }
 
-/* What waits in `redlock run`. */
+/* `redlock run` waits in such turns. */
 static void turn_of_the_cli_ends_at_once_after_a_suspend(void **state) {
   int ends[2];
   pthread_t thread;
@@ -261,9 +270,9 @@ static void timeout_is_a_slice_at_most(void **state) {
   redlock_lock_free(lock);
 }
 
-/* ------------------------------------------------------------------------------------- the price */
+/* ------------------------------------------------------------------------------------- the cost */
 
-/* On a slow machine the nodes may come too late; that needs no timer either. */
+/* On a slow machine attempts may fail, which needs no timer either. */
 static void pair_needs_no_timer(void **state) {
   redlock_options options = {.retry_count = REDLOCK_RETRIES_NONE};
   (void)state;
@@ -276,7 +285,7 @@ static void pair_needs_no_timer(void **state) {
   redlock_lock_free(lock);
 }
 
-/* With a long |node_timeout| each poll may be a long one: the timer is set once for many. */
+/* With a long |node_timeout| each poll may be long: the timer is set once for many. */
 static void timer_is_not_set_for_each_wait(void **state) {
   redlock_options options = {.ttl_us = 600 * SECONDS, .node_timeout_us = 60 * SECONDS};
   (void)state;
@@ -295,7 +304,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(followers_wait_ends_at_once_after_a_suspend, begin, end),
       cmocka_unit_test_setup_teardown(wait_without_a_timer_ends_within_a_slice_after_a_suspend,
                                       begin, end),
-      cmocka_unit_test_setup_teardown(loss_is_told_at_once_after_a_suspend, begin, end),
+      cmocka_unit_test_setup_teardown(loss_is_reported_at_once_after_a_suspend, begin, end),
       cmocka_unit_test_setup_teardown(lease_is_extended_at_once_after_a_suspend, begin, end),
       cmocka_unit_test_setup_teardown(descriptor_is_readable_at_once_after_a_suspend, begin, end),
       cmocka_unit_test_setup_teardown(turn_of_the_cli_ends_at_once_after_a_suspend, begin, end),

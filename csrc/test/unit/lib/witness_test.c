@@ -1,5 +1,5 @@
 /*
- * The witness sees the delays of this process and no others.
+ * The witness measures the delays of this process and no other time.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@ static void pause_us(long us) {
   (void)nanosleep(&time, NULL);
 }
 
-/* Stops this process for |us|, as a busy machine does: a child stops and continues it. */
+/* A child stops this process for |us|, as a busy machine does. */
 static void stop_for_us(long us) {
   pid_t parent = getpid();
   pid_t child = fork();
@@ -28,7 +28,7 @@ static void stop_for_us(long us) {
   assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void witness_sees_a_stop(void **state) {
+static void witness_measures_a_stop(void **state) {
   (void)state;
   witness_start();
   pause_us(2000);
@@ -48,12 +48,12 @@ static void within_repeats_a_stalled_block(void **state) {
   assert_true(runs >= 2);
 }
 
-/* Negative control: a block that sleeps has no excuse, because the witness was not late. */
+/* Negative control: a sleep is no delay, because the witness was not late. */
 static void sleeping_is_no_delay(void **state) {
   (void)state;
   witness_start();
   redlock_duration excess_us = 0;
-  for (int i = 0; i < 200 && excess_us < 20 * MS; i++) { /* One undisturbed sleep is enough. */
+  for (int i = 0; i < 200 && excess_us < 20 * MS; i++) { /* one undisturbed sleep is enough */
     redlock_time began_us = redlock_now();
     pause_us(50000);
     excess_us = redlock_now() - began_us - witness_delay_us(began_us);
@@ -63,7 +63,7 @@ static void sleeping_is_no_delay(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(witness_sees_a_stop),
+      cmocka_unit_test(witness_measures_a_stop),
       cmocka_unit_test(within_repeats_a_stalled_block),
       cmocka_unit_test(sleeping_is_no_delay),
   };

@@ -1,5 +1,5 @@
 /*
- * Plays the corpus of the fuzz target for TLS, without libFuzzer.
+ * Replays the corpus of the fuzz target for TLS without libFuzzer.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 
 #define INPUT_MAX 2048
 
-/* In memory that ends where the input does, so that a sanitizer sees a read beyond it. */
+/* Plays a copy without spare bytes, so that a sanitizer notices a read beyond it. */
 static void play(const uint8_t *bytes, size_t size) {
   uint8_t *copy = malloc(size > 0 ? size : 1);
   assert_non_null(copy);
@@ -20,7 +20,7 @@ static void play(const uint8_t *bytes, size_t size) {
   free(copy);
 }
 
-static void it_takes_its_corpus(void **state) {
+static void corpus_is_accepted(void **state) {
   const char *slash = strrchr(__FILE__, '/');
   char path[512];
   char line[2 * INPUT_MAX];
@@ -45,8 +45,8 @@ static void it_takes_its_corpus(void **state) {
   assert_true(played >= 100);
 }
 
-/* Inputs that nobody chose: the same ones each time. */
-static void it_takes_random_inputs(void **state) {
+/* Pseudo-random inputs, always the same. */
+static void random_inputs_are_accepted(void **state) {
   uint32_t seed = 2463534242;
   (void)state;
   for (unsigned round = 0; round < 300; round++) {
@@ -63,8 +63,8 @@ static void it_takes_random_inputs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_takes_its_corpus),
-      cmocka_unit_test(it_takes_random_inputs),
+      cmocka_unit_test(corpus_is_accepted),
+      cmocka_unit_test(random_inputs_are_accepted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * What the connections to one node share: options, files, whose certificate it is to be.
+ * What the connections to one node share: options, files, the expected certificate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -58,7 +58,7 @@ static int try(const rl_transport_options *options) {
   return error;
 }
 
-static void what_is_well_said_is_taken(void **state) {
+static void valid_options_are_accepted(void **state) {
   (void)state;
   const rl_transport_options good[] = {
       {.host = "h"},
@@ -83,10 +83,10 @@ static void what_is_well_said_is_taken(void **state) {
 
 typedef struct mistake {
   rl_transport_options options;
-  const char *said;
+  const char *message;
 } mistake;
 
-static void a_mistake_is_told_by_what_is_wrong(void **state) {
+static void mistake_is_named(void **state) {
   (void)state;
   static char many[2000];
   memset(many, 'A', sizeof many - 1);
@@ -117,7 +117,7 @@ static void a_mistake_is_told_by_what_is_wrong(void **state) {
   };
   for (unsigned i = 0; i < COUNT_OF(mistakes); i++) {
     assert_error(try(&mistakes[i].options), REDLOCK_E_INVALID);
-    if (strstr(message, mistakes[i].said) == NULL) {
+    if (strstr(message, mistakes[i].message) == NULL) {
       fail_msg("case %u: %s", i, message);
     }
   }
@@ -136,8 +136,7 @@ static int shake(rl_transport_node *node, tls_peer *peer) {
   return ended;
 }
 
-/* Certificates are renewed while the program runs. */
-static void files_that_have_changed_are_read_again(void **state) {
+static void changed_files_are_read_again(void **state) {
   (void)state;
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   rl_transport_node *node;
@@ -150,7 +149,7 @@ static void files_that_have_changed_are_read_again(void **state) {
   assert_int_equal(shake(node, &after), -1);
 
   SSL_CTX *was = node->context;
-  fclose(fopen(ca, "w")); /* It is just being written: what was read before holds. */
+  fclose(fopen(ca, "w")); /* A file that is being written: the previous contents stay valid. */
   assert_int_equal(shake(node, &before), 1);
   assert_ptr_equal(node->context, was);
   assert_int_equal(unlink(ca), 0);
@@ -165,8 +164,8 @@ static void files_that_have_changed_are_read_again(void **state) {
   tls_certificate_write(&ours, ca);
 }
 
-/* Descriptors, or memory, that were used up just then are not the files' fault. */
-static void files_that_could_not_be_read_are_tried_again(void **state) {
+/* There was no descriptor. */
+static void unreadable_files_are_tried_again(void **state) {
   (void)state;
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   struct rlimit limit;
@@ -191,8 +190,7 @@ static X509_STORE *trusted(const rl_transport_node *node) {
   return SSL_CTX_get_cert_store(node->context);
 }
 
-/* The CAs of a system are many. */
-static void nodes_that_trust_the_same_share_it(void **state) {
+static void nodes_with_equal_cas_share_them(void **state) {
   (void)state;
   rl_transport_options options = {.host = "a", .ca = ca};
   rl_transport_options beside[] = {
@@ -213,8 +211,8 @@ static void nodes_that_trust_the_same_share_it(void **state) {
   }
 }
 
-/* What is shared is no older than its files: neither for the one that reads them again, nor for the other. */
-static void what_is_shared_changes_with_its_files(void **state) {
+/* A change is noticed by the node that reads the files, and by the node that shares them. */
+static void shared_cas_change_with_their_files(void **state) {
   (void)state;
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca, .cert = cert, .key = key};
   rl_transport_node *nodes[3];
@@ -226,8 +224,7 @@ static void what_is_shared_changes_with_its_files(void **state) {
     assert_error(rl_tls_node_new(&nodes[i], &options, message, sizeof message), REDLOCK_OK);
     assert_int_equal(shake(nodes[i], &before), 1);
   }
-  tls_certificate_write_key(&ours, key,
-                            NULL); /* A certificate of ours is no reason to read the CAs. */
+  tls_certificate_write_key(&ours, key, NULL); /* This change does not concern the CAs. */
   SSL_CTX *was = nodes[0]->context;
   assert_int_equal(shake(nodes[0], &before), 1);
   assert_ptr_not_equal(nodes[0]->context, was);
@@ -246,7 +243,7 @@ static void what_is_shared_changes_with_its_files(void **state) {
   tls_certificate_write(&ours, ca);
 }
 
-static void a_client_reads_what_its_nodes_trust_once(void **state) {
+static void client_reads_shared_cas_once(void **state) {
   (void)state;
   redlock_settings settings = {.transport = redlock_tls(), .tls_ca = ca};
   const char *addresses[] = {"rediss://127.0.0.1:1", "127.0.0.1:2", "rediss://127.0.0.1:3"};
@@ -262,28 +259,25 @@ static void a_client_reads_what_its_nodes_trust_once(void **state) {
 
 static void older_versions_are_refused(void **state) {
   (void)state;
-  rl_transport_options options = {.host = "redis.test", .ca = ca, .min_version = REDLOCK_TLS_1_3};
-  rl_transport_node *node;
-  tls_peer peer;
-  tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(shake(node, &peer), -1);
-  assert_non_null(strstr(message, "no TLS version that is new enough"));
-  rl_tls_node_free(node);
-  tls_peer_end(&peer);
-
-  options.min_version = 0;
-  tls_peer_start(&peer, &ours, TLS1_1_VERSION);
-  SSL_CTX_set_security_level(peer.context, 0);
-  tls_peer_next(&peer);
-  assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(shake(node, &peer), -1);
-  assert_non_null(strstr(message, "no TLS version that is new enough"));
-  rl_tls_node_free(node);
-  tls_peer_end(&peer);
+  static const struct {
+    int wanted, offered;
+  } cases[] = {{REDLOCK_TLS_1_3, TLS1_2_VERSION}, {0, TLS1_1_VERSION}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    rl_transport_options options = {.host = "redis.test", .ca = ca, .min_version = cases[i].wanted};
+    rl_transport_node *node;
+    tls_peer peer;
+    tls_peer_start(&peer, &ours, cases[i].offered);
+    SSL_CTX_set_security_level(peer.context, 0);
+    tls_peer_next(&peer);
+    assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
+    assert_int_equal(shake(node, &peer), -1);
+    assert_non_null(strstr(message, "no TLS version that is new enough"));
+    rl_tls_node_free(node);
+    tls_peer_end(&peer);
+  }
 }
 
-static void a_certificate_of_ours_is_shown(void **state) {
+static void client_certificate_is_presented(void **state) {
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     rl_transport_options options = {.host = "redis.test",
@@ -310,15 +304,15 @@ static void a_certificate_of_ours_is_shown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_well_said_is_taken),
-      cmocka_unit_test(a_mistake_is_told_by_what_is_wrong),
-      cmocka_unit_test(files_that_have_changed_are_read_again),
-      cmocka_unit_test(files_that_could_not_be_read_are_tried_again),
-      cmocka_unit_test(nodes_that_trust_the_same_share_it),
-      cmocka_unit_test(what_is_shared_changes_with_its_files),
-      cmocka_unit_test(a_client_reads_what_its_nodes_trust_once),
+      cmocka_unit_test(valid_options_are_accepted),
+      cmocka_unit_test(mistake_is_named),
+      cmocka_unit_test(changed_files_are_read_again),
+      cmocka_unit_test(unreadable_files_are_tried_again),
+      cmocka_unit_test(nodes_with_equal_cas_share_them),
+      cmocka_unit_test(shared_cas_change_with_their_files),
+      cmocka_unit_test(client_reads_shared_cas_once),
       cmocka_unit_test(older_versions_are_refused),
-      cmocka_unit_test(a_certificate_of_ours_is_shown),
+      cmocka_unit_test(client_certificate_is_presented),
   };
   return cmocka_run_group_tests(tests, start, end);
 }

@@ -1,5 +1,5 @@
 /*
- * TLS without memory: each allocation fails once, ours and OpenSSL's, from the first option to the farewell.
+ * TLS without memory: each allocation of the library and of OpenSSL fails once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@ void __wrap_free(void *block);
 
 #include "failing_memory.h"
 
-/* What OpenSSL keeps for later, such as what it has looked up, is not ours to free. */
+/* blocks that OpenSSL keeps in its caches */
 #define KEPT_MAX 400
 
 static scratch_directory scratch;
@@ -40,19 +40,19 @@ static int end(void **state) {
   return 0;
 }
 
-/* Memory fails only in what is asked for here. */
-#define ASK(what) (memory.armed = true, asked = (what), memory.armed = false, asked)
+/* Evaluates |call| with failing memory. */
+#define ARMED(call) (memory.armed = true, result = (call), memory.armed = false, result)
 
 static bool talk(rl_transport_stream *stream, tls_peer *peer, char *message, size_t size) {
   char bytes[16];
-  long asked = 0;
-  while (ASK(rl_tls_stream_shake(stream, message, size)) == 0) {
+  long result = 0;
+  while (ARMED(rl_tls_stream_shake(stream, message, size)) == 0) {
     tls_peer_take(peer, stream);
     if (tls_peer_give(peer, stream, 16384) == 0) {
-      return false; /* A message of ours that could not be made. */
+      return false; /* The library had no memory for a message. */
     }
   }
-  if (asked < 0 || ASK(rl_tls_stream_write(stream, "PING\r\n", 6, message, size)) < 0) {
+  if (result < 0 || ARMED(rl_tls_stream_write(stream, "PING\r\n", 6, message, size)) < 0) {
     return false;
   }
   tls_peer_take(peer, stream);
@@ -61,24 +61,27 @@ static bool talk(rl_transport_stream *stream, tls_peer *peer, char *message, siz
   }
   tls_peer_write(peer, "+PONG\r\n", 7);
   while (tls_peer_give(peer, stream, 16384) > 0) {
-    if (ASK(rl_tls_stream_read(stream, bytes, sizeof bytes, message, size)) != 0) {
+    if (ARMED(rl_tls_stream_read(stream, bytes, sizeof bytes, message, size)) != 0) {
       break;
     }
   }
   memory.armed = true;
   rl_tls_stream_finish(stream);
   memory.armed = false;
-  return asked == 7;
+  return result == 7;
 }
 
-/* A life of a node and of two connections to it. Whether all went well; else there is a sentence. */
+/*
+ * Makes a node and two connections to it. Returns true if all succeeded; otherwise there is a
+ * message.
+ */
 static bool live(tls_peer *peer) {
   rl_transport_options options = {.host = "redis.test", .ca = ca, .ciphers = "HIGH"};
   rl_transport_node *node = NULL;
   char message[256] = "";
-  int asked = 0;
-  bool well = true;
-  if (ASK(rl_tls_node_new(&node, &options, message, sizeof message)) != REDLOCK_OK) {
+  int result = 0;
+  bool ok = true;
+  if (ARMED(rl_tls_node_new(&node, &options, message, sizeof message)) != REDLOCK_OK) {
     assert_null(node);
     assert_true(message[0] != '\0');
     return false;
@@ -89,7 +92,7 @@ static bool live(tls_peer *peer) {
     rl_transport_stream *stream = rl_tls_stream_new(node, message, sizeof message);
     memory.armed = false;
     bool talked = stream != NULL && talk(stream, peer, message, sizeof message);
-    well = well && talked;
+    ok = ok && talked;
     if (stream != NULL) {
       rl_tls_stream_free(stream);
     } else {
@@ -98,7 +101,7 @@ static bool live(tls_peer *peer) {
   }
   rl_tls_node_free(node);
   assert_true(ERR_peek_error() == 0);
-  return well;
+  return ok;
 }
 
 static void each_allocation_may_fail(void **state) {
@@ -113,9 +116,9 @@ static void each_allocation_may_fail(void **state) {
     assert_true(live(&peer));
   }
   calls = memory.calls;
-  assert_true(calls > 4); /* Under a sanitizer only our own are counted. */
+  assert_true(calls > 4); /* A sanitizer counts only the library's. */
   long before = memory.live;
-  /* OpenSSL alone makes thousands of them: all of the first, then some. */
+  /* OpenSSL makes thousands: each of the first, then every seventh. */
   for (size_t at = 1; at <= calls; at += at < 400 ? 1 : 7) {
     arm(at, false);
     memory.armed = false;
@@ -125,7 +128,7 @@ static void each_allocation_may_fail(void **state) {
   assert_true(failures > 4);
   arm(0, false);
   memory.armed = false;
-  assert_true(live(&peer)); /* Nothing stays broken. */
+  assert_true(live(&peer)); /* all works afterwards */
   assert_true(memory.live - before < KEPT_MAX);
   tls_peer_end(&peer);
 }

@@ -1,5 +1,5 @@
 /*
- * One connection with TLS, to a server in memory.
+ * One connection with TLS to a server in memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -45,11 +45,30 @@ static rl_transport_stream *stream_to(rl_transport_node *node) {
   return stream;
 }
 
-/* A stream that has shaken hands with |peer|. */
+/* Returns a stream that has completed the handshake with |peer|. */
 static rl_transport_stream *shaken(rl_transport_node *node, tls_peer *peer) {
   rl_transport_stream *stream = stream_to(node);
   assert_int_equal(tls_peer_shake(peer, stream, 16384, message, sizeof message), 1);
   return stream;
+}
+
+/* A node, a peer and a connection between them. */
+typedef struct connection {
+  rl_transport_node *node;
+  rl_transport_stream *stream;
+  tls_peer peer;
+} connection;
+
+static void connection_open(connection *self, int version) {
+  self->node = node_for("redis.test");
+  tls_peer_start(&self->peer, &ours, version);
+  self->stream = shaken(self->node, &self->peer);
+}
+
+static void connection_close(connection *self) {
+  rl_tls_stream_free(self->stream);
+  tls_peer_end(&self->peer);
+  rl_tls_node_free(self->node);
 }
 
 /* Reads |length| bytes that the peer has sent, in pieces of |piece| of the ciphertext. */
@@ -80,7 +99,7 @@ static void talk(tls_peer *peer, rl_transport_stream *stream, size_t piece) {
 
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
-static void bytes_come_and_go_however_they_are_cut(void **state) {
+static void bytes_pass_in_pieces_of_any_size(void **state) {
   (void)state;
   static const size_t pieces[] = {1, 2, 3, 4, 5, 6, 7, 100, 1000, 16384};
   rl_transport_node *node = node_for("redis.test");
@@ -97,81 +116,74 @@ static void bytes_come_and_go_however_they_are_cut(void **state) {
   rl_tls_node_free(node);
 }
 
-/* More than a record, and more than the caller has room for at once. */
-static void much_comes_whole(void **state) {
+/* More than a record, and more than one buffer of the caller. */
+static void large_data_arrives_whole(void **state) {
   (void)state;
   enum { MUCH = 200000 };
   static unsigned char sent[MUCH], got[MUCH];
-  rl_transport_node *node = node_for("redis.test");
-  tls_peer peer;
+  connection it;
   for (size_t i = 0; i < MUCH; i++) {
     sent[i] = (unsigned char)(i * 31 / 7);
   }
-  tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *stream = shaken(node, &peer);
-  tls_peer_write(&peer, sent, MUCH);
+  connection_open(&it, TLS1_3_VERSION);
+  tls_peer_write(&it.peer, sent, MUCH);
   for (size_t at = 0; at < MUCH;) {
     size_t room = MUCH - at < 1000 ? MUCH - at : 1000;
-    long read = rl_tls_stream_read(stream, got + at, room, message, sizeof message);
+    long read = rl_tls_stream_read(it.stream, got + at, room, message, sizeof message);
     assert_true(read >= 0);
     at += (size_t)read;
-    if (!rl_tls_stream_holds(stream) && at < MUCH) {
-      assert_int_equal(rl_tls_stream_read(stream, got + at, 1, message, sizeof message), 0);
-      (void)tls_peer_give(&peer, stream, 16384);
+    if (!rl_tls_stream_holds(it.stream) && at < MUCH) {
+      assert_int_equal(rl_tls_stream_read(it.stream, got + at, 1, message, sizeof message), 0);
+      (void)tls_peer_give(&it.peer, it.stream, 16384);
     }
   }
   assert_memory_equal(got, sent, MUCH);
-  assert_int_equal(rl_tls_stream_write(stream, sent, 65536, message, sizeof message), 65536);
-  tls_peer_take(&peer, stream);
+  assert_int_equal(rl_tls_stream_write(it.stream, sent, 65536, message, sizeof message), 65536);
+  tls_peer_take(&it.peer, it.stream);
   int total = 0;
   for (int read = 1; read > 0; total += read > 0 ? read : 0) {
-    read = tls_peer_read(&peer, got, MUCH);
+    read = tls_peer_read(&it.peer, got, MUCH);
   }
   assert_int_equal(total, 65536);
-  rl_tls_stream_free(stream);
-  tls_peer_end(&peer);
-  rl_tls_node_free(node);
+  connection_close(&it);
 }
 
-/* The kernel takes what it likes, and in between there is more. */
-static void what_is_sent_in_parts_arrives_whole(void **state) {
+/* The kernel takes some bytes at a time, and more are written in between. */
+static void output_may_be_sent_in_parts(void **state) {
   (void)state;
   enum { PART = 3000, PARTS = 40 };
   static unsigned char sent[PART * PARTS], got[PART * PARTS];
-  rl_transport_node *node = node_for("redis.test");
-  tls_peer peer;
+  connection it;
   size_t length;
   int total = 0;
   for (size_t i = 0; i < sizeof sent; i++) {
     sent[i] = (unsigned char)(i * 17 / 5);
   }
-  tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *stream = shaken(node, &peer);
+  connection_open(&it, TLS1_3_VERSION);
   for (unsigned i = 0; i < PARTS; i++) {
     assert_int_equal(
-        rl_tls_stream_write(stream, sent + (size_t)i * PART, PART, message, sizeof message), PART);
-    const void *bytes = rl_tls_stream_output(stream, &length);
-    assert_int_equal(BIO_write(peer.in, bytes, (int)(length / 2)), length / 2);
-    rl_tls_stream_sent(stream, length / 2);
+        rl_tls_stream_write(it.stream, sent + (size_t)i * PART, PART, message, sizeof message),
+        PART);
+    const void *bytes = rl_tls_stream_output(it.stream, &length);
+    assert_int_equal(BIO_write(it.peer.in, bytes, (int)(length / 2)), length / 2);
+    rl_tls_stream_sent(it.stream, length / 2);
   }
-  tls_peer_take(&peer, stream);
+  tls_peer_take(&it.peer, it.stream);
   for (int read = 1; read > 0; total += read > 0 ? read : 0) {
-    read = tls_peer_read(&peer, got + total, sizeof got - (size_t)total);
+    read = tls_peer_read(&it.peer, got + total, sizeof got - (size_t)total);
   }
   assert_int_equal(total, sizeof sent);
   assert_memory_equal(got, sent, sizeof sent);
-  rl_tls_stream_free(stream);
-  tls_peer_end(&peer);
-  rl_tls_node_free(node);
+  connection_close(&it);
 }
 
 typedef struct refusal {
   const char *host;
   int from_days, until_days;
-  const char *said;
+  const char *message;
 } refusal;
 
-static void a_certificate_that_is_no_good_is_refused(void **state) {
+static void invalid_certificate_is_refused(void **state) {
   (void)state;
   static const refusal refusals[] = {
       {"redis.test", -1, 2, NULL},
@@ -194,10 +206,10 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
     rl_transport_node *node = node_for(row->host);
     rl_transport_stream *stream = stream_to(node);
     int ended = tls_peer_shake(&peer, stream, 16384, message, sizeof message);
-    assert_int_equal(ended, row->said == NULL ? 1 : -1);
-    if (row->said != NULL) {
+    assert_int_equal(ended, row->message == NULL ? 1 : -1);
+    if (row->message != NULL) {
       assert_non_null(strstr(message, "its certificate is invalid: "));
-      assert_non_null(strstr(message, row->said));
+      assert_non_null(strstr(message, row->message));
     }
     rl_tls_stream_free(stream);
     rl_tls_node_free(node);
@@ -207,8 +219,8 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
   tls_certificate_write(&ours, ca);
 }
 
-/* Whom nobody vouches for: the CA is another, and is none of the system's. */
-static void a_certificate_that_nobody_signed_is_refused(void **state) {
+/* Signed by another CA, and by a CA that the system does not know. */
+static void certificate_of_an_unknown_ca_is_refused(void **state) {
   (void)state;
   tls_certificate other = tls_certificate_make("redis.test", -1, 2);
   rl_transport_options options = {.host = "redis.test"};
@@ -237,7 +249,7 @@ static void a_certificate_that_nobody_signed_is_refused(void **state) {
   tls_certificate_free(&other);
 }
 
-static void a_session_is_resumed_unless_it_is_forgotten(void **state) {
+static void session_is_resumed_unless_it_is_forgotten(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(versions); i++) {
     rl_transport_node *node = node_for("redis.test");
@@ -258,7 +270,7 @@ static void a_session_is_resumed_unless_it_is_forgotten(void **state) {
   }
 }
 
-static void a_farewell_is_heard_and_said(void **state) {
+static void farewell_is_sent_and_received(void **state) {
   (void)state;
   char bytes[16];
   rl_transport_node *node = node_for("redis.test");
@@ -276,7 +288,7 @@ static void a_farewell_is_heard_and_said(void **state) {
   tls_peer_write(&peer, PONG, 7);
   (void)SSL_shutdown(peer.ssl);
   (void)tls_peer_give(&peer, stream, 16384);
-  /* What came before it counts, and it is told of without waiting for more. */
+  /* Data before the farewell is read, and the end is reported without more input. */
   assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 7);
   assert_true(rl_tls_stream_holds(stream));
   assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), -1);
@@ -287,49 +299,42 @@ static void a_farewell_is_heard_and_said(void **state) {
   rl_tls_node_free(node);
 }
 
-static void keys_are_updated_as_often_as_the_peer_likes(void **state) {
+static void peer_may_update_keys_often(void **state) {
   (void)state;
-  rl_transport_node *node = node_for("redis.test");
-  tls_peer peer;
+  connection it;
   char bytes[16];
   size_t length;
-  tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *stream = shaken(node, &peer);
+  connection_open(&it, TLS1_3_VERSION);
   for (unsigned i = 0; i < 1000; i++) {
-    assert_int_equal(SSL_key_update(peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
-    assert_int_equal(SSL_do_handshake(peer.ssl), 1);
-    (void)tls_peer_give(&peer, stream, 16384);
-    assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 0);
-    (void)rl_tls_stream_output(stream, &length);
+    assert_int_equal(SSL_key_update(it.peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    assert_int_equal(SSL_do_handshake(it.peer.ssl), 1);
+    (void)tls_peer_give(&it.peer, it.stream, 16384);
+    assert_int_equal(rl_tls_stream_read(it.stream, bytes, sizeof bytes, message, sizeof message),
+                     0);
+    (void)rl_tls_stream_output(it.stream, &length);
     assert_true(length <= RL_TLS_OUTPUT_MAX);
   }
-  talk(&peer, stream, 16384);
-  rl_tls_stream_free(stream);
-  tls_peer_end(&peer);
-  rl_tls_node_free(node);
+  talk(&it.peer, it.stream, 16384);
+  connection_close(&it);
 }
 
-static void a_new_handshake_amid_the_connection_is_refused(void **state) {
+static void renegotiation_is_refused(void **state) {
   (void)state;
-  rl_transport_node *node = node_for("redis.test");
-  tls_peer peer;
+  connection it;
   char bytes[16];
-  tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  rl_transport_stream *stream = shaken(node, &peer);
-  assert_int_equal(SSL_renegotiate(peer.ssl), 1);
-  (void)SSL_do_handshake(peer.ssl);
-  (void)tls_peer_give(&peer, stream, 16384);
-  /* It is not begun, and does no harm. */
-  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 0);
-  assert_int_equal(SSL_is_init_finished(stream->ssl), 1);
-  rl_tls_stream_free(stream);
-  tls_peer_end(&peer);
-  rl_tls_node_free(node);
+  connection_open(&it, TLS1_2_VERSION);
+  assert_int_equal(SSL_renegotiate(it.peer.ssl), 1);
+  (void)SSL_do_handshake(it.peer.ssl);
+  (void)tls_peer_give(&it.peer, it.stream, 16384);
+  /* The connection continues without it. */
+  assert_int_equal(rl_tls_stream_read(it.stream, bytes, sizeof bytes, message, sizeof message), 0);
+  assert_int_equal(SSL_is_init_finished(it.stream->ssl), 1);
+  connection_close(&it);
   ERR_clear_error();
 }
 
-/* Every byte that the peer sends in a handshake and after it, turned over. */
-static void a_byte_that_is_wrong_ends_the_connection_with_a_sentence(void **state) {
+/* Each byte that the peer sends, flipped. */
+static void flipped_byte_ends_the_connection_with_a_message(void **state) {
   (void)state;
   rl_transport_node *node = node_for("redis.test");
   unsigned refused = 0, taken = 0;
@@ -359,16 +364,16 @@ static void a_byte_that_is_wrong_ends_the_connection_with_a_sentence(void **stat
     rl_tls_stream_free(stream);
     tls_peer_end(&peer);
     if (at / 2 >= seen) {
-      break; /* All of them were. */
+      break; /* each byte was flipped */
     }
   }
-  /* A few bytes say nothing of use: the version of a record, the age of a ticket, a wish that was not ours. */
+  /* A few bytes do not matter: the version of a record, the age of a ticket. */
   assert_true(refused > 100);
   assert_true(taken < refused / 10);
   rl_tls_node_free(node);
 }
 
-static void what_is_no_tls_is_told(void **state) {
+static void reply_without_tls_is_reported(void **state) {
   (void)state;
   static const char *const answers[] = {"-ERR unknown command\r\n",
                                         "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -387,8 +392,8 @@ static void what_is_no_tls_is_told(void **state) {
   rl_tls_node_free(node);
 }
 
-/* The program's own errors are not ours, and ours are not left to it. */
-static void the_queue_of_errors_is_left_empty(void **state) {
+/* Errors of the program are ignored, and none is left to it. */
+static void error_queue_is_left_empty(void **state) {
   (void)state;
   rl_transport_node *node = node_for("other.test");
   tls_peer peer;
@@ -415,15 +420,15 @@ static void the_queue_of_errors_is_left_empty(void **state) {
   rl_tls_node_free(node);
 }
 
-/* It was made to last for two days. */
-static void it_tells_for_how_long_the_certificate_is_valid(void **state) {
+/* The certificate is valid for two days. */
+static void certificate_returns_its_remaining_validity(void **state) {
   (void)state;
   const redlock_duration day_us = 86400 * SECONDS;
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
   rl_transport_stream *stream = stream_to(node);
-  assert_true(rl_tls_stream_certificate(stream) == REDLOCK_NEVER); /* It has not been seen yet. */
+  assert_true(rl_tls_stream_certificate(stream) == REDLOCK_NEVER); /* before the handshake */
   rl_tls_stream_free(stream);
   stream = shaken(node, &peer);
   redlock_duration left_us = rl_tls_stream_certificate(stream);
@@ -435,19 +440,19 @@ static void it_tells_for_how_long_the_certificate_is_valid(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_come_and_go_however_they_are_cut),
-      cmocka_unit_test(much_comes_whole),
-      cmocka_unit_test(what_is_sent_in_parts_arrives_whole),
-      cmocka_unit_test(a_certificate_that_is_no_good_is_refused),
-      cmocka_unit_test(a_certificate_that_nobody_signed_is_refused),
-      cmocka_unit_test(a_session_is_resumed_unless_it_is_forgotten),
-      cmocka_unit_test(a_farewell_is_heard_and_said),
-      cmocka_unit_test(keys_are_updated_as_often_as_the_peer_likes),
-      cmocka_unit_test(a_new_handshake_amid_the_connection_is_refused),
-      cmocka_unit_test(a_byte_that_is_wrong_ends_the_connection_with_a_sentence),
-      cmocka_unit_test(what_is_no_tls_is_told),
-      cmocka_unit_test(the_queue_of_errors_is_left_empty),
-      cmocka_unit_test(it_tells_for_how_long_the_certificate_is_valid),
+      cmocka_unit_test(bytes_pass_in_pieces_of_any_size),
+      cmocka_unit_test(large_data_arrives_whole),
+      cmocka_unit_test(output_may_be_sent_in_parts),
+      cmocka_unit_test(invalid_certificate_is_refused),
+      cmocka_unit_test(certificate_of_an_unknown_ca_is_refused),
+      cmocka_unit_test(session_is_resumed_unless_it_is_forgotten),
+      cmocka_unit_test(farewell_is_sent_and_received),
+      cmocka_unit_test(peer_may_update_keys_often),
+      cmocka_unit_test(renegotiation_is_refused),
+      cmocka_unit_test(flipped_byte_ends_the_connection_with_a_message),
+      cmocka_unit_test(reply_without_tls_is_reported),
+      cmocka_unit_test(error_queue_is_left_empty),
+      cmocka_unit_test(certificate_returns_its_remaining_validity),
   };
   return cmocka_run_group_tests(tests, start, end);
 }
