@@ -52,6 +52,10 @@ local count_nobody = counter { "%f[%a][Nn]obody%f[%A]", "%f[%a][Ss]omebody%f[%A]
 local count_retired = counter(whole_words(RETIRED))
 local count_no_actor = counter(whole_words(NO_ACTOR))
 
+
+-- "The others" of something that was just named are no hidden actors.
+local function count_actors(line) return count_no_actor((line:gsub("[Tt]he others", ""))) end
+
 local function is_c(path) return path:find("%.[ch]$") end
 local function is_script(path) return path:find("%.lua$") or path:find("%.sh$") or path:find("%.mk$") end
 local function is_page(path) return path:find("%.md$") end
@@ -76,7 +80,7 @@ local RULES = {
     count = count_nobody, ceiling = 143 },
   { name = "actor", what = "comments and sentences with others, him, his and the like for an actor", where = TREE,
     count = function(line, path)
-      return (is_comment(path, line) or is_sentence(path, line)) and count_no_actor(line) or 0
+      return (is_comment(path, line) or is_sentence(path, line)) and count_actors(line) or 0
     end, ceiling = 217 },
   { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired,
     ceiling = 2345 },
@@ -108,7 +112,7 @@ end
 local function each_line(where, visit)
   for path in lines_of("git ls-files -- " .. where) do
     -- This file and the lists of its words would count themselves.
-    if path ~= "build-aux/check_language.lua" and path:find("[%./]%a+$") and not path:find("%.hex$") then
+    if not path:find("build%-aux/check_language.lua") and path:find("[%./]%a+$") and not path:find("%.hex$") then
       local file, number = io.open(path), 0
       for line in file and file:lines() or function() end do
         number = number + 1
