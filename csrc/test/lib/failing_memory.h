@@ -1,13 +1,13 @@
 /*
- * An allocator of which the k-th allocation fails, once or from there on. Included by one file of a
+ * An allocator whose k-th allocation fails, once or from there on. Included by one file of a
  * program: it defines malloc().
  *
  * SPDX-License-Identifier: MIT
  *
- * malloc() and its kin are this program's own, so that what hiredis and the C library allocate for us
- * fails too (glibc: __libc_malloc). A sanitizer has its own malloc(); there only what the library
- * itself asks for can fail, by the linker's --wrap. The names of the wrappers stand in the file that
- * includes this, where the Makefile looks for them.
+ * malloc() and the related functions are this program's own, so that allocations of hiredis and the
+ * C library fail too (glibc: __libc_malloc). A sanitizer has its own malloc(): there only
+ * allocations of the library can fail, by the linker's --wrap. The names of the wrappers are in the
+ * file that includes this, where the Makefile finds them.
  */
 #ifndef FAILING_MEMORY_H
 #define FAILING_MEMORY_H
@@ -23,7 +23,7 @@
 static struct memory {
   bool armed;
   bool for_good;  /* everything from |fail_at| on fails */
-  size_t fail_at; /* 0: nothing fails, calls are only counted */
+  size_t fail_at; /* 0: nothing fails, allocations are only counted */
   size_t calls;
   size_t failed;
   long live;

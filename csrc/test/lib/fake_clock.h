@@ -1,6 +1,7 @@
 /*
- * A clock that moves while the program waits, and by 1 us with each reading. Included by one file of a
- * program: it defines the wrappers, and the rule |wraps| of build-aux/test.mk passes their names to the linker.
+ * A clock that moves while the program waits, and by 1 us with each reading. Included by one file
+ * of a program: it defines the wrappers, and the rule |wraps| of build-aux/test.mk passes their
+ * names to the linker.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -8,8 +9,8 @@
  * that loopback_run() has started. If no descriptor is ready, the wrapper advances the clock to the
  * earlier of the time-out and the client's timer, and returns at once.
  *
- * The program must have one thread. Its farms must be of LOOPBACK_UNIX: what is sent there has
- * arrived when send() returns.
+ * The program must have one thread. Its farms must be of LOOPBACK_UNIX: bytes have arrived there
+ * when send() returns.
  */
 #ifndef FAKE_CLOCK_H
 #define FAKE_CLOCK_H
@@ -29,7 +30,7 @@
 
 static struct fake_clock {
   redlock_time now_us;
-  void (*at_reading)(void); /* called before each reading of the clock, unless it is NULL */
+  void (*at_reading)(void); /* runs before each reading of the clock, unless it is NULL */
   struct {
     int fd;
     redlock_time at_us; /* 0: it is not set */
@@ -88,7 +89,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new_value
   return __real_timerfd_settime(fd, 0, &never, old_value);
 }
 
-/* Makes the timers readable whose time has come. Returns the time of the next one. */
+/* Makes the due timers readable. Returns the time of the next one. */
 static redlock_time fake_clock_fire(void) {
   const struct itimerspec at_once = {{0, 0}, {0, 1}};
   redlock_time next_us = REDLOCK_NEVER;

@@ -1,5 +1,5 @@
 /*
- * The part of a simulated Redis that the guard asks: who it is, and its record.
+ * The part of a simulated Redis that the guard uses: its run_id, and its lineage record.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,13 +43,13 @@ static bool fake_guard_own(const fake_store *store, const char *record) {
   return strncmp(record, store->run_id, known) == 0 && record[known] == ' ' && !store->unsealed;
 }
 
-/* Returns true if that is said of this server, or of its past, which stands behind a "-" if it has one. */
+/* Returns true if that is the run_id of this server, or its replication history behind a "-". */
 static bool fake_guard_is_server(const fake_store *store, const char *said) {
   const char *past = strchr(store->run_id, '-');
   return strcmp(said, said[0] == '-' && past != NULL ? past : store->run_id) == 0;
 }
 
-/* A record of another process that other clients have made, with another fingerprint: it stays theirs. */
+/* Returns true if the record is of another process and of clients with another fingerprint. */
 static bool fake_guard_theirs(const fake_store *store, const fake_command *command) {
   const char *at = store->record;
   for (unsigned word = 0; word < 3 && at != NULL; word++) {
@@ -77,7 +77,10 @@ static const char *fake_guard_why(const fake_store *store, uint64_t now_us,
   return created_us > now_us + REDLOCK_SECONDS || asked ? "clock" : NULL;
 }
 
-/* The answer: with |why| the record is still to be made, else it is |record|, under the name of the process that runs. */
+/*
+ * Writes the answer: with |why| the record is still to be made, otherwise it is |record|, under
+ * this process's run_id.
+ */
 static void fake_guard_answer(const fake_store *store, uint64_t clock_us, const char *why,
                               const char *record, const char *behind, char reply[FAKE_REPLY_MAX]) {
   char answer[FAKE_REPLY_MAX - 16];

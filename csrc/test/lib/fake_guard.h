@@ -1,5 +1,5 @@
 /*
- * The part of a simulated Redis that the guard asks: who it is, and its record.
+ * The part of a simulated Redis that the guard uses: its run_id, and its lineage record.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,12 +17,15 @@ bool fake_guard_parse(fake_command *command, const resp_request *request);
 void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]);
 
-/* Returns true if the command is TAKE of one server: by its text, or as a script that nobody else has. */
+/*
+ * Returns true if the command is TAKE of one server: by its text, or by a SHA-1 that is no other
+ * script's.
+ */
 bool fake_guard_takes(const resp_request *request);
 
 /*
- * Returns true if the node does not do what such a TAKE says, because it is another one or does not know the script; it
- * answers |reply|, then.
+ * Returns true if the node does not execute such a TAKE, because it is another server or does not
+ * know the script. Then it answers |reply|.
  */
 bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_command *command,
                          char reply[FAKE_REPLY_MAX]);

@@ -109,7 +109,7 @@ static void fake_count(fake_node *node, fake_verb verb) {
   node->leaves += verb == FAKE_LEAVE;
 }
 
-/* What has been received becomes commands, as many as there is room for. */
+/* Parses received bytes into commands, while there is room. */
 static void fake_read(fake_world *world, fake_node *node) {
   size_t at = 0;
   long used = 0;
@@ -126,7 +126,7 @@ static void fake_read(fake_world *world, fake_node *node) {
                   (node->queued < FAKE_QUEUE_MAX && node->input_length > FAKE_INPUT_MAX / 2);
 }
 
-/* The node's socket receives what the core wants to send. */
+/* The node's socket receives the core's output. */
 static void fake_receive(fake_world *world, unsigned index) {
   fake_node *node = &world->nodes[index];
   size_t length;
@@ -161,7 +161,7 @@ static void fake_hang_up(fake_world *world, unsigned index) {
   }
 }
 
-/* Makes the connection of a node what the core wants it to be. */
+/* Makes or closes the connection of a node as the core wants. */
 static void fake_connect(fake_world *world, unsigned index) {
   fake_node *node = &world->nodes[index];
   rl_connection wanted = rl_core_connection(&world->core, index, world->now_us);

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The test says when time passes, when a node executes a command, and when its reply arrives, in any
- * order among the nodes. Nothing here allocates, but the core does.
+ * The test determines when time passes, when a node executes a command, and when its reply arrives,
+ * in any order among the nodes. Nothing here allocates, but the core does.
  */
 #ifndef FAKE_NODES_H
 #define FAKE_NODES_H
@@ -28,7 +28,7 @@ typedef struct fake_node {
   fake_policy policy;
   bool connected;
   bool blocked;     /* the socket takes no bytes */
-  fake_store store; /* a listener's is its node's */
+  fake_store store; /* a subscriber's is its node's */
   unsigned queued;
   size_t input_length;
   /* Totals since the beginning. */
@@ -39,7 +39,7 @@ typedef struct fake_node {
   unsigned stands;
   unsigned leaves;
   bool mark; /* the test's own */
-  /* What follows is not zeroed for each world: that took a quarter of a test's time. */
+  /* The rest is not zeroed for each world: that took a quarter of a test's time. */
   fake_command queue[FAKE_QUEUE_MAX]; /* received, not answered yet; oldest first */
   char input[FAKE_INPUT_MAX];
 } fake_node;
@@ -50,28 +50,28 @@ typedef struct fake_world {
   uint64_t draws;  /* of entropy; each attempt gets another token */
   uint64_t jitter; /* the random number of the next attempts */
   bool no_entropy;
-  bool keeps_locks; /* fake_world_close() leaves them to the test */
-  bool broken;      /* a node received what is no command of the library's */
-  bool holds_calls; /* messages arrive when the test says so: fake_call() */
+  bool keeps_locks; /* fake_world_close() does not free them */
+  bool broken;      /* a node received a command that the library does not have */
+  bool holds_calls; /* messages arrive only with fake_call() */
   unsigned count;
   fake_node
-      nodes[2 * FAKE_NODES_MAX]; /* by connection: |count| nodes, and behind them their listeners */
+      nodes[2 * FAKE_NODES_MAX]; /* by connection: |count| nodes, and then their subscribers */
 } fake_world;
 
-/* A core with |count| nodes that accept. Returns REDLOCK_OK or what went wrong. */
+/* Opens a core with |count| nodes that accept. Returns REDLOCK_OK or an error. */
 int fake_world_open(fake_world *world, unsigned count, const char *prefix);
 
 /* The same with a guard. |max_ttl_us| may be 0. The nodes are new: they have no record. */
 int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefix,
                             redlock_duration max_ttl_us);
 
-/* The same where nodes call those who wait. */
+/* The same with nodes that notify waiters. */
 int fake_world_open_calling(fake_world *world, unsigned count);
 
 /* Frees all locks and the core. */
 void fake_world_close(fake_world *world);
 
-/* The same in memory of its own. fake_world_end() tells whether every command was well formed. */
+/* The same in memory of its own. fake_world_end() returns true if every command was well formed. */
 fake_world *fake_world_new(unsigned count);
 fake_world *fake_world_new_calling(unsigned count);
 fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us);
@@ -98,19 +98,25 @@ fake_command fake_reply(fake_world *world, unsigned node, const char *reply);
 /* The node executes its oldest command and the reply arrives. */
 fake_command fake_answer(fake_world *world, unsigned node);
 
-/* The same to the tests of nodes that refused the attempt of |lock| (rl_twin.h), of which there must be some. */
+/*
+ * The same for the tests of nodes that refused the attempt of |lock| (rl_twin.h). There must be
+ * some.
+ */
 void fake_answer_tests(fake_world *world, const rl_lock *lock);
 
-/* The oldest message of the node arrives at its listener, and then a turn. Returns whether there was one. */
+/*
+ * The oldest message of the node arrives at its subscriber, and then a turn. Returns true if there
+ * was one.
+ */
 bool fake_call(fake_world *world, unsigned node);
 
-/* The connection breaks; what the node has not executed is gone. Then a turn. */
+/* The connection breaks; unexecuted commands are gone. Then a turn. */
 void fake_break(fake_world *world, unsigned node, const char *reason);
 
 /* All nodes answer everything until nothing is left to do. Time does not pass. */
 void fake_settle(fake_world *world);
 
-/* What the oldest command of the node is. */
+/* Returns the verb of the oldest command of the node. */
 fake_verb fake_next(const fake_world *world, unsigned node);
 
 /* A lock with options that differ from the defaults in |change|, which may be NULL. */

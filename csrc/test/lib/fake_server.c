@@ -28,8 +28,8 @@ typedef struct fake_connection {
 } fake_connection;
 
 /*
- * The connection has come to its end. What the client still sends is taken first: closing with bytes
- * unread would reset the connection, which may overtake what was sent.
+ * Ends the connection. Reads the client's bytes first: closing with bytes unread would reset the
+ * connection, which may overtake the sent ones.
  */
 static void fake_hang_up(const fake_connection *connection) {
   char ignored[512];
@@ -86,7 +86,7 @@ static void fake_answer(fake_connection *connection, const resp_request *request
   }
 }
 
-/* Answers what has come whole, and keeps the rest. */
+/* Answers complete requests, and keeps the rest. */
 static void fake_answer_all(fake_connection *connection) {
   resp_request request;
   long used;

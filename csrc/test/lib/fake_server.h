@@ -11,7 +11,7 @@
 
 /* A reply that is NULL is the one that Redis would send; "" is none at all. */
 typedef struct fake_behaviour {
-  const char *greeting; /* sent as soon as somebody connects; NULL = nothing */
+  const char *greeting; /* sent as soon as a client connects; NULL = nothing */
   const char *setname;  /* the reply to CLIENT SETNAME */
   bool closes_at_name;  /* closes the connection instead */
   const char *set;      /* to SET */

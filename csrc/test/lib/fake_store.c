@@ -29,7 +29,7 @@ static bool fake_read_name(fake_command *command, const resp_request *request, u
   return true;
 }
 
-/* A script with a key and nothing else looks what there is. */
+/* An inspection is a script with one key and no argument. */
 static bool fake_read_inspect(fake_command *command, const resp_request *request) {
   command->verb = FAKE_INSPECT;
   command->by_text = true;
@@ -38,7 +38,9 @@ static bool fake_read_inspect(fake_command *command, const resp_request *request
          fake_read_name(command, request, 3);
 }
 
-/* Of the doctor: a script that nobody has, and one with no keys, whose first argument is one. */
+/*
+ * The doctor sends a script that no node has, and one without keys, whose first argument is a key.
+ */
 static bool fake_is_doctor(const resp_request *request) {
   return (request->count == 3 && resp_is(request, 0, "EVALSHA")) ||
          (request->count == 6 && resp_is(request, 0, "EVAL") && resp_is(request, 2, "0"));
@@ -138,7 +140,7 @@ static bool fake_read_word(char *to, size_t size, const resp_request *request, u
   return true;
 }
 
-/* What stands behind the key and the token, or the entry. */
+/* Reads the words behind the key and the token, or the entry. */
 static bool fake_read_rest(fake_command *command, const resp_request *request) {
   command->ttl_ms = resp_number(request, 5);
   command->mode = (unsigned)command->ttl_ms;
@@ -215,7 +217,7 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                    command->ttl_ms > 0;
 }
 
-/* The script of the table that the command names, of those with a fencing token; RL_SCRIPT_NONE if none. */
+/* Returns the script with a fencing token or a guard that the command names, or RL_SCRIPT_NONE. */
 static rl_script fake_watched_script(const resp_request *request) {
   static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_KEEP, RL_SCRIPT_CONFIRM};
   bool by_text = resp_is(request, 0, "EVAL");
@@ -258,7 +260,10 @@ static bool fake_read_record(fake_command *command, const resp_request *request,
          (command->by_text || fake_read_word(command->sha1, sizeof command->sha1, request, 1));
 }
 
-/* What stands behind the keys: token, ttl, how many locks' keys, whether they may be ours, token, record. */
+/*
+ * Reads the words behind the keys: token, ttl, number of the lock's keys, acceptance of own keys,
+ * fencing token, record.
+ */
 static bool fake_read_watched(fake_command *command, const resp_request *request,
                               rl_script script) {
   bool takes = rl_command_takes(script);
@@ -623,7 +628,7 @@ static uint64_t fake_most(fake_store *store, redlock_time now_us, const fake_com
   return most;
 }
 
-/* To what TAKE raises the counters; 0 when no number is left. */
+/* Returns the new value of the counters for TAKE; 0 when no number is left. */
 static uint64_t fake_raise(fake_store *store, redlock_time now_us, const fake_command *command) {
   uint64_t tick = (now_us + store->ahead_us) / RL_FENCE_TICK_US;
   uint64_t most = fake_most(store, now_us, command);
@@ -650,7 +655,7 @@ static void fake_write_counters(fake_store *store, redlock_time now_us, const fa
   }
 }
 
-/* TAKE, KEEP and CONFIRM look at all keys before they write. */
+/* TAKE, KEEP and CONFIRM check all keys before they write. */
 static void fake_watched(fake_store *store, redlock_time now_us, const fake_command *command,
                          char reply[FAKE_REPLY_MAX]) {
   char answer[64], word[16] = "OK";

@@ -71,9 +71,8 @@ typedef struct fake_command {
   fake_name names[FAKE_NAMES_MAX];
   bool heals;     /* FAKE_SET of several: keys with the token may be there */
   bool watched;   /* TAKE, KEEP, CONFIRM: FAKE_SET, FAKE_EXTEND, FAKE_CONFIRM */
-  uint64_t fence; /* of these: what is proposed, or was issued; 0 for none */
-  bool
-      guarded; /* TAKE of one server: the seal that it is to have, and its run_id where it is to look */
+  uint64_t fence; /* of these: the proposed or issued token; 0: none */
+  bool guarded;   /* TAKE of one server: has a seal, and a run_id where it must be compared */
   char seal[FAKE_KEY_MAX + 1];
   char record[FAKE_RECORD_MAX + 1]; /* FAKE_GUARD: which one is to be made anew */
   char run_id[FAKE_RUN_ID_MAX + 1];
@@ -88,7 +87,7 @@ typedef struct fake_command {
 } fake_command;
 
 typedef struct fake_key {
-  size_t length; /* 0: this place is free */
+  size_t length; /* 0: this slot is free */
   char name[FAKE_KEY_MAX];
   char token[FAKE_TOKEN_MAX + 1]; /* empty: a key of another type */
   redlock_time expires_us;
@@ -96,7 +95,7 @@ typedef struct fake_key {
 
 /* A counter of fencing tokens, beside the key of that name. */
 typedef struct fake_counter {
-  size_t length; /* 0: this place is free */
+  size_t length; /* 0: this slot is free */
   char name[FAKE_KEY_MAX];
   uint64_t value;
   redlock_time expires_us;
@@ -120,7 +119,7 @@ typedef struct fake_message {
 typedef struct fake_store {
   fake_key keys[FAKE_KEYS_MAX];
   fake_counter counters[FAKE_KEYS_MAX];
-  redlock_duration ahead_us; /* of the test's clock: what TIME says */
+  redlock_duration ahead_us; /* difference of TIME from the test's clock */
   bool forgot_release;       /* the scripts that EVALSHA does not know */
   bool forgot_extend;
   bool forgot_several; /* those for several keys */
@@ -140,8 +139,8 @@ typedef struct fake_store {
 } fake_store;
 
 /*
- * Parses one command. Returns how many bytes it has, 0 when it is not complete yet, or -1 when it is
- * none that the library sends.
+ * Parses one command. Returns its length, 0 when it is incomplete, or -1 when the library has no
+ * such command.
  */
 long fake_command_parse(fake_command *command, const char *bytes, size_t length);
 
@@ -149,17 +148,19 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]);
 
-/* The token that the key holds at |now_us|, "" for a key of another type, NULL when there is none. */
+/*
+ * Returns the token of the key at |now_us|, "" for a key of another type, NULL when there is none.
+ */
 const char *fake_store_token(fake_store *store, redlock_time now_us, const char *key);
 
 /* When the key expires; 0 when there is none. */
 redlock_time fake_store_expiry(fake_store *store, redlock_time now_us, const char *key);
 
-/* The counter of fencing tokens beside the key, 0 when there is none; what it is from now on. */
+/* Returns the counter of fencing tokens beside the key, 0 when there is none; and sets it. */
 uint64_t fake_store_counter(fake_store *store, redlock_time now_us, const char *key);
 void fake_store_count(fake_store *store, const char *key, uint64_t value, redlock_time expires_us);
 
-/* Somebody else's key; |token| is "" for one of another type. */
+/* Sets a key of another client; |token| is "" for one of another type. */
 void fake_store_put(fake_store *store, const char *key, const char *token, redlock_time expires_us);
 void fake_store_remove(fake_store *store, const char *key);
 

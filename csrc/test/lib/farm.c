@@ -127,7 +127,7 @@ static bool farm_launch(farm *self, unsigned index, const char *name, const char
     }
     if (waitpid(node->pid, NULL, WNOHANG) == node->pid) {
       node->pid = 0;
-      break; /* Somebody else was faster to take the port. */
+      break; /* Another process has taken the port. */
     }
     (void)poll(NULL, 0, 2);
   }

@@ -1,10 +1,10 @@
 /*
- * Throw-away redis-servers on free ports of 127.0.0.1, and what is needed to look at them from outside.
+ * Throw-away redis-servers on free ports of 127.0.0.1, and functions to inspect them from outside.
  *
  * SPDX-License-Identifier: MIT
  *
- * The servers die with the program that started them, and their directory goes with them, however the
- * program ends. Whatever goes wrong here fails the running test.
+ * The servers end with the program that started them, and so does their directory, however the
+ * program ends. Every error here fails the running test.
  */
 #ifndef FARM_H
 #define FARM_H
@@ -37,8 +37,8 @@ typedef struct farm {
 } farm;
 
 /*
- * NULL; or all clients of a program speak TLS, with nothing else changed: tls/over_tls.c, which is linked into the
- * tests that are to run once more over TLS.
+ * NULL; or all clients of a program use TLS, with nothing else changed: tls/over_tls.c, which is
+ * linked into tests that run once more over TLS.
  */
 typedef struct farm_tls {
   const char *const *(*arguments)(void); /* for redis-server, ended by NULL */
@@ -57,20 +57,20 @@ void farm_reset(farm *self);
 /* The port that clients are to use: that of |address|. */
 int farm_client_port(const farm *self, unsigned node);
 
-/* SIGSTOP, delivered when the call returns; and SIGCONT. */
+/* Sends SIGSTOP, which is delivered when the function returns; and SIGCONT. */
 void farm_stop(farm *self, unsigned node);
 void farm_continue(farm *self, unsigned node);
 
-/* SIGKILL, and starting it again on its port, with what its files hold. */
+/* Sends SIGKILL; and starts the node again on its port, with the data of its files. */
 void farm_kill(farm *self, unsigned node);
 void farm_restart(farm *self, unsigned node);
-/* The same, but it takes so long for every key; the call returns as soon as the node listens. */
+/* The same with this loading time for every key; returns as soon as the node listens. */
 void farm_restart_slowly(farm *self, unsigned node, const char *key_microseconds);
 
 /*
- * Sends a command, ended by NULL, on a connection of its own. Returns the reply as text: a status or
- * a bulk as it is, "(nil)", an integer in digits, an error with its "-"; NULL when the node cannot be
- * reached or does not answer within two seconds.
+ * Sends a command, ended by NULL, on a connection of its own. Returns the reply as text: a status
+ * or a bulk string unchanged, "(nil)", an integer in digits, an error with its "-"; NULL when the
+ * node cannot be reached or does not answer within two seconds.
  */
 const char *farm_command(farm *self, unsigned node, ...) __attribute__((sentinel));
 
@@ -86,7 +86,7 @@ unsigned farm_connections(farm *self, unsigned node);
 /* How often a node has run |command|, by INFO commandstats; farm_count_calls(..., "set") */
 unsigned farm_calls(farm *self, unsigned node, const char *command);
 
-/* A port of 127.0.0.1 that nobody listens on. */
+/* Returns a free port of 127.0.0.1. */
 int farm_free_port(void);
 
 #endif

@@ -31,12 +31,12 @@ static inline void remember(fake_world *world, unsigned node, redlock_duration a
   store->unsealed = false;
 }
 
-/* A world whose nodes are new. */
+/* Returns a world whose nodes are new. */
 static inline fake_world *fresh(unsigned count) {
   return fake_world_new_guarded(count, MAX_TTL);
 }
 
-/* A world whose nodes have had their records for long. */
+/* Returns a world whose nodes have old records. */
 static inline fake_world *ready(unsigned count) {
   fake_world *world = fresh(count);
   rl_guarding_prepare(&world->core);

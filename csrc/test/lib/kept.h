@@ -23,7 +23,7 @@ static inline redlock_options kept(void) {
   return options;
 }
 
-/* A world whose lock is held on all nodes since FAKE_START_US, and keeps itself. */
+/* Returns a world whose lock is held on all nodes since FAKE_START_US, and auto-extended. */
 static inline fake_world *held_by(unsigned count, rl_lock **lock, const redlock_options *options) {
   fake_world *world = fake_world_new(count);
   *lock = fake_lock(world, KEY, options);
@@ -36,7 +36,7 @@ static inline fake_world *held(unsigned count, rl_lock **lock) {
   return held_by(count, lock, &options);
 }
 
-/* Time passes until the core wants to be called, and then a turn. */
+/* Time passes until the core's next timer, and then a turn. */
 static inline void wait_for_core(fake_world *world) {
   redlock_time deadline_us = rl_core_deadline(&world->core);
   assert_true(deadline_us != REDLOCK_NEVER && deadline_us > world->now_us);

@@ -1,10 +1,10 @@
 /*
- * Look-ups of names that wait until they are told not to, and a count of what they have found. Included by one
- * file of a program: it defines the wrappers.
+ * Look-ups of names that wait for the test, and a count of their results. Included by one file of a
+ * program: it defines the wrappers.
  *
  * SPDX-License-Identifier: MIT
  *
- * The names of the wrappers stand in the file that includes this, where the Makefile looks for them.
+ * The names of the wrappers are in the file that includes this, where the Makefile finds them.
  */
 #ifndef LOOK_UPS_H
 #define LOOK_UPS_H
@@ -15,7 +15,10 @@
 
 #include "rl_test.h"
 
-/* Returns true if threads that look a name up wait, how many do look up, and how many lists of addresses there are. */
+/*
+ * True while look-ups must wait; the number of running look-ups; and the number of lists of
+ * addresses.
+ */
 static atomic_bool look_ups_wait;
 static atomic_int look_ups_running;
 static atomic_int look_ups_lists;
@@ -45,7 +48,10 @@ void __wrap_freeaddrinfo(struct addrinfo *addresses) {
   __real_freeaddrinfo(addresses);
 }
 
-/* The teardown of a group: under valgrind a process would wait for ever for one that ends amid a look-up. */
+/*
+ * The teardown of a group: under valgrind a process would otherwise never end if a thread is in a
+ * look-up.
+ */
 static int look_ups_end(void **state) {
   redlock_time until_us = redlock_now() + 20 * REDLOCK_SECONDS;
   (void)state;

@@ -1,5 +1,5 @@
 /*
- * Servers on loopback, in this process, that answer like Redis as far as the library can tell.
+ * Servers on loopback, in this process, that answer like Redis as far as the library can see.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -59,7 +59,10 @@ static void listen_unix(loopback_node *node) {
   (void)snprintf(node->name, sizeof node->name, "unix:%s", node->path);
 }
 
-/* A forked child that ends at once has no other pointer to it, and valgrind would call it lost. */
+/*
+ * All farms. A forked child that ends at once has no other pointer to one, and valgrind would
+ * report a leak.
+ */
 static loopback *loopback_latest;
 
 static void loopback_forget(const loopback *farm) {
@@ -136,7 +139,7 @@ static void greet(loopback_node *node) {
   }
 }
 
-/* What was published by a command arrives, before its answer does. */
+/* Messages that a command has published arrive before its answer. */
 static void call(loopback_node *node) {
   for (unsigned i = 0; i < LOOPBACK_CONNECTIONS_MAX; i++) {
     char message[FAKE_REPLY_MAX];
@@ -147,7 +150,7 @@ static void call(loopback_node *node) {
   }
 }
 
-/* Answers one command. Returns whether the connection is still there. */
+/* Answers one command. Returns false if it has closed the connection. */
 static bool answer(loopback_node *node, loopback_connection *connection,
                    const fake_command *command) {
   char reply[FAKE_REPLY_MAX];
@@ -252,7 +255,7 @@ static void *run(void *argument) {
     if (stop) {
       return NULL;
     }
-    /* Not under the mutex, and not for long: the test may change what is to be watched. */
+    /* Without the mutex, and briefly: the test may change the descriptors. */
     if (poll(fds, used, 5) > 0) {
       loopback_lock(farm);
       loopback_pump(farm, 0);

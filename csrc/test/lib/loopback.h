@@ -1,9 +1,9 @@
 /*
- * Servers on loopback, in this process, that answer like Redis as far as the library can tell.
+ * Servers on loopback, in this process, that answer like Redis as far as the library can see.
  *
  * SPDX-License-Identifier: MIT
  *
- * Either the test calls loopback_pump() in between, or a thread does. Nothing here allocates.
+ * Either the test runs loopback_pump() in between, or a thread does. Nothing here allocates.
  */
 #ifndef LOOPBACK_H
 #define LOOPBACK_H
@@ -46,12 +46,12 @@ typedef struct loopback_node {
 typedef struct loopback {
   struct loopback *before; /* of all that there are */
   unsigned count;
-  bool broken; /* a node received what is no command of the library's */
+  bool broken; /* a node received a command that the library does not have */
   bool served; /* by loopback_serve() */
   bool running;
   bool stop;
   pthread_t thread;
-  pthread_mutex_t mutex; /* held by the thread while it pumps, and by the test while it looks */
+  pthread_mutex_t mutex; /* held by the thread while it pumps, and by the test while it reads */
   char directory[SCRATCH_PATH_MAX];
   loopback_node nodes[LOOPBACK_NODES_MAX];
 } loopback;
@@ -59,30 +59,30 @@ typedef struct loopback {
 /* |count| nodes that listen. Aborts the program when that cannot be had. */
 loopback *loopback_new(unsigned count, loopback_kind kind);
 
-/* Ends the thread, closes everything, frees. Returns whether every command was well formed. */
+/* Ends the thread, closes everything, frees. Returns true if every command was well formed. */
 bool loopback_end(loopback *farm);
 
 /* The node goes away with all its connections, and comes back at the same address. */
 void loopback_down(loopback *farm, unsigned node);
 void loopback_up(loopback *farm, unsigned node);
 
-/* Accepts, reads and answers whatever is there; waits for at most |timeout_ms| for something. */
+/* Accepts, reads and answers; waits for at most |timeout_ms| for something to do. */
 void loopback_pump(loopback *farm, int timeout_ms);
 
 /* Pumps every farm that is |served|. */
 void loopback_serve(void);
 
-/* A thread that pumps. In between the test takes the mutex to look at the nodes or to change them. */
+/* Starts a thread that pumps. The test takes the mutex to read or change the nodes. */
 void loopback_run(loopback *farm);
 void loopback_lock(loopback *farm);
 void loopback_unlock(loopback *farm);
 
-/* On how many nodes the key exists, whoever holds it. Takes the mutex. */
+/* Returns the number of nodes on which the key exists. Takes the mutex. */
 unsigned loopback_keys(loopback *farm, const char *key);
 
 /*
- * Waits in a loop of its own, beside the thread that runs the servers, for what was started of the lock. Returns its
- * result; aborts the program when that takes 20 s.
+ * Runs a loop, beside the thread that runs the servers, until the operation of the lock has ended.
+ * Returns its result; aborts the program after 20 s.
  */
 int loopback_finish(redlock_client *client, redlock_lock *lock);
 

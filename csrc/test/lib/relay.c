@@ -142,7 +142,7 @@ static void pass(relay_process *self, relay_link *link, int to, const char *byte
   } while (length > 0);
 }
 
-/* Delivers what is due. Returns for how many milliseconds nothing is; -1: for ever. */
+/* Delivers due packets. Returns the milliseconds until the next one, or -1. */
 static int deliver_due(relay_process *self) {
   while (self->count > 0) {
     relay_packet *oldest = &self->packets[self->first];
@@ -217,7 +217,7 @@ static void take(relay_process *self, relay_link *link, int from) {
 
 /* ---------------------------------------------------------------------------------- orders */
 
-/* The kernel drops what comes from the client, before it looks at it. */
+/* The kernel drops all packets from the client unseen. */
 static void silence(relay_link *link) {
   struct sock_filter drop = {BPF_RET | BPF_K, 0, 0, 0};
   struct sock_fprog program = {1, &drop};

@@ -15,7 +15,7 @@
 /* Shared with the process. */
 typedef struct relay_order {
   int port;       /* of the server */
-  int how;        /* what the order asks for: a relay_switch */
+  int how;        /* a relay_switch */
   unsigned given; /* orders */
   unsigned done;  /* orders */
   unsigned lost;  /* notifications */
@@ -27,11 +27,11 @@ typedef struct relay {
   volatile relay_order *order;
 } relay;
 
-/* What happens to the connections of now. */
+/* An order for the present connections. */
 typedef enum relay_switch {
-  RELAY_SILENCE, /* nothing that is sent on them is acknowledged or refused, as when a NAT forgets them */
-  RELAY_CLOSE, /* they are closed, as when an address moves */
-  RELAY_KEEP   /* they stay, as behind a proxy that knows the protocol; nothing may be in flight */
+  RELAY_SILENCE, /* bytes on them are neither acknowledged nor refused, as when a NAT forgets them */
+  RELAY_CLOSE,   /* they are closed, as when an address moves */
+  RELAY_KEEP /* they stay, as behind a proxy that knows the protocol; nothing may be in flight */
 } relay_switch;
 
 /*

@@ -7,7 +7,7 @@
 
 #define RESP_DIGITS_MAX 9
 
-/* "<type><digits>\r\n". Returns its length, 0 when it is not complete, -1 when it is something else. */
+/* "<type><digits>\r\n". Returns its length, 0 when it is incomplete, -1 when it is malformed. */
 static long resp_header(const char *bytes, size_t length, char type, size_t *number) {
   size_t at = 1;
   *number = 0;

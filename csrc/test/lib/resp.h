@@ -21,7 +21,9 @@ typedef struct resp_request {
   size_t lengths[RESP_WORDS_MAX];
 } resp_request;
 
-/* Reads the first request: how many bytes it has, 0 when it is not complete, or -1 when it is none. */
+/*
+ * Reads the first request. Returns its length, 0 when it is incomplete, or -1 when it is malformed.
+ */
 long resp_read(resp_request *request, const char *bytes, size_t length);
 
 /* Returns true if there is such a word and it is the |length| bytes at |text|. */

@@ -1,5 +1,5 @@
 /*
- * What every unit test includes.
+ * Included by every unit test.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Errors by name, so that a failing test says "taken" and not -1. */
+/* Compares errors by name, so that a failing test prints "taken" instead of -1. */
 #define assert_error(actual, expected)                                                             \
   assert_string_equal(redlock_error_name(actual), redlock_error_name(expected))
 

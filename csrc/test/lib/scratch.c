@@ -17,7 +17,10 @@
 #define REMOVE_TRIES 500
 #define REMOVE_PAUSE_MS 10
 
-/* A server's child that rewrites a file outlives the server a little, and may write while we remove. */
+/*
+ * A server's child that rewrites a file outlives the server a little, and may write during the
+ * removal.
+ */
 static void scratch_remove(const scratch_directory *self) {
   for (unsigned tries = 0; tries < REMOVE_TRIES && access(self->path, F_OK) == 0; tries++) {
     pid_t pid = fork();
@@ -36,7 +39,7 @@ static void scratch_watch(const scratch_directory *self, int fd) {
   char byte;
   (void)signal(SIGINT, SIG_IGN);
   (void)signal(SIGTERM, SIG_IGN);
-  (void)setpgid(0, 0); /* Who ends the program with all its group must not end this. */
+  (void)setpgid(0, 0); /* A signal to the group of the program must not end this process. */
   while (read(fd, &byte, 1) < 0 && errno == EINTR) {
   }
   scratch_remove(self);

@@ -14,13 +14,14 @@
 
 typedef struct scratch_directory {
   char path[SCRATCH_PATH_MAX];
-  pid_t janitor; /* a process that removes it when it is told to, or when nobody is left to tell */
+  pid_t
+      janitor; /* a process that removes it on a byte from the program, or when the program has ended */
   int janitor_fd;
 } scratch_directory;
 
 /*
- * Makes a directory "redlock-<name>-XXXXXX" in $TMPDIR, or in /tmp. Returns false, and prints why, if
- * there is none to be had. The caller removes it.
+ * Makes a directory "redlock-<name>-XXXXXX" in $TMPDIR, or in /tmp. Returns false, and prints the
+ * error, if it cannot. The caller removes it.
  */
 bool scratch_make(char path[SCRATCH_PATH_MAX], const char *name);
 

@@ -133,7 +133,7 @@ static size_t server_request(char request[REQUEST_MAX], const char *const *words
   return length < REQUEST_MAX ? length : 0;
 }
 
-/* Where a whole reply of one line or one string ends; 0 when it is not complete yet. */
+/* Returns the length of a complete reply of one line or one string; 0 when it is incomplete. */
 static size_t server_whole(const char *reply, size_t length) {
   const char *end = memchr(reply, '\n', length);
   if (end == NULL) {

@@ -1,9 +1,11 @@
 /*
- * A redis-server as a child process: its start, questions to it. Its port is one of port_reserve().
+ * A redis-server as a child process: its start, and commands to it. Its port is one of
+ * port_reserve().
  *
  * SPDX-License-Identifier: MIT
  *
- * What goes wrong is returned, so that tests and the supervisor of a chaos run can each say it their way.
+ * Errors are returned, so that tests and the supervisor of a chaos run can each report them in
+ * their way.
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -16,7 +18,7 @@
 
 typedef struct server_start {
   int port;
-  const char *directory; /* where its files are; they are called after |name| */
+  const char *directory; /* directory of its files, which are named after |name| */
   const char *name;
   const char *const *arguments;   /* further ones, ended by NULL; may be NULL */
   const char *const *environment; /* "NAME=value", likewise */
@@ -31,13 +33,13 @@ pid_t server_launch(const server_start *start);
 /* SIGKILL; returns when the process is gone. 0 is no process. */
 void server_kill(pid_t pid);
 
-/* Returns true if somebody listens on the port. */
+/* Returns true if a process listens on the port. */
 bool server_listens(int port);
 
 /*
  * Sends a command, whose words are ended by NULL, on a connection of its own. Returns the reply as
- * text in |reply|: a status or a string as it is, "(nil)", an integer in digits, an error with its "-";
- * NULL when nothing comes within |timeout_ms|, or not so much as there is room for.
+ * text in |reply|: a status or a string unchanged, "(nil)", an integer in digits, an error with its
+ * "-"; NULL on a time-out of |timeout_ms|, or when the reply is too long.
  */
 const char *server_ask(int port, int timeout_ms, char reply[SERVER_REPLY_MAX],
                        const char *const *words);

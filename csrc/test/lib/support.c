@@ -1,5 +1,5 @@
 /*
- * What all integration tests share.
+ * Functions of all integration tests.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 
 #define CHILD_US (120 * REDLOCK_SECONDS) /* A child that takes longer hangs. */
 
-/* Memory that was freed comes back at once, so that what a test measures is what is in use. */
+/* Freed memory is reused at once, so that a test measures only the memory in use. */
 REDLOCK_EXTERN const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
   return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
@@ -248,7 +248,7 @@ static int child_status(int (*child)(void *), void *argument) {
 void in_child(int (*child)(void *), void *argument) {
   int status = child_status(child, argument);
 #if defined(__SANITIZE_ADDRESS__)
-  /* The runtime of gcc 12 forks while another thread is in its allocator: such a child waits for ever. */
+  /* The runtime of gcc 12 forks while another thread is in its allocator: such a child hangs. */
   if (status == -1) {
     print_message("a child has hung, and another is tried\n");
     status = child_status(child, argument);

@@ -1,5 +1,5 @@
 /*
- * What all integration tests share: cmocka, waiting for conditions, making clients.
+ * Functions of all integration tests: cmocka, waiting for conditions, making clients.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,10 @@
 #include "redlock.h"
 #include "witness.h"
 
-/* More than a loaded machine needs. What a test rules out must take longer: a ttl, a retry delay. */
+/*
+ * More than a loaded machine needs. The event that a test excludes must take longer: a ttl, a retry
+ * delay.
+ */
 #define EVENTUALLY_US (30 * REDLOCK_SECONDS)
 
 /* Polls until |condition| is true; fails the test after a deadline. */
@@ -40,7 +43,7 @@
     }                                                                                              \
   } while (0)
 
-/* The same, while |client| does what it has to do; it has heard the latest before it is asked. */
+/* The same, while |client| works; the client has processed the latest events before each check. */
 #define pump_until(client, condition)                                                              \
   do {                                                                                             \
     redlock_time eventually_us = redlock_now() + EVENTUALLY_US;                                    \
@@ -57,7 +60,7 @@
 
 #define MS(milliseconds) (REDLOCK_MILLISECONDS * (redlock_duration)(milliseconds))
 
-/* Fails unless |error| is REDLOCK_OK, with what the lock says. */
+/* Fails unless |error| is REDLOCK_OK, with the lock's message. */
 #define assert_ok(lock, error)                                                                     \
   do {                                                                                             \
     int assert_ok_error = (error);                                                                 \
@@ -79,8 +82,8 @@
   check_between(#value, (uint64_t)(value), (low), (high), __FILE__, __LINE__)
 
 /*
- * Time since |begun_us| = stopwatch(), from |low| to |high|. The delay that the witness saw is no fault of
- * the program (witness.h).
+ * Time since |begun_us| = stopwatch(), from |low| to |high|. Adds the delay that the witness saw,
+ * which is no fault of the program (witness.h).
  */
 #define assert_took(begun_us, low, high)                                                           \
   assert_between(redlock_now() - (begun_us), (low), (high) + witness_delay_us(begun_us))
@@ -92,8 +95,8 @@ void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high
                    int line);
 
 /*
- * Five servers, and three. A group of tests starts and ends one of them, and may empty it before each test:
- * set-up and tear-down, as cmocka calls them.
+ * Five servers, and three: set-up and tear-down functions for cmocka. A group of tests starts and
+ * ends one of them, and may empty it before each test.
  */
 extern farm five;
 int five_start(void **state);
@@ -106,7 +109,7 @@ int three_start(void **state);
 int three_reset(void **state);
 int three_end(void **state);
 
-/* A client of the first |count| nodes; its locks try once unless |options| say otherwise. */
+/* Makes a client of the first |count| nodes; its locks try once unless |options| differ. */
 redlock_client *client_of(const farm *self, unsigned count, const redlock_options *options);
 
 /* A client of some addresses. */
@@ -114,8 +117,8 @@ redlock_client *client_at(const char *const *addresses, unsigned count,
                           const redlock_options *options);
 
 /*
- * Tries once. Healthy nodes get more time than a loaded machine needs; a test of a node that does not
- * answer sets its own node_timeout.
+ * Tries once. Healthy nodes get more time than a loaded machine needs; a test of a node that does
+ * not answer sets its own node_timeout.
  */
 redlock_options once(void);
 
@@ -133,7 +136,7 @@ void warm_up(redlock_client *client);
 /* Returns true if all nodes are connected and have answered everything. */
 bool all_up(redlock_client *client);
 
-/* Returns true if |text| stands in the error of a node's vote. */
+/* Returns true if the error of a node's vote contains |text|. */
 bool vote_says(redlock_lock *lock, size_t node, const char *text);
 redlock_vote vote_of(redlock_lock *lock, size_t node);
 

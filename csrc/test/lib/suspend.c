@@ -23,7 +23,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *timer,
 static _Atomic int64_t suspended_ns;
 static atomic_uint timer_calls;
 static atomic_bool refuses;
-/* What the thread read last, from which it computes how long its timer runs. */
+/* The thread's last reading, from which it computes the time of its timer. */
 static _Thread_local int64_t seen_ns;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -13,8 +13,8 @@
 #define RECORDS 4096
 
 /*
- * One thread writes, others read: a record is complete before |written| counts it. A reader that is
- * overtaken by 4,096 delays reads delays that are too recent, which only widens a bound.
+ * One thread writes, other threads read: a record is complete before |written| counts it. A reader
+ * that is overtaken by 4,096 delays reads delays that are too recent, which only widens a bound.
  */
 static struct {
   atomic_long pid;

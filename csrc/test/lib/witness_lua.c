@@ -1,6 +1,6 @@
 /*
- * The witness for Lua specs: require "witness" gives start(), now() and delay(since), in milliseconds; and
- * port(), a port that this process alone has (port.h), or nil.
+ * The witness for Lua specs. require "witness" gives start(), now() and delay(since), in
+ * milliseconds; and port(), a port that only this process has (port.h), or nil.
  *
  * SPDX-License-Identifier: MIT
  */
