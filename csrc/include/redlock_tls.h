@@ -12,7 +12,7 @@
  *     settings.transport = redlock_tls();
  *     error = redlock_client_new(&client, &settings, message, sizeof message);
  *     if (error == REDLOCK_OK) {
- *       error = redlock_client_add(client, "rediss://redis-1.example.org", message, sizeof message);
+ *       error = redlock_client_add(client, "rediss://redis.example.org", message, sizeof message);
  *     }
  *
  * The certificate of a node is verified: its chain up to a trusted CA, its dates, and the name or

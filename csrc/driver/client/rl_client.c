@@ -15,7 +15,7 @@
 #include "options/rl_login.h"
 #include "os/rl_clock.h"
 
-#define RL_CLIENT_TEXT(number) RL_CLIENT_TEXT_OF(number) /* a constant as people read it */
+#define RL_CLIENT_TEXT(number) RL_CLIENT_TEXT_OF(number) /* a constant as text */
 #define RL_CLIENT_TEXT_OF(number) #number
 
 /* ---------------------------------------------------------------------------------- life */
@@ -35,7 +35,7 @@ int rl_client_note(redlock_client *client, int error, const char *sentence) {
   return error;
 }
 
-/* What is wrong with the guard, as a static sentence, or NULL. */
+/* Returns why the settings of the guard are wrong, as a static sentence, or NULL. */
 static const char *rl_client_wrong_guard(const redlock_settings *settings) {
   if (settings->guard != REDLOCK_YES) {
     return settings->guard_max_ttl_us != 0 || settings->guard_cluster != NULL
@@ -51,7 +51,8 @@ static const char *rl_client_wrong_guard(const redlock_settings *settings) {
 }
 
 /*
- * Says by how much the keys of a client's locks would live too long. Returns false if they do not.
+ * Returns true if keys of the client's locks would live too long for the guard; |message| says how
+ * long.
  */
 static bool rl_client_wrong_max_ttl(const redlock_settings *settings, const rl_options *options,
                                     char *message, size_t size) {
@@ -74,7 +75,10 @@ static bool rl_client_wrong_max_ttl(const redlock_settings *settings, const rl_o
   return true;
 }
 
-/* Reads what the caller gave, of whatever version, into this version's structs. */
+/*
+ * Converts the program's structs, of any version, to this version's. Returns why they are wrong, or
+ * NULL.
+ */
 static const char *rl_client_read_settings(redlock_settings *settings, rl_options *options,
                                            const redlock_settings *given, size_t settings_size,
                                            size_t options_size) {
@@ -141,7 +145,7 @@ void rl_client_destroy(redlock_client *client) {
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_route_free(&client->routes[i]);
   }
-  rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
+  rl_core_free(&client->core); /* Zeros are an empty core. */
   rl_wait_free(&client->wait);
   rl_mutex_free(&client->mutex);
   rl_fork_free(&client->mark);
@@ -149,7 +153,7 @@ void rl_client_destroy(redlock_client *client) {
   free(client);
 }
 
-/* Without settings or nodes; NULL when out of memory. */
+/* Makes a client without settings and nodes. Returns NULL if out of memory. */
 static redlock_client *rl_client_new(void) {
   redlock_client *client = calloc(1, sizeof *client);
   if (client == NULL || !rl_mutex_init(&client->mutex)) {
@@ -205,7 +209,7 @@ int redlock_client_add(redlock_client *client, const char *address, char *messag
   return redlock_client_add_node(client, &node, message, message_size);
 }
 
-/* A node that is well written, but stands among the client's already. */
+/* Refuses a node that the client has already. */
 static int rl_client_check_node(const redlock_client *client, const rl_address *address,
                                 char *message, size_t message_size) {
   char sentence[sizeof address->name + 64];
@@ -218,7 +222,7 @@ static int rl_client_check_node(const redlock_client *client, const rl_address *
   return REDLOCK_OK;
 }
 
-/* The way to the node; of no use where another carries the bytes. */
+/* Makes the route to a node; an external client needs none. */
 static int rl_client_make_route(const redlock_client *client, rl_route *route,
                                 const redlock_node *node, const rl_address *address, char *message,
                                 size_t message_size) {
@@ -307,9 +311,7 @@ void redlock_client_free(redlock_client *client) {
   rl_client_leave_for_good(client);
 }
 
-/*
- * Returns true if there is still something to be waited for; |patience_us| as in rl_core_awaits().
- */
+/* Returns true if replies are still awaited; |patience_us| is that of rl_core_awaits(). */
 static bool rl_client_drain_within(redlock_client *client, redlock_time deadline_us,
                                    redlock_duration patience_us) {
   rl_waiter *waiter = rl_wait_begin(client, NULL);
@@ -340,7 +342,7 @@ bool rl_client_closing(redlock_client *client, redlock_time until_us,
   return awaits;
 }
 
-/* The nodes that owe the confirmation of a release, as a sentence in client->failure_text. */
+/* Returns a sentence that names the nodes without confirmation of a release. */
 static const char *rl_client_unconfirmed(redlock_client *client) {
   const rl_core *core = &client->core;
   uint32_t due = rl_release_due(core);
@@ -383,7 +385,7 @@ void rl_client_leave(redlock_client *client) {
 
 void rl_client_leave_for_good(redlock_client *client) {
   bool last = --client->references == 0;
-  /* Who is told may give up the last reference as soon as the mutex is free. */
+  /* A woken thread may give up the last reference once the mutex is free, so wake it before. */
   rl_wait_wake_threads(client, false);
   rl_mutex_unlock(&client->mutex);
   if (last) {

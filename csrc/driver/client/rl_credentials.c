@@ -1,15 +1,15 @@
 /*
- * Credentials that the program is asked for, for each connection.
+ * Credentials that a function of the program supplies for each connection.
  *
  * SPDX-License-Identifier: MIT
  *
- * The function is called where a turn begins a connection, by whatever thread takes that turn, and
- * with the client's mutex held. What it does not know at once is a part of the connection's making,
- * before there is a descriptor: the core waits for it as it waits for connecting, for 3 s in all.
- * What comes later is dropped, for it will be asked for again.
+ * The thread whose turn begins a connection calls the function, with the client's mutex held. If
+ * the answer is pending, the core waits for it as it waits for connecting, before there is a
+ * descriptor, for 3 s in all. A later answer is dropped: the function is called again for the next
+ * connection.
  *
- * A node may have a second connection, for calls, which logs in as the first does: programs are
- * asked for the node, and their answer is for whichever of its connections waits.
+ * A node may have a second connection, for notifications. The function is called with the number of
+ * the node, and its answer is for any connection of the node that waits.
  */
 #include "client/rl_credentials.h"
 
@@ -21,7 +21,7 @@
 #define RL_CREDENTIALS_TEXT(number) RL_CREDENTIALS_TEXT_OF(number)
 #define RL_CREDENTIALS_TEXT_OF(number) #number
 
-/* A node's own password goes before: whoever wrote it there meant that node. */
+/* A node's own password has priority: it was written for that node. */
 bool rl_credentials_are_asked(const redlock_client *client, unsigned connection) {
   return client->settings.credentials != NULL &&
          !rl_core_end(&client->core, connection)->address.has_password;
@@ -47,7 +47,7 @@ const char *rl_credentials_wrong(const char *username, const void *password, siz
              : NULL;
 }
 
-/* What the function has filled in goes to the core. Returns whether the connection goes on. */
+/* Passes what the function has filled in to the core. Returns true if the connection goes on. */
 static bool rl_credentials_take(redlock_client *client, unsigned connection,
                                 redlock_credentials *filled) {
   const char *why = "out of memory";
@@ -87,8 +87,6 @@ bool rl_credentials_ask(redlock_client *client, unsigned connection) {
   rl_login_overwrite(&filled, sizeof filled);
   return goes_on;
 }
-
-/* ------------------------------------------------------------------------------------ later */
 
 bool rl_credentials_are_awaited(const redlock_client *client, unsigned node, unsigned *connection) {
   const rl_core *core = &client->core;

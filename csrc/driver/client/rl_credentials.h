@@ -1,5 +1,5 @@
 /*
- * Credentials that the program is asked for, for each connection.
+ * * Credentials that a function of the program supplies for each connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,22 +11,22 @@
 #include "redlock.h"
 
 /*
- * The core has been told that |connection| is being made: asks the program as whom to log in at its
- * node, if it is to be asked. Returns whether to go on. Else the answer is awaited, and the
- * connection goes on with it; or the core knows why there is none.
+ * Calls the function, if the program supplies the credentials of |connection|, which the core
+ * expects. Returns true if the connection goes on. Otherwise the answer is pending, or the core has
+ * the reason.
  */
 bool rl_credentials_ask(redlock_client *client, unsigned connection);
 
-/* Returns true if the program is asked as whom to log in there. */
+/* Returns true if the function supplies the credentials of |connection|. */
 bool rl_credentials_are_asked(const redlock_client *client, unsigned connection);
 
-/* Returns true if a connection to |node| waits for the program's answer, and which. */
+/* Returns true if a connection to |node| waits for credentials, with its number. */
 bool rl_credentials_are_awaited(const redlock_client *client, unsigned node, unsigned *connection);
 
-/* The core is told that there are no credentials for it; |why| may be NULL. */
+/* Reports to the core that there are no credentials; |why| may be NULL. */
 void rl_credentials_refused(redlock_client *client, unsigned connection, const char *why);
 
-/* What is wrong with credentials of such lengths, as a static sentence; NULL if nothing is. */
+/* Returns why credentials of such lengths are wrong, as a static sentence, or NULL. */
 const char *rl_credentials_wrong(const char *username, const void *password, size_t length);
 
 #endif

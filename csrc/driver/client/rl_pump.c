@@ -7,8 +7,8 @@
 
 #include "os/rl_entropy.h"
 
-#define RL_PUMP_ENTROPY_MAX 64 /* attempts that are given entropy at once */
-#define RL_PUMP_BUNCHES_MAX 4  /* such bunches in one call: what was sent wants to be heard too */
+#define RL_PUMP_ENTROPY_MAX 64 /* attempts with entropy in one bunch */
+#define RL_PUMP_BUNCHES_MAX 4  /* bunches in one call; then replies are read */
 
 rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open) {
   rl_pump_wants wants = {0, 0};
@@ -38,9 +38,9 @@ int rl_pump_send(rl_core *core) {
     wanted = wanted < sizeof entropy ? wanted : sizeof entropy;
     if (wanted > 0 && !rl_entropy_fill(entropy, wanted)) {
       filled = false;
-      wanted = 0; /* What needs none goes out all the same. */
+      wanted = 0; /* Commands without entropy are sent nevertheless. */
     }
-    /* The clock of the attempts: read before their first byte. */
+    /* Attempts count from a clock reading before their first byte. */
     rl_core_send(core, redlock_now(), entropy, wanted);
     if (!filled) {
       return REDLOCK_E_SYSTEM;

@@ -3,15 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * It is the same for our own sockets (rl_turn.c) and for connections that are another's
- * (csrc/binding/rl_lua_nginx.c). A turn is
+ * The same for sockets of the library (rl_turn.c) and for connections of nginx
+ * (csrc/binding/nginx). A turn is
  *
- *     wants = rl_pump_advance(core, now, open);     close and connect what it names
+ *     wants = rl_pump_advance(core, now, open);     close and open what it names
  *     rl_pump_send(core);
  *     nodes = rl_core_with_output(core);            send to those; rl_core_output_sent()
  *
- * A set of connections (rl_core_connection_count()) is a uint32_t: bit i stands for connection i,
- * which for those of the nodes themselves is node i.
+ * A set of connections (rl_core_connection_count()) is a uint32_t: bit i is connection i.
+ * Connection i of the first ones is that of node i.
  */
 #ifndef RL_PUMP_H
 #define RL_PUMP_H
@@ -19,21 +19,20 @@
 #include "rl_core.h"
 
 typedef struct rl_pump_wants {
-  uint32_t close;   /* their connection is of no use any more */
-  uint32_t connect; /* as soon as nothing is left of the old connection: rl_core_connecting() */
+  uint32_t close;   /* connections without use */
+  uint32_t connect; /* to be made once the old one is gone: rl_core_connecting() */
 } rl_pump_wants;
 
 /*
- * Steps 2 and 3: the timers, and what has to become of the connections. |open| are the nodes that
- * the driver has a connection to, or is making one.
+ * Steps 2 and 3: runs timers, and returns what to do with connections. |open| are those that are or
+ * get open.
  */
 rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open);
 
 /*
- * Step 4: the commands of what was begun, or is due again, go into the nodes' output. Each bunch
- * begins with a reading of the clock. A very long queue is left in part for the next call, for
- * which rl_core_deadline() is 0. Returns REDLOCK_OK, or REDLOCK_E_SYSTEM when the kernel has no
- * entropy.
+ * Step 4: puts due commands into the nodes' output, in bunches that begin with a reading of the
+ * clock. A part of a very long queue is left to the next call: rl_core_deadline() is 0. Returns
+ * REDLOCK_OK, or SYSTEM without entropy.
  */
 int rl_pump_send(rl_core *core);
 

@@ -4,11 +4,11 @@
  * SPDX-License-Identifier: MIT
  *
  * redlock_client_process():
- *   1. read what the sockets that are ready hold, and give it to the core; once more, when this
- *      process was held up since: an answer that lies there unread is no silence of the node's;
- *   2. let the core look at the clock;                                         (rl_pump.c)
- *   3. make the sockets what the core wants them to be;
- *   4. launch what was begun, with a clock reading from before the first byte; (rl_pump.c)
+ *   1. read the sockets that are ready into the core; once more after this process was held up,
+ *      because an unread reply is no silence of its node;
+ *   2. let the core read the clock;                                     (rl_pump.c)
+ *   3. open and close sockets as the core wants;
+ *   4. send what has begun, by a clock reading from before its first byte; (rl_pump.c)
  *   5. send what the sockets take.
  */
 #include "client/rl_turn.h"
@@ -21,20 +21,17 @@
 #include "net/rl_same_server.h"
 
 #define RL_TURN_READ_SIZE 16384
-#define RL_TURN_READS_MAX 16 /* of one socket in one turn: the others want to be heard too */
+#define RL_TURN_READS_MAX 16 /* of one socket in one turn, for fairness */
 #define RL_TURN_ROUNDS_MAX 4 /* of steps 2 to 5 in one turn */
-/*
- * After a pause as long as this, connections may have been closed and replies have come: look
- * before sending.
- */
+/* After such a pause read before sending: replies may have come, or connections been closed. */
 #define RL_TURN_STALE_US REDLOCK_MILLISECONDS
 #define RL_TURN_HELD_UP_US (500 * REDLOCK_MILLISECONDS) /* much less than a node may be silent */
 
 /* --------------------------------------------------------------------------------------- input */
 
 /*
- * A port for TLS ends a connection without it before it has answered anything. So does a proxy that
- * does not know CLIENT SETNAME; but not the next one, which goes without.
+ * A port for TLS closes a bare connection before any reply. So does a proxy that does not know
+ * CLIENT SETNAME, but not the next connection, which does not send it.
  */
 static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
@@ -67,7 +64,7 @@ static void rl_turn_read(redlock_client *client, unsigned node) {
   }
 }
 
-/* Another node that has turned out to be the same server, and the same database there, or NULL. */
+/* Returns another node that is the same database of the same server, or NULL. */
 static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) {
   rl_node *const *nodes = client->core.nodes;
   int fd = client->sockets[node].fd;
@@ -82,8 +79,8 @@ static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) 
 }
 
 /*
- * Tells the core what has become of a socket that was not open. A server under two names would vote
- * twice; worse, its second vote would be that the key is taken.
+ * Reports the state of a socket that was not open to the core. A server with two names would vote
+ * twice, the second time that the key is taken.
  */
 static void rl_turn_report(redlock_client *client, unsigned node) {
   char reason[192];
@@ -106,7 +103,7 @@ static void rl_turn_report(redlock_client *client, unsigned node) {
   }
 }
 
-/* A socket that was not open has moved, or may have. */
+/* Continues a socket that was not open. */
 static void rl_turn_progress(redlock_client *client, unsigned node) {
   rl_socket_progress(&client->sockets[node], redlock_now());
   rl_turn_report(client, node);
@@ -137,20 +134,20 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
   }
 }
 
-/* Reads what is ready now. */
+/* Reads all sockets that are ready. */
 static void rl_turn_read_ready(redlock_client *client) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   if (count > 0 && poll(fds, (nfds_t)count, 0) > 0) {
     rl_turn_input(client, fds, count);
   } else {
-    rl_turn_input(client, fds, 0); /* What TLS has read, and not told of yet. */
+    rl_turn_input(client, fds, 0); /* Bytes that TLS has read already. */
   }
 }
 
 /* -------------------------------------------------------------------------------------- output */
 
-/* Returns false when the connection has ended, for socket->error. */
+/* Returns false if the connection has ended, with socket->error. */
 static bool rl_turn_send(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
   size_t length = 0;
@@ -188,7 +185,7 @@ void rl_turn_flush(redlock_client *client) {
 
 /* ---------------------------------------------------------------------------------------- turn */
 
-/* The nodes whose sockets are open, or on their way to be. */
+/* Returns the nodes whose sockets are not closed. */
 static uint32_t rl_turn_sockets(const redlock_client *client) {
   uint32_t open = 0;
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
@@ -210,10 +207,7 @@ static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_
   }
 }
 
-/*
- * What is due at the sockets themselves comes first: they know better why they have failed than the
- * core does.
- */
+/* Handles the sockets' own time-outs first: they know the reason better than the core. */
 static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_socket_deadline(&client->sockets[i]) <= now_us) {
@@ -222,7 +216,7 @@ static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
   }
 }
 
-/* Makes the sockets what the core wants them to be. */
+/* Opens and closes sockets as the core wants. */
 static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump_wants wants) {
   uint32_t moves = wants.close | wants.connect;
   for (unsigned i = 0; moves != 0 && i < rl_core_connection_count(&client->core); i++) {
@@ -245,13 +239,13 @@ static void rl_turn_output(redlock_client *client) {
   }
 }
 
-/* Steps 2 to 5, until nothing more is to be done at once. */
+/* Steps 2 to 5, until nothing is due at once. */
 static int rl_turn_run(redlock_client *client) {
   int result = REDLOCK_OK;
   client->wait.unstarted = false;
   for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
     redlock_time now_us = redlock_now();
-    /* Step 1. What was there at |now_us| is heard before it is judged by that. */
+    /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
     if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
       rl_turn_read_ready(client);
     }
@@ -262,7 +256,7 @@ static int rl_turn_run(redlock_client *client) {
     if (client->wait.arriving == 0) {
       rl_turn_output(client);
     } else if (rl_turn_unsent(client) != 0) {
-      rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for them all. */
+      rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for all. */
     }
     if (rl_core_deadline(&client->core) > now_us) {
       break;
@@ -288,7 +282,9 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
   return result;
 }
 
-/* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
+/*
+ * Returns true if a node has many commands outstanding: a caller that never waits must read, too.
+ */
 static bool rl_turn_has_many_outstanding(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_core_end(&client->core, i)->link.outstanding_count >= RL_PACER_WINDOW) {
@@ -313,6 +309,6 @@ int rl_turn_send_due(redlock_client *client) {
   int result = pause_us > RL_TURN_STALE_US || rl_turn_has_many_outstanding(client)
                    ? rl_turn_process(client, NULL, 0)
                    : rl_turn_process(client, &none, 0);
-  rl_poll_wake(client); /* It may have read what the caller's loop waits for. */
+  rl_poll_wake(client); /* It may have read what the program's loop waits for. */
   return result;
 }

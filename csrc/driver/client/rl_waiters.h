@@ -35,7 +35,7 @@ typedef struct rl_waiter {
   unsigned wakeups; /* redlock_client_wakeup() calls before its own call */
 } rl_waiter;
 
-/* What the polling thread waits for. */
+/* Reasons for the polling thread to wake. */
 typedef struct rl_wait_wants {
   unsigned changes;  /* number of changes of descriptors so far */
   uint32_t writable; /* nodes whose descriptor is polled for writing */
