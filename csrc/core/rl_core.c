@@ -1,10 +1,11 @@
 /*
- * The core: nodes, locks and the algorithm, without any input or output.
+ * The core: nodes, locks and the algorithm, without input or output.
  *
  * SPDX-License-Identifier: MIT
  *
- * Here replies find what they answer and go to the round that asked (rl_dispatch.c). One rule
- * holds throughout: no SET and no extend is ever sent twice. A release may be: its token is used up.
+ * Replies are matched with their commands here, and go to the round that asked (rl_dispatch.c). One
+ * rule holds throughout: no SET and no extend is ever sent twice. A release may be sent again,
+ * because its token is used up.
  */
 #include "rl_core.h"
 
@@ -39,7 +40,7 @@ static const rl_steps *const rl_core_steps[] = {
 
 static const rl_upper rl_core_upper = {rl_core_steps, rl_waitlist_leave, rl_lifecycle_ended};
 
-/* The states of the modules above rl_lock.h. */
+/* States of the modules above the lock layer. */
 typedef struct rl_core_parts {
   rl_waitlists waitlists;
   rl_releases releases;
@@ -48,7 +49,7 @@ typedef struct rl_core_parts {
   rl_reentries reentries;
 } rl_core_parts;
 
-/* Time does not go back, whatever a driver says. */
+/* Advances the clock of the core, which never goes back. */
 static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
   core->now_us = rl_time_max(core->now_us, now_us);
   return core->now_us;
@@ -141,7 +142,7 @@ static void rl_core_stir(rl_core *core, rl_node *node) {
   node->random = rl_random_next(&core->random);
 }
 
-/* The connection for the calls of a node has ended, or could not be made. */
+/* The connection of a subscriber has ended, or could not be made. */
 static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_time now_us,
                                     const char *reason) {
   char kept[RL_NODE_ERROR_MAX + 1];
@@ -155,8 +156,8 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
 }
 
 /*
- * The connection of |node| has ended, or could not be made. Whatever it owed will never be known:
- * those votes are unknown, and releases go out again when there is a connection again.
+ * The connection of |node| has ended, or could not be made. Votes that were outstanding are
+ * unknown. Releases are sent again on the next connection.
  */
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_outstanding command;
@@ -196,7 +197,7 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
   rl_core_dropped(core, node, now_us);
 }
 
-/* The same when the node has refused to write. */
+/* Drops the connection of a node that refused to write. */
 static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time now_us,
                                    const char *refusal) {
   rl_core_stir(core, node);
@@ -275,7 +276,9 @@ void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_u
   }
 }
 
-/* Returns true if a connection to |node| is of use: once closed, only to release what is still due there. */
+/*
+ * Returns true if the connection is useful. A closed core needs it only for releases that are due.
+ */
 static bool rl_core_needs(const rl_core *core, unsigned node) {
   if (rl_core_is_subscriber(core, node)) {
     return rl_subscriber_needed(core, node - core->node_count);
@@ -303,7 +306,7 @@ rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlo
 
 /* ----------------------------------------------------------------------------------- input */
 
-/* What a node calls. */
+/* Reads notifications. */
 static void rl_core_hear(rl_core *core, rl_node *subscriber, redlock_time now_us, const void *bytes,
                          size_t length) {
   const char *reason = rl_link_feed(&subscriber->link, now_us, bytes, length);
@@ -371,8 +374,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   core->releases->reading = false;
   if (reason != NULL) {
     rl_core_drop(core, node, now_us, reason);
-  } else if (refusal[0] !=
-             '\0') { /* The other replies that have come count: they are read first. */
+  } else if (refusal[0] != '\0') { /* after all other replies of this input */
     rl_core_drop_read_only(core, node, now_us, refusal);
   } else {
     rl_release_room(core, node);
@@ -502,7 +504,7 @@ void rl_core_rest(rl_core *core, redlock_time now_us) {
   rl_notify_continue(core, core->now_us);
 }
 
-/* Returns true if a release of the list waits for a connection that is being made, or is tried at once. */
+/* Returns true if a due release waits for a connection that is being made, or is tried at once. */
 static bool rl_core_awaits_connection(const rl_core *core) {
   uint32_t due = rl_release_due(core);
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -565,7 +567,7 @@ void rl_core_reset(rl_core *core) {
 
 void rl_core_free(rl_core *core) {
   if (core->waitlists == NULL) {
-    return; /* It was not made. */
+    return; /* rl_core_init() failed. */
   }
   assert(core->lock_count == 0);
   rl_core_reset(core);
@@ -581,5 +583,5 @@ void rl_core_free(rl_core *core) {
   rl_reentries_free(core);
   rl_guard_close(core->guards);
   free(core->prefix);
-  free(core->waitlists); /* The first of the parts. */
+  free(core->waitlists); /* the first field of rl_core_parts */
 }

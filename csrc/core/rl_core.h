@@ -1,22 +1,22 @@
 /*
- * The core: nodes, locks and the algorithm, without any input or output.
+ * The core: nodes, locks and the algorithm, without input or output.
  *
  * SPDX-License-Identifier: MIT
  *
- * The core never reads a clock, opens a socket, draws a random number or sleeps. What happens enters
- * as an argument, what it wants is asked for. There are no callbacks. A driver repeats:
+ * The core never reads a clock, opens a socket, draws a random number or sleeps. Events are
+ * arguments, and the driver asks for what the core wants. There are no callbacks. A driver repeats:
  *
- *   1. for each node whose connection moved: rl_core_connected(), rl_core_disconnected(),
+ *   1. for each connection that changed: rl_core_connected(), rl_core_disconnected(),
  *      rl_core_input()
  *   2. rl_core_advance(now): timers
- *   3. for each node: rl_core_connection() says what its connection should be
- *   4. rl_core_send(now, entropy): sends the commands of operations that were begun, or are due
- *      again; rl_core_entropy_wanted() says how much entropy to bring
- *   5. for each node: rl_core_output(), write it, rl_core_output_sent()
+ *   3. for each connection: rl_core_connection() returns what the connection should be
+ *   4. rl_core_send(now, entropy): sends the commands of operations that began or are due again;
+ *      rl_core_entropy_wanted() returns how much entropy to bring
+ *   5. for each connection: rl_core_output(), write the bytes, rl_core_output_sent()
  *   6. rl_core_next_ended(), rl_lock_outcome()
- *   7. wait until rl_core_deadline() or a connection moves
+ *   7. wait until rl_core_deadline(), or until a connection changes
  *
- * |now| is read as late as possible before each call, and after the bytes that the call brings.
+ * Read |now| as late as possible before each call, and after the bytes that the call brings.
  */
 #ifndef RL_CORE_H
 #define RL_CORE_H
@@ -39,32 +39,32 @@
 #include "wait/rl_waitlist.h"
 
 typedef enum rl_connection {
-  RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
-  RL_CONNECTION_WANTED, /* try one now, and say rl_core_connecting() */
+  RL_CONNECTION_NONE,   /* close the connection if there is one */
+  RL_CONNECTION_WANTED, /* make a connection now, and call rl_core_connecting() */
   RL_CONNECTION_OPEN    /* being made, or made: leave it alone */
 } rl_connection;
 
 /* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length);
 
-/* All locks have been freed. */
+/* The caller has freed all locks. */
 void rl_core_free(rl_core *core);
 
 /* Errors: LIMIT, BUSY, CLOSED, NO_MEMORY. */
 int rl_core_add(rl_core *core, const rl_address *address);
 
 /*
- * How many connections there may be: one to each node, which goes by the node's number, and for calls a second one
- * each, behind them (rl_subscriber.h). What is said of a connection below goes for both.
+ * Returns the number of connections: one to each node, numbered like the node, then one subscriber
+ * for each node once subscribers exist (rl_subscriber.h). The functions below take both.
  */
 static inline unsigned rl_core_connection_count(const rl_core *core) {
   return core->connection_count;
 }
 
-/* Returns true if there is, or was, a connection of that number: those for calls may have been forgotten. */
+/* Returns true if the connection exists or existed: a reset drops subscribers. */
 bool rl_core_has(const rl_core *core, unsigned connection);
 
-/* The node to which a connection goes: its address, its phase. */
+/* Returns the node or subscriber of a connection: its address, its phase. */
 const rl_node *rl_core_end(const rl_core *core, unsigned connection);
 
 /* ---- in ---- */
@@ -72,17 +72,17 @@ void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us)
 void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us);
 
 /*
- * As whom to log in on the connection that is being made, in place of what the address says; NULL for none. Only
- * between rl_core_connecting() and rl_core_connected(). Returns REDLOCK_OK, REDLOCK_E_INVALID (too long, or no
- * connection is being made) or REDLOCK_E_NO_MEMORY.
+ * Sets user and password of the connection that is being made, instead of those in the address.
+ * NULL for no user. Call it between rl_core_connecting() and rl_core_connected(). Returns
+ * REDLOCK_OK, REDLOCK_E_INVALID (too long, or no connection is being made) or REDLOCK_E_NO_MEMORY.
  */
 int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length);
 
-/* The same is to come later: until then connecting takes too long for another reason. */
+/* The credentials come later: until then a connect timeout has another reason. */
 void rl_core_await_login(rl_core *core, unsigned connection);
 
-/* The certificate of the connection that has just been made is valid for |left_us| yet. */
+/* The certificate of the connection that was just made expires after |left_us|. */
 void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us);
 
@@ -98,7 +98,10 @@ void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entro
 rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us);
 bool rl_core_awaits_login(const rl_core *core, unsigned connection);
 
-/* Returns the connections that are down, bit i for connection i: only to those may rl_core_connection() object. */
+/*
+ * Returns the connections that are down, bit i for connection i. rl_core_connection() can only
+ * change the state of these.
+ */
 uint32_t rl_core_without_connection(const rl_core *core);
 size_t rl_core_entropy_wanted(const rl_core *core);
 bool rl_core_wants_send(const rl_core *core);
@@ -106,14 +109,14 @@ bool rl_core_wants_send(const rl_core *core);
 /* Returns the connections for which rl_core_output() has bytes, bit i for connection i. */
 uint32_t rl_core_with_output(const rl_core *core);
 
-/* The bytes to send to a node; NULL when there are none. Valid until the next call on the core. */
+/* Returns the bytes to send, or NULL. Valid until the next call on the core. */
 const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length);
 void rl_core_output_sent(rl_core *core, unsigned connection, size_t length);
 
-/* When to call rl_core_advance() at the latest; REDLOCK_NEVER when nothing is due. */
+/* Returns when to call rl_core_advance() at the latest; REDLOCK_NEVER when nothing is due. */
 redlock_time rl_core_deadline(const rl_core *core);
 
-/* The next lock whose operation has ended, each once. */
+/* Returns the next lock whose operation has ended, each once; or NULL. */
 rl_lock *rl_core_next_ended(rl_core *core);
 
 /* Returns true if an operation is in flight. */
@@ -121,12 +124,14 @@ static inline bool rl_core_is_busy(const rl_core *core) {
   return core->busy_count > 0;
 }
 
-/* How many leases may last at |now_us|: 0 is certain, more may have run out since they were taken. */
+/* Returns how many leases may be valid at |now_us|. 0 is exact; otherwise some may have expired. */
 static inline size_t rl_core_leases(const rl_core *core, redlock_time now_us) {
   return now_us < core->leases_end_us ? core->lease_count : 0;
 }
 
-/* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
+/*
+ * Writes the error message of the last operation to |buffer|, "" after success. Returns |buffer|.
+ */
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
 
 /* ---- ending ---- */
@@ -135,22 +140,22 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
 void rl_core_close(rl_core *core, redlock_time now_us);
 
 /*
- * The driver will not call for a while, as a blocking call that returns: what waits for an answer before
- * it is sent, and for nothing else, is sent now. There may be output afterwards.
+ * Prepares for a pause of the driver, for example after a blocking call: sends what would only wait
+ * for a reply first. There may be output afterwards.
  */
 void rl_core_rest(rl_core *core, redlock_time now_us);
 
-/* Returns true if bytes, or releases for connections that are being made, are still to be sent. */
+/* Returns true if there are bytes to send, or releases for connections that are being made. */
 bool rl_core_unsent(const rl_core *core);
 
-/* Returns true if a release is still due anywhere, or a reply is owed. */
+/* Returns true if a release is due or a reply is outstanding. */
 bool rl_core_unanswered(const rl_core *core);
 
 /*
- * As rl_core_unanswered(), but without the nodes that are not connected and are not about to be, and
- * those whose oldest debt is older than |patience_us|: one
- * that has been silent for so long is not worth waiting for. The others are: a connection that is
- * closed before its replies have come is reset, and the node may drop commands that it has not read.
+ * Like rl_core_unanswered(), without nodes that are disconnected and not about to connect, and
+ * without nodes whose oldest reply has been outstanding for longer than |patience_us|. The other
+ * nodes are worth waiting for: closing a connection before its replies have come resets it, and the
+ * node may drop commands that it has not read.
  */
 bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us);
 

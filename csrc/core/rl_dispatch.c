@@ -1,5 +1,5 @@
 /*
- * Dispatch: what a reply means, and whom it concerns.
+ * Dispatch: the meaning of a reply, and the modules that must know.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,8 +29,8 @@ static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock
 }
 
 /*
- * Returns true if a release that notifies was refused for the keys that it touches: by an ACL, by a cluster, or by a
- * server or proxy that wants all keys to be declared. It did nothing.
+ * Returns true if a release that notifies was refused because of its keys: by an ACL, by a cluster,
+ * or by a server or proxy that needs all keys to be declared. The release did nothing.
  */
 static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
                                     const rl_outstanding *command, const rl_verdict *verdict) {
@@ -47,13 +47,13 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
           strstr(reply->text, "KEY") != NULL);
 }
 
-/* The node may notify nobody, for a while: releases go without. */
+/* Releases on the node do not notify waiters for a while. */
 static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) {
   node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
   rl_notify_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
 }
 
-/* Returns true if the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
+/* Notes that the node knows the script, or has lost it (SCRIPT FLUSH). */
 static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outstanding *command,
                                     rl_verdict verdict) {
   if (rl_verdict_is_script(command) && (verdict.ran || verdict.wants_text || command->by_text)) {
@@ -62,7 +62,7 @@ static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outst
   }
 }
 
-/* It has no vote: the guard has learned something of it meanwhile. */
+/* The node has no vote, because the guard has learned about it since the command. */
 static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_us,
                                  const rl_outstanding *command) {
   const rl_guard *guard = node->link.guard;
@@ -71,9 +71,9 @@ static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_
                 rl_guard_reason(guard, now_us, reason, sizeof reason));
 }
 
-/* G5. It is asked who it is; the lock waits for that. */
-static void rl_dispatch_doubt(rl_lock *lock, rl_node *node, redlock_time now_us,
-                              const rl_outstanding *command) {
+/* GRD-5. Asks the node to identify itself. The lock awaits the answer. */
+static void rl_dispatch_identify(rl_lock *lock, rl_node *node, redlock_time now_us,
+                                 const rl_outstanding *command) {
   bool asked = rl_guard_suspect(node, now_us);
   if (lock != NULL && command->kind != RL_OUTSTANDING_HEAL &&
       (!asked || !rl_round_wait(lock, node, command))) {
@@ -81,12 +81,12 @@ static void rl_dispatch_doubt(rl_lock *lock, rl_node *node, redlock_time now_us,
   }
 }
 
-/* What was answered goes to the lock, if it has to do with the attempt yet. */
-static void rl_dispatch_tell(rl_lock *lock, rl_node *node, redlock_time now_us,
-                             const rl_outstanding *command, const rl_verdict *verdict,
-                             const char *error) {
+/* Passes the answer to the lock of the attempt. */
+static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_us,
+                                const rl_outstanding *command, const rl_verdict *verdict,
+                                const char *error) {
   if (verdict->other_server) {
-    rl_dispatch_doubt(lock, node, now_us, command);
+    rl_dispatch_identify(lock, node, now_us, command);
     return;
   }
   if (command->script == RL_SCRIPT_TAKE_HERE && verdict->node_us != 0) {
@@ -110,7 +110,7 @@ static void rl_dispatch_tell(rl_lock *lock, rl_node *node, redlock_time now_us,
   rl_round_vote(lock, now_us, node, command, verdict->vote, error);
 }
 
-/* Tokens are secrets: none is told in an error. */
+/* Masks tokens in an error, because they are secrets. */
 static void rl_dispatch_mask(rl_node *node, const rl_attempt *attempt) {
   const rl_attach *attach = attempt->lock != NULL ? rl_lock_attach(attempt->lock) : NULL;
   rl_link_mask_token(&node->link, attempt);
@@ -119,7 +119,10 @@ static void rl_dispatch_mask(rl_node *node, const rl_attempt *attempt) {
   }
 }
 
-/* Returns true if the node has written for it; a script may end well without. */
+/*
+ * Returns true if the reply proves that the node accepts writes. A script may succeed without a
+ * write.
+ */
 static bool rl_dispatch_wrote(const rl_outstanding *command, const rl_verdict *verdict) {
   bool set = command->kind == RL_OUTSTANDING_ACQUIRE && command->script == RL_SCRIPT_NONE &&
              verdict->set_nothing;
@@ -135,7 +138,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   const rl_steps *steps = core->upper->steps[rl_verdict_operation(command)];
   rl_answer answer = {.node = node, .command = command, .verdict = rl_verdict_read(command, reply)};
   rl_verdict *verdict = &answer.verdict;
-  if (verdict->other_server && node->link.guard == NULL) { /* Only scripts of a guard say so. */
+  if (verdict->other_server && node->link.guard == NULL) { /* only scripts of a guard answer this */
     *verdict = rl_verdict_broken();
   }
   rl_dispatch_mask(node, attempt);
@@ -166,14 +169,13 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     return NULL;
   }
   bool last = steps->note == NULL || steps->note(core, now_us, &answer);
-  const char *broken =
-      verdict->broken ? "the node sent a reply that answers no command of ours" : NULL;
+  const char *broken = verdict->broken ? "the node sent an unexpected reply" : NULL;
   if (!last) {
     return broken;
   }
   answer.reason = broken != NULL ? broken : answer.reason;
   rl_release_answered(core, node, now_us, command, *verdict, answer.reason);
   rl_twin_tested(core, node, command);
-  rl_dispatch_tell(attempt->lock, node, now_us, command, verdict, answer.reason);
+  rl_dispatch_to_lock(attempt->lock, node, now_us, command, verdict, answer.reason);
   return broken;
 }

@@ -1,5 +1,5 @@
 /*
- * Dispatch: what a reply means, and whom it concerns.
+ * Dispatch: the meaning of a reply, and the modules that must know.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,9 @@
 
 #include "lock/rl_lock.h"
 
-/* A node has answered |command|. Returns NULL, or why its connection must be given up. */
+/*
+ * Handles the reply of a node to |command|. Returns NULL, or why the connection must be given up.
+ */
 const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *command);
 

@@ -1,5 +1,5 @@
 /*
- * What an operation ended with, as a sentence that names the nodes.
+ * The error message of an operation: a sentence that names the nodes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@ typedef struct rl_message {
   char *text;
   size_t size;
   size_t length;
-  rl_result report;
+  rl_result result;
   const rl_vote *votes;
 } rl_message;
 
@@ -37,7 +37,7 @@ __attribute__((format(printf, 2, 3))) static void rl_message_add(rl_message *mes
   }
 }
 
-/* A resource in quotes; what is not printable ASCII is shown in hexadecimal. */
+/* Adds a resource in quotes. Bytes that are not printable ASCII appear in hexadecimal. */
 static void rl_message_resource(rl_message *message, const rl_lock *lock, unsigned index) {
   rl_resource_name name = rl_resource_at(lock->resource, index);
   const char *bytes = name.resource;
@@ -51,10 +51,10 @@ static void rl_message_resource(rl_message *message, const rl_lock *lock, unsign
   rl_message_add(message, length > RL_MESSAGE_RESOURCE_MAX ? "...'" : "'");
 }
 
-/* 'a'; of several "the lock on 'a' and 2 more". The operations of operators have a resource that nobody has named. */
+/* Adds "'a'", or for several resources "the lock on 'a' and 2 more". */
 static void rl_message_subject(rl_message *message, const rl_lock *lock) {
   unsigned count = lock->resource->count;
-  if (message->report.operation == RL_OPERATION_BOOTSTRAP) {
+  if (message->result.operation == RL_OPERATION_BOOTSTRAP) {
     rl_message_add(message, "bootstrap");
     return;
   }
@@ -68,8 +68,8 @@ static void rl_message_subject(rl_message *message, const rl_lock *lock) {
 }
 
 /*
- * The nodes whose votes count as one of |counts|: "a:1, b:2", or with reasons "a:1: what it said;
- * b:2: ...".
+ * Adds the nodes whose votes count as one of |counts|: "a:1, b:2", or with reasons "a:1: its
+ * reason; b:2: its reason".
  */
 static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned counts,
                              bool reasons) {
@@ -82,9 +82,9 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
     }
     rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
     if (reasons) {
-      /* Only "taken" needs no words of the node's. */
+      /* Only a denial has no reason of its own. */
       const char *taken =
-          message->report.operation == RL_OPERATION_ACQUIRE ? "held by another client" : "lost";
+          message->result.operation == RL_OPERATION_ACQUIRE ? "held by another client" : "lost";
       rl_message_add(message, ": ");
       if (entry->key != 0) {
         rl_message_resource(message, lock, entry->key - 1u);
@@ -96,20 +96,20 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
   }
 }
 
-/* Nodes that did not vote are worth a look even when they were not what it failed for. */
+/* Adds the nodes without a vote, although they did not decide the result. */
 static void rl_message_failed(rl_message *message, const rl_lock *lock) {
-  if (message->report.quorum.failed > 0) {
+  if (message->result.quorum.failed > 0) {
     rl_message_add(message, "; without a vote: ");
     rl_message_nodes(message, lock, RL_COUNT_FAILED, true);
   }
 }
 
-/* A majority has granted its votes, and no majority has confirmed the fencing token (rl_fence.c). */
+/* A majority granted the lock, but none confirmed the fencing token (rl_fence.c). */
 static void rl_message_unconfirmed(rl_message *message, const rl_lock *lock) {
   const char *separator = ": ";
   rl_message_add(message,
                  ": %u of %u nodes granted it, but no majority confirmed its fencing token",
-                 message->report.quorum.granted, lock->core->node_count);
+                 message->result.quorum.granted, lock->core->node_count);
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const char *reason = rl_round_reason(lock, i);
     if (reason[0] != '\0') {
@@ -119,7 +119,7 @@ static void rl_message_unconfirmed(rl_message *message, const rl_lock *lock) {
   }
 }
 
-/* Of nodes that are quarantined: how many, and when the first of them votes again. */
+/* Adds how many nodes are quarantined, and when the first of them votes again. */
 static void rl_message_quarantined(rl_message *message, const rl_lock *lock) {
   const rl_core *core = lock->core;
   redlock_duration first_us = REDLOCK_NEVER;
@@ -144,8 +144,8 @@ static void rl_message_quarantined(rl_message *message, const rl_lock *lock) {
 }
 
 static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
-  const rl_quorum *quorum = &message->report.quorum;
-  rl_operation operation = message->report.operation;
+  const rl_quorum *quorum = &message->result.quorum;
+  rl_operation operation = message->result.operation;
   unsigned nodes = lock->core->node_count;
   unsigned yes = quorum->granted;
   if (operation == RL_OPERATION_ACQUIRE &&
@@ -164,7 +164,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
 }
 
 static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
-  if (message->report.operation == RL_OPERATION_FORCE_RELEASE) {
+  if (message->result.operation == RL_OPERATION_FORCE_RELEASE) {
     rl_message_add(message, ": no node that answered has this token");
     rl_message_failed(message, lock);
   } else {
@@ -173,20 +173,23 @@ static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
 }
 
 static void rl_message_expired(rl_message *message) {
-  unsigned long long ttl_ms = rl_time_ms_down(message->report.ttl_us);
-  if (message->report.operation == RL_OPERATION_EXTEND) {
+  unsigned long long ttl_ms = rl_time_ms_down(message->result.ttl_us);
+  if (message->result.operation == RL_OPERATION_EXTEND) {
     rl_message_add(message, " was not extended: its lease had expired");
-  } else if (message->report.operation == RL_OPERATION_RELEASE) {
+  } else if (message->result.operation == RL_OPERATION_RELEASE) {
     rl_message_add(message, " had expired before it was released");
-  } else if (message->report.quorum.granted == 0) {
+  } else if (message->result.quorum.granted == 0) {
     rl_message_add(message, ": a ttl of %llu ms leaves nothing after the drift allowance", ttl_ms);
   } else {
     rl_message_add(message, ": the majority came after %llu ms, too late for a ttl of %llu ms",
-                   (unsigned long long)rl_time_ms_down(message->report.took_us), ttl_ms);
+                   (unsigned long long)rl_time_ms_down(message->result.took_us), ttl_ms);
   }
 }
 
-/* The nodes that hold |key|, one of several, for somebody else; 0 = that do not say which. */
+/*
+ * Adds the nodes that hold |key|, one of several, for another client; 0: nodes that did not name
+ * the key.
+ */
 static bool rl_message_holders(rl_message *message, const rl_lock *lock, unsigned key, bool first) {
   const char *separator = first ? ": " : "; ";
   bool any = false;
@@ -207,11 +210,11 @@ static bool rl_message_holders(rl_message *message, const rl_lock *lock, unsigne
   return any;
 }
 
-/* Which of several resources stood in the way, and where. */
+/* Adds which of several resources have another holder, and on which nodes. */
 static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
   bool first = true;
   rl_message_add(message, " is taken: %u of %u nodes hold one of them for another client",
-                 message->report.quorum.denied, lock->core->node_count);
+                 message->result.quorum.denied, lock->core->node_count);
   for (unsigned key = 1; key <= lock->resource->count; key++) {
     first = !rl_message_holders(message, lock, key, first) && first;
   }
@@ -220,23 +223,23 @@ static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
 
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
-  if (rl_quorum_decide_acquire(&message->report.quorum, needed) == RL_DECISION_UNAVAILABLE) {
+  if (rl_quorum_decide_acquire(&message->result.quorum, needed) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the last attempt was not answered in time");
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);
   } else {
     rl_message_add(message, " is taken: %u of %u nodes hold it for another client: ",
-                   message->report.quorum.denied, lock->core->node_count);
+                   message->result.quorum.denied, lock->core->node_count);
     rl_message_nodes(message, lock, RL_COUNT_DENIED, false);
   }
   rl_message_failed(message, lock);
 }
 
-/* Votes that came too late to be counted are among them. */
+/* Adds the nodes that deny the lock, also by late votes. */
 static void rl_message_denied(rl_message *message, const rl_lock *lock) {
   const char *separator = ": ";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    if ((message->report.denied >> i & 1) != 0) {
+    if ((message->result.denied >> i & 1) != 0) {
       rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
       separator = ", ";
     }
@@ -251,8 +254,8 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     return buffer;
   }
   rl_message_subject(&message, lock);
-  if (message.report.refused != NULL) {
-    rl_message_add(&message, ": %s", message.report.refused);
+  if (message.result.refused != NULL) {
+    rl_message_add(&message, ": %s", message.result.refused);
     return buffer;
   }
   switch (result) {
@@ -261,7 +264,7 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     break;
   case REDLOCK_E_LOST:
     rl_message_add(&message, " is lost: %u of %u nodes no longer have its token",
-                   rl_quorum_count(message.report.denied), lock->core->node_count);
+                   rl_quorum_count(message.result.denied), lock->core->node_count);
     rl_message_denied(&message, lock);
     break;
   case REDLOCK_E_UNAVAILABLE:

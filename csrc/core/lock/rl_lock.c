@@ -1,9 +1,9 @@
 /*
- * A lock: its options, its lease, and the operation on it.
+ * A lock: its options, its lease and its phase.
  *
  * SPDX-License-Identifier: MIT
  *
- * Its life, and how operations begin and end, is in rl_lifecycle.c.
+ * rl_outbox.c and rl_lifecycle.c begin and end operations.
  */
 #include "lock/rl_lock.h"
 

@@ -1,9 +1,9 @@
 /*
- * The outbox: locks whose operation was begun, and whose commands are to be sent.
+ * The outbox: locks in phase SEND, and how operations begin, pause and end.
  *
  * SPDX-License-Identifier: MIT
  *
- * When they may be sent, and in which order, says rl_pacer.c.
+ * rl_pacer.c decides when the commands are sent, and in which order.
  */
 #include "lock/rl_outbox.h"
 
@@ -42,7 +42,8 @@ void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
     break;
   default:
     rl_timers_set(&pacer->renewals, &lock->timer,
-                  lock->abandoned ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* L2 */
+                  lock->abandoned ? now_us
+                                  : rl_time_add(now_us, lock->ttl_us / 3)); /* rl_pacer.c, rule 2 */
     break;
   }
 }
@@ -75,7 +76,7 @@ void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_
   lock->round_start_us = now_us;
   lock->core->active = true;
   lock->core->busy_count++;
-  rl_round_clear(lock); /* It may end before its first round. */
+  rl_round_clear(lock); /* The operation may end before its first round. */
   rl_outbox_enter(lock, now_us);
 }
 
@@ -86,13 +87,13 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   }
   rl_timers_clear(&lock->core->timers, &lock->timer);
   if (lock->waitlist != NULL) {
-    lock->core->upper->leave_line(lock, now_us, result);
+    lock->core->upper->leave_waitlist(lock, now_us, result);
   }
   lock->core->busy_count--;
   rl_lock_enter(lock, result == REDLOCK_OK ? RL_PHASE_GRACE : RL_PHASE_IDLE);
   rl_lock_set_result(lock, result);
   if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
-    rl_round_await_none(lock); /* An acquire that was granted backfills the others. */
+    rl_round_await_none(lock); /* Backfills of a granted acquire still wait for nodes. */
   }
   rl_lock_note_end(lock, now_us);
   lock->core->upper->ended(lock, now_us, result);

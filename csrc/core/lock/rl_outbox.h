@@ -1,5 +1,5 @@
 /*
- * The outbox: locks whose operation was begun, and whose commands are to be sent.
+ * The outbox: locks in phase SEND. Here operations begin, pause and end.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,24 +11,29 @@
 void rl_outbox_init(rl_core *core);
 void rl_outbox_free(rl_core *core);
 
-/* Makes room for so many locks; the other calls then cannot fail. False when out of memory. */
+/*
+ * Makes room for |locks| locks, so that the other calls cannot fail. Returns false when out of
+ * memory.
+ */
 bool rl_outbox_reserve(rl_core *core, size_t locks);
 
-/* The commands of the lock are to be sent; and they are not any more. */
+/* The lock enters phase SEND; or leaves the outbox. */
 void rl_outbox_enter(rl_lock *lock, redlock_time now_us);
 void rl_outbox_leave(rl_lock *lock);
 
-/* A reply has come, or a connection has changed: the window may be open again. */
+/* A node may have room again: a reply has come, or a connection has changed. */
 void rl_outbox_reopen(rl_core *core);
 
-/* An operation is to be launched. Nothing is in flight, and the lock's timer is not set. */
+/* Begins an operation of a lock without one in flight. |notify| queues the lock at the end. */
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,
                         redlock_time budget_us, bool notify);
 
 /* Ends the operation in flight with |result|. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
-/* The acquire in flight pauses before its next attempt, because the last one ended with |result|. */
+/*
+ * The acquire in flight pauses before its next attempt, because the last one ended with |result|.
+ */
 void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us);
 
 /* No operation is in flight. Late answers to the last one no longer matter. */

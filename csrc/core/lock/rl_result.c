@@ -1,5 +1,5 @@
 /*
- * The report: what the user sees of his last operation on a lock.
+ * The result of the last operation of the caller on a lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,12 +12,12 @@
 
 rl_result rl_result_of(const rl_lock *lock) {
   if (lock->automatic) {
-    return lock->renewal->report;
+    return lock->renewal->result;
   }
   const char *refused = lock->has_refused ? lock->refused : NULL;
-  rl_result report = {refused,      lock->ttl_us, lock->round_start_us, lock->round_took_us,
+  rl_result result = {refused,      lock->ttl_us, lock->round_start_us, lock->round_took_us,
                       lock->denied, lock->quorum, lock->result,         (uint8_t)lock->operation};
-  return report;
+  return result;
 }
 
 const rl_vote *rl_result_votes(const rl_lock *lock) {
@@ -33,7 +33,7 @@ void rl_result_keep(rl_lock *lock) {
   if (lock->automatic) {
     return;
   }
-  lock->renewal->report = rl_result_of(lock);
+  lock->renewal->result = rl_result_of(lock);
   memcpy(lock->renewal->votes, lock->votes, size);
   rl_reason **none = lock->renewal->reasons;
   lock->renewal->reasons = lock->reasons;
@@ -49,7 +49,7 @@ void rl_result_drop(rl_lock *lock) {
 
 void rl_result_end(rl_lock *lock, int result) {
   if (lock->automatic) {
-    lock->renewal->report.result = (int8_t)result;
+    lock->renewal->result.result = (int8_t)result;
   } else {
     rl_lock_set_result(lock, result);
   }
@@ -58,8 +58,8 @@ void rl_result_end(rl_lock *lock, int result) {
 void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const char *refused) {
   rl_result_end(lock, result);
   if (lock->automatic) {
-    lock->renewal->report.operation = (uint8_t)operation;
-    lock->renewal->report.refused = refused;
+    lock->renewal->result.operation = (uint8_t)operation;
+    lock->renewal->result.refused = refused;
   } else {
     lock->operation = operation;
     assert(!rl_lock_is_in_flight(lock));
@@ -72,7 +72,7 @@ void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const c
 
 void rl_result_denied(rl_lock *lock) {
   if (lock->automatic) {
-    lock->renewal->report.denied = lock->denied;
+    lock->renewal->result.denied = lock->denied;
   }
 }
 

@@ -1,10 +1,10 @@
 /*
- * The report: what the user sees of his last operation on a lock.
+ * The result of the last operation of the caller on a lock.
  *
  * SPDX-License-Identifier: MIT
  *
- * An automatic extend uses the lock's round and its votes. What the user's last operation ended with
- * is kept apart meanwhile, until he begins another.
+ * An automatic extend uses the round and the votes of the lock. Meanwhile the result of the last
+ * operation is kept apart, until the caller begins another operation.
  */
 #ifndef RL_RESULT_H
 #define RL_RESULT_H
@@ -22,57 +22,62 @@ typedef struct rl_result {
   uint8_t operation;
 } rl_result;
 
-/* The loss of a lease, which is to be told (rl_loss.h). */
+/* An unreported loss of a lease (rl_loss.h). */
 typedef struct rl_loss {
   rl_list queue;
   rl_lock *lock;
   redlock_time since_us;
 } rl_loss;
 
-/* What a lock has besides when its leases keep themselves, or their loss is to be told. */
+/* State of a lock whose leases are auto-extended, or whose loss is reported. */
 typedef struct rl_renewal {
-  redlock_time hold_until_us; /* no automatic extend goes beyond: max_hold */
+  redlock_time hold_until_us; /* max_hold: automatic extends do not go beyond */
   rl_loss loss;
-  rl_result report;    /* the user's last operation, while lock->automatic */
-  rl_reason **reasons; /* that go with it */
+  rl_result result;    /* of the last operation, while lock->automatic */
+  rl_reason **reasons; /* of that operation */
   rl_vote votes[];
 } rl_renewal;
 
-/* Returns true if |options| ask for it. */
+/* Returns true if |options| need an rl_renewal. */
 static inline bool rl_renewal_is_asked(const rl_options *options) {
   return options->auto_extend == REDLOCK_YES || options->notify_lost == REDLOCK_YES;
 }
 
-/* Returns true if the loss of the lock's lease is to be told. */
+/* Returns true if a loss of the lease is reported. */
 static inline bool rl_renewal_reports(const rl_lock *lock) {
   return lock->renewal != NULL && rl_renewal_is_asked(lock->current);
 }
 
-/* Returns true if the leases of the lock keep themselves. */
+/* Returns true if the leases of the lock are auto-extended. */
 static inline bool rl_renewal_is_on(const rl_lock *lock) {
   return lock->renewal != NULL && lock->current->auto_extend == REDLOCK_YES;
 }
 
-/* R4 of rl_renew.c. Returns true if the keys live as long as max_hold lets them. */
+/* Returns true if the keys live as long as max_hold allows (rl_renew.c). */
 bool rl_renewal_is_capped(const rl_lock *lock);
 
-/* What is to be shown, the votes that go with it, and their reasons. */
+/* Returns the result of the last operation of the caller, its votes, and their reasons. */
 rl_result rl_result_of(const rl_lock *lock);
 const rl_vote *rl_result_votes(const rl_lock *lock);
 rl_reason *const *rl_result_reasons(const rl_lock *lock);
 
-/* What it ended with is |result| after all; it was the refusal of |operation|, for |refused| or NULL. */
+/*
+ * Changes that result afterwards: to |result|; to the current nodes that deny the lock; to a
+ * refusal of |operation|, for |refused| or NULL.
+ */
 void rl_result_end(rl_lock *lock, int result);
 void rl_result_denied(rl_lock *lock);
 void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const char *refused);
 
-/* An automatic extend is about to begin: keeps the report, unless that has been done. */
+/*
+ * Keeps the result apart, because an automatic extend begins. Does nothing if it is apart already.
+ */
 void rl_result_keep(rl_lock *lock);
 
-/* The user begins an operation: it is the lock's own from here on. */
+/* The caller begins an operation: a result that is apart is dropped. */
 void rl_result_drop(rl_lock *lock);
 
-/* Returns REDLOCK_PENDING, or the result of the user's last operation. */
+/* Returns REDLOCK_PENDING, or the result of the last operation of the caller. */
 int rl_lock_result(const rl_lock *lock);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The ring: the locks of one owner that count on one lease (rl_reentry.c).
+ * The ring: locks of one owner that share one lease (rl_reentry.c).
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,11 +1,11 @@
 /*
- * A round: asking the nodes for their votes, and settling each of them.
+ * A round: asks the nodes for their votes, and settles each vote.
  *
  * SPDX-License-Identifier: MIT
  *
- * Every node ends a round settled: with its answer, or with the certainty that none will come. What
- * the votes mean is for the operation to decide (rl_acquire.c, rl_extend.c, rl_release.c), after each
- * of them. A vote counts only for the round that asked for it.
+ * At the end of a round the vote of every node is settled: by its answer, or because none will
+ * come. The operation decides after each vote what the votes mean (rl_steps.h). A vote counts only
+ * in the round that asked for it.
  */
 #include "lock/rl_round.h"
 
@@ -34,7 +34,7 @@ static bool rl_round_awaits(const rl_lock *lock, const rl_node *node) {
   return (lock->waiting & rl_node_bit(node)) != 0;
 }
 
-/* Returns true if the round awaited the node, which it does not any longer. */
+/* Returns true if the round awaited the node. It no longer does. */
 static bool rl_round_take_awaited(rl_lock *lock, const rl_node *node) {
   bool awaited = rl_round_awaits(lock, node);
   lock->waiting &= ~rl_node_bit(node);
@@ -68,7 +68,7 @@ const char *rl_round_reason(const rl_lock *lock, unsigned node) {
   if (reason != NULL) {
     return reason;
   }
-  /* Whoever does not vote has a reason: there was no memory for it. */
+  /* A node without a vote has a reason, unless there was no memory for it. */
   return entry->settled && failed ? "out of memory" : "";
 }
 
@@ -107,7 +107,7 @@ void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   rl_round_steps(lock)->decide(lock, now_us);
 }
 
-/* The node had no vote when the lock was taken, and has answered since: it has joined. */
+/* The node had no vote when the lock was acquired, and has been backfilled since. */
 static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   rl_vote *entry = &lock->votes[node];
   if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {
@@ -127,13 +127,13 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
   }
 }
 
-/* Decided without it: for votes() to show, and for the lock to heal. */
+/* A vote after the decision: nodes() shows it, and the lock is healed. */
 static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
                           const rl_outstanding *command, redlock_vote vote, const char *error,
                           redlock_duration latency_us) {
   bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;
   if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
-    return; /* It joined after an extend, of which it knows nothing; or has the key without a vote. */
+    return; /* The key is older than the extend, or the node has no vote. */
   }
   if (joined) {
     rl_round_unsettle(lock, node->index);
@@ -142,10 +142,10 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
   lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
 }
 
-/* Which of several keys stood in the way, if the node said so. */
+/* Notes which of several keys has another holder, if the node reported it. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                               redlock_vote vote) {
-  /* Else another of its owner's locks took them, and its resources are others. */
+  /* Otherwise another lock of the owner acquired the keys, which has other resources. */
   bool own = command->attempt->resource == lock->resource;
   if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_verdict_key(command, &node->link.reader.reply);
@@ -187,7 +187,7 @@ bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *com
 
 /* ------------------------------------------------------------------------------------ asking */
 
-/* How far behind a node may be and still be asked: what a driver may take to read what has come. */
+/* Least time that counts as behind: a driver may take so long to read the input. */
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
@@ -195,7 +195,10 @@ redlock_duration rl_round_patience(const rl_lock *lock) {
   return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
 }
 
-/* G4. Whether the node may be asked for its vote; if not, it is settled, or waited for. */
+/*
+ * GRD-4. Returns true if the node may be asked for its vote. Otherwise its vote is settled, or
+ *        awaited.
+ */
 static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char reason[RL_REASON_MAX + 1];
   redlock_vote vote = REDLOCK_VOTE_UNKNOWN;
@@ -216,9 +219,10 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
 }
 
 /*
- * Asks one node for its vote: sends the command, or waits for a connection that is being made, or
- * settles that there will be no vote. An acquire does not go to a node whose oldest reply is later
- * than an attempt may last: it could not answer in time, and what is not sent need not be released.
+ * Asks one node for its vote: sends the command, awaits a connection that is being made, or settles
+ * that there will be no vote. An acquire does not go to a node whose oldest reply has been
+ * outstanding for longer than an attempt may last: the node could not answer in time, and an unsent
+ * command need not be released.
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
@@ -256,7 +260,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
 }
 
-/* Where too few are connected, and well, the others are needed: back-off must not refuse them. */
+/* Ends the back-off of all nodes if too few are connected and keep up. */
 static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   unsigned needed = rl_core_quorum(core, lock->operation);
@@ -332,8 +336,8 @@ void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node)
 }
 
 /*
- * Returns for how long the node has been waited for by the end of the round. Its connection, or the reply
- * that it owes, may be older than the round, which the budget may have cut short.
+ * Returns how long the round waited for the node. The connection attempt, or the outstanding reply,
+ * may be older than the round.
  */
 static redlock_duration rl_round_waited(const rl_lock *lock, const rl_node *node,
                                         redlock_time now_us) {

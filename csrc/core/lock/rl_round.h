@@ -1,5 +1,5 @@
 /*
- * A round: asking the nodes for their votes, and settling each of them.
+ * A round: asks the nodes for their votes, and settles each vote.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,45 +9,48 @@
 #include "lock/rl_lock.h"
 #include "node/rl_node.h"
 
-/* Sends the commands of a lock in RL_PHASE_SEND, which has left the outbox and prepared its round. */
+/* Sends the commands of a lock in phase SEND that has left the outbox. */
 void rl_round_start(rl_lock *lock, redlock_time now_us);
 
-/* A3, E3, R3: the operation acts on the votes as soon as they are decisive. A round is in flight. */
+/* Lets the operation act on the votes as soon as they are decisive. A round is in flight. */
 void rl_round_decide(rl_lock *lock, redlock_time now_us);
 
-/* A vote, or the certainty that none will come. Those of other rounds are dropped. */
+/* Notes a vote, or that none will come. Votes of other rounds are dropped. */
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
                    redlock_vote vote, const char *error);
 
-/* The node is asked again, when it has told who it is: rl_round_node_up(). False if its vote is of no use. */
+/*
+ * Asks the node again after it has identified itself (rl_round_node_up()). Returns false if its
+ * vote is no longer of use.
+ */
 bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command);
 
-/* The connection of a node that the lock waits for has come up, or it has told who it is. */
+/* A node that the round awaits has come up, or has identified itself. */
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
 
-/* A node that the lock waits for could not be connected. */
+/* A node that the round awaits could not be connected. */
 void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
 
-/* The round is over: what has not answered has no vote. */
-/* The node turns out to have no vote, though it denied the lock. */
+/* Turns the denial of a node into an error: the node has no vote. */
 void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason);
 
+/* Ends the round: nodes without an answer have no vote. */
 void rl_round_time_out(rl_lock *lock, redlock_time now_us);
 
-/* Notes the vote of one node, if it has none yet. Nothing is decided. */
+/* Notes the vote of a node that has none yet. Decides nothing. */
 void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
                      redlock_duration latency_us);
 
-/* A reason for a node that is asked nothing. */
+/* Sets the reason of a node that gets no command. */
 void rl_round_set_reason(rl_lock *lock, unsigned node, const char *reason);
 
 /*
- * Why a node did not vote for the lock in the user's last operation, "" if there is no reason. Valid
- * until the next round.
+ * Returns why a node did not vote in the last operation of the caller, or "". Valid until the next
+ * round.
  */
 const char *rl_round_reason(const rl_lock *lock, unsigned node);
 
-/* For how long a node may owe a reply and still be asked by the lock: else it is behind. */
+/* Returns how long a reply may be outstanding before a node counts as behind. */
 redlock_duration rl_round_patience(const rl_lock *lock);
 
 /* The round asks the node when its connection is up. */

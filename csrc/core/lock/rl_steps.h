@@ -1,10 +1,10 @@
 /*
- * The steps of an operation, which the round asks for; and what follows when it ends.
+ * The steps of an operation, as a table; and the functions of upper layers that this layer calls.
  *
  * SPDX-License-Identifier: MIT
  *
- * A new operation brings a table of its steps. The layers above hand all tables over when the core is made, so that
- * this layer names none of them.
+ * A new operation brings a table of its steps. rl_core_init() passes all tables, so this layer does
+ * not name the operations.
  */
 #ifndef RL_STEPS_H
 #define RL_STEPS_H
@@ -15,12 +15,12 @@
 typedef enum rl_begun {
   RL_BEGUN,          /* the round begins */
   RL_BEGUN_ENDED,    /* the operation has ended instead */
-  RL_BEGUN_TOO_LATE, /* it is to end, for its time is over */
+  RL_BEGUN_TOO_LATE, /* the operation must end: its budget has expired */
 } rl_begun;
 
-/* What an operator asks the nodes (operator/rl_ask.h); all zero if the operation needs none of it. */
+/* Arguments of an operation that asks all nodes (operator/rl_ask.h); else all zero. */
 typedef struct rl_question {
-  const void *token; /* with REDLOCK_TOKEN_ANY as its length: any */
+  const void *token; /* REDLOCK_TOKEN_ANY as the length means any token */
   size_t token_length;
   unsigned flags;
 } rl_question;
@@ -34,21 +34,24 @@ typedef struct rl_answer {
   char text[RL_REASON_MAX + 1]; /* room for the reason */
 } rl_answer;
 
-/* NULL stands for a step that the operation does not have, unless the step says otherwise. */
+/* A step that is NULL does not exist, unless its comment says otherwise. */
 typedef struct rl_steps {
   /* Of an operation that asks: the size of its answers, and of the answer of each node. */
   size_t answers_size, answer_size;
 
-  /* Of an operation that asks: returns NULL, or what is wrong with the question, as a static sentence. */
+  /* Of an operation that asks: returns NULL, or a static sentence about a wrong argument. */
   const char *(*wrong)(const rl_lock *lock, const rl_question *question);
 
   /* Of an operation that asks: the answers have been allocated, and are all zero. */
   void (*prepare)(rl_lock *lock, redlock_time now_us, const rl_question *question);
 
-  /* Before the first command of a round. |entropy| is RL_LOCK_ENTROPY bytes for an acquire, else NULL. */
+  /*
+   * Runs before the first command of a round. |entropy| is RL_LOCK_ENTROPY bytes for an acquire,
+   * else NULL.
+   */
   rl_begun (*begin)(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 
-  /* Returns how long the round may last; without it the node_timeout of the operation's options. */
+  /* Returns the time limit of the round. NULL: the node_timeout of the options. */
   redlock_duration (*timeout)(const rl_lock *lock);
 
   /* Sends the command to a node that is up and has room. Returns NULL, or why it was not sent. */
@@ -61,34 +64,34 @@ typedef struct rl_steps {
   bool (*send_again)(rl_node *node, redlock_time now_us, const rl_outstanding *command);
 
   /*
-   * Reads an answer, whose lock may be gone, and may change its verdict and its reason. Returns false
-   * if the vote of the node needs another answer.
+   * Reads an answer, whose lock may be gone, and may change its verdict and its reason. Returns
+   * false if the vote of the node needs another answer.
    */
   bool (*note)(rl_core *core, redlock_time now_us, rl_answer *answer);
 
-  /* In place of |send|: asks all nodes; and looks at one that was waited for and has come up. */
+  /* Replace |send|: ask all nodes; and act on an awaited node that has come up. */
   void (*ask)(rl_lock *lock, redlock_time now_us);
   void (*node_up)(rl_lock *lock, redlock_time now_us, const rl_node *node);
 
   /* Acts on the votes as soon as they are decisive. Never NULL. */
   void (*decide)(rl_lock *lock, redlock_time now_us);
 
-  /* The round is over: what was asked besides the votes is |missed|. */
+  /* The round has timed out: requests besides the votes end with the reason |missed|. */
   void (*timed_out)(rl_lock *lock, const char *missed);
 
-  /* A node has voted when the operation had ended; its connection has come up then. */
+  /* In phase GRACE, a node has voted; or the connection of an awaited node has come up. */
   void (*grace_vote)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
   void (*grace_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
 } rl_steps;
 
-/* What the lock layer calls of the layers above. */
+/* Functions of the layers above. */
 typedef struct rl_upper {
   const rl_steps *const *steps; /* by rl_operation */
 
-  /* The operation of a lock ends with |result|, which is not noted yet: its line goes on. */
-  void (*leave_line)(rl_lock *lock, redlock_time now_us, int result);
+  /* The operation of a lock in a wait list is about to end with |result|. */
+  void (*leave_waitlist)(rl_lock *lock, redlock_time now_us, int result);
 
-  /* It has ended with |result|. */
+  /* The operation has ended with |result|. */
   void (*ended)(rl_lock *lock, redlock_time now_us, int result);
 } rl_upper;
 
