@@ -49,7 +49,7 @@ local SECTIONS = {
       .. " or, for a new cluster without locks, run `bootstrap`.",
     paths = { "core/node/rl_guard", "core/wire/rl_lineage" } },
   { title = "Findings of the doctor",
-    text = "[Operating](operating.md#doctor) explains each finding by its name.",
+    text = "[Operating](operating.md#the-doctor) explains each finding by its name.",
     paths = { "core/operator/rl_finding" } },
   { title = "Reasons of a node",
     text = "Reasons why a node gave no vote (`votes()`, `nodes()`, the messages above). Check the node that the message"

@@ -52,6 +52,30 @@ describe("pages", function()
     end
   end)
 
+  it("each file and each C function that a page names exists", function()
+    local files = io.popen("git ls-files"):read("*a")
+    local header = read("csrc/include/redlock.h") .. read("csrc/include/redlock_tls.h")
+    local core = io.popen("cat csrc/*/*.[ch] csrc/*/*/*.[ch] csrc/*/*/*/*.[ch]"):read("*a")
+    local wrong = {}
+    for path in io.popen("ls *.md docs/*.md"):lines() do
+      for code in read(path):gsub("\n```.-\n```", ""):gmatch("`([^`\n]+)`") do
+        local file = code:match("^[%w_/%-]+%.%l+$")
+        local call = code:match("^(redlock_[%w_]+)%(%)$")
+        local name = code:match("^(rl_[%w_]+)%(?%)?$")
+        if file and file:find("NAME") or code:find("check_name") or code:find("^build/") then
+          file = nil -- a pattern, or made by a run
+        end
+        if file and (file:find("^rl_") and not files:find("/" .. file .. "\n", 1, true)
+            or file:find("^%l[%w_%-]*/") and not files:find(file .. "\n", 1, true))
+          or call and not header:find(call .. "(", 1, true)
+          or name and not core:find(name, 1, true) and not files:find(name .. ".", 1, true) then
+          wrong[#wrong + 1] = path .. ": " .. code
+        end
+      end
+    end
+    assert.are.same({}, wrong)
+  end)
+
   for path, before in pairs(PAGES) do
     it("each block of " .. path .. " works as it is", function()
       page.run(path, page.blocks(path), before)
