@@ -334,21 +334,7 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   if (used <= 0) {
     return used;
   }
-  command->verb = FAKE_OTHER;
-  command->by_text = false;
-  command->key_length = 0;
-  command->key[0] = '\0';
-  command->token[0] = '\0';
-  command->line[0] = '\0';
-  command->ttl_ms = 0;
-  command->count = 0;
-  command->heals = false;
-  command->watched = false;
-  command->guarded = false;
-  command->fence = 0;
-  command->calls = false;
-  command->entry[0] = '\0';
-  command->mode = 0;
+  memset(command, 0, sizeof *command);
   if (fake_guard_is(&request)) {
     known = fake_guard_parse(command, &request);
   } else if (fake_watched_script(&request) != RL_SCRIPT_NONE) {

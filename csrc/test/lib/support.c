@@ -19,13 +19,25 @@ const char *__asan_default_options(void) {
   return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
 }
 
-farm five;
-
-int five_start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
+#define FARM(name, count)                                                                          \
+  farm name;                                                                                       \
+  int name##_start(void **state) {                                                                 \
+    (void)state;                                                                                   \
+    farm_start(&name, count, NULL);                                                                \
+    return 0;                                                                                      \
+  }                                                                                                \
+  int name##_reset(void **state) {                                                                 \
+    (void)state;                                                                                   \
+    farm_reset(&name);                                                                             \
+    return 0;                                                                                      \
+  }                                                                                                \
+  int name##_end(void **state) {                                                                   \
+    (void)state;                                                                                   \
+    farm_end(&name);                                                                               \
+    return 0;                                                                                      \
+  }
+FARM(five, 5)
+FARM(three, 3)
 
 static void *nothing(void *argument) {
   return argument;
@@ -36,38 +48,6 @@ int five_start_threaded(void **state) {
   assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
   assert_int_equal(pthread_join(thread, NULL), 0);
   return five_start(state);
-}
-
-int five_reset(void **state) {
-  (void)state;
-  farm_reset(&five);
-  return 0;
-}
-
-int five_end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-farm three;
-
-int three_start(void **state) {
-  (void)state;
-  farm_start(&three, 3, NULL);
-  return 0;
-}
-
-int three_reset(void **state) {
-  (void)state;
-  farm_reset(&three);
-  return 0;
-}
-
-int three_end(void **state) {
-  (void)state;
-  farm_end(&three);
-  return 0;
 }
 
 /* In a script, a command that ends with & ignores both, and so would all that it starts. */

@@ -296,20 +296,6 @@ void model_take(const model_config *config, model_state *state, const model_step
   case MODEL_ATTACH:
     model_client_step(config, state, step);
     break;
-  case MODEL_EXECUTE_SET:
-  case MODEL_EXECUTE_JOIN:
-  case MODEL_EXECUTE_DOUBLE:
-  case MODEL_EXECUTE_EXTEND:
-  case MODEL_EXECUTE_STALE:
-  case MODEL_EXECUTE_HEAL:
-  case MODEL_EXECUTE_RELEASE:
-  case MODEL_EXECUTE_CONFIRM:
-  case MODEL_CRASH:
-  case MODEL_CRASH_KEPT:
-  case MODEL_FLUSH:
-  case MODEL_LOSE_KEY:
-  case MODEL_EXPIRE_EARLY:
-  case MODEL_KINDS:
   default:
     model_node_step(config, state, step);
     break;

@@ -6,27 +6,6 @@
  * A new checker is a file that ends with its |checker|, and a name in CHECKERS. The checker names
  * the moments of CHECK_MOMENTS at which it runs. The simulator reports each moment to all checkers
  * (check_granted(), ...).
- *
- *   check_exclusion.c  no two leases of a resource are valid at once
- *   check_fence.c      a lease has a fencing token that a majority has confirmed, greater than all before
- *   check_guard.c      a lease counts only votes of nodes that were not in quarantine
- *   check_validity.c   a lease ends before the majority of its keys does, on whatever clocks
- *   check_votes.c      a lease has the votes of a majority, each for its own attempt and round;
- *                      replies of old rounds change nothing
- *   check_leftover.c   the keys of an attempt that failed, and of a lease that ended, are released
- *                      on every node, at once or with the next connection, and go
- *   check_touch.c      no client deletes, prolongs or overwrites a key of another client
- *   check_margin.c     the margin of a lease is no greater than the nodes that hold its keys allow
- *   check_revival.c    no lease comes back to life, none grows shorter
- *   check_renewal.c    an auto-extended lease is extended in time, never beyond max_hold, and its
- *                      loss is reported in time and once
- *   check_reentry.c    a lease lasts as long as one of its owner's locks counts on it, and no longer
- *   check_inspect.c    an inspection reports the state of the nodes, and a holder that has a majority
- *   check_force.c      a release by force deletes the right keys, once, and returns the right result
- *   check_budget.c     every operation ends within its budget
- *   check_waiting.c    no waiter waits in vain, in queues and in wait lists
- *   check_bounds.c     memory and queues are bounded
- *   check_liveness.c   after the faults have stopped a client locks, within a stated bound
  */
 #ifndef CHECK_H
 #define CHECK_H

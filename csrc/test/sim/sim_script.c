@@ -167,11 +167,6 @@ static unsigned sim_script_find(sim *s, uint32_t known, const resp_request *comm
   return SIM_SCRIPT_COUNT;
 }
 
-static unsigned sim_script_known(sim *s, const sim_node *node, const resp_request *command,
-                                 bool by_text) {
-  return sim_script_find(s, node->scripts, command, by_text);
-}
-
 unsigned sim_script_token(sim *s, const resp_request *command) {
   if (sim_watch_like(command)) {
     sim_command_kind kind = sim_watch_kind(s, command);
@@ -216,138 +211,79 @@ sim_command_kind sim_script_kind(sim *s, const resp_request *command) {
   return command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
 }
 
-/* Runs the script on its key. Returns the integer that it returns. */
-static unsigned sim_script_run(sim *s, const sim_connection *from, const sim_script *script,
-                               const resp_request *command, const sim_request *request,
-                               unsigned resource) {
-  unsigned index = from->node;
-  sim_key *slot = &s->nodes[index].data.keys[from->database][resource];
-  sim_key *key = sim_key_find(s, index, from->database, resource);
-  uint64_t px_ms = script->kind == SIM_COMMAND_EXTEND ? resp_number(command, 5) : 0;
-  bool ours = key != NULL && memcmp(key->value, command->words[4], REDLOCK_TOKEN_LENGTH) == 0;
-  if (key == NULL && script->creates) {
-    sim_key_write(s, index, slot, resource, command->words[4], request->token, px_ms);
-    return 1;
-  }
-  if (key == NULL || (script->compares && !ours)) {
-    return 0;
-  }
-  check_touched(s, from, key, request->token, script->kind);
-  if (script->kind == SIM_COMMAND_RELEASE) {
-    key->used = false;
-    sim_key_deleted(s, index, resource, key->token);
-    if (request->forced) {
-      sim_key_forced(s, index, key->token);
-    }
-    return 1;
-  }
-  uint64_t expire_ms = sim_key_wall_ms(s, index) + px_ms;
-  if (script->creates && !script->compares) {
-    sim_key_write(s, index, slot, resource, command->words[4], request->token, px_ms);
-  } else if (script->shortens || expire_ms > key->expire_ms) {
-    key->expire_ms = expire_ms;
-    key->written_us = s->now_us;
-    if (s->trace != NULL) {
-      sim_trace_key(s, index, resource, key->token, sim_key_dies_us(&s->nodes[index], key));
-    }
-  }
-  return 1;
+static bool sim_script_holds(const sim_key *key, const char *token) {
+  return key != NULL && !key->foreign_type && memcmp(key->value, token, REDLOCK_TOKEN_LENGTH) == 0;
 }
 
-/* ---------------------------------------------------------------------------- several keys */
-
-static bool sim_script_holds(const sim_key *key, const resp_request *command) {
-  return key != NULL && !key->foreign_type &&
-         memcmp(key->value, command->words[5], REDLOCK_TOKEN_LENGTH) == 0;
-}
-
-/* Sets both keys if neither is in the way. Returns 0, or the number of the one that is. */
-static unsigned sim_script_set_both(sim *s, const sim_connection *from, const sim_script *script,
-                                    const resp_request *command, const sim_request *request) {
+/* Sets the keys if none is in the way. Returns 0, or the number of the first one that is. */
+static unsigned sim_script_take(sim *s, const sim_connection *from, const sim_script *script,
+                                const resp_request *command, const sim_request *request,
+                                unsigned keys) {
   unsigned node = from->node;
-  for (unsigned i = 0; i < (script->careless ? 1u : 2u); i++) {
+  uint64_t px_ms = resp_number(command, 4 + keys);
+  for (unsigned i = 0; i < (script->careless ? 1u : keys); i++) {
     const sim_key *key = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
-    if (key != NULL && !(script->compares && sim_script_holds(key, command))) {
+    if (key != NULL && !(script->compares && sim_script_holds(key, command->words[3 + keys]))) {
       return i + 1;
     }
   }
-  for (unsigned i = 0; i < 2; i++) {
+  for (unsigned i = 0; i < keys; i++) {
     unsigned resource = sim_script_resource(command, 3 + i);
     const sim_key *key = sim_key_find(s, node, from->database, resource);
-    if (key != NULL && key->expire_ms >= sim_key_wall_ms(s, node) + resp_number(command, 6)) {
+    if (key != NULL && key->expire_ms >= sim_key_wall_ms(s, node) + px_ms) {
       continue; /* A heal does not shorten it. */
     }
     if (key != NULL) { /* of the same token: it is prolonged */
       check_touched(s, from, key, request->token, SIM_COMMAND_EXTEND);
     }
     sim_key_write(s, node, &s->nodes[node].data.keys[from->database][resource], resource,
-                  command->words[5], request->token, resp_number(command, 6));
+                  command->words[3 + keys], request->token, px_ms);
   }
   return 0;
 }
 
-/* Prolongs both keys if both hold the token, or deletes those that do. Returns 1 if both did. */
-static unsigned sim_script_run_both(sim *s, const sim_connection *from, const sim_script *script,
-                                    const resp_request *command, const sim_request *request) {
-  unsigned node = from->node, ours = 0;
-  sim_key *keys[2];
-  for (unsigned i = 0; i < 2; i++) {
-    keys[i] = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
-    ours += sim_script_holds(keys[i], command);
+static void sim_script_release(sim *s, const sim_connection *from, sim_key *key, unsigned resource,
+                               const sim_request *request) {
+  key->used = false;
+  sim_key_deleted(s, from->node, resource, key->token);
+  if (request->forced) {
+    sim_key_forced(s, from->node, key->token);
   }
-  for (unsigned i = 0; i < 2; i++) {
-    uint64_t expire_ms = sim_key_wall_ms(s, node) + resp_number(command, 6);
-    if (script->kind == SIM_COMMAND_RELEASE && sim_script_holds(keys[i], command)) {
-      check_touched(s, from, keys[i], request->token, script->kind);
-      keys[i]->used = false;
-      sim_key_deleted(s, node, sim_script_resource(command, 3 + i), keys[i]->token);
-    } else if (script->kind == SIM_COMMAND_EXTEND && ours == 2 && keys[i] != NULL &&
-               expire_ms > keys[i]->expire_ms) {
-      check_touched(s, from, keys[i], request->token, script->kind);
-      keys[i]->expire_ms = expire_ms;
-      keys[i]->written_us = s->now_us;
-    }
-  }
-  return ours == 2;
 }
 
-/* EVALSHA or EVAL, script, 2, key, key, token[, ttl] */
-static void sim_script_eval_both(sim *s, int connection, const resp_request *command,
-                                 const sim_request *request, const sim_script *script) {
-  const sim_connection *from = &s->connections[connection];
-  unsigned first = sim_script_resource(command, 3), second = sim_script_resource(command, 4);
-  char reply[8] = "+OK\r\n";
-  if (first == SIM_RESOURCES_MAX || second == SIM_RESOURCES_MAX || first == second ||
-      command->lengths[5] != REDLOCK_TOKEN_LENGTH ||
-      command->count != (script->kind == SIM_COMMAND_RELEASE ? 6u : 7u)) {
-    sim_violation(s, "wire", "a script of several keys that the node does not understand");
-    return;
+/* Prolongs the keys if all hold the token, or deletes those that do. Returns true if all do. */
+static bool sim_script_run(sim *s, const sim_connection *from, const sim_script *script,
+                           const resp_request *command, const sim_request *request, unsigned keys) {
+  unsigned node = from->node, held = 0;
+  const char *token = command->words[3 + keys];
+  uint64_t px_ms = script->kind == SIM_COMMAND_EXTEND ? resp_number(command, 4 + keys) : 0;
+  uint64_t expire_ms = sim_key_wall_ms(s, node) + px_ms;
+  bool holds[SIM_RESOURCES_MAX];
+  for (unsigned i = 0; i < keys; i++) {
+    const sim_key *key = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
+    holds[i] = sim_script_holds(key, token) || (key != NULL && !script->compares);
+    held += holds[i] || (key == NULL && script->creates);
   }
-  if (script->kind == SIM_COMMAND_RELEASE && request->token < s->token_count) {
-    s->tokens[request->token].released_there |= 1u << from->node;
+  for (unsigned i = 0; i < keys; i++) {
+    unsigned resource = sim_script_resource(command, 3 + i);
+    sim_key *slot = &s->nodes[node].data.keys[from->database][resource];
+    bool extends = script->kind == SIM_COMMAND_EXTEND && held == keys;
+    if (holds[i] && (extends || script->kind == SIM_COMMAND_RELEASE)) {
+      check_touched(s, from, slot, request->token, script->kind);
+    }
+    if (holds[i] && script->kind == SIM_COMMAND_RELEASE) {
+      sim_script_release(s, from, slot, resource, request);
+    } else if (extends && (!holds[i] || (script->creates && !script->compares))) {
+      sim_key_write(s, node, slot, resource, token, request->token, px_ms);
+    } else if (extends && (script->shortens || expire_ms > slot->expire_ms)) {
+      slot->expire_ms = expire_ms;
+      slot->written_us = s->now_us;
+      if (s->trace != NULL) {
+        sim_trace_key(s, node, resource, slot->token, sim_key_dies_us(&s->nodes[node], slot));
+      }
+    }
   }
-  unsigned result;
-  bool granted;
-  if (script->kind == SIM_COMMAND_SET) {
-    result = sim_script_set_both(s, from, script, command, request);
-    granted = result == 0;
-    sim_count(s, granted ? SIM_SET_GRANTED : SIM_SET_TAKEN);
-  } else {
-    result = sim_script_run_both(s, from, script, command, request);
-    granted = result == 1;
-    sim_count(s, granted ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
-  }
-  sim_count(s, granted ? SIM_SEVERAL_GRANTED : SIM_SEVERAL_REFUSED);
-  SIM_TRACE(s, "node %u: %s of both by token %u: %s", from->node,
-            script->kind == SIM_COMMAND_SET       ? "SET"
-            : script->kind == SIM_COMMAND_RELEASE ? "release"
-                                                  : "extend",
-            request->token, granted ? "OK" : "refused");
-  if (script->kind != SIM_COMMAND_SET || !granted) {
-    (void)snprintf(reply, sizeof reply, ":%u\r\n", result);
-  }
-  sim_node_reply(s, connection, request, reply,
-                 granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+  return held == keys;
 }
 
 /*
@@ -412,47 +348,46 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
                  reply[1] == '1' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
-/* EVALSHA or EVAL, script, 1, key, token[, ttl] */
+/* EVALSHA or EVAL, script, number of keys, keys, token[, ttl] */
 void sim_script_eval(sim *s, int connection, const resp_request *command,
                      const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   sim_node *node = &s->nodes[from->node];
-  unsigned script = sim_script_known(s, node, command, request->by_text);
-  unsigned resource = command->count >= 5 ? sim_script_resource(command, 3) : SIM_RESOURCES_MAX;
-  if (script == SIM_SCRIPT_COUNT && !request->by_text) {
+  unsigned index = sim_script_find(s, node->scripts, command, request->by_text);
+  const sim_script *script = index < SIM_SCRIPT_COUNT ? &sim_scripts[index] : NULL;
+  char reply[8] = "+OK\r\n";
+  if (script == NULL && !request->by_text) {
     sim_count(s, SIM_SCRIPT_UNKNOWN);
     sim_node_reply(s, connection, request, "-NOSCRIPT No matching script.\r\n",
                    SIM_OUTCOME_NO_SCRIPT);
     return;
   }
-  if (script < SIM_SCRIPT_COUNT && sim_scripts[script].several) {
-    if (request->by_text) {
-      node->scripts |= 1u << script;
-      sim_count(s, SIM_SCRIPT_BY_TEXT);
-    }
-    sim_script_eval_both(s, connection, command, request, &sim_scripts[script]);
+  if (script != NULL && script->attaches) {
+    sim_script_eval_attach(s, connection, command, request, script);
     return;
   }
-  if (script < SIM_SCRIPT_COUNT && sim_scripts[script].attaches) {
-    sim_script_eval_attach(s, connection, command, request, &sim_scripts[script]);
-    return;
+  unsigned keys = script != NULL && script->several ? 2 : 1;
+  bool understood = script != NULL && resp_number(command, 2) == keys &&
+                    command->count == (script->kind == SIM_COMMAND_RELEASE ? 4 : 5) + keys &&
+                    command->lengths[3 + keys] == REDLOCK_TOKEN_LENGTH;
+  for (unsigned i = 0; i < keys && understood; i++) {
+    unsigned resource = sim_script_resource(command, 3 + i);
+    understood =
+        resource < SIM_RESOURCES_MAX && (i == 0 || resource != sim_script_resource(command, 3));
   }
-  if (script == SIM_SCRIPT_COUNT || resource == SIM_RESOURCES_MAX ||
-      command->lengths[4] != REDLOCK_TOKEN_LENGTH || !resp_is(command, 2, "1") ||
-      command->count != (sim_scripts[script].kind == SIM_COMMAND_EXTEND ? 6u : 5u)) {
+  if (!understood) {
     sim_violation(s, "wire", "a script that the node does not understand");
     return;
   }
   if (request->by_text) {
-    node->scripts |= 1u << script;
+    node->scripts |= 1u << index;
     sim_count(s, SIM_SCRIPT_BY_TEXT);
   }
-  if (sim_scripts[script].kind == SIM_COMMAND_RELEASE && request->token < s->token_count &&
-      !request->forced) {
+  if (script->kind == SIM_COMMAND_RELEASE && request->token < s->token_count && !request->forced) {
     s->tokens[request->token].released_there |= 1u << from->node;
   }
-  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
-  if (key != NULL && key->foreign_type) {
+  const sim_key *key = sim_key_find(s, from->node, from->database, sim_script_resource(command, 3));
+  if (key != NULL && key->foreign_type && keys == 1) {
     sim_count(s, SIM_SCRIPT_WRONG_TYPE);
     sim_node_reply(s, connection, request,
                    sim_below(&s->random_node, 2) == 0
@@ -461,14 +396,27 @@ void sim_script_eval(sim *s, int connection, const resp_request *command,
                    SIM_OUTCOME_REFUSED);
     return;
   }
-  unsigned result = sim_script_run(s, from, &sim_scripts[script], command, request, resource);
-  sim_count(s, result == 1 ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
-  SIM_TRACE(s, "node %u: %s of %u by token %u: %u%s", from->node,
-            sim_scripts[script].kind == SIM_COMMAND_RELEASE ? "release" : "extend", resource,
-            request->token, result,
+  bool sets = script->kind == SIM_COMMAND_SET;
+  unsigned result = sets ? sim_script_take(s, from, script, command, request, keys)
+                         : sim_script_run(s, from, script, command, request, keys);
+  bool granted = result == (sets ? 0 : 1);
+  sim_count(s, granted ? (sets ? SIM_SET_GRANTED : SIM_SCRIPT_GRANTED)
+                       : (sets ? SIM_SET_TAKEN : SIM_SCRIPT_REFUSED));
+  sim_count_if(s, keys > 1, granted ? SIM_SEVERAL_GRANTED : SIM_SEVERAL_REFUSED);
+  SIM_TRACE(s, "node %u: %s of %s by token %u: %s%s", from->node,
+            sets                                  ? "SET"
+            : script->kind == SIM_COMMAND_RELEASE ? "release"
+                                                  : "extend",
+            keys > 1                               ? "both"
+            : sim_script_resource(command, 3) == 0 ? "0"
+                                                   : "1",
+            request->token, granted ? "OK" : "refused",
             from->client_open ? "" : " (on a connection that was given up)");
-  sim_node_reply(s, connection, request, result == 1 ? ":1\r\n" : ":0\r\n",
-                 result == 1 ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+  if (!sets || !granted) {
+    (void)snprintf(reply, sizeof reply, ":%u\r\n", result);
+  }
+  sim_node_reply(s, connection, request, reply,
+                 granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
 /* ------------------------------------------------------------------------------------ operators */
