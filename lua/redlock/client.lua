@@ -1,4 +1,4 @@
---- The client's methods that are written in Lua. Those in C are added to the same table.
+--- Methods of the client that are written in Lua; core.client_methods also has those in C.
 
 local core = require "redlock.core"
 local options = require "redlock.options"
@@ -9,17 +9,17 @@ local check_resource, check_resources = options.resource, options.resources
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
 local new_lock, run, keys, findings = core.lock, core.run, core.keys, core.findings
-local calls = core.operations
-local ACQUIRE, INSPECT, FORCE_RELEASE = calls.acquire.code, calls.inspect.code, calls.force_release.code
-local DOCTOR, check_doctor = calls.doctor.code, options.doctor
-local BOOTSTRAP, BOOTSTRAP_NAME = calls.bootstrap.code, "redlock-bootstrap" -- which is sent nowhere
+local operations = core.operations
+local ACQUIRE, INSPECT, FORCE_RELEASE = operations.acquire.code, operations.inspect.code, operations.force_release.code
+local DOCTOR, check_doctor = operations.doctor.code, options.doctor
+local BOOTSTRAP, BOOTSTRAP_NAME = operations.bootstrap.code, "redlock-bootstrap" -- a name that is sent to no node
 
 local client = {}
 
--- A node speaks TLS, and only now is OpenSSL loaded. Returns nothing, or what is wrong.
-local function carry_tls(made)
+-- Loads OpenSSL for the first node that speaks TLS. Returns nothing, or a message.
+local function load_tls(made)
   if options.inside_nginx() then
-    return "TLS would load a second OpenSSL beside nginx's own; a client of redlock.new() speaks it there"
+    return "TLS would load a second OpenSSL beside nginx's own; use redlock.new() there, whose clients speak TLS"
   end
   local loaded, transport = pcall(require, "redlock.tls")
   if loaded then return core.set_transport(made, transport) end
@@ -29,19 +29,19 @@ local function carry_tls(made)
     .. " (libssl-dev), unless TLS=0"
 end
 
--- Returns what is wrong, or nothing.
+-- Adds a node. Returns nothing, or a message.
 local function add(made, node)
   local ok, message, wants_tls = core.add(made, node)
   if not ok and wants_tls then
-    message = carry_tls(made)
+    message = load_tls(made)
     if message then return message end
     ok, message = core.add(made, node)
   end
   return not ok and message or nil
 end
 
---- Makes a client. Mistakes are raised at `level`, seen from the caller of this function, at its line by default.
---- In a worker of nginx such a client would stop the worker: it has to be asked for with `blocking`.
+--- Makes a client that blocks. Raises misuse at `level`, as seen from the caller of this function (default: its line).
+--- Such a client would stop a worker of nginx, so `blocking` must be true there.
 function client.new(nodes, given, level, blocking)
   level = level or 1
   if not blocking and options.must_yield() then
@@ -50,7 +50,7 @@ function client.new(nodes, given, level, blocking)
   local count = options.nodes(nodes, level + 1)
   local given_options = options.client(given, level + 1)
   options.quorum(given_options, count, level + 1)
-  -- A worker of nginx gets no thread.
+  -- A worker of nginx has no watchdog thread.
   local made, message = core.client(given_options, options.inside_nginx())
   if not made then error("redlock: " .. message, level + 1) end
   for index = 1, count do
@@ -62,7 +62,7 @@ end
 
 local methods = core.client_methods
 
--- A lock object that is not acquired is true and locks nothing, so that the short name is no name for it.
+-- The short name would suggest that it locks, but a new lock object holds nothing.
 function methods.lock()
   error("client:lock() is no function: client:acquire(name) locks, client:new_lock(name) makes a lock object", 2)
 end
@@ -105,7 +105,7 @@ function methods.with(self, resource, ...)
   return section.run(lock, how, select(at, ...))
 end
 
--- A lock object is made for each question.
+-- inspect, bootstrap, doctor and force_release make a lock object for each call.
 
 function methods.inspect(self, resource)
   check_resource(self, "userdata", resource, "inspect", 2)

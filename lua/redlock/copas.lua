@@ -1,5 +1,5 @@
---- redlock for programs that run in copas: the same clients and locks, but what has to wait lets the other threads
---- of copas go on (loop.lua). Copas 1 has neither timers nor a way to wake a thread; nothing here needs them.
+--- redlock for copas: clients and locks whose waits let the other threads of copas run (loop.lua). Copas 1 has neither
+--- timers nor a way to wake a thread; this file needs neither.
 
 local copas = require "copas"
 
@@ -9,7 +9,7 @@ local is_yieldable = coroutine.isyieldable -- luacheck: ignore
 local running, status, waits_in, yield = coroutine.running, coroutine.status, loops.waits_in, coroutine.yield
 
 local loop = {
-  outside = ": copas.addthread(function() ... end), and copas.loop() when all is set up",
+  outside = ": copas.addthread(function() ... end), then copas.loop()",
 }
 
 local pause, wake_up = copas.pause or copas.sleep, copas.wakeup
@@ -29,11 +29,11 @@ end
 
 -- ----------------------------------------------------------------------------------------- waiting
 
-local called, resuming = {}, false -- copas 1: who has been signalled, in turn; somebody sees to them
+local signalled, resuming = {}, false -- copas 1: waiters to resume in order; resume_signalled() runs
 
 local function nothing() end
 
--- Copas 1 puts a thread that yields where the thread says, and forgets it there.
+-- Copas 1 puts a yielding thread into the queue that the thread yields: this one drops it.
 local nowhere = { insert = nothing, push = nothing }
 
 function loop.waiter()
@@ -46,21 +46,21 @@ function loop.wait(waiter)
   waiter.thread = nil
 end
 
--- Of a thread that was removed from the loop copas does not tell.
+-- Returns nil unless the thread is dead: copas does not report that a thread was removed from the loop.
 function loop.is_closed(waiter)
   return waiter.thread and status(waiter.thread) == "dead" or nil
 end
 
-local function resume_called()
+local function resume_signalled()
   resuming = true
-  while called[1] do
-    local batch = called
-    called = {}
+  while signalled[1] do
+    local batch = signalled
+    signalled = {}
     for index = 1, #batch do
       local waiter = batch[index]
       local thread = waiter.thread
       waiter.thread = nil
-      if thread and waits_in(loop.wait, thread) then copas.addthread(thread) end -- goes on with it at once
+      if thread and waits_in(loop.wait, thread) then copas.addthread(thread) end -- resumes it at once
     end
   end
   resuming = false
@@ -72,14 +72,14 @@ function loop.signal(waiter)
   elseif wake_up then
     wake_up(waiter.thread)
   else
-    called[#called + 1] = waiter
-    if not resuming then resume_called() end
+    signalled[#signalled + 1] = waiter
+    if not resuming then resume_signalled() end
   end
 end
 
 -- ------------------------------------------------------------------------------------------- turns
 
--- What copas takes for a socket: it becomes readable with the client's descriptor, or when it is called.
+-- A stand-in for a socket: it is readable when the client's descriptor is, or after wake().
 local source_methods = {}
 local source_class = { __index = source_methods }
 
@@ -103,25 +103,25 @@ function source_methods.settimeout()
   return 1
 end
 
--- Those that are woken together begin what they do next before it is sent.
+-- Coroutines that are woken together start their next operations before the turn sends them.
 local function take_turn(seat)
   if wake_up then return pcall(seat.turn) end
   resuming, seat.resuming = true, true
   local ok, err = pcall(seat.turn)
-  resume_called()
+  resume_signalled()
   seat.resuming = false
   return ok, err
 end
 
-local function look_after(seat, source)
+local function serve(seat, source)
   while seat.watch == source do
     source.asked = false
     copas.receive(source)
     source.called = false
     local ok, err = take_turn(seat)
     if ok and seat.begun then ok, err = take_turn(seat) end
-    if not ok then -- Ctrl-C, for one: copas hears of it, and the others wait still
-      copas.addthread(function() look_after(seat, source) end)
+    if not ok then -- For example Ctrl-C: copas gets the error, and the other threads still wait.
+      copas.addthread(function() serve(seat, source) end)
       error(err, 0)
     end
     if pause and not seat.wanted() then pause(0) end
@@ -133,7 +133,7 @@ function loop.attend(seat, _, descriptor)
   if seat.watch then return end
   local source = setmetatable({ descriptor = descriptor, asked = false, called = false }, source_class)
   seat.watch = source
-  copas.addthread(function() look_after(seat, source) end)
+  copas.addthread(function() serve(seat, source) end)
 end
 
 function loop.wake(seat)
@@ -146,7 +146,7 @@ end
 
 local module = {}
 
---- As redlock.new(), for threads of copas.
+--- Like redlock.new(), for threads of copas.
 ---@param nodes (string|redlock.Node)[]
 ---@param given? redlock.ClientOptions
 ---@return redlock.copas.Client

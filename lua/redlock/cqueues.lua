@@ -1,5 +1,4 @@
---- redlock for programs that run in cqueues: the same clients and locks, but what has to wait lets
---- the other coroutines go on (loop.lua).
+--- redlock for cqueues: clients and locks whose waits let other coroutines run (loop.lua).
 
 local condition = require "cqueues.condition"
 local cqueues = require "cqueues"
@@ -12,14 +11,14 @@ local type_of = cqueues.type
 
 local loop = { here = running, waiter = condition.new, collects = true }
 
-local waits_in = setmetatable({}, { __mode = "kv" }) -- by waiter: the controller
+local waits_in = setmetatable({}, { __mode = "kv" }) -- waiter -> controller
 
 function loop.wait(waiter)
   waits_in[waiter] = running()
   poll(waiter)
 end
 
--- A controller that was closed resumes none of its coroutines.
+-- A closed controller never resumes its coroutines.
 function loop.is_closed(waiter)
   return type_of(waits_in[waiter]) == "closed controller"
 end
@@ -34,15 +33,15 @@ function loop.spawn(fn)
   return controller
 end
 
--- One coroutine in each controller polls the client for all that wait there, so that a reply does not wake everyone.
--- Those that it has woken run before it looks whether anybody waits. The client may be closed before it has begun.
-local function look_after(seat, descriptor, called)
+-- One coroutine in each controller polls the client for all coroutines that wait there, so that a reply does not wake
+-- all of them. The coroutines that it has woken run before it checks wanted(). The client may be closed before it begins.
+local function serve(seat, descriptor, called)
   local source = { pollfd = descriptor, events = "r" }
   while seat.watch == called do
     poll(source, called)
     local ok, err = pcall(seat.turn)
-    if not ok then -- Ctrl-C, for one: the controller hears of it, and the others wait still
-      running():wrap(function() look_after(seat, descriptor, called) end)
+    if not ok then -- For example Ctrl-C: the controller gets the error, and the other coroutines still wait.
+      running():wrap(function() serve(seat, descriptor, called) end)
       error(err, 0)
     end
     if not seat.wanted() then poll(0) end
@@ -54,15 +53,15 @@ function loop.attend(seat, controller, descriptor)
   if seat.watch then return end
   local called = condition.new()
   seat.watch = called
-  controller:wrap(function() look_after(seat, descriptor, called) end)
+  controller:wrap(function() serve(seat, descriptor, called) end)
 end
 
 function loop.wake(seat)
   seat.watch:signal()
 end
 
--- A controller keeps a descriptor until it is told otherwise, and fails when it has been closed. Those of all
--- controllers that poll it look again.
+-- A controller keeps a descriptor until cancel(), and fails if the descriptor is closed before. cancel() wakes the
+-- polls of all controllers.
 function loop.unwatch(called, descriptor)
   called:signal()
   if descriptor then cqueues.cancel(descriptor) end
@@ -74,7 +73,7 @@ end
 
 local module = {}
 
---- As redlock.new(), for use inside of a cqueues controller.
+--- Like redlock.new(), for coroutines of a cqueues controller.
 ---@param nodes (string|redlock.Node)[]
 ---@param given? redlock.ClientOptions
 ---@return redlock.cqueues.Client

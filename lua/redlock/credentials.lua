@@ -1,7 +1,6 @@
---- credentials: a function that says as whom to log in (csrc/binding/rl_lua_credentials.c), asked by a driver that is
---- written in Lua, in a coroutine of its own. It may wait there: its yields are handed on to the loop, or it is
---- resumed itself, as in luv. What Lua 5.1 has for pcall cannot be yielded across; a coroutine can, and catches
---- errors as well, those before it is resumed by somebody else.
+--- Calls the function of option 'credentials' (csrc/binding/rl_lua_credentials.c) for drivers that are written in Lua, in
+--- a coroutine of its own. The function may wait: its yields go to the loop, or, as in luv, the loop resumes it directly.
+--- pcall of Lua 5.1 cannot be yielded across, so a coroutine catches the errors.
 
 local core = require "redlock.core"
 
@@ -12,7 +11,7 @@ local pcall = pcall
 local give = core.give_credentials
 local can_wait_in_pcall = resume(create(function() assert(pcall(yield)) end))
 
--- Whoever presses Ctrl-C means the program.
+-- Passes on the error of Ctrl-C, which must end the program.
 local function go_on(ok, err)
   if not ok and type(err) == "string" and err:find("interrupted!", -12, true) then error(err, 0) end
 end
@@ -30,13 +29,13 @@ local function carry_on(handle, index, thread, ok, ...)
   end
 end
 
---- Asks the function of a client for a node, and hands on what it returns or raises.
-function credentials.ask(handle, asked, node, index)
+--- Calls the function for a node, and gives its results or its error to the library.
+function credentials.ask(handle, fn, node, index)
   if can_wait_in_pcall then
-    hand_on(handle, index, pcall(asked, node, index))
+    hand_on(handle, index, pcall(fn, node, index))
     return
   end
-  local thread = create(function() give(handle, index, true, asked(node, index)) end)
+  local thread = create(function() give(handle, index, true, fn(node, index)) end)
   carry_on(handle, index, thread, resume(thread))
 end
 

@@ -3,21 +3,21 @@
 
 local core = require "redlock.core"
 local options = require "redlock.options"
-require "redlock.loss" -- which calls each on_lost
+require "redlock.loss" -- sets the function that calls on_lost
 
 local run, start, release_send = core.run, core.start, core.release_send
 local release_options = options.release
 local detach, left_of = core.detach, core.left
 
 local methods = core.lock_methods
-local calls, numbers = {}, {} -- of the lock: by name; their codes
+local started, numbers = {}, {} -- operations of the lock by name; their codes
 
--- No tail calls here: C counts two functions up to the line that an error is reported for.
+-- No tail calls here: C reports errors at the line of the caller's caller.
 
-for name, call in pairs(core.operations) do
-  if call.of == "lock" then
-    local number, check = call.code, options.arguments[call.argument]
-    calls[name] = { number = number, check = check, takes_options = call.argument == "options" }
+for name, operation in pairs(core.operations) do
+  if operation.of == "lock" then
+    local number, check = operation.code, options.arguments[operation.argument]
+    started[name] = { number = number, check = check, takes_options = operation.argument == "options" }
     numbers[#numbers + 1] = number
     methods[name] = function(self, argument)
       local result, message, code
@@ -51,10 +51,10 @@ function methods.detach(self)
   return nil, message, code
 end
 
--- The calls that can be started, as a sentence ends: "acquire", "extend" or "release".
+-- Returns the names for a sentence: "acquire", "extend" or "release".
 local function startable()
   local names, quoted = {}, {}
-  for name, call in pairs(calls) do names[call.number] = name end
+  for name, entry in pairs(started) do names[entry.number] = name end
   table.sort(numbers)
   for place, number in ipairs(numbers) do quoted[place] = '"' .. names[number] .. '"' end
   return table.concat(quoted, ", ", 1, #quoted - 1) .. " or " .. quoted[#quoted]
@@ -63,20 +63,20 @@ end
 local START_TAKES = "redlock: lock:start() takes " .. startable()
 
 function methods.start(self, operation, argument)
-  local call = calls[operation]
-  if not call then error(START_TAKES, 2) end
-  if operation == "release" and argument ~= nil then release_options(argument, 2) end -- nothing waits here anyway
-  local started, message, code
-  if call.takes_options and argument ~= nil then
-    started, message, code = start(self, call.number, call.check(argument, 2))
+  local entry = started[operation]
+  if not entry then error(START_TAKES, 2) end
+  if operation == "release" and argument ~= nil then release_options(argument, 2) end -- start() never waits
+  local ok, message, code
+  if entry.takes_options and argument ~= nil then
+    ok, message, code = start(self, entry.number, entry.check(argument, 2))
   else
-    started, message, code = start(self, call.number, argument)
+    ok, message, code = start(self, entry.number, argument)
   end
-  if started then return true end
+  if ok then return true end
   return nil, message, code
 end
 
---- Raises an error at the caller's line unless the lock is held. Returns the milliseconds that are left.
+--- Returns the milliseconds of the lease that are left; raises an error at the caller's line if the lock is not held.
 function methods.check(self)
   local left, message = left_of(self)
   if not left then error(message, 2) end

@@ -1,31 +1,31 @@
---- What the loops of Lua programs have in common: clients and locks whose waiting lets the other coroutines go on.
---- Coroutines share one client, and so one connection to each node.
+--- Common code of the loops of Lua programs: clients and locks whose waits let other coroutines run. Coroutines share
+--- one client, and so one connection to each node.
 ---
---- One turn of the loop reads what has come, wakes those whose operation has ended, and sends what all coroutines
---- have begun since the last one. So a coroutine that begins an operation only begins it, unless nobody else waits.
+--- A turn of the loop reads the replies, wakes the coroutines whose operations have ended, and sends the commands that
+--- coroutines have queued since the last turn. A coroutine that starts an operation only queues its commands, unless no
+--- other coroutine waits.
 ---
---- A loop is a table of what differs. Its functions are called with the seat of a client in a loop, which
---- has turn(), wanted() and leave(), and room for what the loop notes.
----   here()             the loop that runs, which is a key; nil where no coroutine can wait
----   waiter()           somebody who waits, again and again
----   wait(waiter)       in the coroutine that is to be resumed, lets others go on until signal(waiter), or for less
----   signal(waiter)     never runs the waiting coroutine before it returns, but where nothing else can
----   is_closed(waiter)  if there is one: returns true if the coroutine that waits never goes on, and nil if the loop
----                      cannot tell
----   spawn(fn)          runs fn() in a coroutine of the loop; false if no loop runs
+--- A seat is the state of a client in one loop. It has turn(), wanted() and leave(), and fields of the loop. A loop is
+--- a table with the following functions:
+---   here()             returns the running loop, which is a key; nil where no coroutine can wait
+---   waiter()           returns an object for the waits of one coroutine
+---   wait(waiter)       lets other coroutines run until signal(waiter), or for less; the coroutine itself calls it
+---   signal(waiter)     wakes the coroutine; does not run it before it returns, unless there is no other way
+---   is_closed(waiter)  optional: returns true if the waiting coroutine never goes on, nil if the loop does not know
+---   spawn(fn)          runs fn() in a coroutine of the loop; returns false if no loop runs
 ---   attend(seat, here, descriptor)
----                      whenever the descriptor is readable, turn() is called, and when wanted() says that nobody wants
----                      it any more, leave(). Notes how in seat.watch; may be called again meanwhile
----   wake(seat)         asks wanted() soon
+---                      from now on calls turn() when the descriptor is readable, and leave() once wanted() is false.
+---                      Sets seat.watch. May be called again
+---   wake(seat)         calls wanted() soon
 ---   unwatch(watch, descriptor)
----                      what leave() does; the descriptor may be closed then
----   block(handle)      where no loop runs: waits until the client is to be processed
----   outside            if there is no block(): what is to be done instead, for people
----   collects           the loop itself keeps coroutines that wait, and drops those that nobody resumes any more
+---                      undoes attend(); the caller may close the descriptor afterwards
+---   block(handle)      optional: waits outside of a loop until the client must be processed
+---   outside            if there is no block(): advice for messages
+---   collects           true if the loop itself refers to waiting coroutines, and drops those that are never resumed
 
 local options = require "redlock.options"
 if options.inside_nginx() then
-  error("redlock: the loops of Lua programs are not for nginx, where redlock itself lets other requests go on", 0)
+  error("redlock: this module is not for nginx; use redlock.new() there, which lets other requests go on", 0)
 end
 
 local core = require "redlock.core"
@@ -40,7 +40,7 @@ local release_options, section_release, check_token = options.release, options.s
 local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
 local abandon = core.abandon
-local new_lock, start, pending, late, identify, next_ended, release_send =
+local new_lock, start, pending, grace, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.grace, core.id, core.next_ended,
   core.release_send
 local next_asked = core.next_asked
@@ -48,7 +48,7 @@ local next_lost, watched, keep, left_of = core.next_lost, core.watched, core.kee
 
 local set_timer, now = core.set_timer, core.now
 
-local LOOK = 1 -- how often, in seconds, to look after leases, and for coroutines that were closed
+local CHECK_INTERVAL = 1 -- seconds between checks of leases and for closed coroutines
 
 local RELEASE = core.operations.release.code
 
@@ -70,11 +70,11 @@ end
 -- Returns true if a coroutine can wait within pcall: not in Lua 5.1.
 local can_wait_in_pcall = coroutine.resume(coroutine.create(function() assert(pcall(coroutine.yield)) end))
 
--- on_lost has a coroutine of its own: it may wait. Its errors are caught by resuming it from another coroutine. Where
--- the loop resumes what waits itself, pcall does that, and in Lua 5.1 the loop.
-local function tell(self, on_lost, lock, reason)
+-- on_lost runs in a coroutine of its own, because it may wait. Another coroutine resumes it and catches its errors. If
+-- the loop resumes waiting coroutines itself, pcall catches them, or in Lua 5.1 the loop.
+local function report(self, on_lost, lock, reason)
   local loop = self.loop
-  local told = loop.spawn(function()
+  local spawned = loop.spawn(function()
     if loop.collects then
       loss.tell_yielding(on_lost, lock, reason)
     elseif can_wait_in_pcall then
@@ -83,33 +83,33 @@ local function tell(self, on_lost, lock, reason)
       on_lost(lock, reason)
     end
   end)
-  if not told then loss.tell(on_lost, lock, reason) end
+  if not spawned then loss.tell(on_lost, lock, reason) end
 end
 
--- Returns the lock with this number, unless the collector has ended its handle: a lock that the finalizer of something
--- else reaches, a controller of cqueues for one, outlives it.
+-- Returns the lock with this id, or nil if its handle has been collected. The finalizer of another object, such as a
+-- controller of cqueues, may still reach such a lock.
 local function find(self, id)
   return self.handles[id] and self.by_id[id]
 end
 
-local function tell_losses(self)
+local function report_losses(self)
   local on_lost, handle, reason = next_lost(self.handle)
   while on_lost do
     local lock = find(self, identify(handle))
-    if lock then tell(self, on_lost, lock, reason) end
+    if lock then report(self, on_lost, lock, reason) end
     on_lost, handle, reason = next_lost(self.handle)
   end
 end
 
--- Who had this ticket waits in the seat no more. Whoever looks after the client there may go then.
-local function rise(self, ticket)
+-- Takes a ticket out of its seat. The loop may drop the client if no ticket is left.
+local function leave_seat(self, ticket)
   local seat = ticket.seat
   if not seat.waiters[ticket] then return end
   seat.waiters[ticket] = nil
   if seat.watch and not seat.turning and next(seat.waiters) == nil then self.loop.wake(seat) end
 end
 
--- So has a function that says as whom to log in.
+-- The credentials function runs in a coroutine of its own, too.
 local function ask_for_credentials(self)
   local handle = self.handle
   local asked, node, index = next_asked(handle)
@@ -121,37 +121,37 @@ local function ask_for_credentials(self)
   end
 end
 
--- A coroutine that was closed while it waited does not have what it was to acquire. The others would wait for it until
--- the collector comes, or the ttl is over.
-local function give_back_for(lock)
+-- Releases a lock whose coroutine was closed during the acquire. Otherwise it would be held until the collector runs,
+-- or until the end of the ttl.
+local function release_for_closed(lock)
   if lock and lock.operation == "acquire" and lock.handle:result() then release_send(lock.handle) end
 end
 
--- The lease was granted, and would be extended from now on. Its coroutine may be gone, and the loop cannot tell.
+-- Notes a granted lease that the loop would extend from now on, although its coroutine may be gone.
 local function note_grant(self, lock, ticket)
   if lock and lock.operation == "acquire" and watched(lock.handle) then
     self.leases[lock] = ticket.seat
     self.untaken[ticket] = { id = lock.id, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
-    set_timer(self.handle, LOOK)
+    set_timer(self.handle, CHECK_INTERVAL)
   end
 end
 
--- The operation that was waited for has ended.
-local function call(self, id, ticket)
+-- Wakes the coroutine that waits for an operation that has ended.
+local function wake(self, id, ticket)
   local loop, waiter = self.loop, ticket.waiter
   self.waiting[id], ticket.ended = nil, true
-  rise(self, ticket)
+  leave_seat(self, ticket)
   if loop.is_closed and loop.is_closed(waiter) then
-    give_back_for(find(self, id))
+    release_for_closed(find(self, id))
   else
     note_grant(self, find(self, id), ticket)
     loop.signal(waiter)
   end
 end
 
--- A lease that its coroutine has not taken lasts no longer than one without auto_extend. In two turns of the loop a
--- coroutine that was woken has run, however slow the machine is.
-local function give_back_untaken(self)
+-- Releases leases whose coroutines have not run since the grant: after the ttl, and after more than two turns of the
+-- loop, in which a woken coroutine has run, however slow the machine is.
+local function release_untaken(self)
   for ticket, grant in pairs(self.untaken) do
     local lock = find(self, grant.id)
     grant.turns = grant.turns + 1
@@ -167,20 +167,20 @@ local function give_back_untaken(self)
   end
 end
 
--- Ends the acquires of coroutines that were closed: they would go on until their budget ends.
+-- Cancels the acquires of closed coroutines, which would go on until the end of their budget.
 local function sweep(self)
   local is_closed = self.loop.is_closed
   if not is_closed or next(self.waiting) == nil then return end
-  set_timer(self.handle, LOOK)
+  set_timer(self.handle, CHECK_INTERVAL)
   if now() < self.sweep_at then return end
-  self.sweep_at = now() + LOOK
+  self.sweep_at = now() + CHECK_INTERVAL
   for id, ticket in pairs(self.waiting) do
     local lock = is_closed(ticket.waiter) and find(self, id)
     if lock and lock.operation == "acquire" then lock.handle:cancel() end
   end
 end
 
--- Processes what there is to process, wakes those whose operation has ended by it, and tells of losses.
+-- Processes replies, wakes the coroutines whose operations have ended, and reports losses.
 local function collect(self)
   local handle, waiting, count = self.handle, self.waiting, 0
   handle:process()
@@ -188,19 +188,19 @@ local function collect(self)
   while id do
     local ticket = waiting[id]
     if ticket then
-      call(self, id, ticket)
+      wake(self, id, ticket)
       count = count + 1
     end
     id = next_ended(handle)
   end
   self.others_come = count > 1
-  tell_losses(self)
+  report_losses(self)
   ask_for_credentials(self)
 end
 
--- Returns true if a lease is held that keeps itself, or whose loss is to be told, and that was taken in the loop of
--- this seat: a loop within a loop ends though the outer one holds such a lease.
-local function has_leases_to_look_after(self, seat)
+-- Returns true if a lease that was acquired at this seat must be extended, or its loss reported. A nested loop ends
+-- although the outer loop has such a lease.
+local function has_watched_leases(self, seat)
   for lock, taken_at in pairs(self.leases) do
     if not find(self, lock.id) or not watched(lock.handle) then
       self.leases[lock] = nil
@@ -211,8 +211,8 @@ local function has_leases_to_look_after(self, seat)
   return false
 end
 
--- A lock that waits is only collected when its coroutine was closed. So nobody is there any more whom its end would be
--- told to, and the loop would never end.
+-- Returns true if a coroutine waits. A waiting lock is collected only if its coroutine was closed: drops such tickets,
+-- because the loop would never end.
 local function has_waiters(self, seat)
   local ticket = next(seat.waiters)
   while ticket and ticket.id and not find(self, ticket.id) do
@@ -223,20 +223,20 @@ local function has_waiters(self, seat)
 end
 
 local function is_wanted(self, seat)
-  return not self.gone and (has_waiters(self, seat) or has_leases_to_look_after(self, seat))
+  return not self.gone and (has_waiters(self, seat) or has_watched_leases(self, seat))
 end
 
--- Who waits for something else than the end of an operation looks at each turn whether it has come. A coroutine that
--- has been closed does not look any more: whose time is over waits no longer, seen or not.
-local function wake_lookers(self)
-  local now_is = next(self.lookers) and now()
-  for ticket in pairs(self.lookers) do
+-- Wakes the coroutines that wait for a condition: each checks it in every turn. Drops expired tickets, because a closed
+-- coroutine never checks again.
+local function wake_checkers(self)
+  local now_is = next(self.checkers) and now()
+  for ticket in pairs(self.checkers) do
     self.loop.signal(ticket.waiter)
     if ticket.deadline > now_is then
       set_timer(self.handle, ticket.deadline - now_is)
     else
-      self.lookers[ticket] = nil
-      rise(self, ticket)
+      self.checkers[ticket] = nil
+      leave_seat(self, ticket)
     end
   end
 end
@@ -246,21 +246,21 @@ local function turn(self, seat)
   seat.begun, seat.turning = false, true
   sweep(self)
   collect(self)
-  wake_lookers(self)
-  give_back_untaken(self)
-  if next(self.leases) ~= nil then set_timer(self.handle, LOOK) end
+  wake_checkers(self)
+  release_untaken(self)
+  if next(self.leases) ~= nil then set_timer(self.handle, CHECK_INTERVAL) end
   seat.turning = false
 end
 
--- A loop must not have our descriptor unless somebody wants it: then the client can neither be closed nor collected.
+-- Takes the descriptor from the loop, which otherwise keeps the client from the collector.
 local function leave(self, seat)
   local watch = seat.watch
   seat.watch = nil
   if watch then self.loop.unwatch(watch, self.handle:pollfd()) end
 end
 
--- Who waits in the loop that is running. Another loop, which may not get its turn before this one has come to an end,
--- has a seat of its own.
+-- Creates the seat of the running loop. Each loop has its own seat, because another loop may not run before this one
+-- has ended.
 local function new_seat(self, here)
   local seat = { waiters = self.loop.collects and setmetatable({}, weak_keys) or {} }
   seat.turn = function() turn(self, seat) end
@@ -270,7 +270,7 @@ local function new_seat(self, here)
   return seat
 end
 
--- Returns whether somebody looks after the client: a process may have no descriptor left for it.
+-- Makes the loop serve the client. Returns nothing if the process has no descriptor left.
 local function attend(self, seat, here)
   local descriptor = not self.gone and self.handle:pollfd()
   if descriptor then self.loop.attend(seat, here, descriptor) end
@@ -279,38 +279,38 @@ end
 
 -- ----------------------------------------------------------------------------------------- waiting
 
--- Waits for something else than the end of an operation, for so many seconds at most.
+-- Waits for a condition, for `seconds` at most.
 local function wait_for(self, here, seconds, has_come)
   local seat, deadline = self.seats[here] or new_seat(self, here), now() + seconds
   local ticket = { waiter = self.loop.waiter(), deadline = deadline }
-  ticket.seat, seat.waiters[ticket], self.lookers[ticket] = seat, true, true
+  ticket.seat, seat.waiters[ticket], self.checkers[ticket] = seat, true, true
   while not self.gone and not has_come() and now() < deadline and attend(self, seat, here) do
     set_timer(self.handle, deadline - now())
     self.loop.wait(ticket.waiter)
   end
-  self.lookers[ticket] = nil
-  rise(self, ticket)
+  self.checkers[ticket] = nil
+  leave_seat(self, ticket)
 end
 
--- Nobody may wait for long now, and then nobody polls: nodes that were not needed for the decision get their
--- commands first, where that takes but a moment (csrc/core/lifecycle/rl_grace.c).
-local function serve_late(self, handle, ticket, here)
-  local seconds = late(handle)
+-- Serves nodes that were not needed for the decision for the grace period (csrc/core/lifecycle/rl_grace.c), because the
+-- loop may not run for a while afterwards.
+local function serve_late_nodes(self, handle, ticket, here)
+  local seconds = grace(handle)
   if here then
-    wait_for(self, here, seconds or 0, function() return ticket.results or not late(handle) end)
+    wait_for(self, here, seconds or 0, function() return ticket.results or not grace(handle) end)
   else
     while seconds and not ticket.results do
       set_timer(self.handle, seconds)
       self.loop.block(self.handle)
       collect(self)
-      seconds = late(handle)
+      seconds = grace(handle)
     end
   end
 end
 
 local function without_descriptor(handle)
-  return shown(handle:resource()) .. ": no descriptor is left to wait with, so that nothing was asked; "
-    .. "the process needs a higher limit of open files (ulimit -n)"
+  return shown(handle:resource()) .. ": no descriptor is left to wait with, so nothing was sent; "
+    .. "raise the limit of open files (ulimit -n)"
 end
 
 local function wait_in_loop(self, lock, ticket, here)
@@ -322,18 +322,18 @@ local function wait_in_loop(self, lock, ticket, here)
     handle:cancel()
     ticket.results = { nil, without_descriptor(handle), "unavailable" }
   elseif seat.resuming then
-    seat.begun = true -- and is sent when all that were woken together have come so far
+    seat.begun = true -- The turn sends it after all woken coroutines have run.
   elseif alone then
     collect(self)
   end
   while not ticket.ended and pending(handle) do loop.wait(ticket.waiter) end
   if not ticket.ended then
     if self.waiting[lock.id] == ticket then self.waiting[lock.id] = nil end
-    rise(self, ticket)
+    leave_seat(self, ticket)
   end
 end
 
--- Where no loop runs, each call polls for itself.
+-- Waits outside of a loop: each call polls.
 local function wait_by_itself(self, lock, ticket)
   collect(self)
   while not ticket.results and pending(lock.handle) do
@@ -342,16 +342,16 @@ local function wait_by_itself(self, lock, ticket)
   end
 end
 
--- Such leases are looked after when nobody waits, too.
-local function begin_to_look_after(self, lock, here)
+-- Makes the loop serve a lease even if no coroutine waits.
+local function watch_lease(self, lock, here)
   local seat = self.seats[here] or new_seat(self, here)
   self.leases[lock] = seat
   attend(self, seat, here)
-  set_timer(self.handle, LOOK)
+  set_timer(self.handle, CHECK_INTERVAL)
 end
 
--- A lease has ended by its holder's doing.
-local function look_again(self)
+-- Wakes seats without waiters, because a lease that they served has ended.
+local function wake_idle_seats(self)
   for _, seat in pairs(self.seats) do
     if seat.watch and next(seat.waiters) == nil then self.loop.wake(seat) end
   end
@@ -359,7 +359,7 @@ end
 
 -- ------------------------------------------------------------------------------------------ checks
 
--- The object before the colon, whose class is told by what getmetatable() shows of it.
+-- Returns the handle of the object before the colon; getmetatable() returns its class.
 local function check_object(object, noun, method)
   if type(object) ~= "table" or getmetatable(object) ~= "redlock." .. noun then
     local kind = type(object)
@@ -380,12 +380,12 @@ local function check_client(self, method)
   return handle
 end
 
--- The loop that runs. Where no coroutine can wait, nil if the call may block, and else a mistake of the caller's.
+-- Returns the running loop. Where no coroutine can wait, returns nil if the call may block, and raises otherwise.
 local function check_here(self, what)
   local loop = self.loop
   local here = loop.here()
   if not here and not loop.block then
-    error("redlock: " .. what .. "() waits, so it has to be called in a coroutine" .. loop.outside, 3)
+    error("redlock: " .. what .. "() waits, so call it in a coroutine" .. loop.outside, 3)
   end
   return here
 end
@@ -396,21 +396,20 @@ end
 
 -- ------------------------------------------------------------------------------------------- locks
 
--- Before an operation is started: a coroutine that has not been resumed since the last one ended will want to
--- know how that did, which the lock forgets now.
+-- Keeps the last result for a coroutine that has not been resumed since, because the next operation replaces it.
 local function keep_results(lock, ticket)
   if ticket.results or pending(lock.handle) then return end
   ticket.results = { lock.handle:result() }
   if lock.client.waiting[lock.id] == ticket then
-    call(lock.client, lock.id, ticket)
+    wake(lock.client, lock.id, ticket)
   else
     ticket.ended = true
     lock.client.loop.signal(ticket.waiter)
   end
 end
 
--- Returns true if the operation in flight must make way for the next one, because its coroutine is gone. A release ends
--- an extend, and whatever else the loop cannot say of that its coroutine lives.
+-- Returns true if the next operation must cancel the one in flight, because its coroutine is gone. A release cancels an
+-- extend, and any operation whose coroutine is not known to live.
 local function makes_way(lock, ticket, operation)
   local loop = lock.client.loop
   local is_closed = loop.is_closed and loop.is_closed(ticket.waiter)
@@ -418,7 +417,7 @@ local function makes_way(lock, ticket, operation)
   return is_closed ~= false or lock.operation == "extend"
 end
 
--- Before an operation is started on a lock whose last one a coroutine waits for.
+-- Prepares a lock for the next operation while a coroutine waits for the last one.
 local function make_way(lock, operation)
   local ticket, handle = lock.ticket, lock.handle
   if not ticket.waiting then return end
@@ -427,7 +426,7 @@ local function make_way(lock, operation)
       abandon(handle)
       ticket.results = { nil, shown(handle:resource()) .. ": another coroutine has begun to wait for the release",
         "cancelled" }
-      call(lock.client, lock.id, ticket)
+      wake(lock.client, lock.id, ticket)
       return
     end
     handle:cancel()
@@ -436,7 +435,7 @@ local function make_way(lock, operation)
   lock.client.untaken[ticket] = nil -- The lock is in use.
 end
 
--- Waits for what has been started, and returns what the blocking call would have returned.
+-- Waits for the started operation, and returns its result.
 local function finish(lock, operation, here)
   local client, handle, ticket = lock.client, lock.handle, lock.ticket
   if ticket.waiting then
@@ -445,14 +444,14 @@ local function finish(lock, operation, here)
   end
   lock.operation, ticket.waiting, ticket.ended = operation, true, false
   if here then wait_in_loop(client, lock, ticket, here) else wait_by_itself(client, lock, ticket) end
-  if late(handle) then serve_late(client, handle, ticket, here) end
+  if grace(handle) then serve_late_nodes(client, handle, ticket, here) end
   ticket.waiting, client.untaken[ticket] = false, nil
   local results = ticket.results
   ticket.results = nil
   if operation ~= "acquire" then
-    if next(client.leases) ~= nil then look_again(client) end
+    if next(client.leases) ~= nil then wake_idle_seats(client) end
   elseif here and watched(handle) then
-    begin_to_look_after(client, lock, here)
+    watch_lease(client, lock, here)
   end
   if results then return results[1], results[2], results[3] end
   if client.closing and operation ~= "release" then return closed(handle:resource()) end
@@ -469,7 +468,7 @@ for name, entry in pairs(core.operations) do
       if lock.client.closing then return closed(handle:resource()) end
       make_way(lock, name)
       local started, message, code = start(handle, number, argument)
-      -- Where no loop runs, no coroutine goes on after the call: a thread does, as in a script.
+      -- Outside of a loop the watchdog thread extends the lease, as in a script.
       if started and not here then started, message, code = keep(handle) end
       if not started then return nil, message, code end
       return finish(lock, name, here)
@@ -477,22 +476,22 @@ for name, entry in pairs(core.operations) do
   end
 end
 
--- What has come meanwhile makes the descriptor readable for whoever polls.
+-- Sends a release without waiting. Wakes idle seats, because process() may have read replies.
 local function send(lock, handle)
   local sent, message, code = release_send(handle)
   if not sent then return nil, message, code end
   lock.operation = "release"
-  look_again(lock.client)
+  wake_idle_seats(lock.client)
   return true
 end
 
 function lock_methods.release(lock, given)
   local handle = check_lock(lock, "release")
-  local unheard = given ~= nil and release_options(given, 2)
-  local here = not unheard and check_here(lock.client, "lock:release")
+  local forget = given ~= nil and release_options(given, 2)
+  local here = not forget and check_here(lock.client, "lock:release")
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
   make_way(lock, "release")
-  if unheard then return send(lock, handle) end
+  if forget then return send(lock, handle) end
   local started, message, code = start(handle, RELEASE)
   if not started then return nil, message, code end
   return finish(lock, "release", here)
@@ -516,7 +515,7 @@ end
 
 function lock_methods.cancel(lock)
   local handle = check_lock(lock, "cancel")
-  handle:cancel() -- which makes the descriptor readable for whoever polls
+  handle:cancel() -- makes the descriptor readable, so that the loop wakes the waiter
 end
 
 function lock_methods.check(lock)
@@ -526,7 +525,7 @@ function lock_methods.check(lock)
   return left
 end
 
--- Methods that only look are those of the lock that blocks. There is no lock:start(): nobody would go on with it.
+-- The other methods are those of the blocking lock, without start(), whose operation no loop would complete.
 for name, method in pairs(core.lock_methods) do
   if not lock_methods[name] and name ~= "start" then
     lock_methods[name] = function(lock, ...)
@@ -545,7 +544,7 @@ local function give_back(lock)
   lock:release()
 end
 
--- Where nothing can be waited for, in coroutine.close() for one, the release is sent anyway.
+-- Sends the release without waiting where no coroutine can wait, for example in coroutine.close().
 function lock_class.__close(lock)
   if not pcall(give_back, lock) then pcall(lock_methods.release, lock, { wait = false }) end
 end
@@ -685,7 +684,7 @@ function client_methods.nodes(self)
   return handle:nodes()
 end
 
--- Ends what other coroutines are waiting for, but for releases, which are heard of.
+-- Cancels the operations of other coroutines, except releases.
 local function give_up(self)
   for id, handle in pairs(self.handles) do
     local lock = self.by_id[id]
@@ -694,13 +693,13 @@ local function give_up(self)
   collect(self)
 end
 
--- Waits until all nodes have answered, but not for ever.
+-- Waits until no reply is outstanding, or until the deadline.
 local function await_replies(self, here, deadline)
   collect(self)
   wait_for(self, here, deadline - now(), function() return core.outstanding(self.handle) == 0 end)
 end
 
--- Returns what core.close() does. Outside of a loop this is the one call that blocks in every loop.
+-- Returns the results of core.close(). Outside of a loop this call blocks for every loop.
 local function close(self, here)
   local handle = self.handle
   give_up(self)
@@ -714,12 +713,12 @@ local function close(self, here)
   return core.close(handle)
 end
 
---- Releases what is held, ends what other coroutines are waiting for, waits for the replies, closes.
+--- Releases all locks, ends the waits of other coroutines, waits for the replies, and closes the connections.
 function client_methods.close(self)
   local handle, here = check_client(self, "close"), self.loop.here()
   local other = self.closing
   if other and not other.results and here then
-    -- Another coroutine is at it, and will be told what this one is told.
+    -- Another coroutine closes the client: both return the same results.
     local _, budget = core.outstanding(handle)
     wait_for(self, here, 2 * budget, function() return other.results end)
     if other.results then return other.results[1], other.results[2], other.results[3] end
@@ -729,8 +728,8 @@ function client_methods.close(self)
   local ok, message, code = close(self, here)
   if ok then message, code = nil, nil end
   closing.results, self.gone = { ok, message, code }, true
-  for id, ticket in pairs(self.waiting) do call(self, id, ticket) end
-  for ticket in pairs(self.lookers) do self.loop.signal(ticket.waiter) end
+  for id, ticket in pairs(self.waiting) do wake(self, id, ticket) end
+  for ticket in pairs(self.checkers) do self.loop.signal(ticket.waiter) end
   for _, seat in pairs(self.seats) do seat.leave() end
   return ok, message, code
 end
@@ -747,29 +746,29 @@ local loops = {}
 
 local getinfo = not coroutine.isyieldable and type(debug) == "table" and debug.getinfo -- luacheck: ignore
 
---- True if the coroutine is still where `wait` has let others go on. Where nothing tells beforehand that it cannot
---- (Lua 5.1 and 5.2, within pcall or a C function), yield raises an error, and the coroutine waits elsewhere soon.
+--- Returns true if the coroutine is suspended inside of `wait`. In Lua 5.1 and 5.2, within pcall or a C function, yield
+--- raises an error, and the coroutine soon waits elsewhere.
 function loops.waits_in(wait, thread)
   if coroutine.status(thread) ~= "suspended" then return false end
   local caller = getinfo and getinfo(thread, 1, "f") -- of yield
   return not getinfo or caller ~= nil and caller.func == wait
 end
 
---- As redlock.new() for clients that wait in this loop. Mistakes are raised at `level`, seen from the caller.
+--- Like redlock.new(), for clients that wait in this loop. Raises misuse at `level`, as seen from the caller.
 function loops.new(loop, nodes, given, level)
   local handle = client_module.new(nodes, given, level + 1)
   core.driver_serves(handle)
   return setmetatable({
     loop = loop,
     handle = handle,
-    waiting = loop.collects and setmetatable({}, weak_values) or {}, -- by number: who waits for the end of an operation
-    lookers = loop.collects and setmetatable({}, weak_keys) or {}, -- who waits for something else
-    seats = setmetatable({}, weak_keys), -- by loop: who waits there
+    waiting = loop.collects and setmetatable({}, weak_values) or {}, -- by id: tickets of operations
+    checkers = loop.collects and setmetatable({}, weak_keys) or {}, -- tickets that wait for a condition
+    seats = setmetatable({}, weak_keys), -- by loop
     by_id = setmetatable({}, weak_values), -- locks
-    handles = setmetatable({}, weak_values), -- by number, too; the collector takes them out before it ends them
+    handles = setmetatable({}, weak_values), -- by id; the collector removes them before it finalizes them
     sweep_at = 0,
-    untaken = {}, -- by ticket: a lease that was granted, whose coroutine has not gone on since
-    leases = setmetatable({}, weak_keys), -- locks whose leases are looked after, and at which seat
+    untaken = {}, -- by ticket: granted leases whose coroutines have not run since
+    leases = setmetatable({}, weak_keys), -- watched locks -> seat
   }, client_class)
 end
 

@@ -1,7 +1,7 @@
---- on_lost: what is called when a lease is lost (csrc/binding/rl_lua_loss.c).
+--- Calls on_lost, which reports a lost lease (csrc/binding/rl_lua_loss.c).
 ---
---- Nobody is there to catch what it raises: whoever runs it catches that, and writes it down, and neither the
---- client nor the call that was made meanwhile is disturbed.
+--- No caller can catch its errors. So these functions catch them and write them to stderr, and neither the client nor
+--- the current call is disturbed.
 
 local core = require "redlock.core"
 
@@ -25,18 +25,18 @@ local function write(err)
   if err then pcall(function() io.stderr:write(err, "\n") end) end
 end
 
---- Calls on_lost(lock, reason). Returns nothing, or what it has raised, with its traceback.
+--- Calls on_lost(lock, reason). Returns nothing, or its error with a traceback.
 function loss.call(on_lost, lock, reason)
   local ok, err = xpcall(function() on_lost(lock, reason) end, explain)
   if not ok then return err end
 end
 
---- The same; an error goes where errors of scripts go that nobody catches.
+--- Calls on_lost(lock, reason). Writes its error to stderr.
 function loss.tell(on_lost, lock, reason)
   write(loss.call(on_lost, lock, reason))
 end
 
--- What the thread yields is handed on to whoever resumes this coroutine. Returns what the thread has raised.
+-- Passes the yields of a thread to the resumer of this coroutine. Returns the error of the thread.
 local function carry_on(thread, ok, ...)
   if not ok then
     local explained, text = pcall(sentence, (...))
@@ -46,8 +46,8 @@ local function carry_on(thread, ok, ...)
   end
 end
 
---- The same for an on_lost that may yield. The xpcall of Lua 5.1 could not be yielded across; a coroutine can, and
---- catches errors as well.
+--- Calls an on_lost that may yield, in a coroutine, because xpcall of Lua 5.1 cannot be yielded across. Writes its
+--- error to stderr.
 function loss.tell_yielding(on_lost, lock, reason)
   local thread = create(function() on_lost(lock, reason) end)
   write(carry_on(thread, resume(thread)))

@@ -1,6 +1,5 @@
---- redlock for programs that run in libuv, and so for Neovim: the same clients and locks, but what has to wait lets
---- the other coroutines go on (loop.lua). A coroutine that waits is resumed by a callback of the loop; in Neovim by
---- vim.schedule(), so that it may call whatever a script may.
+--- redlock for libuv, and so for Neovim: clients and locks whose waits let other coroutines run (loop.lua). A callback
+--- of the loop resumes a waiting coroutine; in Neovim vim.schedule() does, so that the coroutine may call the whole API.
 
 local vim = rawget(_G, "vim")
 local uv = vim and (vim.uv or vim.loop) or require "luv"
@@ -13,10 +12,10 @@ local waits_in, yield = loops.waits_in, coroutine.yield
 local traceback = type(debug) == "table" and debug.traceback or function(_, text) return text end
 
 local loop = {
-  outside = ": coroutine.wrap(function() ... end)(), and uv.run() when all is set up",
+  outside = ": coroutine.wrap(function() ... end)(), then uv.run()",
 }
 
---- The libuv of the process is one loop. It cannot be asked whether it runs.
+--- The libuv of the process is one loop, which does not tell if it runs.
 function loop.here()
   local thread, is_main = running()
   return thread and not is_main and (not is_yieldable or is_yieldable()) and uv or nil
@@ -35,8 +34,8 @@ local function call_soon(fn)
   end
 end
 
--- What a coroutine raises is raised in a callback of its own: the loop does with it what it does with errors, and
--- the other coroutines are woken nevertheless.
+-- Resumes a coroutine. A callback of its own raises the coroutine's error, so that the loop handles it and the other
+-- coroutines are woken nevertheless.
 local function resume_here(thread)
   local ok, err = resume(thread)
   if ok then return end
@@ -51,17 +50,18 @@ end
 
 -- ----------------------------------------------------------------------------------------- waiting
 
-local called, resuming, scheduled = {}, false, false -- who has been signalled, in turn; who sees to them
+local signalled = {} -- waiters to resume, in order
+local resuming, scheduled = false, false -- resume_signalled() runs; it will run
 
-local function resume_called()
+local function resume_signalled()
   scheduled, resuming = false, true
-  while called[1] do
-    local batch = called
-    called = {}
+  while signalled[1] do
+    local batch = signalled
+    signalled = {}
     for index = 1, #batch do
       local waiter = batch[index]
       local thread = waiter.thread
-      waiter.called, waiter.thread = false, nil
+      waiter.signalled, waiter.thread = false, nil
       if thread and waits_in(loop.wait, thread) then resume_here(thread) end
     end
   end
@@ -69,7 +69,7 @@ local function resume_called()
 end
 
 function loop.waiter()
-  return { thread = nil, called = false }
+  return { thread = nil, signalled = false }
 end
 
 function loop.wait(waiter)
@@ -83,18 +83,18 @@ function loop.is_closed(waiter)
 end
 
 function loop.signal(waiter)
-  if waiter.called or not waiter.thread then return end
-  waiter.called = true
-  called[#called + 1] = waiter
+  if waiter.signalled or not waiter.thread then return end
+  waiter.signalled = true
+  signalled[#signalled + 1] = waiter
   if not resuming and not scheduled then
     scheduled = true
-    call_soon(resume_called)
+    call_soon(resume_signalled)
   end
 end
 
 -- ------------------------------------------------------------------------------------------- turns
 
--- The poll handle keeps the loop alive while somebody waits, and not for leases that are only looked after.
+-- The poll handle keeps the loop alive while a coroutine waits, but not for watched leases alone.
 local function settle(seat)
   local poll = seat.watch
   if not poll then return end
@@ -106,17 +106,17 @@ local function settle(seat)
   end
 end
 
--- Those that are woken together begin what they do next before it is sent.
+-- Coroutines that are woken together start their next operations before the turn sends them.
 local function take_turn(seat)
   scheduled = true -- by this
-  local ok, err = pcall(seat.turn) -- Ctrl-C, for one, may raise an error anywhere
+  local ok, err = pcall(seat.turn) -- Ctrl-C may raise an error anywhere.
   if not ok then call_soon(function() error(err, 0) end) end
   if vim and vim.schedule then
-    scheduled = called[1] ~= nil
-    if scheduled then vim.schedule(resume_called) end
+    scheduled = signalled[1] ~= nil
+    if scheduled then vim.schedule(resume_signalled) end
   else
     seat.resuming = true
-    resume_called()
+    resume_signalled()
     seat.resuming = false
   end
 end
@@ -138,7 +138,7 @@ function loop.wake(seat)
   if not seat.resuming then settle(seat) end
 end
 
--- The handle is closed, for the descriptor's number may be another's soon.
+-- Closes the handle, because the number of the descriptor may soon be reused.
 function loop.unwatch(poll)
   poll:stop()
   poll:close()
@@ -146,7 +146,7 @@ end
 
 local module = {}
 
---- As redlock.new(), for coroutines that libuv runs.
+--- Like redlock.new(), for coroutines that libuv runs.
 ---@param nodes (string|redlock.Node)[]
 ---@param given? redlock.ClientOptions
 ---@return redlock.luv.Client

@@ -1,10 +1,10 @@
---- What with() does: a function runs while a lock is held.
+--- client:with(): runs a function while a lock is held.
 ---
---- 1. Acquire; without the lock the function does not run.
---- 2. Run the function. An error goes on to the caller after the release (5.), with its traceback.
---- 3. Look whether the lease lasted that long, then release.
---- 4. Return true and what the function returned; or that another may have held the lock meanwhile.
---- 5. On an error: release, and keep to the function's error whatever becomes of the release.
+--- 1. Acquire. Without the lock the function does not run.
+--- 2. Run the function. The caller gets its error with the traceback after the release (5.).
+--- 3. Check if the lease lasted that long, then release.
+--- 4. Return true and the results of the function; or report that another client may have held the lock meanwhile.
+--- 5. On an error: release, ignore the result of the release, and raise the function's error.
 
 local discard = require("redlock.core").discard
 
@@ -15,36 +15,36 @@ local unpack = table.unpack or unpack -- luacheck: ignore
 local traceback = type(debug) == "table" and debug.traceback
 
 -- 5.
-local function give_back(lock, how)
+local function release_quietly(lock, how)
   pcall(lock.cancel, lock)
   pcall(lock.release, lock, how)
 end
 
--- 3. and 4. An operation that the function has left in flight must not keep the lock from its release.
+-- 3. and 4. Cancels an operation that the function has left in flight, which would prevent the release.
 local function finish(lock, how, ...)
   local outlived = lock:remaining() == 0
   lock:cancel()
   local released, message, code = lock:release(how)
   if code == "not_held" or code == "closed" then
-    return true, ... -- The function gave the lock back itself.
+    return true, ... -- The function has released the lock itself.
   elseif not released and code == "lost" then
-    return nil, message, code, ... -- Said by an extend within the function, or by the release.
+    return nil, message, code, ... -- An extend in the function, or the release, noticed it.
   elseif outlived or code == "expired" then
-    return nil, "the function ran for longer than the lease: another may have held the lock meanwhile",
+    return nil, "the function ran for longer than the lease: another client may have held the lock meanwhile",
       "expired", ...
   end
-  -- A release that could not be confirmed, or was not waited for, does not change that the lock was held until then.
+  -- The lock was held until the release, even if that is not confirmed.
   return true, ...
 end
 
 -- ------------------------------------------------------------------------------- Lua 5.4 and newer
--- The fourth value of a generic `for` is closed when the loop is left, also by an error, which passes
--- through: nobody catches it, so its traceback is whole. Older versions ignore the value.
+-- The end of a generic `for` closes the fourth value, also after an error, which passes uncaught and so keeps its
+-- traceback. Older versions ignore the value.
 
 local guard_class = {}
 
 function guard_class.__close(guard)
-  if guard.lock then give_back(guard.lock, guard.how) end
+  if guard.lock then release_quietly(guard.lock, guard.how) end
 end
 
 local function settle(guard, ...)
@@ -65,13 +65,12 @@ local function run_closing(lock, how, fn, ...)
 end
 
 -- ----------------------------------------------------------------------------------- older versions
--- The error is caught and raised again. A text that says where it was raised is for people: they are
--- given the traceback with it. Everything else is raised again as it was.
+-- The error is caught and raised again: with a traceback if it is a text with a position, otherwise unchanged.
 
 local function explain(err)
   if traceback and type(err) == "string" and err:find("^[^\n]*:%d+: ")
     and not err:find("\nstack traceback:", 1, true) then
-    local text = traceback(err, 2) -- no tail call: it would take away the level of this function
+    local text = traceback(err, 2) -- No tail call, which would remove the level of this function.
     return text
   end
   return err
@@ -79,7 +78,7 @@ end
 
 local function settle_caught(lock, how, ok, ...)
   if ok then return finish(lock, how, ...) end
-  give_back(lock, how)
+  release_quietly(lock, how)
   error((...), 0)
 end
 
@@ -87,7 +86,7 @@ local function run_catching(lock, how, fn, ...)
   return settle_caught(lock, how, xpcall(fn, explain, lock, ...))
 end
 
--- The xpcall of Lua 5.1 hands no arguments on.
+-- xpcall of Lua 5.1 passes no arguments.
 local function run_without_arguments(lock, how, fn, ...)
   local count, arguments = select("#", ...), { ... }
   return settle_caught(lock, how, xpcall(function() return fn(lock, unpack(arguments, 1, count)) end, explain))
@@ -100,12 +99,12 @@ do
   for _ in once, nil, nil, probe do break end -- luacheck: ignore 512
 end
 
---- Acquires, runs fn(lock, ...), releases. `how` is what lock:release() is given. Of a lock that was refused, which
---- nobody else has, the library keeps nothing.
+--- Acquires, runs fn(lock, ...), and releases. `how` is the argument of lock:release(). Frees a lock that was refused,
+--- which no caller has seen.
 function section.run(lock, how, fn, ...)
   local validity, message, code = lock:acquire()
   if validity then return run(lock, how, fn, ...) end
-  if type(lock) == "userdata" then discard(lock) end -- That of cqueues is a table.
+  if type(lock) == "userdata" then discard(lock) end -- The lock of a loop is a table.
   return nil, message, code
 end
 

@@ -444,7 +444,7 @@ describe("clients in nginx", function()
     ]] }
     local _, body = nginx:get("/")
     assert.are.equal(
-      "false the loops of Lua programs are not for nginx, where redlock itself lets other requests go on", body)
+      "false this module is not for nginx; use redlock.new() there, which lets other requests go on", body)
     assert.are.equal("", nginx:complaints())
   end)
 
