@@ -22,8 +22,8 @@ INSTALL ?= install
 LIBFLAG ?= -shared
 
 VERSION := $(shell sed -n 's/^.define REDLOCK_VERSION "\(.*\)"/\1/p' csrc/include/redlock.h)
-# The ABI in one place: the number in the sonames, and the version of every symbol. It changes when a program that was
-# compiled earlier would break; docs/c.md has the rules.
+# The ABI in one place: the number in the sonames, and the version of every symbol. It changes when
+# a program that was compiled earlier would break; docs/c.md has the rules.
 ABI = 0
 SYMBOL_VERSION = REDLOCK_$(ABI)
 
@@ -82,8 +82,8 @@ ifeq ($(origin HIREDIS_LIBS),undefined)
   PC_REQUIRES_PRIVATE = hiredis
 endif
 
-# TLS is a library of its own. TLS=1 insists on it, TLS=0 leaves it out; else it is made where there is an OpenSSL:
-# pkg-config's, or OPENSSL_DIR=/opt/openssl.
+# TLS is a library of its own. TLS=1 insists on it, TLS=0 leaves it out; else it is made where there
+# is an OpenSSL: pkg-config's, or OPENSSL_DIR=/opt/openssl.
 OPENSSL_PACKAGE = openssl >= 1.1.1
 comma := ,
 ifdef OPENSSL_DIR
@@ -199,8 +199,9 @@ $(BUILD)/$(LUA_VERSION)/obj/%.o: csrc/binding/%.c $(BUILD)/$(LUA_VERSION)/flags
 	$(compile) $(BINDING_CPPFLAGS) -c -o $@ $<
 
 # The static libraries are one object each, in which hidden symbols have become local: a program
-# that links them sees redlock_* and nothing else. The one for Lua hosts is the binding and the library
-# in one, for the binding uses hidden parts of the driver. gcc has to be told when not to link LTO.
+# that links them sees redlock_* and nothing else. The one for Lua hosts is the binding and the
+# library in one, for the binding uses hidden parts of the driver. gcc has to be told when not to
+# link LTO.
 merge = $(CC) $(filter-out -fsanitize% --coverage,$(CFLAGS)) $(if $(findstring -flto,$(CFLAGS)),-flinker-output=nolto-rel) \
   -r -nostdlib -o $@ $(filter %.o,$^) && $(OBJCOPY) --localize-hidden $@
 archive = rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
@@ -233,8 +234,8 @@ $(TLS_LUA_MODULE): $(TLS_LUA_OBJECTS) $(TLS_OBJECTS)
 $(SHARED_LIBRARY): $(LIBRARY_OBJECTS) $(SYMBOL_MAP)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared $(VERSIONED_LDFLAGS) -o $@ $(LIBRARY_OBJECTS) $(LDLIBS_REDLOCK)
-# It finds libredlock_tls, if it needs it, in this tree, in PREFIX, or where the system looks. A sanitizer calls dlopen()
-# for it, and only the old tag counts for whoever calls.
+# It finds libredlock_tls, if it needs it, in this tree, in PREFIX, or where the system looks. A
+# sanitizer calls dlopen() for it, and only the old tag counts for whoever calls.
 CLI_DTAGS = $(if $(findstring -fsanitize,$(CFLAGS)),--disable-new-dtags,--enable-new-dtags)
 $(CLI): $(CLI_OBJECTS) $(STATIC_LIBRARY)
 	@mkdir -p $(@D)

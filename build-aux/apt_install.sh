@@ -1,8 +1,8 @@
 #!/bin/sh
-# apt-get install of the named packages, without questions, as root. A name may be a choice of several,
-# "luajit2,luajit": then the first that apt can install without removing anything. A redis-server or an
-# nginx that comes with it is not started, now or at the next boot: the tests and the demonstration run
-# their own.
+# apt-get install of the named packages, without questions, as root. A name may be a choice of
+# several, "luajit2,luajit": then the first that apt can install without removing anything. A
+# redis-server or an nginx that comes with it is not started, now or at the next boot: the tests and
+# the demonstration run their own.
 #
 #     apt_install.sh a,b c              installs
 #     apt_install.sh --names a,b c      only prints what it would ask apt for; needs no root

@@ -50,8 +50,8 @@ local function compact(text)
   return table.concat(bytes), places
 end
 
--- Where |parts| stand in |dense|, one behind the other with a gap between them: first, last, and the
--- gaps as pairs of places. nil when they do not.
+-- Where |parts| stand in |dense|, one behind the other with a gap between them: first, last, and
+-- the gaps as pairs of places. nil when they do not.
 local function match_at(dense, parts, start)
   local first, last = dense:find(parts[1], start, true)
   local gaps, from = {}, first
@@ -83,7 +83,8 @@ local function parts_of(pattern)
   return parts
 end
 
--- How often |from| stands in |source|, however it is laid out; "..." in it stands for anything short.
+-- How often |from| stands in |source|, however it is laid out; "..." in it stands for anything
+-- short.
 function changed_tree.count(source, from)
   local parts, count, start = parts_of(from), 0, 1
   while true do
@@ -116,8 +117,8 @@ function changed_tree.at(directory, settings)
   return setmetatable({ directory = directory, settings = settings, changed = {} }, copy)
 end
 
--- A copy of the tree in a scratch directory, or of another copy with what is built there. |settings| are
--- make's, as "CFLAGS=-O1".
+-- A copy of the tree in a scratch directory, or of another copy with what is built there.
+-- |settings| are make's, as "CFLAGS=-O1".
 function changed_tree.copy(settings, from)
   local directory = changed_tree.must("mktemp -d"):match("%S+")
   changed_tree.must(("tar cf - -C %s --exclude=./.git %s . | tar xf - -C %s"):format(from or ".",

@@ -5,9 +5,9 @@
 #
 #     chaos.sh programs run|soak [argument of chaos...]
 #
-# |programs| is the directory with chaos and chaos_check. Without --seed a seed is drawn; it is printed.
-# The report is left in programs/report.txt, or soak-report.txt; the logs stay when something was found.
-# However this script ends, its run ends with it.
+# |programs| is the directory with chaos and chaos_check. Without --seed a seed is drawn; it is
+# printed. The report is left in programs/report.txt, or soak-report.txt; the logs stay when
+# something was found. However this script ends, its run ends with it.
 set -u
 programs=$1
 kind=$2

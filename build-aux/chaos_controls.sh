@@ -1,12 +1,13 @@
 #!/bin/sh
-# Negative controls of the chaos run: each must make the checker tell the violation that it stands for.
+# Negative controls of the chaos run: each must make the checker tell the violation that it stands
+# for.
 #
 # SPDX-License-Identifier: MIT
 #
 #     chaos_controls.sh programs logs [control...]
 #
-# |programs| is the directory with chaos and chaos_check, |logs| the one with logs written by hand: the
-# first line of each tells what the checker must say, or that it must say nothing.
+# |programs| is the directory with chaos and chaos_check, |logs| the one with logs written by hand:
+# the first line of each tells what the checker must say, or that it must say nothing.
 set -u
 programs=$1
 logs=$2
@@ -101,8 +102,8 @@ while [ -s "$scratch/list" ]; do
   while read -r name wanted; do
     [ -d "$scratch/$name" ] || continue
     judge_control "$name"
-    # Beside seven others, on a busy machine, it may have had no lock to go wrong with; and what two workers must
-    # do at one time is seldom.
+    # Beside seven others, on a busy machine, it may have had no lock to go wrong with; and what two
+    # workers must do at one time is seldom.
     for seed in 1 2 3; do
       caught "$name" "$wanted" && break
       rm -rf "${scratch:?}/$name"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The libraries export what redlock.h declares, and nothing else; TLS is in its own, and OpenSSL only there.
+# The libraries export what redlock.h declares, and nothing else; TLS is in its own, and OpenSSL
+# only there.
 #
 #     check_exports.sh redlock.h libredlock.so libredlock.a core.so libredlock-luaX.Y.a \
 #       [redlock_tls.h libredlock_tls.so libredlock_tls.a tls.so]

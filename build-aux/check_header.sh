@@ -1,5 +1,6 @@
 #!/bin/sh
-# A public header stands alone, in C99, C11 and C++, with every warning on. So does the program at its head, if any.
+# A public header stands alone, in C99, C11 and C++, with every warning on. So does the program at
+# its head, if any.
 set -u
 CC=${CC:-cc}
 header=$1

@@ -1,13 +1,16 @@
--- Checks that folders are layers: a module uses its own folder and lower ones, and no modules of a folder form a cycle.
+-- Checks that folders are layers: a module uses its own folder and lower ones, and no modules of a
+-- folder form a cycle.
 --
 --     lua build-aux/check_layers.lua BUILD_DIRECTORY [list]
 --
--- A module is a .c file and its header. It uses another module if it includes its header or calls its functions (the
--- symbols of the object files say so). "list" prints every dependency that points upwards.
+-- A module is a .c file and its header. It uses another module if it includes its header or calls
+-- its functions (the symbols of the object files say so). "list" prints every dependency that
+-- points upwards.
 --
 -- SPDX-License-Identifier: MIT
 
--- From the lowest to the highest. The ceilings are the figures that were reached: they only go down.
+-- From the lowest to the highest. The ceilings are the figures that were reached: they only go
+-- down.
 local HOUSES = {
   {
     top = "csrc/core",
@@ -123,7 +126,8 @@ end
 -- The module that writes a field of rl_lock. Others call its functions.
 local WRITERS = { phase = "lock/rl_lock", waiting = "lock/rl_round", result = "lock/rl_lock" }
 
--- The fields that |text| of |module| writes, although another module is their writer. A link has a phase, too.
+-- The fields that |text| of |module| writes, although another module is their writer. A link has a
+-- phase, too.
 local function foreign_writes(module, text)
   local found = {}
   for variable, field in text:gmatch("([%w%]%)]+)%->(%l+) [|&]?=[^=]") do
@@ -145,7 +149,8 @@ local function check_writers()
   return good
 end
 
--- Negative controls: a cycle and a dependency across folders, of which only the cycle inside a folder counts.
+-- Negative controls: a cycle and a dependency across folders, of which only the cycle inside a
+-- folder counts.
 local graph = {
   ["a/x"] = { ["a/y"] = true },
   ["a/y"] = { ["a/x"] = true, ["b/z"] = true },

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The core is pure: no sockets, no clock, no entropy, no threads, no Lua. What it may use of the world
-# outside is listed here by name; any other undefined symbol is an error.
+# The core is pure: no sockets, no clock, no entropy, no threads, no Lua. What it may use of the
+# world outside is listed here by name; any other undefined symbol is an error.
 #
 #     check_pure.sh core-object...
 set -u

@@ -1,5 +1,5 @@
--- Checks that docs/safety.md points at what exists: every promise, assumption and rule names what holds it,
--- and every name is that of a test, a checker, a control or a configuration of the model.
+-- Checks that docs/safety.md points at what exists: every promise, assumption and rule names what
+-- holds it, and every name is that of a test, a checker, a control or a configuration of the model.
 --
 --     lua build-aux/check_safety.lua [page]        [docs/safety.md]
 --

@@ -1,5 +1,5 @@
--- Reads the list of negative controls (csrc/test/controls.lua), and finds the places of their changes in
--- csrc/core. All that is wrong with the list is told at once, before anything is built.
+-- Reads the list of negative controls (csrc/test/controls.lua), and finds the places of their
+-- changes in csrc/core. All that is wrong with the list is told at once, before anything is built.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -68,7 +68,8 @@ local function apply(control, sources, faults)
   end
 end
 
--- The controls, in their order, each { name, what, switch, by, texts }. Raises with all faults of the list.
+-- The controls, in their order, each { name, what, switch, by, texts }. Raises with all faults of
+-- the list.
 function controls.load(path)
   local sources, list, faults, names = {}, {}, {}, {}
   for source in changed_tree.must("ls csrc/core/*.[ch] csrc/core/*/*.[ch]"):gmatch("%S+") do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Tries `make demo` and `make test` on machines that have nothing yet: for every suite of Debian a minimal
-# system of debootstrap's, with `make` and a clone of this tree at HEAD, and nothing else.
+# Tries `make demo` and `make test` on machines that have nothing yet: for every suite of Debian a
+# minimal system of debootstrap's, with `make` and a clone of this tree at HEAD, and nothing else.
 #
 #     fresh.sh suite...        FRESH_TESTS="spec/nginx"      only jobs with this in their names; "none": only set-up
 #                              FRESH_MIRROR=http://...       where the packages come from
 #                              FRESH_DIRECTORY=/var/tmp      has room for some 4 GB for each suite
 #
-# The set-up has the network of this machine; the tests run without one, so they need none and disturb
-# nobody. Prints "ok" or "not ok" for each command; what they said is in build/log/fresh-SUITE-COMMAND.log,
-# and the log of each suite of tests in build/log/fresh-SUITE/.
+# The set-up has the network of this machine; the tests run without one, so they need none and
+# disturb nobody. Prints "ok" or "not ok" for each command; what they said is in
+# build/log/fresh-SUITE-COMMAND.log, and the log of each suite of tests in build/log/fresh-SUITE/.
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/.." || exit 1

@@ -3,8 +3,8 @@
 #
 #     fuzz.sh program corpus.hex directory seconds
 #
-# |directory| keeps the inputs that were found to reach something new, for the next time, and a finding, if
-# there is one: as libFuzzer wrote it, and as a line for the corpus.
+# |directory| keeps the inputs that were found to reach something new, for the next time, and a
+# finding, if there is one: as libFuzzer wrote it, and as a line for the corpus.
 set -u
 program=$1
 corpus=$2

@@ -1,12 +1,12 @@
-# The integration tests in C: every csrc/test/integration/*_test.c is a cmocka program that starts its
-# own redis-servers; csrc/test/lib has what it may use. Included by the Makefile.
+# The integration tests in C: every csrc/test/integration/*_test.c is a cmocka program that starts
+# its own redis-servers; csrc/test/lib has what it may use. Included by the Makefile.
 
 INTEGRATION_SOURCES = $(call without_tls,$(wildcard csrc/test/integration/*_test.c))
 INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SOURCES)) \
   $(call with_tls,$(patsubst %,$(BUILD)/test/integration/over_tls_%_test,$(INTEGRATION_OVER_TLS)))
-# These run once more, with all clients speaking TLS: what concerns descriptors, bytes that are left over, threads and
-# the end of a client. Replies are read in the same way with and without TLS; tls_hostile_test and tls_server_test have
-# hostile peers and forks.
+# These run once more, with all clients speaking TLS: what concerns descriptors, bytes that are left
+# over, threads and the end of a client. Replies are read in the same way with and without TLS;
+# tls_hostile_test and tls_server_test have hostile peers and forks.
 INTEGRATION_OVER_TLS = nodes loop linger burst client_thread
 INTEGRATION_THREAD_PROGRAMS = $(filter %_thread_test,$(INTEGRATION_PROGRAMS))
 

@@ -3,7 +3,8 @@
 #
 #     lint.sh [format|tidy [PART/PARTS]|cppcheck|lua|words]
 #
-# Environment, set by make: HIREDIS_CFLAGS, LUA_CFLAGS, OPENSSL_CFLAGS; C_FILES, and TIDY_FILES for the analysers.
+# Environment, set by make: HIREDIS_CFLAGS, LUA_CFLAGS, OPENSSL_CFLAGS; C_FILES, and TIDY_FILES for
+# the analysers.
 set -u
 failed=0
 part=${2:-1/1}
@@ -22,15 +23,17 @@ step() {
 
 includes="-Icsrc/include -Icsrc/cli -Icsrc/core -Icsrc/driver -Icsrc/binding -Icsrc/tls ${HIREDIS_CFLAGS:-} ${OPENSSL_CFLAGS:-} ${LUA_CFLAGS:-}"
 
-# Analyses one part of the files. One file at a time: clang-tidy 14 misses va_start() in the second file that has one.
+# Analyses one part of the files. One file at a time: clang-tidy 14 misses va_start() in the second
+# file that has one.
 tidy() {
   # shellcheck disable=SC2086
   printf '%s\n' $TIDY_FILES | awk -v part="${part%/*}" -v parts="${part#*/}" 'NR % parts == part % parts' |
     xargs -n 1 sh -c 'clang-tidy --quiet "$@" -- -std=c11 -D_GNU_SOURCE '"$includes"' 2>/dev/null' tidy
 }
 
-# The two checks for uninitialized variables take a buffer that a function is about to fill for one that
-# it reads; valgrind and the compilers know better. Newer versions say when they have not looked at all branches.
+# The two checks for uninitialized variables take a buffer that a function is about to fill for one
+# that it reads; valgrind and the compilers know better. Newer versions say when they have not
+# looked at all branches.
 check() {
   # shellcheck disable=SC2086
   cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=uninitvar --suppress=ctuuninitvar --suppress=normalCheckLevelMaxBranches \

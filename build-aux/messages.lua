@@ -1,9 +1,10 @@
--- Writes docs/messages.md, the table of all messages, from the sources; or checks that the page is up to date.
+-- Writes docs/messages.md, the table of all messages, from the sources; or checks that the page is
+-- up to date.
 --
 --     lua build-aux/messages.lua [check]
 --
--- A message is a string literal of at least two words. Adjacent literals are one message, and "..." stands for the
--- parts that are filled in.
+-- A message is a string literal of at least two words. Adjacent literals are one message, and "..."
+-- stands for the parts that are filled in.
 --
 -- SPDX-License-Identifier: MIT
 

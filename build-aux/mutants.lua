@@ -1,21 +1,23 @@
--- A mutation run: changes one operator or one truth value at a time in the lines that decide, and sees
--- whether a test notices. csrc/test/mutants.lua tells which files, and by which tests.
+-- A mutation run: changes one operator or one truth value at a time in the lines that decide, and
+-- sees whether a test notices. csrc/test/mutants.lua tells which files, and by which tests.
 --
 --     lua build-aux/mutants.lua [file or directory ...]         [all of them]
 --     lua build-aux/mutants.lua rl_lock.c:120,131 ...           these lines only
 --     lua build-aux/mutants.lua check                           the lists are true to the tree: a second
 --
--- Mutants that survive are printed. Those that are known to change nothing are listed, with the reason, in
--- csrc/test/equivalent.lua, by function and operator; any other fails the run. So does an entry that is not
--- needed, and a file whose tests fail before anything is changed. The figures are written to build/mutants.md.
+-- Mutants that survive are printed. Those that are known to change nothing are listed, with the
+-- reason, in csrc/test/equivalent.lua, by function and operator; any other fails the run. So does
+-- an entry that is not needed, and a file whose tests fail before anything is changed. The figures
+-- are written to build/mutants.md.
 --
--- What does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash are
--- kills. So is a program that uses more than 10 s of processor time, or takes five times as long as it did
--- before: how many those were is said. Any test but the simulator must fail twice.
--- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
--- statements, too; TESTS, which of the tests and in which order, by parts of their names, for a first look
--- [all]; WRAPPER, what stands before each command that builds or tests, as "nice -n 10"; REUSE=1, build/ is copied
--- as well; VERBOSE. Every test runs in a network and a process namespace of its own where that is allowed.
+-- What does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash
+-- are kills. So is a program that uses more than 10 s of processor time, or takes five times as
+-- long as it did before: how many those were is said. Any test but the simulator must fail twice.
+-- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2];
+-- STATEMENTS=1 to drop statements, too; TESTS, which of the tests and in which order, by parts of
+-- their names, for a first look [all]; WRAPPER, what stands before each command that builds or
+-- tests, as "nice -n 10"; REUSE=1, build/ is copied as well; VERBOSE. Every test runs in a network
+-- and a process namespace of its own where that is allowed.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -79,8 +81,8 @@ local function excuses(entry, mutant)
     and mutant.path:find(entry.file or "", 1, true)
 end
 
--- Finds entries of the list of equivalents that are for no operator, or for several, and files that no rule
--- is for.
+-- Finds entries of the list of equivalents that are for no operator, or for several, and files that
+-- no rule is for.
 local function check_lists()
   local files, faults = {}, {}
   for path in sources() do
@@ -113,8 +115,9 @@ local isolate = changed_tree.run("unshare -n -p -f --kill-child --mount-proc tru
 isolate = isolate == ""
   and "unshare -n -p -f --kill-child --mount-proc sh -c 'ip link set lo up; exec \"$@\"' sh " or ""
 
--- How to build and run a test that the plan names: "simulator 1 60", "unit rl_x_test", "integration x_test",
--- "lua 5.4 rl_lua_x_test", "spec 5.4 spec/x_spec.lua", "luas 5.1", which is spec/all_luas.lua.
+-- How to build and run a test that the plan names: "simulator 1 60", "unit rl_x_test", "integration
+-- x_test", "lua 5.4 rl_lua_x_test", "spec 5.4 spec/x_spec.lua", "luas 5.1", which is
+-- spec/all_luas.lua.
 local function test_of(tree, name)
   local kind, first, second = name:match("^(%S+) ?(%S*) ?(%S*)$")
   local test = { name = name, kind = kind, exact = kind == "simulator" }
@@ -146,15 +149,16 @@ local function only_the_failed(output)
   return name and "--filter=" .. name:gsub("[^%w ]", "."):gsub(" ", ".")
 end
 
--- True if the test fails, whether that is because it does not end, and how to run no more of a spec than what failed.
--- |flags| are such.
+-- True if the test fails, whether that is because it does not end, and how to run no more of a spec
+-- than what failed. |flags| are such.
 local function fails(tree, test, flags)
   local output, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s%s"):format(WRAPPER,
     test.limit or 300, isolate, test.command, flags and (" BUSTED_FLAGS+=" .. flags) or ""))
   return status ~= 0, status == 124 or status == 137 or status == 152, status ~= 0 and only_the_failed(output) or nil
 end
 
--- How long a test may take: five times what it takes without a change. nil, said once, when it fails then.
+-- How long a test may take: five times what it takes without a change. nil, said once, when it
+-- fails then.
 local function limit_of(prototype, test)
   prototype:must_make(test.target)
   local started = os.time()
@@ -188,8 +192,8 @@ local function tests_of(tree, path)
   return list
 end
 
--- As fails(). On a busy machine a test may fail by itself: it must fail twice, and where real servers are
--- waited for it must pass without the change in between.
+-- As fails(). On a busy machine a test may fail by itself: it must fail twice, and where real
+-- servers are waited for it must pass without the change in between.
 local function surely_fails(tree, prototype, test)
   for _ = 1, 3 do
     local failed, hung, only = fails(tree, test)
@@ -214,14 +218,15 @@ local function object_of(path, test)
   return ("build/%s%s.o"):format(directory == "binding" and version .. "/obj/" or "obj/" .. directory .. "/", name)
 end
 
--- Returns true if the object is what it was before the change, in the tree that nothing was changed in.
+-- Returns true if the object is what it was before the change, in the tree that nothing was changed
+-- in.
 local function is_same(tree, prototype, path, test)
   local object = object_of(path, test)
   return object and select(2, tree:run(("cmp -s %s %s/%s"):format(object, prototype.directory, object))) == 0
 end
 
--- Who notices: a test of the first |most|, "compiler", or nil; and whether it did not end. |tests| loses what
--- is of no use.
+-- Who notices: a test of the first |most|, "compiler", or nil; and whether it did not end. |tests|
+-- loses what is of no use.
 local function killer(tree, prototype, tests, path, most)
   local place = 0
   while place < math.min(most, #tests) do

@@ -1,4 +1,5 @@
--- The mutants of a file: the same text with one operator or one truth value changed, in a line that decides.
+-- The mutants of a file: the same text with one operator or one truth value changed, in a line that
+-- decides.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -45,9 +46,9 @@ local function name_of(operator)
   return trim(operator[1]) .. " to " .. (operator[2] == "" and "nothing" or trim(operator[2]))
 end
 
--- Counts the operators of a line in |counts|. Those in |made| that stand whole on the line become mutants,
--- each with its number among the operators of that name in its function: however the lines are broken, it
--- stays the same.
+-- Counts the operators of a line in |counts|. Those in |made| that stand whole on the line become
+-- mutants, each with its number among the operators of that name in its function: however the lines
+-- are broken, it stays the same.
 local function operators_of(line, code, operators, counts, made)
   local padded = " " .. code .. " "
   for _, operator in ipairs(operators) do
@@ -175,9 +176,9 @@ local function lines_of(text)
   return lines
 end
 
--- All mutants of |text|, the file |path|: an array of { path, number, line, mutant, name, operator, nth }. |name| is
--- the function's. And how often operators stand in functions, those that lines are broken at included:
--- { [name] = { [operator] = count } }.
+-- All mutants of |text|, the file |path|: an array of { path, number, line, mutant, name, operator,
+-- nth }. |name| is the function's. And how often operators stand in functions, those that lines are
+-- broken at included: { [name] = { [operator] = count } }.
 function mutate.all(path, text, statements)
   local lines, found, counts = lines_of(text), {}, {}
   local is_lua = path:find("%.lua$")

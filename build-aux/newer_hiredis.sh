@@ -1,6 +1,6 @@
 #!/bin/sh
-# Unpacks the hiredis of a newer Debian into a directory, without installing anything, to compile and
-# test against it:
+# Unpacks the hiredis of a newer Debian into a directory, without installing anything, to compile
+# and test against it:
 #
 #     newer_hiredis.sh DIRECTORY [SUITE]
 #     make unit BUILD=build/newer-hiredis HIREDIS_PREFIX=DIRECTORY/usr

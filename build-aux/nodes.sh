@@ -7,8 +7,8 @@
 #
 # REDLOCK_TEST_SERVER names another program than redis-server.
 #
-# The one who sources this sets a trap for nodes_stop. A server is recognised by its own log, so that
-# a port which somebody else takes in the meantime is no trouble.
+# The one who sources this sets a trap for nodes_stop. A server is recognised by its own log, so
+# that a port which somebody else takes in the meantime is no trouble.
 
 node_ports=
 node_pids=

@@ -5,12 +5,12 @@
 --     lua build-aux/run_controls.lua simulator [name ...]   by the simulator
 --     lua build-aux/run_controls.lua replay [name ...]      by the random walks of the model
 --
--- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md. Only the changed
--- file of a control is compiled, and linked with the objects that are there.
--- Environment, which the Makefile sets: COMPILE, the command without sources; OBJECTS of the observer, LIBS,
--- BUILD; SEEDS, how many the simulator may need [10000]; WALKS, how many the replay may need [20000]; ONLY, one
--- checker that is listened to alone: then survivors are only told; JOBS, how many processes share the controls
--- [1]; PART, which of them this one has ("1/2").
+-- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md.
+-- Only the changed file of a control is compiled, and linked with the objects that are there.
+-- Environment, which the Makefile sets: COMPILE, the command without sources; OBJECTS of the
+-- observer, LIBS, BUILD; SEEDS, how many the simulator may need [10000]; WALKS, how many the replay
+-- may need [20000]; ONLY, one checker that is listened to alone: then survivors are only told;
+-- JOBS, how many processes share the controls [1]; PART, which of them this one has ("1/2").
 --
 -- SPDX-License-Identifier: MIT
 
@@ -52,7 +52,8 @@ function workshop:write(texts)
   end
 end
 
--- Compiles what depends on the changed files, and links. Returns the program; or nil, and what the compiler says.
+-- Compiles what depends on the changed files, and links. Returns the program; or nil, and what the
+-- compiler says.
 function workshop:build(texts)
   local objects, commands = {}, { "set -e" }
   self:write(texts)
@@ -157,7 +158,8 @@ local function part_of(list, part)
   return found
 end
 
--- Tells of each control of |list|, as the lines of a part that all() reads. Returns how many survived.
+-- Tells of each control of |list|, as the lines of a part that all() reads. Returns how many
+-- survived.
 local function each(shop, list)
   local survived = 0
   for _, control in ipairs(list) do

@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
-# Runs the jobs of one or more lists (build-aux/test_jobs.sh), several at a time, and prints as its last line:
+# Runs the jobs of one or more lists (build-aux/test_jobs.sh), several at a time, and prints as its
+# last line:
 #
 #     N passed, N failed
 #
 #     run_tests.sh [--only TEXT]... LIST...
 #
-# LIST is test, check or check-long. --only keeps the jobs whose name contains TEXT; "changed" stands for the names of the
-# source files that differ from HEAD. REDLOCK_TOTALS=file receives the last line instead.
+# LIST is test, check or check-long. --only keeps the jobs whose name contains TEXT; "changed"
+# stands for the names of the source files that differ from HEAD. REDLOCK_TOTALS=file receives the
+# last line instead.
 #
-# 1. A job starts when the job that it needs has passed and a slot of its class is free. There is one computing slot
+# 1. A job starts when the job that it needs has passed and a slot of its class is free. There is
+#    one computing slot
 #    for each processor. Sleeping jobs mostly wait, so there are more of those slots.
-# 2. A job runs in a session and a TMPDIR of its own. A process that it leaves behind is a failure, in other sessions, too.
-# 3. Each test of cmocka and busted and each "ok" line counts one. A skipped or pending test has failed. A check that prints
+# 2. A job runs in a session and a TMPDIR of its own. A process that it leaves behind is a failure,
+#    in other sessions, too.
+# 3. Each test of cmocka and busted and each "ok" line counts one. A skipped or pending test has
+#    failed. A check that prints
 #    no such line counts one by its exit status.
 # 4. One run at a time in one tree. A signal ends the run, its jobs and their files.
 #
@@ -51,8 +56,8 @@ is_named() {
   return 1
 }
 
-# Prints the texts that select the tests of the source file $1: its name without "_test" and "_spec", or, if no job is called
-# so, the suites that use its directory.
+# Prints the texts that select the tests of the source file $1: its name without "_test" and
+# "_spec", or, if no job is called so, the suites that use its directory.
 tests_of_file() {
   local name=${1##*/}
   name=${name%.*}
@@ -134,14 +139,16 @@ drop_idle_builds() {
   names=("${kept_names[@]}") classes=("${kept_classes[@]}") needs=("${kept_needs[@]}") commands=("${kept_commands[@]}")
 }
 
-# The suite of a job is the first part of its name, with the Lua version: spec/nginx/x@jit is of spec@jit.
+# The suite of a job is the first part of its name, with the Lua version: spec/nginx/x@jit is of
+# spec@jit.
 suite_of() {
   local suite=${1%%/*}
   [[ $1 != *@* ]] || suite=$suite@${1##*@}
   echo "$suite"
 }
 
-# Runs the job number $1 in this subshell. Writes status, seconds, processor seconds, passed, failed, repetitions.
+# Runs the job number $1 in this subshell. Writes status, seconds, processor seconds, passed,
+# failed, repetitions.
 run_job() {
   local name=${names[$1]} log=$log_directory/${names[$1]}.log started=$SECONDS status left cpu
   local directory=$scratch/$1
@@ -268,7 +275,8 @@ show_build() {
   done
 }
 
-# Builds what the jobs of the ordinary configuration need. A target is VERSION:target, with the Lua version for make.
+# Builds what the jobs of the ordinary configuration need. A target is VERSION:target, with the Lua
+# version for make.
 build_all() {
   local started=$SECONDS version targets
   say '%-14s starts\n' build

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Finds out what is missing to build, demonstrate or test redlock, and installs it with apt where there
-# is apt and the right to use it. Otherwise names the packages, and fails. When nothing is missing it
-# does nothing, and needs no rights.
+# Finds out what is missing to build, demonstrate or test redlock, and installs it with apt where
+# there is apt and the right to use it. Otherwise names the packages, and fails. When nothing is
+# missing it does nothing, and needs no rights.
 #
 #     setup.sh demo [LUA_VERSION]      to build the module for one Lua, and to run Redis nodes
 #     setup.sh test                    to run every test
@@ -12,8 +12,9 @@ purpose=${1:-test}
 lua_version=${2:-5.4}
 PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 
-# How to see that it is there, and its packages on Debian, Fedora and Alpine. Debian and Ubuntu have had
-# several names for the same; apt is asked for those that are joined by commas, one after the other.
+# How to see that it is there, and its packages on Debian, Fedora and Alpine. Debian and Ubuntu have
+# had several names for the same; apt is asked for those that are joined by commas, one after the
+# other.
 needs_demo='
 command:cc|gcc|gcc|gcc
 header:stdio.h|libc6-dev|glibc-devel|musl-dev
@@ -131,8 +132,8 @@ if [ "$(id -u)" -ne 0 ]; then
   $as_root true >/dev/null 2>&1 || as_root=none
 fi
 
-# What debootstrap makes has no /etc/hosts, and the tests look a name up. Without rights it is enough that
-# something else knows the name.
+# What debootstrap makes has no /etc/hosts, and the tests look a name up. Without rights it is
+# enough that something else knows the name.
 if [ "$purpose" = test ] || [ "$purpose" = all ]; then
   if ! grep -qsw localhost /etc/hosts && [ "$as_root" != none ]; then
     echo "setup: /etc/hosts gets the line '127.0.0.1 localhost'" >&2

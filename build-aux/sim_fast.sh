@@ -3,8 +3,8 @@
 #
 #     sim_fast.sh directory program
 #
-# It must have the traces of |program|, which is the simulator as it is made elsewhere. Assertions stay on.
-# Environment: CC, HIREDIS_CFLAGS, HIREDIS_LIBS.
+# It must have the traces of |program|, which is the simulator as it is made elsewhere. Assertions
+# stay on. Environment: CC, HIREDIS_CFLAGS, HIREDIS_LIBS.
 set -u
 directory=$1
 program=$2

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What a guard turns from two holders into none: each broken assumption, without a guard and with one.
+# What a guard turns from two holders into none: each broken assumption, without a guard and with
+# one.
 #
 #     sim_guard.sh program runs
 #

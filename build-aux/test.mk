@@ -1,9 +1,9 @@
 # Everything that tests. Included by the Makefile.
 
 # ------------------------------------------------------------------------------------- unit tests
-# Every csrc/test/unit/FOLDER/*_test.c is a cmocka program, in the folder of the module that it tests.
-# csrc/test/lib has the code that tests share.
-# rl_lua_*_test.c embed a Lua: one program per Lua version.
+# Every csrc/test/unit/FOLDER/*_test.c is a cmocka program, in the folder of the module that it
+# tests. csrc/test/lib has the code that tests share. rl_lua_*_test.c embed a Lua: one program per
+# Lua version.
 
 CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka || echo -lcmocka)
 ifneq ($(wildcard csrc/test/*.c csrc/test/unit/*.c),)
@@ -50,7 +50,8 @@ $(BUILD)/test/unit/rl_tls_%_test.o: rl_tls_%_test.c $(BUILD)/flags $(BUILD)/tls-
 	@mkdir -p $(@D)
 	$(compile_tls_test)
 
-# A test that defines __wrap_malloc, or includes a helper that does, needs the linker's --wrap=malloc; so for every name.
+# A test that defines __wrap_malloc, or includes a helper that does, needs the linker's
+# --wrap=malloc; so for every name.
 helpers_of = $(wildcard $(addprefix csrc/test/lib/,$(shell sed -n 's/^.include "\([a-z_]*\.h\)".*/\1/p' $(1))))
 wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) $(call helpers_of,$(1)) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
 link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(HELPER_LIBRARY)
@@ -150,7 +151,8 @@ demo-test:
 	MAKE='$(MAKE)' bash build-aux/test_demo.sh
 
 .PHONY: werror
-# What no other job compiles, without warnings. The ordinary configuration is compiled so by `make check` itself.
+# What no other job compiles, without warnings. The ordinary configuration is compiled so by `make
+# check` itself.
 werror:
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/crowd% bench/node_cost%,$(wildcard bench/*.c))
@@ -158,7 +160,8 @@ werror:
 	$(if $(filter 1,$(TLS)),$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -DBENCH_TLS \
 	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
 
-# Unit tests and a spec with another hiredis than the system's: make newer-hiredis HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh).
+# Unit tests and a spec with another hiredis than the system's: make newer-hiredis
+# HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh).
 .PHONY: newer-hiredis newer-hiredis-run
 newer-hiredis:
 	@test -n '$(HIREDIS_LIBDIR)' || { echo 'newer-hiredis: set HIREDIS_PREFIX'; exit 1; }
@@ -173,8 +176,9 @@ newer-hiredis-run: unit-programs lua $(WITNESS_MODULE)
 SANITIZE_CFLAGS = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN_MAKE = $(MAKE) --no-print-directory WERROR= BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=address,undefined'
 TSAN_MAKE = $(MAKE) --no-print-directory WERROR= BUILD=$(BUILD)/tsan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=thread'
-# An interpreter of our own that has the sanitizers linked in: preloading them would also load them into
-# every redis-server that a spec starts. Lua does not free everything, so leaks are for the C tests.
+# An interpreter of our own that has the sanitizers linked in: preloading them would also load them
+# into every redis-server that a spec starts. Lua does not free everything, so leaks are for the C
+# tests.
 SANITIZED_LUA = $(BUILD)/$(LUA_VERSION)/sanitized-lua
 $(SANITIZED_LUA): build-aux/sanitized_lua.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
@@ -218,15 +222,16 @@ coverage-run: unit-programs
 setup:
 	@sh build-aux/setup.sh all
 
-# The last line is "N passed, N failed". make test ONLY=rl_quorum, ONLY=spec/nginx, ONLY=changed: a part of it.
-# exec: a signal that make hands on must reach the runner, not a shell above it.
+# The last line is "N passed, N failed". make test ONLY=rl_quorum, ONLY=spec/nginx, ONLY=changed: a
+# part of it. exec: a signal that make hands on must reach the runner, not a shell above it.
 run_tests = exec env MAKE='$(MAKE)' bash build-aux/run_tests.sh $(patsubst %,--only %,$(ONLY))
 .PHONY: check check-long test-busy
 test:
 	@sh build-aux/setup.sh test
 	@$(run_tests) test
 
-# What only developers need: lint, sanitizers, controls, the model, chaos, other Luas and servers, packages.
+# What only developers need: lint, sanitizers, controls, the model, chaos, other Luas and servers,
+# packages.
 check:
 	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint
 	@export WERROR=1; $(run_tests) check
@@ -236,7 +241,8 @@ check-long:
 	@sh build-aux/setup.sh test
 	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) check-long
 
-# The proof that the tests are sound: `make test` beside two processes that never sleep and one that stops all of it now and then.
+# The proof that the tests are sound: `make test` beside two processes that never sleep and one that
+# stops all of it now and then.
 $(BUILD)/test/busy: build-aux/busy.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) -o $@ $<
@@ -244,7 +250,8 @@ test-busy: $(BUILD)/test/busy
 	@sh build-aux/setup.sh test
 	@$(BUILD)/test/busy $(MAKE) --no-print-directory test
 
-# `make demo` and `make test` on machines that have nothing yet. Needs root, debootstrap and an hour.
+# `make demo` and `make test` on machines that have nothing yet. Needs root, debootstrap and an
+# hour.
 #
 #     make fresh [FRESH_SUITES="bookworm trixie"] [FRESH_TESTS=spec/nginx]
 FRESH_SUITES ?= bookworm trixie

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The demonstration shows what it promises, and cleans up: at its end, and when it is interrupted in the middle.
+# The demonstration shows what it promises, and cleans up: at its end, and when it is interrupted in
+# the middle.
 set -u
 MAKE=${MAKE:-make}
 failed=0

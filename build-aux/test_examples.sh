@@ -11,7 +11,8 @@ output=
 # An example has the library's usual times, which a slow machine may exceed: then it runs again.
 tries=6
 
-# attempt name status pattern command...: the command must end so, and print a line that matches the pattern.
+# attempt name status pattern command...: the command must end so, and print a line that matches the
+# pattern.
 attempt() {
   local name=$1 wanted=$2 pattern=$3 status try
   shift 3
@@ -86,8 +87,9 @@ expect 'libevent_loop keeps its lease' '^held for longer than its ttl' "$BUILD/e
 no_keys libevent_loop
 refuse 'libevent_loop ends without nodes' 'unavailable|refused' "$BUILD/examples/libevent_loop" 127.0.0.1:1
 
-# A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and writes. Then the first
-# goes on, and writes: what it says, and what the store has then, must match the patterns.
+# A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and
+# writes. Then the first goes on, and writes: what it says, and what the store has then, must match
+# the patterns.
 late_write() {
   local name=$1 says=$2 has=$3 program=$4 store=$5
   local first=$nodes_directory/first input=$nodes_directory/input pid polls=0 port

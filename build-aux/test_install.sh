@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make install` into a scratch place, as a packager and as a user would, and programs that are built and
-# run against what was installed: by pkg-config, shared and static, and from Lua.
+# `make install` into a scratch place, as a packager and as a user would, and programs that are
+# built and run against what was installed: by pkg-config, shared and static, and from Lua.
 set -u
 MAKE=${MAKE:-make}
 CC=${CC:-cc}

@@ -18,7 +18,8 @@ job() {
   echo "$1|$2|$3|$4|$5"
 }
 
-# Prints the names of the test programs in the directories of the pattern $1, those of |first| before the others.
+# Prints the names of the test programs in the directories of the pattern $1, those of |first|
+# before the others.
 programs() {
   local name names
   names=$(printf '%s\n' $1/*_test.c | sed 's|.*/||; s|_test\.c$||' | sort)
@@ -58,7 +59,8 @@ integration_jobs() {
   done
 }
 
-# Prints the Lua versions that the spec file $1 runs on. A guard line at column 1 restricts a spec to one version.
+# Prints the Lua versions that the spec file $1 runs on. A guard line at column 1 restricts a spec
+# to one version.
 versions_of() {
   if [[ $1 = spec/nginx/* ]] || grep -q '^if not rawget(_G, "jit")' "$1"; then
     echo jit
@@ -174,7 +176,8 @@ valgrind_job() {
 valgrind_jobs() {
   local name
   for name in $(programs "$UNIT"); do
-    # Threads under valgrind take turns, so that a bound of time means nothing; ThreadSanitizer runs them.
+    # Threads under valgrind take turns, so that a bound of time means nothing; ThreadSanitizer runs
+    # them.
     [[ $name == rl_lua_* || $name == *_thread || " $valgrind_long " == *" $name "* ]] || valgrind_job "$name"
   done
   for name in loop_spec reentry_spec; do

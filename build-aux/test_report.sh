@@ -1,6 +1,7 @@
 # How results are counted and failures shown. Sourced by run_tests.sh, which documents the rules.
 
-# Prints "passed failed" for a log of cmocka, busted and "ok" lines. Removes the colours of a terminal first.
+# Prints "passed failed" for a log of cmocka, busted and "ok" lines. Removes the colours of a
+# terminal first.
 count_results() {
   sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
     /^\[  PASSED  \] [0-9]+ test/ { passed += $4 }
@@ -17,14 +18,16 @@ count_results() {
     END { print passed + 0, failed + (begun > ended) }'
 }
 
-# Prints "passed failed repetitions" for the job $1, which has the log $2 and ended with the status $3.
+# Prints "passed failed repetitions" for the job $1, which has the log $2 and ended with the status
+# $3.
 judge() {
   local good bad
   read -r good bad < <(count_results "$2")
   if [ "$bad" -eq 0 ] && [ "$3" -ne 0 ]; then
     bad=1
   elif [ "$bad" -eq 0 ] && [ "$good" -eq 0 ]; then
-    # A test program that ran no test has failed; a check that prints no result counts by its status.
+    # A test program that ran no test has failed; a check that prints no result counts by its
+    # status.
     if [[ $1 =~ (unit|spec|integration)/ ]]; then
       bad=1
       echo '# ended without a result' >>"$2"
@@ -35,8 +38,9 @@ judge() {
   echo "$good $bad $(grep -ac '^# repeated:' "$2")"
 }
 
-# Prints the numbers of the processes of the session $1, and of those in other sessions that have the TMPDIR $2, or
-# something in it open. A daemon that writes its title over its environment has its log there.
+# Prints the numbers of the processes of the session $1, and of those in other sessions that have
+# the TMPDIR $2, or something in it open. A daemon that writes its title over its environment has
+# its log there.
 processes_of() {
   {
     ps -e -o pid=,sid= | awk -v sid="$1" '$2 == sid { print $1 }'
@@ -73,8 +77,8 @@ end_processes() {
   done
 }
 
-# Prints the end of the log $2 of the job $1, and then what failed in it: cmocka gives the reason above the
-# name of the test, busted below.
+# Prints the end of the log $2 of the job $1, and then what failed in it: cmocka gives the reason
+# above the name of the test, busted below.
 report_failure() {
   local lines=${REDLOCK_LOG_LINES:-60} plain='s/\x1b\[[0-9;]*m//g'
   echo "---- $1: the end of $2:"

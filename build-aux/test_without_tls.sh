@@ -1,6 +1,7 @@
 #!/bin/sh
-# A machine without OpenSSL: pkg-config does not know it, and no header of it can be included. The project
-# builds there by itself, and its tests are those that need no TLS; TLS=1 says which packages are missing.
+# A machine without OpenSSL: pkg-config does not know it, and no header of it can be included. The
+# project builds there by itself, and its tests are those that need no TLS; TLS=1 says which
+# packages are missing.
 set -u
 MAKE=${MAKE:-make}
 cd "$(dirname "$0")/.." || exit 1

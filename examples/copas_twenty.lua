@@ -1,4 +1,5 @@
---- Twenty threads of copas lock at once over one client, each its own name and then all the same one.
+--- Twenty threads of copas lock at once over one client, each its own name and then all the same
+--- one.
 
 local copas = require "copas"
 local redlock = require "redlock.copas"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Starts five throw-away Redis nodes, shows locks on them (demo.lua), and cleans up, whatever happens.
-# `make demo` runs it. LUA, LUA_PATH and LUA_CPATH say with which Lua, and where the module is.
+# Starts five throw-away Redis nodes, shows locks on them (demo.lua), and cleans up, whatever
+# happens. `make demo` runs it. LUA, LUA_PATH and LUA_CPATH say with which Lua, and where the module
+# is.
 set -u
 here=$(dirname "$0")
 . "$here/../build-aux/nodes.sh"

@@ -1,4 +1,5 @@
---- A holder that writes to an HTTP service, which refuses it when it was paused for longer than its lease.
+--- A holder that writes to an HTTP service, which refuses it when it was paused for longer than its
+--- lease.
 ---
 ---     lua fenced_http.lua http://127.0.0.1:8080/document/one 'what is to be stored' 127.0.0.1:6379 ...
 ---

@@ -1,5 +1,5 @@
---- Twenty coroutines lock at once over one client in libuv, each its own name and then all the same one. In Neovim
---- the same works without uv.run(): its loop runs already.
+--- Twenty coroutines lock at once over one client in libuv, each its own name and then all the same
+--- one. In Neovim the same works without uv.run(): its loop runs already.
 
 local uv = require "luv"
 local redlock = require "redlock.luv"
