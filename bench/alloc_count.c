@@ -1,9 +1,8 @@
 /*
- * Preloaded (LD_PRELOAD), counts the calls of malloc, calloc, realloc and their kin. measure.c asks
- * for the count at the start and the end of each measurement.
+ * Preloaded by LD_PRELOAD, it counts calls of malloc, calloc, realloc and similar functions.
+ * measure.c reads the count at the start and the end of each measurement.
  *
- * The real functions are called by the names that glibc keeps for this purpose, as looking them up
- * would itself allocate.
+ * It calls the real functions by glibc's internal names, because dlsym() would allocate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,7 +38,7 @@ void *calloc(size_t count, size_t size) {
   return __libc_calloc(count, size);
 }
 
-/* A block of size 0 is freed by realloc, which is no allocation, but nothing here relies on that. */
+/* realloc() with size 0 frees, but counts all the same. */
 void *realloc(void *memory, size_t size) {
   if (size > 0)
     count_one();

@@ -1,16 +1,16 @@
 /*
- * The library, measured as limit.c measures the bare limit, through redlock.h alone.
+ * The library, measured like the bare limit of limit.c, through redlock.h alone.
  *
  *     client <locks in flight> <host:port> ...
  *
- * With 1 lock the blocking calls are used, on one lock object; with more, the calls for
- * caller-owned loops, with poll(2) as the loop. With BENCH_UNHEARD set the one lock is released without
- * waiting. Nothing is retried, so that a failure shows.
+ * With 1 lock it makes blocking calls on one lock object. With more it runs a loop with poll(2).
+ * With BENCH_FORGET set the one lock is released without waiting. It retries nothing, so that
+ * failures show.
  *
- * With BENCH_FENCE set grants have fencing tokens; with BENCH_GUARD nodes are guarded, after a bootstrap. With
- * BENCH_CONTENDED the locks have the names that those of all other such programs have, and are waited for.
+ * BENCH_FENCE adds fencing tokens, BENCH_GUARD a guard after a bootstrap. With BENCH_CONTENDED all
+ * such programs use the same lock names, and wait.
  *
- * Compiled with BENCH_TLS, it speaks TLS to the nodes, with the CA of BENCH_TLS_CA.
+ * Compiled with BENCH_TLS, it uses TLS with the CA of BENCH_TLS_CA.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -45,14 +45,14 @@ typedef struct client {
 static void client_run_sequential(void *peer, const bench_goal *goal, bench_result *result) {
   client *self = peer;
   redlock_lock *lock = self->locks[0].lock;
-  bool unheard = getenv("BENCH_UNHEARD") != NULL;
+  bool forget = getenv("BENCH_FORGET") != NULL;
   uint64_t begun_ns = bench_now_ns(), held_ns, ended_ns;
 
   while (begun_ns < goal->end_ns && result->pairs < goal->pairs) {
     int acquired = redlock_lock_acquire(lock, NULL, NULL);
     held_ns = bench_now_ns();
     int released = acquired != REDLOCK_OK ? acquired
-                   : unheard              ? redlock_lock_release_send(lock)
+                   : forget               ? redlock_lock_release_send(lock)
                                           : redlock_lock_release(lock);
     ended_ns = bench_now_ns();
     if (released != REDLOCK_OK) {

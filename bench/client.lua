@@ -1,5 +1,4 @@
--- The Lua module, measured as limit.c measures the bare limit. With BENCH_UNHEARD set the lock is released
--- without waiting.
+-- The Lua module, measured like the bare limit of limit.c. With BENCH_FORGET set the lock is released without waiting.
 --
 --     lua client.lua <locks in flight: 1> <host:port> ...
 --
@@ -13,7 +12,7 @@ local start, held, ended = measure.start, measure.held, measure.ended
 assert(arg[1] == "1" and arg[2], "usage: client.lua 1 <host:port> ...")
 local dlm = redlock.new({ (table.unpack or unpack)(arg, 2) }, { retry_count = 0 }) -- luacheck: ignore
 local lock = dlm:new_lock(measure.name())
-local how = os.getenv "BENCH_UNHEARD" and { wait = false } or nil
+local how = os.getenv "BENCH_FORGET" and { wait = false } or nil
 
 print("ready")
 io.stdout:flush()

@@ -1,5 +1,5 @@
 /*
- * Distance for the benchmark: a relay in front of each server.
+ * Latency for the benchmark: a relay in front of each server.
  *
  *     far <microseconds each way> <host:port> ...
  *

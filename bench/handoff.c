@@ -1,25 +1,25 @@
 /*
- * How one key goes from hand to hand: processes that want it all the time, hold it for a while, and pause.
+ * Contention for one key: processes acquire it, hold it for a while, release it, and pause.
  *
  *     handoff <way> <processes> <seconds> <hold ms> <pause ms> <host:port> ...
  *
  * The ways:
- *   calls     the library with its defaults: the nodes call who waits
- *   fair      the same, and who comes later waits for those who came before
- *   lossy     as calls, where relays in front of the nodes lose every tenth message (lossy.c)
- *   relayed   as calls, where the relays lose none
- *   polling   the library without calls: it tries again after 100 to 300 ms
- *   busy      the library, which tries again after 0.5 to 1.5 ms
- *   killed    calls, where nobody releases: the key of somebody else lives for 300 ms, and one process waits for it. Of
- *             that, when it has it after the key's end (p50, p99, longest)
- *   bare      no library: SET NX PX to all nodes at once, and where that fails a message of the release, to which
- *             everybody who waits has subscribed on every node, or 2 to 20 ms
+ *   notify    the library with its defaults: the nodes notify waiters
+ *   fair      the same with the option fair
+ *   lossy     as notify, with relays that lose every tenth message (lossy.c)
+ *   relayed   as notify, with relays that lose none
+ *   polling   the library without notifications: it retries after 100 to 300 ms
+ *   busy      the library without notifications: it retries after 0.5 to 1.5 ms
+ *   killed    as notify, with crashed holders: the key of another client lives for 300 ms, and one
+ *             process waits for it. Prints the time from the expiry to the grant (p50, p99,
+ *             longest)
+ *   bare      no library: SET NX PX to all nodes at once; a client that fails waits for a message
+ *             of the release on any node, or for 2 to 20 ms
  *
- * Prints one line: how often the key was had, and by another process than before; of the latter the time from the
- * beginning of one's release to when the other has it (p50, p99), how long who wanted it waited (p50, p99, longest),
- * Jain's index of how often each had it, and how often two had it at once (0).
- *
- * SPDX-License-Identifier: MIT
+ * Prints one line: the number of grants, and of those to another process than before. Of the
+ * latter: the time from the start of the release to the grant (p50, p99), and the time of waiting
+ * (p50, p99, longest). Then Jain's index of the grants per process, and the number of times that
+ * two processes held the key (0).
  */
 #include <hiredis.h>
 #include <poll.h>
@@ -127,7 +127,7 @@ static void bare_open(handoff *h) {
   }
 }
 
-/* What all nodes have answered; how many of them well. */
+/* Reads the replies of all nodes. Returns the number of successes. */
 static int bare_answers(handoff *h) {
   int well = 0;
   for (int i = 0; i < h->nodes; i++) {

@@ -1,11 +1,11 @@
 /*
- * What many leases that keep themselves cost: processor time, memory, and what an acquire beside them
- * waits. One thread, the caller's own loop.
+ * The cost of many auto-extended leases: processor time, memory, and the latency of an acquire
+ * beside them. One thread with a loop of the program.
  *
  *     leases count seconds rounds address...
  *
- * Each round measures without the leases and then beside them, so many seconds each; the median of the ratios
- * of the two p99 is the result.
+ * Each round measures without the leases and then with them, for the given seconds each. The result
+ * is the median of the ratios of the two p99.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,18 +1,18 @@
 /*
- * The bare limit: what acquire and release cost when nothing but the wire work is done, with
- * hiredis's codec on sockets of its own. One pair is SET key token NX PX to all nodes at once, back
- * at the majority of +OK, then the compare-and-delete script to all nodes at once, back at the
- * majority of :1. Replies that come later are popped in order and dropped.
+ * The bare limit: the cost of acquire and release with nothing but the protocol, by hiredis's codec
+ * on plain sockets. A pair sends SET key token NX PX to all nodes at once, waits for a majority of
+ * +OK, sends the compare-and-delete script to all nodes at once, and waits for a majority of :1. It
+ * drops later replies.
  *
  *     limit <locks in flight> <host:port> ...
  *
- * Compiled with BENCH_TLS, it speaks TLS: OpenSSL on the same sockets, with the CA of BENCH_TLS_CA.
+ * Compiled with BENCH_TLS, it uses OpenSSL on the same sockets, with the CA of BENCH_TLS_CA.
  *
- * With BENCH_UNHEARD set nobody waits for the replies to the script: they are dropped when they come.
+ * With BENCH_FORGET set it does not wait for the replies to the script.
  *
- * The number of locks is 1 for the sequential limit. What to measure is read from stdin, see
- * measure.h. It is a yardstick, not a lock: it never retries, reconnects or looks at a clock to
- * decide anything, and it ends at whatever it does not expect.
+ * With 1 lock it is the sequential limit. It reads the measurements to make from stdin (measure.h).
+ * It is a yardstick and no lock: it never retries, reconnects or uses a clock, and ends at anything
+ * unexpected.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,8 +37,8 @@
 
 #define LIMIT_NODES_MAX 32
 #define LIMIT_LOCKS_MAX 1024
-#define LIMIT_OWED_MAX 2000 /* a node that owes so many replies is asked for no more locks */
-#define LIMIT_OWED_SIZE (LIMIT_OWED_MAX + 2 * LIMIT_LOCKS_MAX)
+#define LIMIT_OUTSTANDING_MAX 2000 /* a node that has so many replies is asked for no more locks */
+#define LIMIT_OUTSTANDING_SIZE (LIMIT_OUTSTANDING_MAX + 2 * LIMIT_LOCKS_MAX)
 #define LIMIT_PATIENCE_MS 5000
 #define LIMIT_TOKEN_BYTES 20
 #define LIMIT_TTL_MS "10000"
@@ -46,10 +46,10 @@
 static const char limit_script[] =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
 
-typedef struct limit_owed {
+typedef struct limit_outstanding {
   unsigned lock;
   unsigned step;
-} limit_owed;
+} limit_outstanding;
 
 typedef struct limit_node {
   int fd;
@@ -57,9 +57,9 @@ typedef struct limit_node {
   SSL *ssl;
 #endif
   redisReader *reader;
-  limit_owed owed[LIMIT_OWED_SIZE]; /* a ring: the replies to come, in order */
-  unsigned owed_first;
-  unsigned owed_count;
+  limit_outstanding outstanding[LIMIT_OUTSTANDING_SIZE]; /* a ring: the replies to come, in order */
+  unsigned outstanding_first;
+  unsigned outstanding_count;
   char *out;
   size_t out_size;
   size_t out_begin;
@@ -83,13 +83,13 @@ typedef struct limit {
   unsigned lock_count;
   unsigned active;
   char script_sha[41];
-  bool unheard;
+  bool forget;
   const bench_goal *goal;
   bench_result *result;
 } limit;
 
 #ifdef BENCH_TLS
-/* What send() and recv() would have said. */
+/* Return values like those of send() and recv(). */
 static ssize_t limit_said(const limit_node *node, int result) {
   int error = result > 0 ? SSL_ERROR_NONE : SSL_get_error(node->ssl, result);
 
@@ -179,14 +179,15 @@ static void limit_append(limit_node *node, const char *command, size_t length) {
 static void limit_ask_node(limit *self, limit_lock *lock, unsigned index, const char *command,
                            int length) {
   limit_node *node = &self->nodes[index];
-  unsigned last = (node->owed_first + node->owed_count) % LIMIT_OWED_SIZE;
+  unsigned last = (node->outstanding_first + node->outstanding_count) % LIMIT_OUTSTANDING_SIZE;
 
-  if (!lock->releasing && node->owed_count >= LIMIT_OWED_MAX)
+  if (!lock->releasing && node->outstanding_count >= LIMIT_OUTSTANDING_MAX)
     return;
-  if (node->owed_count == LIMIT_OWED_SIZE)
-    bench_die("limit: a node owes too much");
-  node->owed[last] = (limit_owed){.lock = (unsigned)(lock - self->locks), .step = lock->step};
-  node->owed_count++;
+  if (node->outstanding_count == LIMIT_OUTSTANDING_SIZE)
+    bench_die("limit: a node has too much");
+  node->outstanding[last] =
+      (limit_outstanding){.lock = (unsigned)(lock - self->locks), .step = lock->step};
+  node->outstanding_count++;
   lock->nodes |= (uint32_t)1 << index;
   lock->asked++;
   limit_append(node, command, (size_t)length);
@@ -245,12 +246,12 @@ static void limit_release(limit *self, limit_lock *lock, uint64_t now_ns) {
 }
 
 /* Counts one reply and, when it decides the step, starts the next. */
-static void limit_vote(limit *self, limit_owed owed, const redisReply *reply) {
-  limit_lock *lock = &self->locks[owed.lock];
+static void limit_vote(limit *self, limit_outstanding outstanding, const redisReply *reply) {
+  limit_lock *lock = &self->locks[outstanding.lock];
   unsigned majority = self->node_count / 2 + 1;
   uint64_t now_ns;
 
-  if (!lock->active || owed.step != lock->step)
+  if (!lock->active || outstanding.step != lock->step)
     return;
   if (lock->releasing ? reply->type == REDIS_REPLY_INTEGER && reply->integer == 1
                       : reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0)
@@ -264,7 +265,7 @@ static void limit_vote(limit *self, limit_owed owed, const redisReply *reply) {
   now_ns = bench_now_ns();
   if (!lock->releasing) {
     limit_release(self, lock, now_ns);
-    if (!self->unheard)
+    if (!self->forget)
       return;
     limit_flush_all(self);
     now_ns = bench_now_ns();
@@ -290,20 +291,20 @@ static void limit_read(limit *self, limit_node *node) {
       bench_die("limit: codec");
     if (reply == NULL)
       return;
-    if (node->owed_count == 0)
+    if (node->outstanding_count == 0)
       bench_die("limit: a reply that nobody asked for");
-    limit_owed owed = node->owed[node->owed_first];
-    node->owed_first = (node->owed_first + 1) % LIMIT_OWED_SIZE;
-    node->owed_count--;
-    limit_vote(self, owed, reply);
+    limit_outstanding outstanding = node->outstanding[node->outstanding_first];
+    node->outstanding_first = (node->outstanding_first + 1) % LIMIT_OUTSTANDING_SIZE;
+    node->outstanding_count--;
+    limit_vote(self, outstanding, reply);
     freeReplyObject(reply);
   }
 }
 
 _Noreturn static void limit_complain(const limit *self) {
   for (unsigned i = 0; i < self->node_count; i++)
-    fprintf(stderr, "limit: node %u owes %u replies, %zu bytes unsent\n", i,
-            self->nodes[i].owed_count, self->nodes[i].out_end - self->nodes[i].out_begin);
+    fprintf(stderr, "limit: node %u has %u replies, %zu bytes unsent\n", i,
+            self->nodes[i].outstanding_count, self->nodes[i].out_end - self->nodes[i].out_begin);
   bench_die("limit: nobody answered within %d ms", LIMIT_PATIENCE_MS);
 }
 
@@ -392,7 +393,7 @@ int main(int argc, char **argv) {
   static bench_result result;
   limit self = {.node_count = (unsigned)(argc > 2 ? argc - 2 : 0)};
 
-  self.unheard = getenv("BENCH_UNHEARD") != NULL;
+  self.forget = getenv("BENCH_FORGET") != NULL;
   self.lock_count = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
   if (self.node_count == 0 || self.node_count > LIMIT_NODES_MAX || self.lock_count == 0 ||
       self.lock_count > LIMIT_LOCKS_MAX)

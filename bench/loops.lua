@@ -1,5 +1,4 @@
--- Many locks in flight in each of the loops that Lua programs use, and in a loop of one's own over lock:start() and
--- client:process().
+-- Many locks in flight in each loop of Lua programs, and in a hand-written loop over lock:start() and client:process().
 --
 --     lua loops.lua <own, cqueues, luv or copas> <locks in flight> <host:port> ...
 --
@@ -17,7 +16,7 @@ local now, record = measure.now, measure.record
 
 local kinds = {}
 
--- The control is the same once more: how far its ratio is from 1 is how far to trust the others.
+-- The control is the same once more: the distance of its ratio from 1 is the error of all ratios.
 function kinds.own()
   local socket = require "socket"
   local client = require("redlock").new(nodes, options)
@@ -63,7 +62,7 @@ end
 
 kinds.control = kinds.own
 
--- What a coroutine does with its lock; on_end() is called when it has done.
+-- Runs one coroutine with its lock, and calls on_end() at its end.
 local function work(lock, on_end)
   return function()
     local more

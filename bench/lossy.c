@@ -1,9 +1,10 @@
 /*
- * Loss for the benchmark: a command with a relay in front of each server.
+ * Message loss for the benchmark: runs a command with a relay in front of each server.
  *
- *     lossy <which message is lost, 0 for none> <command> [argument ...] -- <host:port> ...
+ *     lossy <n: every n-th message is lost; 0 for none> <command> [argument ...] -- <host:port> ...
  *
- * Runs the command with the addresses of the relays behind its arguments, then prints how many messages were lost.
+ * Appends the addresses of the relays to the arguments of the command, and prints the number of
+ * lost messages.
  *
  * SPDX-License-Identifier: MIT
  */

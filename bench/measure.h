@@ -1,6 +1,6 @@
 /*
- * What the peers of the benchmark share, so that they are measured alike: the clock, histograms that
- * never allocate, the conversation with bench/run, and the line that reports a measurement.
+ * Shared by the peers of the benchmark, so that all are measured alike: the clock, histograms that
+ * never allocate, the protocol with bench/run, and the line that reports a measurement.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,7 +46,7 @@ typedef void bench_run_function(void *peer, const bench_goal *goal, bench_result
 
 uint64_t bench_now_ns(void);
 
-/* The name of lock |index|. Peers that were stopped in the middle leave keys: no two share a name. */
+/* The name of lock |index|. It is unique to the peer, because stopped peers leave keys. */
 void bench_name(char *name, size_t size, unsigned index);
 
 void bench_result_begin(bench_result *result);

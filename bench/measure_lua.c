@@ -1,6 +1,6 @@
 /*
- * measure.h for client.lua: Lua itself has no monotonic clock, and a percentile needs one that costs
- * next to nothing. The C peers use the same code.
+ * measure.h for client.lua: Lua has no monotonic clock, and percentiles need a cheap one. The C
+ * peers use the same code.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,13 +1,13 @@
 /*
- * What the commands of a lock cost one redis-server: its own processor time for each, of which INFO tells.
+ * The cost of a lock's commands for one redis-server: its processor time per command, from INFO.
  *
  *     node_cost <port> <rounds> <waiters> ...
  *
- * The commands are the library's own (csrc/core/wire/rl_command.c). 50 connections send one each, then the replies are read,
- * and so on. A line has a cycle of commands, which leaves the server as it was; with a number of waiters, so many places
- * stand in the queue of each key, of clients that all hear their calls: the first of them releases and leaves, and another
- * comes. "us" is what the server used for each command,
- * the reading and writing of sockets included; "us in Lua" is what commandstats has for EVALSHA, without them.
+ * The commands are the library's (csrc/core/wire/rl_command.c). 50 connections send one command
+ * each, then the program reads the replies, and so on. A line is a cycle of commands that leaves
+ * the server unchanged. With waiters, the queue of each key has that many connected ones: the head
+ * releases and is dequeued, and another is appended. "us" is the processor time per command,
+ * sockets included; "us in Lua" is that of EVALSHA in commandstats, without sockets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +20,7 @@
 #include "wire/rl_command.h"
 
 #define COST_CONNECTIONS 50
-#define COST_LISTENERS 1000
+#define COST_SUBSCRIBERS 1000
 #define COST_IDLE_S 8 /* after which a server has taken back the buffers of who is idle */
 #define COST_TOKEN "0123456789abcdef0123456789abcdef"
 
@@ -54,7 +54,7 @@ static const struct cost_cycle {
 #define COST_CYCLES (sizeof cost_cycles / sizeof cost_cycles[0])
 
 typedef struct cost {
-  redisContext *control, *listener, *connections[COST_CONNECTIONS];
+  redisContext *control, *subscriber, *connections[COST_CONNECTIONS];
   char keys[COST_CONNECTIONS][24];
   unsigned port, rounds, waiters;
   unsigned turn; /* how many have left each queue */
@@ -168,7 +168,7 @@ static void cost_round(cost *c, cost_step step) {
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     cost_read(c->connections[i]);
     if (step == COST_RELEASE_OURS && c->waiters > 0) {
-      cost_read(c->listener);
+      cost_read(c->subscriber);
     }
   }
   c->turn += step == COST_RELEASE_OURS;
@@ -194,33 +194,33 @@ static void cost_measure(cost *c, const struct cost_cycle *cycle) {
          cost_info(c, "cmdstat_evalsha:", "usec_per_call="));
 }
 
-/* What a place in a queue takes, and a connection that listens to a channel of its own. */
+/* Prints the memory of a queue entry and of a subscriber. */
 static void cost_memory(cost *c) {
-  redisContext *listeners[COST_LISTENERS];
+  redisContext *subscribers[COST_SUBSCRIBERS];
   char queue[64];
   (void)snprintf(queue, sizeof queue, "MEMORY USAGE %s" RL_COMMAND_QUEUE, c->keys[0]);
   redisReply *reply = redisCommand(c->control, queue);
   printf("a queue of %u places: %lld bytes\n", c->waiters + 1, reply == NULL ? 0 : reply->integer);
   freeReplyObject(reply);
   double before = cost_info(c, "used_memory:", "");
-  for (unsigned i = 0; i < COST_LISTENERS; i++) {
-    listeners[i] = cost_connect(c->port);
-    (void)redisAppendCommand(listeners[i], "SUBSCRIBE " RL_COMMAND_CHANNEL "%016x", i);
-    cost_read(listeners[i]);
+  for (unsigned i = 0; i < COST_SUBSCRIBERS; i++) {
+    subscribers[i] = cost_connect(c->port);
+    (void)redisAppendCommand(subscribers[i], "SUBSCRIBE " RL_COMMAND_CHANNEL "%016x", i);
+    cost_read(subscribers[i]);
   }
   (void)sleep(COST_IDLE_S);
   printf("a connection that listens, and is idle: %.0f bytes\n",
-         (cost_info(c, "used_memory:", "") - before) / COST_LISTENERS);
-  for (unsigned i = 0; i < COST_LISTENERS; i++) {
-    redisFree(listeners[i]);
+         (cost_info(c, "used_memory:", "") - before) / COST_SUBSCRIBERS);
+  for (unsigned i = 0; i < COST_SUBSCRIBERS; i++) {
+    redisFree(subscribers[i]);
   }
 }
 
 static void cost_open(cost *c) {
   c->control = cost_connect(c->port);
-  c->listener = cost_connect(c->port);
-  (void)redisAppendCommand(c->listener, "PSUBSCRIBE " RL_COMMAND_CHANNEL "*");
-  cost_read(c->listener);
+  c->subscriber = cost_connect(c->port);
+  (void)redisAppendCommand(c->subscriber, "PSUBSCRIBE " RL_COMMAND_CHANNEL "*");
+  cost_read(c->subscriber);
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     c->connections[i] = cost_connect(c->port);
     (void)snprintf(c->keys[i], sizeof c->keys[i], "cost:%u", i);
@@ -241,7 +241,7 @@ static void cost_close(cost *c) {
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     redisFree(c->connections[i]);
   }
-  redisFree(c->listener);
+  redisFree(c->subscriber);
   redisFree(c->control);
 }
 

@@ -20,7 +20,7 @@ kind == "plain" { plain = plain $0 "\n"; next }
   failures[key] += field["failures"]
 }
 
-# median_of(count): of list[1..count], which is left sorted.
+# median_of(count): of list[1..count], which it sorts.
 function median_of(count,   i, j, x) {
   for (i = 2; i <= count; i++) {
     x = list[i]

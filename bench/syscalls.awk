@@ -1,5 +1,5 @@
 # From two outputs of strace -c, the first of the shorter run: calls per pair, in all and by kind.
-# Variables: peer, nodes, pairs (by how many the runs differ).
+# Variables: peer, nodes, pairs (the difference between the runs).
 #
 # SPDX-License-Identifier: MIT
 

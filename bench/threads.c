@@ -1,10 +1,10 @@
 /*
- * Blocking calls of many threads, measured as client.c measures one.
+ * Blocking calls of many threads, measured like those of client.c.
  *
  *     threads shared|own <threads> <host:port> ...
  *
- * shared: all threads use one client; own: each has a client of its own. Each thread has a lock of its own, and
- * acquires and releases it. Nothing is retried, so that a failure shows.
+ * shared: all threads use one client; own: each thread has a client. Each thread acquires and
+ * releases its own lock. It retries nothing, so that failures show.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,7 +1,6 @@
 /*
- * How many connections with TLS a client makes in a second, and how many of them resume the session of
- * the one before: through csrc/tls and the driver's own sockets, one connection after the other, each until the
- * node has answered a PING.
+ * Connections with TLS per second, and the share that resumes a session: by csrc/tls and the
+ * driver's sockets, one connection after the other, each until the reply to a PING.
  *
  *     tls_handshakes <seconds> <host:port> <CA file>
  *

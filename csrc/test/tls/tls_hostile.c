@@ -78,12 +78,12 @@ static SSL_CTX *tls_hostile_context(const char *directory) {
   return context;
 }
 
-static void tls_hostile_listen(int listener, SSL_CTX *context, tls_hostile_serve *serve) {
+static void tls_hostile_listen(int server_fd, SSL_CTX *context, tls_hostile_serve *serve) {
   pid_t server = getpid();
   int on = 1;
   (void)signal(SIGCHLD, SIG_IGN);
   for (;;) {
-    int fd = accept(listener, NULL, NULL);
+    int fd = accept(server_fd, NULL, NULL);
     counts->accepted += fd >= 0;
     if (fd >= 0 && fork() == 0) {
       (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -92,7 +92,7 @@ static void tls_hostile_listen(int listener, SSL_CTX *context, tls_hostile_serve
       }
       (void)signal(SIGPIPE, SIG_IGN);
       (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      (void)close(listener);
+      (void)close(server_fd);
       serve(fd, context);
       _exit(0);
     }
@@ -104,11 +104,11 @@ void tls_hostile_start(tls_hostile *self, const char *directory, tls_hostile_ser
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t length = sizeof address;
   pid_t parent = getpid();
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_true(listener >= 0);
-  assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
-  assert_int_equal(listen(listener, 64), 0);
-  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+  int server_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_true(server_fd >= 0);
+  assert_int_equal(bind(server_fd, (struct sockaddr *)&address, length), 0);
+  assert_int_equal(listen(server_fd, 64), 0);
+  assert_int_equal(getsockname(server_fd, (struct sockaddr *)&address, &length), 0);
   self->port = ntohs(address.sin_port);
   (void)snprintf(self->address, sizeof self->address, "rediss://127.0.0.1:%d", self->port);
   self->counts =
@@ -122,9 +122,9 @@ void tls_hostile_start(tls_hostile *self, const char *directory, tls_hostile_ser
       _exit(0);
     }
     counts = self->counts;
-    tls_hostile_listen(listener, tls_hostile_context(directory), serve);
+    tls_hostile_listen(server_fd, tls_hostile_context(directory), serve);
   }
-  (void)close(listener);
+  (void)close(server_fd);
 }
 
 void tls_hostile_end(tls_hostile *self) {
