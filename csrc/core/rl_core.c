@@ -248,8 +248,9 @@ void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) 
 int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length) {
   rl_link *link = &rl_core_end_of(core, connection)->link;
-  return link->phase == RL_LINK_CONNECTING ? rl_login_give(&link->login, username, password, length)
-                                           : REDLOCK_E_INVALID;
+  return link->phase == RL_LINK_CONNECTING
+             ? rl_login_supply(&link->login, username, password, length)
+             : REDLOCK_E_INVALID;
 }
 
 void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,

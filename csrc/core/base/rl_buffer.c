@@ -1,5 +1,5 @@
 /*
- * A bounded queue of bytes: what is still to be sent to a node. The bound is the caller's.
+ * A queue of bytes: the output that is not yet sent to a node.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,7 +1,11 @@
 /*
- * A bounded queue of bytes: what is still to be sent to a node.
+ * A queue of bytes: the output that is not yet sent to a node. The caller bounds its length.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * csrc/core/base is the lowest layer: arithmetic, containers, names and texts. It includes nothing
+ * of the core but its own files. The whole core uses memory, strings and assert() only: no clock, no
+ * socket, no thread (make check-pure).
  */
 #ifndef RL_BUFFER_H
 #define RL_BUFFER_H
@@ -11,7 +15,7 @@
 
 typedef struct rl_buffer {
   char *data;
-  size_t head;     /* first byte that has not been consumed */
+  size_t head;     /* first byte that is not consumed */
   size_t tail;     /* one past the last byte */
   size_t capacity; /* of data */
 } rl_buffer;
@@ -23,15 +27,15 @@ static inline size_t rl_buffer_length(const rl_buffer *buffer) {
 }
 
 /*
- * Makes room for |length| more bytes behind the tail and returns where they go, or NULL when memory
- * is short. With |grow| false nothing is allocated: NULL when the present memory is too small.
+ * Makes room for |length| more bytes and returns the tail, or NULL if memory is short. With |grow|
+ * false it allocates nothing.
  */
 char *rl_buffer_reserve(rl_buffer *buffer, size_t length, bool grow);
 
-/* Takes |length| bytes off the head. The memory is kept for the next use. */
+/* Removes |length| bytes at the head. Keeps the memory for the next use. */
 void rl_buffer_consume(rl_buffer *buffer, size_t length);
 
-/* Empties it. */
+/* Empties the queue. Keeps the memory. */
 void rl_buffer_clear(rl_buffer *buffer);
 
 #endif

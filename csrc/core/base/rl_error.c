@@ -1,9 +1,7 @@
 /*
- * Errors: their names, their sentences, and who is told what.
+ * Errors: names, sentences and kinds.
  *
  * SPDX-License-Identifier: MIT
- *
- * The table is in rl_error.h.
  */
 #include "base/rl_error.h"
 

@@ -1,25 +1,25 @@
 /*
- * Errors: their names, their sentences, and who is told what.
+ * Errors: names, sentences and kinds.
  *
  * SPDX-License-Identifier: MIT
  *
- * A new error stands in three places: in redlock.h, in the table below and in the Code of types.lua.
+ * A new error has three places: redlock.h, the table below, and Code in types.lua.
  */
 #ifndef RL_ERROR_H
 #define RL_ERROR_H
 
 #include "redlock.h"
 
-/* What an error means for the program. */
+/* The meaning of an error for the program. */
 typedef enum rl_error_kind {
-  RL_ERROR_NO = 0,  /* none */
-  RL_ERROR_FAILURE, /* may happen to any program: to be handled */
-  RL_ERROR_CALLER,  /* a mistake of the caller: to be mended */
-  RL_ERROR_MACHINE, /* the machine has run out of something */
-  RL_ERROR_STRANGE  /* a number that is no error of ours */
+  RL_ERROR_NO = 0,  /* no error */
+  RL_ERROR_FAILURE, /* can happen to any program, which must handle it */
+  RL_ERROR_CALLER,  /* a mistake in the program */
+  RL_ERROR_MACHINE, /* a resource of the machine is exhausted */
+  RL_ERROR_STRANGE  /* no code of this library */
 } rl_error_kind;
 
-/* X(error, its name, kind, a sentence). */
+/* X(error, name, kind, sentence). */
 #define RL_ERRORS(X)                                                                               \
   X(REDLOCK_OK, ok, NO, "no error")                                                                \
   X(REDLOCK_PENDING, pending, NO, "the operation has not ended yet")                               \

@@ -1,5 +1,5 @@
 /*
- * Operations, and the words for them.
+ * Operations and their names.
  *
  * SPDX-License-Identifier: MIT
  */

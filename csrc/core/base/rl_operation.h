@@ -1,5 +1,5 @@
 /*
- * Operations, and the words for them.
+ * Operations and their names.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,7 +7,7 @@
 #define RL_OPERATION_H
 
 /*
- * X(operation, its name, the word for a lock that is in it, what a node has done that votes for it).
+ * X(operation, name, gerund, the result of a node that granted it).
  * From INSPECT on: the operations that ask the nodes (operator/rl_ask.h).
  */
 #define RL_OPERATIONS(X)                                                                           \
@@ -31,7 +31,7 @@ const char *rl_operation_name(rl_operation operation);
 const char *rl_operation_gerund(rl_operation operation);
 const char *rl_operation_done(rl_operation operation);
 
-/* The operation of that name; RL_OPERATION_NONE when there is none. */
+/* Returns the operation with that name; RL_OPERATION_NONE if there is none. */
 rl_operation rl_operation_of_name(const char *name);
 
 #endif

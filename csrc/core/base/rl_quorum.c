@@ -1,20 +1,19 @@
 /*
- * Counting votes and deciding by them.
+ * Counts votes and decides by them.
  *
  * SPDX-License-Identifier: MIT
  *
  * Specification, step 3: the lock is acquired if and only if the client was able to acquire it in
- * the majority of the instances, at least N/2+1. The majority is one of all N nodes, whichever of
- * them answer; with even N half the nodes are none. What is decided must not depend on the order of
- * the votes. So a decision is taken with the vote after which no other one is possible:
- *   1. The N/2+1st grant decides for the lock; with the option |quorum| the quorum-th.
- *   2. Otherwise there is none, for one of two reasons, of which the graver one comes first:
- *      acquire: so many nodes failed that the others are too few, so that nobody could have it;
- *      or, with fewer failures, it is taken.
- *      extend: so many nodes say "not yours" that the others are too few, so that it is lost;
- *      or, with fewer, it is not known.
- * To wait for the reason costs a minority of bad nodes nothing: when all good nodes have answered, it
- * is certain.
+ * the majority of the instances, at least N/2+1. N counts all nodes, also those that do not answer.
+ * With an even N, half of the nodes are no majority. The decision must not depend on the order of the
+ * votes, so it falls with the first vote after which no other decision is possible:
+ *   1. The N/2+1st grant decides for the lock. With the option |quorum| the quorum-th grant does.
+ *   2. Otherwise the lock is not granted, for one of two reasons. The graver reason has precedence:
+ *      acquire: too many nodes failed, so that no client could be granted the lock;
+ *      or, with fewer failures, the lock is taken.
+ *      extend: too many nodes deny the lease, so it is lost; or, with fewer, its state is unknown.
+ * A minority of failed nodes delays no decision: the reason is certain when all good nodes have
+ * answered.
  */
 #include "base/rl_quorum.h"
 
@@ -46,10 +45,7 @@ static unsigned rl_quorum_pending(const rl_quorum *quorum) {
   return quorum->nodes - settled;
 }
 
-/*
- * |graver| votes give the graver reason why there are too few grants, once there are more of them than
- * can be done without.
- */
+/* |graver| counts the votes for the graver reason, which holds if they exceed the spare nodes. */
 static rl_decision rl_quorum_decide(const rl_quorum *quorum, unsigned needed, unsigned graver,
                                     rl_decision reason, rl_decision otherwise) {
   unsigned pending = rl_quorum_pending(quorum);
@@ -78,12 +74,12 @@ rl_decision rl_quorum_decide_extend(const rl_quorum *quorum, unsigned needed) {
 }
 
 /*
- * A release asks two questions: was the lock ours until now, and is it certain that it is free?
- *   1. A majority deleted our token: it was ours, and is free.
- *   2. A majority says that it had no such token: it was lost before we gave it back.
- *   3. When neither can be reached any more, the second question decides: a majority on which our
- *      token certainly is not (deleted, not there, or never sent) is a released lock. The answer
- *      must not depend on the order of the votes, so this waits until 1 and 2 are impossible.
+ * A release answers two questions: did this client hold the lock until now, and is the lock free?
+ *   1. A majority deleted the token: the client held the lock, and it is free.
+ *   2. A majority did not have the token: the lease was lost before the release.
+ *   3. If neither majority is possible, the second question decides: the lock is released if a
+ *      majority certainly does not have the token (deleted, absent, or never sent). The decision must
+ *      not depend on the order of the votes, so this rule waits until 1 and 2 are impossible.
  */
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
   unsigned majority = rl_quorum_majority(quorum->nodes);

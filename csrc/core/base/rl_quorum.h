@@ -1,5 +1,5 @@
 /*
- * Counting votes and deciding by them.
+ * Counts votes and decides by them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,40 +10,40 @@
 #include <stdint.h>
 
 typedef struct rl_quorum {
-  unsigned nodes : 6;   /* how many there are: N, never only those that answer */
+  unsigned nodes : 6;   /* N: all nodes, also those that do not answer */
   unsigned granted : 6; /* exact success replies */
-  unsigned denied : 6;  /* the key is somebody else's, or is not ours */
+  unsigned denied : 6;  /* the key has another token, or none */
   unsigned failed : 6;  /* no vote: an error, a broken connection, no reply in time */
-  unsigned unsent : 6;  /* release only: nodes to which no SET can have gone */
+  unsigned unsent : 6;  /* release only: nodes to which no SET was sent */
 } rl_quorum;
 
 typedef enum rl_decision {
   RL_DECISION_NONE = 0,   /* more votes are needed */
-  RL_DECISION_MAJORITY,   /* as many granted as are needed: a majority, or more */
-  RL_DECISION_DENIED,     /* not so many are left, because it is somebody else's, or not ours */
-  RL_DECISION_UNAVAILABLE /* not so many are left, because too many nodes failed */
+  RL_DECISION_MAJORITY,   /* enough nodes granted: a majority, or more */
+  RL_DECISION_DENIED,     /* too many nodes denied */
+  RL_DECISION_UNAVAILABLE /* too many nodes failed */
 } rl_decision;
 
-/* N/2 + 1: any two majorities have a node in common. */
+/* Returns N/2 + 1: any two majorities have a node in common. */
 unsigned rl_quorum_majority(unsigned nodes);
 
 /*
- * What an operation is to end with: the same in whatever order the votes come. |needed|: how many nodes must
- * grant, from a majority to all of them; a release always needs a majority.
+ * Return the decision of an operation, in whatever order the votes arrive. |needed| nodes must grant:
+ * a majority up to all. A release always needs a majority.
  */
 rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum, unsigned needed);
 rl_decision rl_quorum_decide_extend(const rl_quorum *quorum, unsigned needed);
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum);
 
-/* How many nodes a set of nodes has. */
+/* Returns the number of nodes in a set. */
 unsigned rl_quorum_count(uint32_t nodes);
 
-/* Returns true if so many of |nodes| deny a lease that less than |needed| are left for it. */
+/* Returns true if fewer than |needed| nodes remain that do not deny the lease. */
 bool rl_quorum_denied(unsigned nodes, unsigned denied, unsigned needed);
 
 /*
- * How many of the |holding| nodes that have a lease's key may lose it before so many of |nodes| are without it that
- * another client, which needs |needed| of them, could be granted it. -1: it could be already.
+ * Returns how many of the |holding| nodes with the key of a lease may lose it before another client,
+ * which needs |needed| of |nodes|, could be granted the lock. -1: it could be granted now.
  */
 int rl_quorum_margin(unsigned nodes, unsigned holding, unsigned needed);
 

@@ -1,5 +1,5 @@
 /*
- * Why a node gave no vote: a text that all locks which quote it share.
+ * Reasons why a node gave no vote: texts that locks share.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +20,7 @@ static rl_reason *rl_reason_new(const char *text, size_t length) {
   return reason;
 }
 
-rl_reason *rl_reason_quote(rl_reason **last, const char *text) {
+rl_reason *rl_reason_copy(rl_reason **last, const char *text) {
   size_t length = strnlen(text, RL_REASON_MAX);
   if (*last == NULL || strncmp((*last)->text, text, RL_REASON_MAX) != 0) {
     rl_reason *made = rl_reason_new(text, length);
@@ -44,8 +44,8 @@ void rl_reason_unref(rl_reason *reason) {
   }
 }
 
-void rl_reasons_quote(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
-                      const char *text) {
+void rl_reasons_set(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
+                    const char *text) {
   if (*reasons == NULL) {
     *reasons = calloc(count, sizeof **reasons);
     if (*reasons == NULL) {
@@ -53,7 +53,7 @@ void rl_reasons_quote(rl_reason ***reasons, unsigned count, unsigned node, rl_re
     }
   }
   rl_reasons_drop(*reasons, node);
-  (*reasons)[node] = rl_reason_quote(last, text);
+  (*reasons)[node] = rl_reason_copy(last, text);
 }
 
 const char *rl_reasons_text(rl_reason *const *reasons, unsigned node) {

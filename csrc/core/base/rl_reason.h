@@ -1,20 +1,17 @@
 /*
- * Why a node gave no vote: a text that all locks which quote it share.
+ * Reasons why a node gave no vote: texts that locks share.
  *
  * SPDX-License-Identifier: MIT
  *
- * It is a string with a count of references. What it says, those say who settle a vote: rl_round.c,
- * rl_release.c, rl_link.c.
- *
- * A node that is down says the same to every lock. Each lock would otherwise keep a copy for every
- * node, most of it room for texts that never come.
+ * A node that is down has the same reason for every lock. The locks share one text with a reference
+ * count, because a copy per lock and node would cost most of a lock's memory.
  */
 #ifndef RL_REASON_H
 #define RL_REASON_H
 
 #include <stddef.h>
 
-#define RL_REASON_MAX 255 /* bytes of a text that are kept */
+#define RL_REASON_MAX 255 /* bytes; a longer text is cut */
 
 typedef struct rl_reason {
   unsigned references;
@@ -22,25 +19,25 @@ typedef struct rl_reason {
 } rl_reason;
 
 /*
- * A reference to a reason that says |text|: |*last| if that says it, else a new one, to which |*last|
- * then refers too. NULL when out of memory. |*last| is a reference of its own, or NULL.
+ * Returns a reference to a reason with |text|: |*last| if its text is the same, otherwise a new one,
+ * which also replaces |*last|. NULL if out of memory. |*last| is a reference, or NULL.
  */
-rl_reason *rl_reason_quote(rl_reason **last, const char *text);
+rl_reason *rl_reason_copy(rl_reason **last, const char *text);
 
-/* Gives a reference up. NULL is allowed. */
+/* Drops a reference. NULL is allowed. */
 void rl_reason_unref(rl_reason *reason);
 
 /*
- * The reasons of a lock's votes, |count| of them, by node: most locks never have one, so they are NULL
- * before the first. Where memory was out there is none.
+ * Sets the reason of |node| among the |count| reasons of a lock. The array is NULL before the first
+ * reason, because most locks never have one. Without memory the node has no reason.
  */
-void rl_reasons_quote(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
-                      const char *text);
+void rl_reasons_set(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
+                    const char *text);
 
-/* What the node's says, or NULL. */
+/* Returns the text of a node's reason, or NULL. */
 const char *rl_reasons_text(rl_reason *const *reasons, unsigned node);
 
-/* The node has none any more; none has. */
+/* Drop the reason of one node; of all nodes. */
 void rl_reasons_drop(rl_reason **reasons, unsigned node);
 void rl_reasons_clear(rl_reason **reasons, unsigned count);
 

@@ -1,5 +1,5 @@
 /*
- * SHA-1, by which a node names a script (FIPS 180-4). It protects nothing here.
+ * SHA-1 (FIPS 180-4), which names the scripts on a node. No security depends on it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@ static uint32_t rl_sha1_rotate(uint32_t word, unsigned bits) {
   return word << bits | word >> (32 - bits);
 }
 
-/* What a step makes of the state: its function and its constant, by the number of the step. */
+/* Returns the function of a step, applied to the state, plus its constant. */
 static uint32_t rl_sha1_step(const uint32_t state[5], unsigned step) {
   uint32_t b = state[1], c = state[2], d = state[3];
   switch (step / 20) {
@@ -60,7 +60,7 @@ void rl_sha1(char digits[RL_SHA1_LENGTH + 1], const void *bytes, size_t length) 
   for (size_t i = 0; i + 64 <= length; i += 64) {
     rl_sha1_block(hash, at + i);
   }
-  /* What is left, a bit, and the length in bits, in one block or two. */
+  /* The remaining bytes, a bit, and the length in bits, in one block or two. */
   size_t end = left < 56 ? 64 : 128;
   memcpy(last, at + (length - left), left);
   last[left] = 0x80;

@@ -1,5 +1,5 @@
 /*
- * SHA-1, by which a node names a script (FIPS 180-4). It protects nothing here.
+ * SHA-1 (FIPS 180-4), which names the scripts on a node. No security depends on it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,7 @@
 
 #define RL_SHA1_LENGTH 40 /* hexadecimal digits */
 
-/* Of |length| bytes; |digits| ends with a NUL. */
+/* Writes the hash of |length| bytes and a NUL to |digits|. */
 void rl_sha1(char digits[RL_SHA1_LENGTH + 1], const void *bytes, size_t length);
 
 #endif

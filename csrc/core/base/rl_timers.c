@@ -23,7 +23,7 @@ bool rl_timers_reserve(rl_timers *timers, size_t count) {
   if (heap == NULL) {
     return false;
   }
-  /* realloc() would copy room that was never used, and so make it resident. */
+  /* realloc() would copy unused room, and so make it resident. */
   if (timers->count > 0) {
     memcpy(heap, timers->heap, timers->count * sizeof *heap);
   }

@@ -13,10 +13,10 @@
 
 #define RL_TIMERS_NONE UINT32_MAX
 
-/* A timer stands in what it is for, and knows its place in the heap: RL_TIMERS_NONE while it is not set. */
+/* A timer, a member of the struct that it is for. */
 typedef struct rl_timers_entry {
-  redlock_time due_us; /* also when it was due, after it was taken off */
-  uint32_t index;
+  redlock_time due_us; /* kept after the timer is taken */
+  uint32_t index;      /* in the heap; RL_TIMERS_NONE while the timer is not set */
 } rl_timers_entry;
 
 typedef struct rl_timers {
@@ -25,20 +25,20 @@ typedef struct rl_timers {
   size_t capacity;
 } rl_timers;
 
-/* Makes room for |count| timers; the other calls then cannot fail. False when out of memory. */
+/* Makes room for |count| timers: setting them cannot fail then. Returns false if out of memory. */
 bool rl_timers_reserve(rl_timers *timers, size_t count);
 void rl_timers_free(rl_timers *timers);
 
-/* Sets |timer|, which may be set in this heap already. */
+/* Sets |timer|, which may be set already. */
 void rl_timers_set(rl_timers *timers, rl_timers_entry *timer, redlock_time due_us);
 
-/* Idempotent. */
+/* Removes |timer|. Idempotent. */
 void rl_timers_clear(rl_timers *timers, rl_timers_entry *timer);
 
-/* The earliest time, or REDLOCK_NEVER. */
+/* Returns the earliest due time, or REDLOCK_NEVER. */
 redlock_time rl_timers_next(const rl_timers *timers);
 
-/* Takes off one timer that is due, or NULL. */
+/* Removes and returns the earliest timer if it is due, otherwise returns NULL. */
 rl_timers_entry *rl_timers_take(rl_timers *timers, redlock_time now_us);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * Tokens: the value of a lock's key, by which a node tells whose it is.
+ * Tokens: the value of a lock's key, by which a node identifies the holder.
  *
  * SPDX-License-Identifier: MIT
  *
- * Every attempt has a token of its own (not every call): a release of attempt 1 that arrives late
- * would otherwise delete the key of attempt 2. Hexadecimal, because the value is read by people and
- * by other Redlock clients.
+ * Every attempt has its own token: a release of attempt 1 that arrives late would otherwise delete
+ * the key of attempt 2. Tokens are hexadecimal because people and other Redlock clients read them.
  */
 #include "base/rl_token.h"
 

@@ -1,5 +1,5 @@
 /*
- * Tokens: the value of a lock's key, by which a node tells whose it is.
+ * Tokens: the value of a lock's key, by which a node identifies the holder.
  *
  * SPDX-License-Identifier: MIT
  */

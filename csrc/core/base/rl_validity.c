@@ -1,5 +1,5 @@
 /*
- * How long a lease may be relied upon.
+ * The time for which a lease may be relied upon.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -8,9 +8,9 @@
  *   3. ... it computes how much time elapsed to acquire the lock, by subtracting from the current
  *      time the timestamp obtained in step 1.
  *   4. The validity time is the initial validity time minus the time elapsed.
- * We keep the deadline, which is the same thing in absolute form: it is computed once, from the
- * clock reading of step 1, and is never derived again from a later reading. A pause of this process
- * between two readings could otherwise lengthen the lease (docs/design.md, "the deadline").
+ * The core keeps a deadline, the same in absolute form. It is computed once, from the clock reading
+ * of step 1, and never again from a later reading. Otherwise a pause of this process between two
+ * readings could lengthen the lease (docs/design.md, "the deadline").
  */
 #include "base/rl_validity.h"
 

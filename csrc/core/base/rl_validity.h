@@ -1,5 +1,5 @@
 /*
- * How long a lease may be relied upon.
+ * The time for which a lease may be relied upon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,14 +9,14 @@
 #include "base/rl_time.h"
 
 /*
- * The drift allowance: ttl x factor + 2 ms, rounded up. The factor stands for clocks that run at
- * different rates, the 2 ms for the granularity of a node's expiry and of our own clock.
+ * Returns the drift allowance: ttl x factor + 2 ms, rounded up. The factor allows for clocks of
+ * different rates, the 2 ms for the granularity of a node's expiry and of the client's clock.
  */
 redlock_duration rl_validity_drift(redlock_duration ttl_us, double drift_factor);
 
 /*
- * The instant from which the lease must no longer be relied upon: start + ttl - drift, where start
- * is a clock reading from before the first byte of the round was sent. Never before start.
+ * Returns the instant from which the lease must no longer be relied upon: start + ttl - drift, but
+ * not before start. |start_us| is a clock reading from before the first byte of the round was sent.
  */
 redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us,
                                   double drift_factor);

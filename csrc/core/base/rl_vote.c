@@ -1,9 +1,7 @@
 /*
- * Votes: their kinds, with the name of each and what it counts as.
+ * Votes: kinds, names, and how they count.
  *
  * SPDX-License-Identifier: MIT
- *
- * The table is in rl_vote.h.
  */
 #include "base/rl_vote.h"
 

@@ -1,10 +1,10 @@
 /*
- * Votes: their kinds, with the name of each and what it counts as.
+ * Votes: kinds, names, and how they count.
  *
  * SPDX-License-Identifier: MIT
  *
- * A new kind of vote stands in redlock.h, in the table below, and in the VoteKind of types.lua, which a spec
- * compares with this table. Which reply it is, rl_verdict.c says.
+ * A new kind has three places: redlock.h, the table below, and VoteKind in types.lua. rl_verdict.c
+ * decides which reply it is.
  */
 #ifndef RL_VOTE_H
 #define RL_VOTE_H
@@ -15,7 +15,7 @@
 #include "base/rl_reason.h"
 #include "redlock.h"
 
-/* X(vote, its name, what it counts as). */
+/* X(vote, name, count). */
 #define RL_VOTES(X)                                                                                \
   X(REDLOCK_VOTE_UNKNOWN, unknown, FAILED)                                                         \
   X(REDLOCK_VOTE_GRANTED, granted, GRANTED)                                                        \
@@ -23,21 +23,21 @@
   X(REDLOCK_VOTE_ERROR, error, FAILED)                                                             \
   X(REDLOCK_VOTE_QUARANTINED, quarantined, FAILED)
 
-/* What a vote counts as. These are bits, for sets of them. */
+/* How a vote counts. The values are bits of a set. */
 typedef enum rl_count {
   RL_COUNT_GRANTED = 1, /* for the lock */
-  RL_COUNT_DENIED = 2,  /* the key is somebody else's, or is not ours */
-  RL_COUNT_FAILED = 4   /* no vote; there is a reason */
+  RL_COUNT_DENIED = 2,  /* the key has another token, or none */
+  RL_COUNT_FAILED = 4   /* no vote, for a reason (rl_reason.h) */
 } rl_count;
 
 #define RL_VOTE_NO_LATENCY UINT32_MAX
 
-/* A node's vote; why it is none, rl_reason.h. There are as many as locks times nodes, so it is small. */
+/* A node's vote. Every lock has one per node, so it is small. */
 typedef struct rl_vote {
-  uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY when it did not answer */
+  uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY: the node did not answer */
   uint8_t vote;        /* a redlock_vote */
-  bool settled;        /* counted, or known for certain */
-  uint8_t key;         /* taken: which of several keys stood in the way, from 1; 0 if not known */
+  bool settled;        /* counted, or certain */
+  uint8_t key;         /* TAKEN: number of the key that is taken, from 1; 0 if unknown */
 } rl_vote;
 
 rl_count rl_vote_counts_as(int vote);

@@ -57,8 +57,8 @@ void rl_round_clear(rl_lock *lock) {
 }
 
 void rl_round_set_reason(rl_lock *lock, unsigned node, const char *reason) {
-  rl_reasons_quote(&lock->reasons, lock->core->node_count, node, &lock->core->nodes[node]->reason,
-                   reason);
+  rl_reasons_set(&lock->reasons, lock->core->node_count, node, &lock->core->nodes[node]->reason,
+                 reason);
 }
 
 const char *rl_round_reason(const rl_lock *lock, unsigned node) {

@@ -1,13 +1,12 @@
 /*
- * Where a node is, and as whom to log in.
+ * Addresses of nodes, with their credentials.
  *
  * SPDX-License-Identifier: MIT
  *
  *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
  *     unix:///path   unix://[[user]:password@]/path[?db=n]   rediss://...
  *
- * A message never quotes the text it complains about once that may hold a password: what is wrong
- * is named instead.
+ * A message names the fault and does not quote the address, which may contain a password.
  */
 #include "options/rl_address.h"
 
@@ -43,7 +42,7 @@ static int rl_address_hex(char digit) {
   return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-/* Copies |length| bytes with %XX undone, and a NUL behind them; |used| receives how many they are. */
+/* Decodes %XX in |length| bytes. Appends a NUL. Sets |*used| to the number of decoded bytes. */
 static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_max, size_t *used,
                                const char *text, size_t length, const char *what) {
   *used = 0;
@@ -71,7 +70,7 @@ static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_
   return REDLOCK_OK;
 }
 
-/* The same for a string that a NUL would end early: it is refused. */
+/* Does the same for a string, in which a NUL byte is an error. */
 static int rl_address_unescape_text(rl_address_parser *parser, char *out, size_t out_max,
                                     const char *text, size_t length, const char *what) {
   size_t used;
@@ -116,7 +115,7 @@ static int rl_address_port(rl_address_parser *parser, const char *text, size_t l
   return REDLOCK_OK;
 }
 
-/* A host as such: a name or an address. Bytes that no host has are usually a mistyped scheme. */
+/* Reads a host: a name or an IP address. Other bytes usually come from a mistyped scheme. */
 static int rl_address_host(rl_address_parser *parser, const char *text, size_t length) {
   if (length == 0) {
     return rl_address_fail(parser, "the host is missing");
@@ -170,7 +169,7 @@ static int rl_address_host_port(rl_address_parser *parser, const char *text, siz
   return error;
 }
 
-/* [user]:password@ or password-less user@; |length| does not count the '@'. */
+/* [user]:password@ or user@. |length| does not count the '@'. */
 static int rl_address_userinfo(rl_address_parser *parser, const char *text, size_t length) {
   rl_address *address = parser->address;
   const char *colon = memchr(text, ':', length);
@@ -205,7 +204,7 @@ static int rl_address_path(rl_address_parser *parser, const char *text, size_t l
   return rl_address_db(parser, query + 4, query_length - 4);
 }
 
-/* What follows "redis://" */
+/* The part of a URL behind "redis://" */
 static int rl_address_url(rl_address_parser *parser, const char *text, size_t length) {
   const char *slash = memchr(text, '/', length);
   size_t authority = slash == NULL ? length : (size_t)(slash - text);
@@ -220,7 +219,7 @@ static bool rl_address_starts(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The last |byte| among the first |length| bytes, or NULL. */
+/* Returns the last |byte| of the first |length| bytes, or NULL. */
 static const char *rl_address_last(const char *text, char byte, size_t length) {
   while (length > 0 && text[length - 1] != byte) {
     length--;
@@ -247,7 +246,7 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
   }
   parser->address->tls = tls ? REDLOCK_YES : local ? REDLOCK_NO : 0;
   const char *rest = scheme + 3;
-  /* The last '@', because people forget to escape the ones in a password; but a path may have one. */
+  /* The last '@', because people forget to escape one in a password. A path may have one, too. */
   const char *at = rl_address_last(rest, '@', local ? strcspn(rest, "/") : strlen(rest));
   if (at != NULL) {
     int error = rl_address_userinfo(parser, rest, (size_t)(at - rest));
@@ -274,40 +273,40 @@ static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *ha
   return REDLOCK_OK;
 }
 
-/* A text that is given, with its length, or with 0 up to its NUL. */
-typedef struct rl_address_given {
+/* A text with its length. A length of 0 means up to the NUL. */
+typedef struct rl_address_secret {
   const char *text;
   size_t length;
-} rl_address_given;
+} rl_address_secret;
 
 static int rl_address_inherit_secret(rl_address_parser *parser, char *out, int *has, size_t *used,
-                                     rl_address_given own, rl_address_given above,
+                                     rl_address_secret own, rl_address_secret above,
                                      const char *what) {
-  rl_address_given given = own.text != NULL ? own : above;
-  if (given.text == NULL || (own.text == NULL && *has)) {
+  rl_address_secret secret = own.text != NULL ? own : above;
+  if (secret.text == NULL || (own.text == NULL && *has)) {
     return REDLOCK_OK;
   }
-  size_t length = given.length != 0 ? given.length : strlen(given.text);
+  size_t length = secret.length != 0 ? secret.length : strlen(secret.text);
   if (length > RL_ADDRESS_TEXT_MAX) {
     return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
   }
-  memcpy(out, given.text, length);
+  memcpy(out, secret.text, length);
   out[length] = '\0';
   *used = length;
   *has = 1;
   return REDLOCK_OK;
 }
 
-/* By kind: how what the node says, else its address, else its client, becomes the field of rl_address. */
-#define RL_ADDRESS_SAID(field)                                                                     \
+/* By kind: a field comes from the node, or else its address, or else its client. */
+#define RL_ADDRESS_CHOSEN(field)                                                                   \
   (node->field != 0 ? node->field : address->field != 0 ? address->field : above->field)
 #define RL_ADDRESS_INHERIT_DURATION(field)                                                         \
-  address->field = RL_ADDRESS_SAID(field);                                                         \
+  address->field = RL_ADDRESS_CHOSEN(field);                                                       \
   address->field = address->field == REDLOCK_DURATION_NONE ? 0 : address->field;
 #define RL_ADDRESS_INHERIT_COUNT(field)                                                            \
-  address->field = RL_ADDRESS_SAID(field);                                                         \
+  address->field = RL_ADDRESS_CHOSEN(field);                                                       \
   address->field = address->field == RL_OPTION_COUNT_NONE ? 0 : address->field;
-#define RL_ADDRESS_INHERIT_FLAG(field) address->field = RL_ADDRESS_SAID(field) == REDLOCK_YES;
+#define RL_ADDRESS_INHERIT_FLAG(field) address->field = RL_ADDRESS_CHOSEN(field) == REDLOCK_YES;
 #define RL_ADDRESS_INHERIT_TEXT(field)                                                             \
   error = error != REDLOCK_OK                                                                      \
               ? error                                                                              \
@@ -318,8 +317,8 @@ static int rl_address_inherit_secret(rl_address_parser *parser, char *out, int *
               ? error                                                                              \
               : rl_address_inherit_secret(                                                         \
                     parser, address->field, &address->has_##field, &address->field##_length,       \
-                    (rl_address_given){node->field, node->field##_length},                         \
-                    (rl_address_given){above->field, above->field##_length}, #field);
+                    (rl_address_secret){node->field, node->field##_length},                        \
+                    (rl_address_secret){above->field, above->field##_length}, #field);
 #define RL_ADDRESS_INHERIT(name, kind, field, low, high, also, must)                               \
   RL_ADDRESS_INHERIT_##kind(field)
 
@@ -342,8 +341,8 @@ static void rl_address_name(rl_address *address) {
 }
 
 static int rl_address_where(rl_address_parser *parser, const redlock_node *node) {
-  int given = (node->address != NULL) + (node->host != NULL) + (node->path != NULL);
-  if (given != 1) {
+  int count = (node->address != NULL) + (node->host != NULL) + (node->path != NULL);
+  if (count != 1) {
     return rl_address_fail(parser, "a node needs exactly one of address, host and path");
   }
   if (node->address != NULL) {

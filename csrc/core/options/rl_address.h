@@ -1,5 +1,5 @@
 /*
- * Where a node is, and as whom to log in.
+ * Addresses of nodes, with their credentials.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,15 +11,14 @@
 #include "options/rl_option_table.h"
 
 #define RL_ADDRESS_PORT 6379
-#define RL_ADDRESS_HOST_MAX 255 /* bytes of a host name, as DNS has it */
-#define RL_ADDRESS_PATH_MAX 107 /* what a Unix socket's address holds */
+#define RL_ADDRESS_HOST_MAX 255 /* bytes of a DNS name */
+#define RL_ADDRESS_PATH_MAX 107 /* bytes of a Unix socket's path */
 #define RL_ADDRESS_TEXT_MAX 512
 typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
 
 /*
- * By the kind of an option that a node may take from its client: the field of rl_address that holds what
- * became of it, where 0 is 0. A flag is 0 or 1. A text has a flag has_... before it, which tells an empty
- * password from none. A secret is any bytes: it has its length, too.
+ * The resolved field of an inherited setting, by kind. 0 means 0, and a flag is 0 or 1. The flag
+ * has_... distinguishes an empty text from none. A secret is any bytes, with a length.
  */
 #define RL_ADDRESS_FIELD_DURATION(field) redlock_duration field;
 #define RL_ADDRESS_FIELD_COUNT(field) int field;
@@ -33,7 +32,7 @@ typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
   rl_address_string field;
 #define RL_ADDRESS_FIELD(name, kind, field, low, high, also, must) RL_ADDRESS_FIELD_##kind(field)
 
-/* Strings that are absent are empty. Whether |tls| can be spoken is for the driver to say. */
+/* Absent strings are empty. The driver checks if it supports |tls|. */
 typedef struct rl_address {
   char host[RL_ADDRESS_HOST_MAX + 1]; /* without brackets; empty when path is set */
   char path[RL_ADDRESS_PATH_MAX + 1];
@@ -43,8 +42,8 @@ typedef struct rl_address {
 } rl_address;
 
 /*
- * Fills |address| from |node|, and from |settings| what the node leaves open. Returns REDLOCK_OK, or
- * REDLOCK_E_INVALID with a sentence in |message| that holds no secret.
+ * Fills |address| from |node|, and from |settings| where the node sets nothing. Returns REDLOCK_OK, or
+ * REDLOCK_E_INVALID with a sentence without secrets in |message|.
  */
 int rl_address_read(rl_address *address, const redlock_node *node, const redlock_settings *settings,
                     char *message, size_t message_size);

@@ -1,5 +1,5 @@
 /*
- * Back-off: how long to wait before the next attempt, and before the next connection.
+ * Delays before the next attempt and before the next connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@ redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random) 
   redlock_duration shortest_us = rl_time_sub(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration longest_us = rl_time_add(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration span_us = rl_time_sub(longest_us, shortest_us);
-  assert(span_us < REDLOCK_NEVER); /* rl_options_read() has bounded both. */
+  assert(span_us < REDLOCK_NEVER); /* rl_options_read() bounds both. */
   redlock_duration pause_us = rl_time_add(shortest_us, random % (span_us + 1));
   return rl_time_max(pause_us, RL_BACKOFF_ATTEMPT_MIN_US);
 }

@@ -1,5 +1,5 @@
 /*
- * Back-off: how long to wait before the next attempt, and before the next connection.
+ * Delays before the next attempt and before the next connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,19 +11,15 @@
 #define RL_BACKOFF_CONNECTION_MIN_US (50 * REDLOCK_MILLISECONDS)
 #define RL_BACKOFF_CONNECTION_MAX_US REDLOCK_SECONDS
 
-/*
- * Nodes that refuse at once must not be asked as fast as the processor runs: the pause between two
- * attempts is never shorter.
- */
+/* The shortest pause between two attempts, even if the nodes refuse at once. */
 #define RL_BACKOFF_ATTEMPT_MIN_US REDLOCK_MILLISECONDS
 
-/* Returns the pause between two attempts: delay +- uniform(jitter), drawn by |random|. */
+/* Returns the pause between two attempts: delay +- uniform(jitter), by the random number |random|. */
 redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random);
 
 /*
- * How long to wait before the next connection, after |failures| in a row that were of no use. A random
- * part of it, up to a half, is left out, or many clients that lost a node together would come back
- * together, each time.
+ * Returns the delay before the next connection after |failures| useless ones in a row. It is shortened
+ * by a random part of up to a half, so that clients that lost a node at once do not return at once.
  */
 redlock_duration rl_backoff_connection(unsigned failures, uint64_t random);
 

@@ -1,5 +1,5 @@
 /*
- * As whom to log in on one connection, where that is asked for each of them.
+ * The caller-supplied login of one connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 #include "redlock.h"
 
 void rl_login_overwrite(void *memory, size_t size) {
-  volatile unsigned char *bytes = memory; /* Else a compiler may leave out what nobody reads. */
+  volatile unsigned char *bytes = memory; /* Otherwise a compiler may omit dead stores. */
   for (size_t i = 0; i < size; i++) {
     bytes[i] = 0;
   }
@@ -29,7 +29,7 @@ void rl_login_wipe(rl_login *login) {
   memset(login, 0, sizeof *login);
 }
 
-/* NULL when out of memory. */
+/* Returns NULL if out of memory. */
 static char *rl_login_copy(const void *bytes, size_t length) {
   char *copy = malloc(length + 1);
   if (copy != NULL) {
@@ -39,7 +39,7 @@ static char *rl_login_copy(const void *bytes, size_t length) {
   return copy;
 }
 
-int rl_login_give(rl_login *login, const char *username, const void *password, size_t length) {
+int rl_login_supply(rl_login *login, const char *username, const void *password, size_t length) {
   if ((username != NULL && strlen(username) > REDLOCK_USERNAME_MAX) ||
       length > REDLOCK_PASSWORD_MAX) {
     return REDLOCK_E_INVALID;

@@ -1,5 +1,5 @@
 /*
- * As whom to log in on one connection, where that is asked for each of them.
+ * The caller-supplied login of one connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,23 +10,23 @@
 #include <stddef.h>
 
 typedef struct rl_login {
-  bool awaited; /* it has been asked for, and has not come */
+  bool awaited; /* the driver must supply the login */
   bool supplied;
-  char *username; /* with a NUL behind it; NULL: none was given */
-  char *password; /* any bytes; NULL: none was given */
+  char *username; /* or NULL */
+  char *password; /* any bytes; or NULL */
   size_t password_length;
 } rl_login;
 
 /*
- * Keeps a copy of what was given, in place of what there was. |username| and |password| may be NULL. Returns
- * REDLOCK_OK, REDLOCK_E_INVALID when one of them is too long, or REDLOCK_E_NO_MEMORY.
+ * Replaces the login by copies. |username| and |password| may be NULL. Returns REDLOCK_OK,
+ * REDLOCK_E_INVALID if one of them is too long, or REDLOCK_E_NO_MEMORY.
  */
-int rl_login_give(rl_login *login, const char *username, const void *password, size_t length);
+int rl_login_supply(rl_login *login, const char *username, const void *password, size_t length);
 
-/* Forgets it: nothing of it is left in memory, and nothing is awaited. */
+/* Overwrites and frees the login. */
 void rl_login_wipe(rl_login *login);
 
-/* Overwrites memory, also when nobody reads it any more. */
+/* Overwrites memory, even if no code reads it afterwards. */
 void rl_login_overwrite(void *memory, size_t size);
 
 #endif

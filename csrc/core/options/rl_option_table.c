@@ -1,9 +1,7 @@
 /*
- * The table of all options: name, kind, field, bounds.
+ * The table of all options: name, kind, field, bounds. The rows are in rl_option_table.h.
  *
  * SPDX-License-Identifier: MIT
- *
- * The lines are in rl_option_table.h; this is what is done with them.
  */
 #include "options/rl_option_table.h"
 
@@ -13,9 +11,9 @@
 
 #include "options/rl_login.h"
 
-#define RL_OPTION_SIZE_MAX 4096 /* no version of a struct will be larger */
+#define RL_OPTION_SIZE_MAX 4096 /* of a struct of any version */
 
-/* By kind: where the length of a field is. */
+/* By kind: the offset of a field's length. */
 #define RL_OPTION_LENGTH_DURATION(structure, field) 0
 #define RL_OPTION_LENGTH_COUNT(structure, field) 0
 #define RL_OPTION_LENGTH_FACTOR(structure, field) 0
@@ -26,7 +24,7 @@
 #define RL_OPTION_LENGTH_SECRET(structure, field) offsetof(structure, field##_length)
 #define RL_OPTION_LENGTH_FUNCTION(structure, field) offsetof(structure, field##_data)
 
-/* The words of a choice, in the order of its numbers from 1. There is one choice so far: the version of TLS. */
+/* The words of the choice, in the order of its numbers from 1. The only choice is the TLS version. */
 #define RL_OPTION_WORDS_DURATION NULL
 #define RL_OPTION_WORDS_COUNT NULL
 #define RL_OPTION_WORDS_FACTOR NULL
@@ -67,7 +65,7 @@ const rl_option_table rl_options_of_client = {
     RL_OPTION_TABLE(rl_option_client_rows, redlock_settings)};
 const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows, redlock_node)};
 
-/* The kind of a line is that of its field, as far as its size tells. */
+/* The size of a field fits its kind. */
 #define RL_OPTION_SIZE_DURATION sizeof(redlock_duration)
 #define RL_OPTION_SIZE_COUNT sizeof(int)
 #define RL_OPTION_SIZE_FACTOR sizeof(double)
@@ -109,11 +107,11 @@ static bool rl_option_is_zero(const void *memory, size_t length) {
   return true;
 }
 
-bool rl_option_said(const rl_option *row, const void *of) {
+bool rl_option_is_set(const rl_option *row, const void *of) {
   return !rl_option_is_zero((const char *)of + row->offset, row->size);
 }
 
-/* The length that the caller has said of the field of |row|; 0 if none. */
+/* Returns the caller's length of the field of |row|; 0 if there is none. */
 static size_t rl_option_length(const rl_option *row, const void *of) {
   size_t length = 0;
   if (row->length_offset != 0) {
@@ -179,12 +177,12 @@ static bool rl_option_fits(const rl_option *row, const void *of) {
 const char *rl_option_wrong(const rl_option_table *table, const void *of) {
   for (size_t i = 0; i < table->count; i++) {
     const rl_option *row = &table->rows[i];
-    if (rl_option_said(row, of)) {
+    if (rl_option_is_set(row, of)) {
       if (!rl_option_fits(row, of)) {
         return row->sentence;
       }
     } else if (rl_option_length(row, of) != 0) {
-      return row->sentence; /* A length without bytes. */
+      return row->sentence; /* a length without bytes */
     }
   }
   return NULL;
@@ -194,7 +192,7 @@ static bool rl_option_is_within(size_t at, size_t offset, size_t size) {
   return at > offset && at < offset + size;
 }
 
-/* Returns true if a struct may end at |size|: between two fields, and not within one. */
+/* Returns true if a struct may end at |size|: not within a field. */
 static bool rl_option_may_end(const rl_option_table *table, size_t size) {
   for (size_t i = 0; i < table->count; i++) {
     const rl_option *row = &table->rows[i];
@@ -207,18 +205,18 @@ static bool rl_option_may_end(const rl_option_table *table, size_t size) {
   return size >= sizeof(void *) && size <= RL_OPTION_SIZE_MAX;
 }
 
-const char *rl_option_fit(const rl_option_table *table, void *known, const void *given,
-                          size_t given_size) {
-  size_t size = given_size < table->size ? given_size : table->size;
-  if (!rl_option_may_end(table, given_size)) {
+const char *rl_option_fit(const rl_option_table *table, void *known, const void *from,
+                          size_t from_size) {
+  size_t size = from_size < table->size ? from_size : table->size;
+  if (!rl_option_may_end(table, from_size)) {
     return "the size of a struct is wrong: it must be sizeof the struct of redlock.h";
   }
-  if (!rl_option_is_zero((const char *)given + size, given_size - size)) {
+  if (!rl_option_is_zero((const char *)from + size, from_size - size)) {
     return "something is set that this version (" REDLOCK_VERSION ") of the library does not know: "
            "the program was compiled with a newer redlock.h";
   }
   memset(known, 0, table->size);
-  memcpy(known, given, size);
+  memcpy(known, from, size);
   return NULL;
 }
 
@@ -227,7 +225,7 @@ static bool rl_option_is_copied(const rl_option *row) {
          row->kind == RL_OPTION_SECRET;
 }
 
-/* The text or the bytes of |row| in |of| in memory of their own, with a NUL behind; NULL if there is none. */
+/* Returns a copy of the text or bytes of |row| in |of|, with a NUL; NULL if out of memory. */
 static char *rl_option_copy_bytes(const rl_option *row, const void *of) {
   const char *from;
   size_t length = rl_option_length(row, of);
@@ -253,7 +251,7 @@ bool rl_option_copy(const rl_option_table *table, void *copy, const void *of) {
     const rl_option *row = &table->rows[i];
     if (rl_option_is_copied(row)) {
       char *made = ok ? rl_option_copy_bytes(row, of) : NULL;
-      ok = ok && (made != NULL || !rl_option_said(row, of));
+      ok = ok && (made != NULL || !rl_option_is_set(row, of));
       memcpy((char *)copy + row->offset, &made, sizeof made);
     }
   }
@@ -269,7 +267,7 @@ void rl_option_free(const rl_option_table *table, void *copy) {
     void *made = NULL;
     if (rl_option_is_copied(row)) {
       memcpy(&made, (const char *)copy + row->offset, sizeof made);
-      if (made != NULL) { /* It may be a password. */
+      if (made != NULL) { /* a password, perhaps */
         size_t length = rl_option_length(row, copy);
         rl_login_overwrite(made, length > 0 ? length : strlen(made));
       }

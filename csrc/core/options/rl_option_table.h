@@ -3,9 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new option is a line here, a field in redlock.h, and a line each in docs/c.md, docs/lua.md and
- * lua/redlock/types.lua; spec/option_table_spec.lua finds what is missing. The library checks by this
- * table (rl_options.c), and the Lua module reads by it (rl_lua_option.c).
+ * A new option needs a row here, a field in redlock.h, and a line each in docs/c.md, docs/lua.md and
+ * lua/redlock/types.lua. spec/option_table_spec.lua reports a missing one. rl_options.c checks options
+ * by this table, and the Lua module reads them by it (rl_lua_option.c).
+ *
+ * csrc/core/options has settings as values: options, addresses, logins, delays. It includes base only.
  */
 #ifndef RL_OPTION_TABLE_H
 #define RL_OPTION_TABLE_H
@@ -18,25 +20,23 @@
 #define RL_OPTION_RETRIES_MAX 1000000
 #define RL_OPTION_DB_MAX 1000000
 #define RL_OPTION_PORT_MAX 65535
-#define RL_OPTION_FILE_MAX 4096 /* bytes of a file's name, and so on */
+#define RL_OPTION_FILE_MAX 4096 /* bytes */
 #define RL_OPTION_KEY_PASSWORD_MAX 1024
 #define RL_OPTION_SERVER_NAME_MAX 255
 #define RL_OPTION_CIPHERS_MAX 1023
 
 /*
- * What a field holds, and what a Lua script writes for it; X(kind, its name). In each, 0 or NULL is
- * "not said".
+ * Kinds of fields: the C type and the Lua type. X(kind, name). 0 or NULL means "not set".
  *   DURATION  redlock_duration, in microseconds; a number of milliseconds
- *   COUNT     int; a whole number
- *   FACTOR    double, less than the highest; a number
+ *   COUNT     int; an integer
+ *   FACTOR    double below the upper bound; a number
  *   FLAG      int, REDLOCK_YES or REDLOCK_NO; a boolean
  *   CHOICE    int, from 1; one of the words
- *   TEXT      const char *; a string without NUL. With a highest number of bytes it has a lowest; without, whoever
- *             reads it looks
- *   BYTES     const void *, and its length in the next field; a string
- *   SECRET    const char *, and its length in the field of that name with _length, where 0 is up to the NUL; a
- *             string. No message tells it
- *   FUNCTION  a function, and what it is given in the field of that name with _data; a function
+ *   TEXT      const char *; a string without NUL. If the upper bound is 0, its reader checks the length
+ *   BYTES     const void *, with its length in the next field; a string
+ *   SECRET    const char *, with its length in the field NAME_length, where 0 means up to the NUL; a
+ *             string. No message contains it
+ *   FUNCTION  a function, with its argument in the field NAME_data; a function
  */
 #define RL_OPTION_KINDS(X)                                                                         \
   X(DURATION, duration)                                                                            \
@@ -53,15 +53,15 @@ typedef enum rl_option_kind { RL_OPTION_KINDS(RL_OPTION_KIND) } rl_option_kind;
 
 const char *rl_option_kind_name(rl_option_kind kind);
 
-/* Besides what lies within its bounds, a field may hold: */
-#define RL_OPTION_NONE 1u  /* what means 0 for its kind; a Lua script writes 0 */
+/* Values of a field beside those within its bounds: */
+#define RL_OPTION_NONE 1u  /* the value of its kind that means 0; in Lua 0 */
 #define RL_OPTION_NEVER 2u /* REDLOCK_NEVER */
 
 #define RL_OPTION_COUNT_NONE REDLOCK_RETRIES_NONE
 
 /*
- * Of a lock, fit for a client, for a lock and for a call. X(name in Lua, kind, field, lowest,
- * highest, what else, default, what it must be). A default of 0 is what rl_options.c makes of it.
+ * Options of a client, a lock or an operation. X(name in Lua, kind, field, lowest, highest, further
+ * values, default, sentence). rl_options.c resolves a default of 0.
  */
 #define RL_OPTIONS_OF_LOCK(X)                                                                      \
   X(ttl, DURATION, ttl_us, REDLOCK_MILLISECONDS, REDLOCK_TTL_MAX_US, 0, 10 * REDLOCK_SECONDS,      \
@@ -92,8 +92,8 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(notify, FLAG, notify, 0, 0, 0, REDLOCK_YES, "REDLOCK_YES or REDLOCK_NO")
 
 /*
- * What a node has, and takes from its client where it says nothing of its own. rl_address has a field for
- * each. X(name, kind, field, lowest, highest, what else, what it must be).
+ * Settings of a node, which default to those of its client. rl_address has a field for each.
+ * X(name, kind, field, lowest, highest, further values, sentence).
  */
 #define RL_OPTIONS_INHERITED(X)                                                                    \
   X(username, TEXT, username, 0, 0, 0, "")                                                         \
@@ -102,8 +102,8 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(tls, FLAG, tls, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")
 
 /*
- * How TLS is spoken, where it is. A node's own, else its client's; the driver hands them on (rl_transport.h). The
- * same as above. A Lua script writes them into the table |tls|, each under the rest of its name.
+ * TLS settings of a node, which default to those of its client. The driver passes them on
+ * (rl_transport.h). In Lua they are in the table |tls|, without "tls_" in their names.
  */
 #define RL_OPTIONS_OF_TLS(X)                                                                       \
   X(tls_ca, TEXT, tls_ca, 1, RL_OPTION_FILE_MAX, 0, "a file: from 1 to 4096 bytes")                \
@@ -121,10 +121,7 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(tls_dangerously_unverified, FLAG, tls_dangerously_unverified, 0, 0, 0,                         \
     "REDLOCK_YES or REDLOCK_NO")
 
-/*
- * The guard against nodes that have forgotten their locks. A Lua script writes what has a longer name into the table
- * |guard|.
- */
+/* The guard against nodes that lost locks. In Lua, guard_max_ttl is max_ttl in the table |guard|. */
 #define RL_OPTION_CLUSTER_MAX 64
 #define RL_OPTIONS_OF_GUARD(X)                                                                     \
   X(guard, FLAG, guard, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")                                      \
@@ -132,7 +129,7 @@ const char *rl_option_kind_name(rl_option_kind kind);
     "from 1 ms to 366 days")                                                                       \
   X(guard_cluster, TEXT, guard_cluster, 1, RL_OPTION_CLUSTER_MAX, 0, "from 1 to 64 bytes")
 
-/* What else a client has; it is in client->settings. */
+/* All settings of a client, in client->settings. */
 #define RL_OPTIONS_OF_CLIENT(X)                                                                    \
   X(prefix, BYTES, prefix, 0, REDLOCK_KEY_MAX, 0, "at most 4096 bytes")                            \
   X(credentials, FUNCTION, credentials, 0, 0, 0, "a function with its credentials_data")           \
@@ -142,7 +139,7 @@ const char *rl_option_kind_name(rl_option_kind kind);
   RL_OPTIONS_OF_GUARD(X)                                                                           \
   RL_OPTIONS_OF_TLS(X)
 
-/* Where a node is, and the rest. */
+/* All settings of a node. */
 #define RL_OPTIONS_OF_NODE(X)                                                                      \
   X(host, TEXT, host, 0, 0, 0, "")                                                                 \
   X(port, COUNT, port, 1, RL_OPTION_PORT_MAX, 0, "from 1 to 65535")                                \
@@ -150,17 +147,17 @@ const char *rl_option_kind_name(rl_option_kind kind);
   RL_OPTIONS_INHERITED(X)                                                                          \
   RL_OPTIONS_OF_TLS(X)
 
-/* A line of the table. */
+/* A row of the table. */
 typedef struct rl_option {
   const char *name;     /* in Lua */
   const char *field;    /* in redlock.h */
-  const char *sentence; /* what the field must be */
+  const char *sentence; /* the condition, for messages */
   rl_option_kind kind;
   unsigned also;        /* RL_OPTION_NONE, RL_OPTION_NEVER */
-  size_t offset, size;  /* of its field in the struct of redlock.h */
-  size_t length_offset; /* of the field with its length, or its data; 0 if none */
+  size_t offset, size;  /* of the field in the struct of redlock.h */
+  size_t length_offset; /* of the field with the length or the argument; 0 if none */
   uint64_t low, high;
-  double fallback;   /* the default as people read it; 0 = none, or it depends */
+  double fallback;   /* the default, in the units of Lua; 0: none, or not constant */
   const char *words; /* of a CHOICE, with "|" between them */
 } rl_option;
 
@@ -170,34 +167,33 @@ typedef struct rl_option_table {
   size_t size; /* of the struct */
 } rl_option_table;
 
-/* Of redlock_options, redlock_settings and redlock_node. */
+/* The tables of redlock_options, redlock_settings and redlock_node. */
 extern const rl_option_table rl_options_of_lock;
 extern const rl_option_table rl_options_of_client;
 extern const rl_option_table rl_options_of_node;
 
 /* Returns true if the field of |row| in |of| is not 0. */
-bool rl_option_said(const rl_option *row, const void *of);
+bool rl_option_is_set(const rl_option *row, const void *of);
 
-/* What is wrong with the struct |of|, as a static sentence; NULL if nothing is. */
+/* Returns NULL, or a static sentence with the first fault of the struct |of|. */
 const char *rl_option_wrong(const rl_option_table *table, const void *of);
 
 /*
- * Fills |known|, of this version's size, with a caller's |given| of |given_size|: what the caller's
- * version does not have is 0. Returns NULL, or a static sentence: |given| has something set that this
- * version does not know, or its size cannot be right.
+ * Copies a caller's struct |from| of |from_size| bytes to |known|, a struct of this version. Fields
+ * that the caller's version lacks become 0. Returns NULL, or a static sentence if |from| sets a field
+ * that this version lacks, or if its size is impossible.
  */
-const char *rl_option_fit(const rl_option_table *table, void *known, const void *given,
-                          size_t given_size);
+const char *rl_option_fit(const rl_option_table *table, void *known, const void *from,
+                          size_t from_size);
 
 /*
- * Makes |copy| a struct with what |of| has, with texts and bytes of its own, to be given up with
- * rl_option_free(); what is no line of the table it has in common with |of|. False when out of memory:
- * then there is nothing to be given up.
+ * Copies the struct |of| to |copy|, with copies of the texts and bytes of the table's rows, which
+ * rl_option_free() frees. Returns false if out of memory; then there is nothing to free.
  */
 bool rl_option_copy(const rl_option_table *table, void *copy, const void *of);
 void rl_option_free(const rl_option_table *table, void *copy);
 
-/* The other direction: fills a caller's struct of |to_size| with |from|; what is beyond it with 0. */
+/* Copies |from| to a caller's struct of |to_size| bytes. Fields beyond |from_size| become 0. */
 void rl_option_fill(void *to, size_t to_size, const void *from, size_t from_size);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Options of a lock: defaults, levels, and what follows from them.
+ * Options of a lock: defaults, levels, and derived values.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,17 +20,17 @@ bool rl_options_equal(const rl_options *a, const rl_options *b) {
   return true RL_OPTIONS_OF_LOCK(RL_OPTIONS_EQUAL);
 }
 
-static redlock_duration rl_options_over_duration(redlock_duration above, redlock_duration given) {
-  return given == 0 ? above : given == REDLOCK_DURATION_NONE ? 0 : given;
+static redlock_duration rl_options_over_duration(redlock_duration above, redlock_duration own) {
+  return own == 0 ? above : own == REDLOCK_DURATION_NONE ? 0 : own;
 }
 
-/* A number that is not said leaves the one above; REDLOCK_RETRIES_NONE and REDLOCK_NO stay. */
-static int rl_options_over_number(int above, int given) {
-  return given == 0 ? above : given;
+/* REDLOCK_RETRIES_NONE and REDLOCK_NO are kept as they are. */
+static int rl_options_over_number(int above, int own) {
+  return own == 0 ? above : own;
 }
 
-static double rl_options_over_factor(double above, double given) {
-  return given > 0.0 ? given : given < 0.0 ? 0.0 : above;
+static double rl_options_over_factor(double above, double own) {
+  return own > 0.0 ? own : own < 0.0 ? 0.0 : above;
 }
 
 #define RL_OPTIONS_OVER_DURATION rl_options_over_duration
@@ -39,30 +39,30 @@ static double rl_options_over_factor(double above, double given) {
 #define RL_OPTIONS_OVER_CHOICE rl_options_over_number
 #define RL_OPTIONS_OVER_FACTOR rl_options_over_factor
 
-const char *rl_options_read(rl_options *options, const redlock_options *given) {
-  const char *wrong = rl_option_wrong(&rl_options_of_lock, given);
+const char *rl_options_read(rl_options *options, const redlock_options *own) {
+  const char *wrong = rl_option_wrong(&rl_options_of_lock, own);
   if (wrong != NULL) {
     return wrong;
   }
 #define RL_OPTIONS_OVER(name, kind, field, low, high, also, fallback, must)                        \
-  options->field = RL_OPTIONS_OVER_##kind(options->field, given->field);
+  options->field = RL_OPTIONS_OVER_##kind(options->field, own->field);
   RL_OPTIONS_OF_LOCK(RL_OPTIONS_OVER)
-  /* A budget takes the place of a number of attempts that was set further above. */
-  if (given->wait_us != 0 && given->retry_count == 0) {
+  /* A budget replaces a number of attempts that was set on a higher level. */
+  if (own->wait_us != 0 && own->retry_count == 0) {
     options->retry_count = 0;
   }
-  /* A node counts in whole milliseconds, so we do not count on more. */
+  /* A node counts whole milliseconds. */
   options->ttl_us = rl_time_ms_down(options->ttl_us) * REDLOCK_MILLISECONDS;
   return NULL;
 }
 
-static bool rl_options_has_duration(redlock_duration given) {
-  return given != 0 && given != REDLOCK_DURATION_NONE;
+static bool rl_options_has_duration(redlock_duration own) {
+  return own != 0 && own != REDLOCK_DURATION_NONE;
 }
 
-bool rl_options_keep_nothing(const rl_options *options, const redlock_options *given) {
-  return options->auto_extend != REDLOCK_YES && (rl_options_has_duration(given->extend_every_us) ||
-                                                 rl_options_has_duration(given->max_hold_us));
+bool rl_options_keep_nothing(const rl_options *options, const redlock_options *own) {
+  return options->auto_extend != REDLOCK_YES && (rl_options_has_duration(own->extend_every_us) ||
+                                                 rl_options_has_duration(own->max_hold_us));
 }
 
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us) {

@@ -1,9 +1,9 @@
 /*
- * Options of a lock: defaults, levels, and what follows from them.
+ * Options of a lock: defaults, levels, and derived values.
  *
  * SPDX-License-Identifier: MIT
  *
- * These are values. Which options there are, of what kind and within what bounds, rl_option_table.h says.
+ * rl_option_table.h lists the options with their kinds and bounds.
  */
 #ifndef RL_OPTIONS_H
 #define RL_OPTIONS_H
@@ -15,8 +15,8 @@
 #include "options/rl_option_table.h"
 
 /*
- * What a lock goes by: every field means what it holds, and 0 is 0. Only a retry_count of 0 and a
- * node_timeout_us of 0 still stand for what the functions below make of them.
+ * The resolved options of a lock: 0 means 0, except in retry_count and node_timeout_us, which the
+ * functions below resolve.
  */
 #define RL_OPTIONS_DURATION redlock_duration
 #define RL_OPTIONS_COUNT int
@@ -35,24 +35,21 @@ void rl_options_default(rl_options *options);
 bool rl_options_equal(const rl_options *a, const rl_options *b);
 
 /*
- * Puts |given| over |options|, which holds the level above: what is 0 stays. Returns NULL, or what is
- * wrong as a static sentence that names the field, and then changes nothing.
+ * Overrides |options|, those of the level above, by the fields of |own| that are not 0. Returns NULL.
+ * If a field is wrong: changes nothing, and returns a static sentence that names the field.
  */
-const char *rl_options_read(rl_options *options, const redlock_options *given);
+const char *rl_options_read(rl_options *options, const redlock_options *own);
 
-/*
- * Returns true if |given|, which has been put over others and made |options| of them, says how a lease is to keep itself
- * that does not.
- */
-bool rl_options_keep_nothing(const rl_options *options, const redlock_options *given);
+/* Returns true if |own| configures auto-extension and the resolved |options| have it off. */
+bool rl_options_keep_nothing(const rl_options *options, const redlock_options *own);
 
-/* The budget of one round of a lease of |ttl_us|. */
+/* Returns the time budget of one round of a lease of |ttl_us|. */
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us);
 
-/* How many attempts an acquire may make; UINT64_MAX = until its budget ends. */
+/* Returns how many attempts an acquire may make; UINT64_MAX: until its time budget ends. */
 uint64_t rl_options_attempts(const rl_options *options);
 
-/* How long a node is asked to keep the key, in ms. */
+/* Returns the life of the key on a node, in ms. */
 uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us);
 
 #endif

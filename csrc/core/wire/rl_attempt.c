@@ -1,5 +1,5 @@
 /*
- * An attempt: one token of a lock, and what the nodes may still hold under it.
+ * An attempt: one token of a lock, and the nodes that may hold it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -49,7 +49,7 @@ rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct 
   return attempt;
 }
 
-/* From here on it is freed with the attempt. */
+/* Gives |copy| to the attempt, which frees it. */
 static void rl_attempt_keep(rl_attempt *attempt, char *copy, size_t length) {
   attempt->apart = true;
   memcpy(attempt->digits, &copy, sizeof copy);

@@ -1,11 +1,11 @@
 /*
- * An attempt: one token of a lock, and what the nodes may still hold under it.
+ * An attempt: one token of a lock, and the nodes that may hold it.
  *
  * SPDX-License-Identifier: MIT
  *
- * An attempt outlives the operation that made it: it exists until every command that carries its
- * token has been answered or its connection has gone, and its release has been sent to every node
- * that may hold it. Attempts are pooled, so that a lock that is taken again allocates nothing.
+ * An attempt outlives its operation. It exists until every command with its token is answered, or the
+ * connection of that command has ended, and until its release is sent to each node that may hold the
+ * token. A pool keeps attempts, so that a repeated acquire allocates nothing.
  */
 #ifndef RL_ATTEMPT_H
 #define RL_ATTEMPT_H
@@ -23,38 +23,36 @@ struct rl_lock;
 typedef struct rl_attempt rl_attempt;
 
 struct rl_attempt {
-  rl_list queue; /* of the releases, which has a reference then; or of the pool */
+  rl_list queue; /* of due releases, which holds a reference; or the stack of the pool */
   rl_resource *resource;
-  struct rl_lock *lock; /* NULL once the lock has nothing to do with it any more */
+  struct rl_lock *lock; /* NULL after the lock has dropped the attempt */
   unsigned references;
-  uint32_t sent;            /* nodes to which a SET may have gone */
-  uint32_t asked;           /* nodes that owe the answer to a SET */
-  uint32_t refused;         /* nodes that have said that they did not set the key */
-  uint32_t due;             /* nodes to which the release is still to be sent */
-  uint32_t later;           /* of these, the nodes for which it is not time before later_us */
-  uint32_t uncertain;       /* nodes that may yet execute a SET of a connection that has ended */
+  uint32_t sent;            /* nodes that may have received a SET */
+  uint32_t asked;           /* nodes with an outstanding SET */
+  uint32_t refused;         /* nodes that certainly did not set the key */
+  uint32_t due;             /* nodes that must still be sent the release */
+  uint32_t later;           /* nodes of |due| that must wait until later_us */
+  uint32_t uncertain;       /* nodes that may still execute a SET of an ended connection */
   uint32_t released;        /* nodes that have answered the release */
-  uint32_t tested;          /* nodes that owe the answer to a test (rl_twin.h) */
+  uint32_t tested;          /* nodes with an outstanding test (rl_twin.h) */
   uint32_t tests;           /* nodes that were tested */
-  redlock_duration life_us; /* how long a key that is set for it lives at most */
+  redlock_duration life_us; /* longest life of its keys */
   redlock_time later_us;
-  redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
-  /* The token that was drawn; where it is, with |apart|. Aligned, so that tools find what is allocated. */
+  redlock_time expired_us; /* when its keys have expired on all certain nodes; then releases end */
+  /* The random token. With |apart|: a pointer to the token, aligned so that leak checkers see it. */
   alignas(char *) char digits[REDLOCK_TOKEN_LENGTH + 1];
-  bool releasing : 1; /* its release has begun: nothing but releases may be sent for it */
+  bool releasing : 1; /* its release has begun: only releases may be sent */
   bool held : 1;      /* it has been a lease */
-  bool any : 1;       /* release by force: whatever the key holds */
+  bool any : 1;       /* release by force: delete any token */
   bool twins : 1;     /* a test has found two nodes that are one server */
-  bool custom : 1;    /* its token is the caller's: others may have it, too */
-  bool apart : 1;     /* its token is allocated */
-  bool shorter : 1; /* its last extend asks for less than is left of the lease (rl_margin.c, M3) */
+  bool custom : 1;    /* the caller supplied the token: another client may use it, too */
+  bool apart : 1;     /* the token is allocated */
+  bool shorter : 1;   /* its last extend asks for less than remains of the lease (rl_margin.c) */
   uint16_t token_length;
-  uint32_t
-      set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */
-  uint32_t suspect; /* nodes that may have lost it since they have answered (rl_margin.h) */
-  uint32_t
-      ticket; /* of a lease: the place in queues that its release leaves (rl_notify.h), or 0 ... */
-  uint32_t enqueued; /* ... on these nodes */
+  uint32_t set;      /* nodes that have confirmed the key (rl_margin.h) */
+  uint32_t suspect;  /* nodes that may have lost the key since (rl_margin.h) */
+  uint32_t ticket;   /* of a lease: id of the ticket that its release dequeues, or 0 */
+  uint32_t enqueued; /* nodes with that ticket in their queue */
 };
 
 /* Attempts are allocated this many at once. */
@@ -70,48 +68,48 @@ struct rl_attempt_slab {
 typedef struct rl_attempt_pool {
   rl_list *free;
   rl_attempt_slab *slabs;
-  size_t live; /* attempts in use */
+  size_t live; /* attempts with a reference */
 } rl_attempt_pool;
 
-/* An attempt with one reference, the caller's, or NULL when out of memory. */
+/* Returns an attempt with one reference, or NULL if out of memory. */
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                            const unsigned char *entropy);
 
-/* The same with a token that the caller gives: a copy of it. */
+/* Does the same with a copy of a caller-supplied token. */
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
                                   struct rl_lock *lock, const void *token, size_t token_length);
 rl_attempt *rl_attempt_ref(rl_attempt *attempt);
 
 /*
- * A node is sent something at |now_us| that lets the key live for |key_ms|: until when a node can
- * still hold it at most, its clock being a tenth off and the command a second on its way.
+ * Notes a command, sent at |now_us|, that gives the key a life of |key_ms|. Allows for a clock that is
+ * wrong by a tenth and a command that travels for a second.
  */
 void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms);
 
-/* A SET has been sent to the nodes |bits|. */
+/* Notes a SET, sent to the nodes |bits|. */
 void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms);
 
 /*
- * A connection on which such a command was not answered has ended. The node may still read it, and
- * the key begins to live only then.
+ * Notes the end of a connection with such an outstanding command. The node may still read it, and the
+ * life of the key begins only then.
  */
 void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us);
 
-/* Gives a reference up; with the last one the attempt goes back to the pool. NULL is allowed. */
+/* Drops a reference. The last one returns the attempt to the pool. NULL is allowed. */
 void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt);
 
-/* Frees what the pool holds; live attempts must be gone. */
+/* Frees the pool, which must have no live attempts. */
 void rl_attempt_pool_free(rl_attempt_pool *pool);
 
-/* Returns true if its release is due. */
+/* Returns true if a release of the attempt is due. */
 static inline bool rl_attempt_is_queued(const rl_attempt *attempt) {
   return rl_list_is_in(&attempt->queue);
 }
 
-/* Its token, with a NUL behind it; one that was given may hold others. */
+/* Returns the token and a NUL. A caller-supplied token may contain NUL bytes. */
 const char *rl_attempt_token(const rl_attempt *attempt);
 
-/* What to write on the wire. */
+/* Returns the keys and the token for a command. */
 rl_command_key rl_attempt_key(const rl_attempt *attempt);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * A lease as text, on its way from one process to another.
+ * A lease as text, for another process.
  *
  * SPDX-License-Identifier: MIT
  *
- * "redlock1." and base64 that needs no escapes in arguments and addresses, of: the numbers, each with its
- * first byte first; the lengths; prefix, resources and token; and a checksum over all of that. The
- * checksum finds what was damaged. A lease with a fencing token is "redlock2.", and has it behind the other numbers
- * that are 8 bytes long. What was forged the nodes find out, for they compare the token.
+ * The text is "redlock1." and URL-safe base64 of: the numbers (little-endian), the lengths, the
+ * prefix, the resources, the token and a checksum. A lease with a fencing token begins with
+ * "redlock2." and has it after the other 8-byte numbers. The checksum detects corruption. The nodes
+ * detect forgery, because they compare the token.
  */
 #include "wire/rl_handover.h"
 
@@ -18,10 +18,10 @@
 #define RL_HANDOVER_HEAD "redlock1."
 #define RL_HANDOVER_HEAD_FENCE "redlock2."
 #define RL_HANDOVER_FENCE 8                               /* bytes of a fencing token */
-#define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 2 + 2 + 1) /* numbers, and the lengths of one each */
+#define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 2 + 2 + 1) /* numbers and single lengths */
 #define RL_HANDOVER_EACH 2                                /* the length of a resource */
 #define RL_HANDOVER_CHECKSUM 8
-/* More than any lock needs; what is longer is not looked at. */
+/* More than any lock needs. A longer text is rejected unread. */
 #define RL_HANDOVER_DIGITS_MAX                                                                     \
   ((size_t)2 * REDLOCK_RESOURCES_MAX * (REDLOCK_KEY_MAX + RL_HANDOVER_EACH))
 
@@ -39,7 +39,7 @@ static uint64_t rl_handover_hash(uint64_t hash, const void *bytes, size_t length
 
 #define RL_HANDOVER_HASH 0xcbf29ce484222325u
 
-/* Where the checksum begins: else a text of the one kind could be taken for one of the other. */
+/* The kind is part of the checksum, so that no text of one kind passes for the other. */
 static uint64_t rl_handover_seed(bool fenced) {
   return fenced ? rl_handover_hash(RL_HANDOVER_HASH, RL_HANDOVER_HEAD_FENCE,
                                    sizeof RL_HANDOVER_HEAD_FENCE)
@@ -58,7 +58,7 @@ uint64_t rl_handover_nodes(const char *const *names, unsigned count) {
 
 typedef struct rl_handover_writer {
   char *out;
-  unsigned value, bits; /* what is left of the bytes before: fewer than 6 bits */
+  unsigned value, bits; /* fewer than 6 bits that are not written yet */
   uint64_t hash;
 } rl_handover_writer;
 
@@ -137,7 +137,7 @@ static uint64_t rl_handover_get(const unsigned char **in, unsigned count) {
   return number;
 }
 
-/* The bytes that |length| digits stand for; false when some are none. */
+/* Decodes |length| digits. Returns false if a character is no digit. */
 static bool rl_handover_unpack(unsigned char *out, const char *text, size_t length) {
   unsigned value = 0, bits = 0;
   for (size_t i = 0; i < length; i++) {
@@ -152,7 +152,7 @@ static bool rl_handover_unpack(unsigned char *out, const char *text, size_t leng
       *out++ = (unsigned char)(value >> bits);
     }
   }
-  /* Else it is another text for the same bytes. */
+  /* Otherwise a second text would decode to the same bytes. */
   return bits < 6 && (value & ((1u << bits) - 1)) == 0;
 }
 
@@ -168,7 +168,7 @@ static bool rl_handover_in_bounds(const rl_handover *handover) {
          !rl_resource_repeats(handover->resources, handover->resource_count);
 }
 
-/* The numbers and lengths. Returns where the rest begins, or NULL when there are not so many bytes. */
+/* Reads the numbers and lengths. Returns the rest, or NULL if there are too few bytes. */
 static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size_t count,
                                                      bool fenced) {
   const unsigned char *in = handover->bytes;
@@ -193,7 +193,7 @@ static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size
   return rl_handover_count(handover) == count ? in : NULL;
 }
 
-/* |count| bytes, which are at least those that are always there. */
+/* Reads |count| bytes, at least the fixed ones. */
 static bool rl_handover_read_bytes(rl_handover *handover, size_t count, bool fenced) {
   const unsigned char *in = rl_handover_read_numbers(handover, count, fenced);
   if (in == NULL) {

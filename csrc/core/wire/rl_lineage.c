@@ -1,14 +1,14 @@
 /*
- * The record of a guard: what a node keeps of its past, and how it answers when it is asked for it.
+ * The lineage record, which the guard keeps on a node, and the node's answer about it.
  *
  * SPDX-License-Identifier: MIT
  *
- * A record is "run_id born why fingerprint", and a fingerprint five words, each of them a name and a value:
+ * A record is "run_id created why fingerprint". A fingerprint has five words, each a name and a value:
  *
  *   nodes=5 quorum=3 max_ttl=30000 list=7c4a8d09ca3762af prefix=da39a3ee/orders:
  *
- * A list is told by a hash of the nodes' names, sorted; where it has a name, that stands there as cluster=name.
- * A prefix is told by a hash, and shown as far as it is short.
+ * list is a hash of the nodes' sorted names. A named list has cluster=name instead. prefix is a hash
+ * of the prefix and its first bytes.
  */
 #include "wire/rl_lineage.h"
 
@@ -21,13 +21,12 @@
 #define RL_LINEAGE_LIST_DIGITS 16
 #define RL_LINEAGE_PREFIX_DIGITS 8
 #define RL_LINEAGE_PREFIX_SHOWN 24
-#define RL_LINEAGE_NUMBER_MAX (((uint64_t)1 << 53) - 1) /* what a node's Lua writes exactly */
 
 /* ----------------------------------------------------------------------------------- writing */
 
 /*
- * Of the names and databases of the nodes, in any order: their hashes are sorted, and hashed together, so that no
- * room for all the names is needed.
+ * Writes a hash of the names and databases of the nodes, in any order. It sorts their hashes and
+ * hashes them together, which needs no room for all names.
  */
 static void rl_lineage_list(char digits[RL_SHA1_LENGTH + 1],
                             const rl_lineage_fingerprint *fingerprint) {
@@ -49,7 +48,7 @@ static void rl_lineage_list(char digits[RL_SHA1_LENGTH + 1],
   rl_sha1(digits, all, (size_t)fingerprint->nodes * RL_SHA1_LENGTH);
 }
 
-/* What is not printable, and what would end a word. */
+/* Returns true if the byte is not printable, or would end a word. */
 static void rl_lineage_show(char shown[RL_LINEAGE_PREFIX_SHOWN + 1], const void *bytes,
                             size_t length) {
   const unsigned char *at = bytes;
@@ -112,7 +111,7 @@ static bool rl_lineage_why_of(rl_lineage_why *why, const char *said) {
   return false;
 }
 
-/* The word at |*at|, into |word|, and |*at| goes behind the space after it. False where it has no end. */
+/* Copies the word at |*at| to |word|, and moves |*at| behind the next space, or returns false. */
 static bool rl_lineage_word(const char **at, char *word, size_t size) {
   size_t length = strcspn(*at, " ");
   if (length == 0 || length >= size || (*at)[length] != ' ') {
@@ -131,15 +130,15 @@ static bool rl_lineage_number(const char **at, uint64_t *number) {
     return false;
   }
   for (const char *digit = digits; *digit != '\0'; digit++) {
-    if (*digit < '0' || *digit > '9' || *number > RL_LINEAGE_NUMBER_MAX / 10) {
+    if (*digit < '0' || *digit > '9' || *number > RL_NUMBER_MAX / 10) {
       return false;
     }
     *number = *number * 10 + (uint64_t)(*digit - '0');
   }
-  return *number <= RL_LINEAGE_NUMBER_MAX;
+  return *number <= RL_NUMBER_MAX;
 }
 
-/* A server that does not say who it is answers "?". Behind its name is a sign, and what it says of its past. */
+/* Reads the run_id, "?" if the server has none, followed by its replication history. */
 static bool rl_lineage_is_run_id(const char *word) {
   for (; *word != '\0'; word++) {
     bool digit = *word >= '0' && *word <= '9';
@@ -152,7 +151,7 @@ static bool rl_lineage_is_run_id(const char *word) {
   return true;
 }
 
-/* The record, of which the answer says that it is the node's own. */
+/* Reads the record of an answer. */
 static bool rl_lineage_read_record(rl_lineage_answer *answer, const char *at) {
   char run_id[RL_LINEAGE_RUN_ID_MAX + 1];
   char why[16];
@@ -196,7 +195,7 @@ bool rl_lineage_read(rl_lineage_answer *answer, const char *bytes, size_t length
 
 /* -------------------------------------------------------------------------------- difference */
 
-/* The word of |text| at |index|; the last one has what is left. */
+/* Returns the word of |text| at |index|. The last word is the rest of the text. */
 static size_t rl_lineage_part(const char *text, unsigned index, const char **part) {
   for (unsigned i = 0; i < index; i++) {
     text += strcspn(text, " ");

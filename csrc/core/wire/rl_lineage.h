@@ -1,9 +1,8 @@
 /*
- * The record of a guard: what a node keeps of its past, and how it answers when it is asked for it.
+ * The lineage record, which the guard keeps on a node, and the node's answer about it. rl_guard.c
+ * judges the answer.
  *
  * SPDX-License-Identifier: MIT
- *
- * These are texts. What follows from them, rl_guard.c says.
  */
 #ifndef RL_LINEAGE_H
 #define RL_LINEAGE_H
@@ -14,10 +13,10 @@
 
 #include "base/rl_time.h"
 
-#define RL_LINEAGE_KEY "redlock:lineage" /* and ":" and the cluster's name, where it has one */
+#define RL_LINEAGE_KEY "redlock:lineage" /* followed by ":" and the cluster's name, if any */
 /*
- * The key of a record's seal is this and the first digits of the record's SHA-1. It is short,
- * because newer servers count it when they choose how to store the value (rl_command.c).
+ * A record's seal is a key of this text and the first digits of the record's SHA-1. It is short
+ * because newer servers count the key when they choose an encoding of the value (rl_script.c).
  */
 #define RL_LINEAGE_SEAL RL_LINEAGE_KEY " "
 #define RL_LINEAGE_SEAL_DIGITS "12"
@@ -28,26 +27,26 @@
 #define RL_LINEAGE_FINGERPRINT_MAX 255
 #define RL_LINEAGE_MAX 400
 
-/* What clients that share nodes must have in common. */
+/* The settings that clients with common nodes must share. */
 typedef struct rl_lineage_fingerprint {
   unsigned nodes;
   unsigned quorum;
   redlock_duration max_ttl_us;
-  const char *cluster;                  /* the name of the list of nodes; or NULL, and */
-  const char *names[REDLOCK_NODES_MAX]; /* the nodes, in any order */
+  const char *cluster;                  /* the name of the list of nodes; or NULL */
+  const char *names[REDLOCK_NODES_MAX]; /* of the nodes, in any order; for NULL */
   int dbs[REDLOCK_NODES_MAX];
   const void *prefix; /* any bytes */
   size_t prefix_length;
 } rl_lineage_fingerprint;
 
-/* Writes it as printable text, of words with spaces between them. */
+/* Writes the fingerprint as printable words. */
 void rl_lineage_write_fingerprint(char text[RL_LINEAGE_FINGERPRINT_MAX + 1],
                                   const rl_lineage_fingerprint *fingerprint);
 
 /* Writes the name of the key. |cluster| may be NULL. */
 void rl_lineage_write_key(char key[RL_LINEAGE_KEY_MAX + 1], const char *cluster);
 
-/* What has happened to a node whose record is to be made, or was. X(why, the word in the record, a sentence). */
+/* Why a record must be created, or was created. X(why, word in the record, sentence). */
 #define RL_LINEAGE_WHYS(X)                                                                         \
   X(NONE, "-", "")                                                                                 \
   X(EMPTY, "empty",                                                                                \
@@ -60,25 +59,25 @@ void rl_lineage_write_key(char key[RL_LINEAGE_KEY_MAX + 1], const char *cluster)
 #define RL_LINEAGE_WHY(why, word, sentence) RL_LINEAGE_##why,
 typedef enum rl_lineage_why { RL_LINEAGE_WHYS(RL_LINEAGE_WHY) } rl_lineage_why;
 
-/* As a sentence for people. */
 const char *rl_lineage_why_sentence(rl_lineage_why why);
 
-/* What a node answers (rl_command_guard()). */
+/* The answer of a node to rl_command_guard(). */
 typedef struct rl_lineage_answer {
   uint64_t now_us; /* the node's clock */
   char run_id[RL_LINEAGE_RUN_ID_MAX + 1];
-  rl_lineage_why create_for; /* why its record is still to be made; NONE when it is there, as */
-  char record[RL_LINEAGE_MAX + 1]; /* it is; and in it */
-  uint64_t created_us;             /* when it was made, by the node's clock */
-  rl_lineage_why created_for;      /* why */
-  const char *fingerprint;         /* whose it is; in |record| */
+  rl_lineage_why create_for; /* why a record must be created; NONE if there is one: */
+  char record[RL_LINEAGE_MAX + 1];
+  uint64_t created_us;        /* creation time, by the node's clock */
+  rl_lineage_why created_for; /* reason of the creation */
+  const char *fingerprint;    /* of the record's clients; points into |record| */
 } rl_lineage_answer;
 
-/* Reads it. False when it is none: |bytes| are the node's, and may be anything. */
+/* Reads the |bytes| of a node, which may be anything. Returns false if they are no answer. */
 bool rl_lineage_read(rl_lineage_answer *answer, const char *bytes, size_t length);
 
 /*
- * Writes what differs in two fingerprints: "theirs (ours mine), ...". Nothing where they are equal. Returns |text|.
+ * Writes the differences of two fingerprints: "THEIRS (ours OURS), ...", or "" if they are equal.
+ * Returns |text|.
  */
 const char *rl_lineage_difference(char *text, size_t size, const char *theirs, const char *ours);
 

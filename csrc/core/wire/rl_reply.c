@@ -1,17 +1,17 @@
 /*
- * Replies of a node, parsed by hiredis within limits of our own.
+ * Replies of a node, parsed by hiredis within limits.
  *
  * SPDX-License-Identifier: MIT
  *
  * hiredis has no limits: it would buffer an endless line, a bulk of 2 GiB or an array of 2^31 items.
- * The object functions below build nothing, so that parsing allocates nothing, and refuse what no
- * command of ours is answered with.
+ * The object functions below allocate nothing, and reject each reply that answers no command of the
+ * library.
  */
 #include "wire/rl_reply.h"
 
 #include <string.h>
 
-#define RL_REPLY_CONSUMED_MAX 1024 /* consumed bytes, from which on hiredis discards them */
+#define RL_REPLY_CONSUMED_MAX 1024 /* bytes; hiredis discards more consumed ones */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t rl_reply_count;
@@ -31,7 +31,7 @@ static void rl_reply_clear(rl_reply *reply, rl_reply_type type) {
   reply->word[0] = '\0';
 }
 
-/* Elements of an array do not change what kind of reply it is. */
+/* An element of an array does not change the type of the reply. */
 static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
   rl_reply *reply = &rl_reply_of(task)->reply;
   if (task->parent == NULL) {
@@ -40,7 +40,7 @@ static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
   return reply;
 }
 
-/* A message is an array: what it is, the channel, and what it says. */
+/* A message is an array: its kind, the channel, the payload. */
 static void rl_reply_message(rl_reply *reply, const redisReadTask *task, const char *text,
                              size_t length) {
   if (task->idx == 0 && length <= RL_REPLY_WORD_MAX) {
@@ -52,7 +52,7 @@ static void rl_reply_message(rl_reply *reply, const redisReadTask *task, const c
   }
 }
 
-/* Returns true if it is a string that can be the answer to a command of ours. */
+/* Returns true if the string can answer a command of the library. */
 static bool rl_reply_is_short(const redisReadTask *task, size_t length) {
   return task->type == REDIS_REPLY_STRING && length <= RL_REPLY_BYTES_MAX;
 }
@@ -124,7 +124,7 @@ static void *rl_reply_bool(const redisReadTask *task, int value) {
 #endif
 
 static void rl_reply_free(void *reply) {
-  (void)reply; /* It is part of the reader. */
+  (void)reply; /* part of the reader */
 }
 
 int rl_reply_open(rl_reply_reader *reader) {
@@ -143,7 +143,7 @@ int rl_reply_open(rl_reply_reader *reader) {
     return -1;
   }
   reader->reader->privdata = reader;
-  reader->reader->maxbuf = 0; /* The buffer is kept: our limits keep it small. */
+  reader->reader->maxbuf = 0; /* Keep the buffer, which the limits bound. */
   return 0;
 }
 
@@ -158,7 +158,7 @@ int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
   return redisReaderFeed(reader->reader, bytes, length) == REDIS_OK ? 0 : -1;
 }
 
-/* Returns true if hiredis is in the middle of a bulk: it takes the type off before the rest has come. */
+/* Returns true if hiredis is inside a bulk, of which it has consumed the type. */
 static bool rl_reply_in_bulk(const redisReader *reader) {
   if (reader->ridx < 0) {
     return false;
@@ -170,10 +170,7 @@ static bool rl_reply_in_bulk(const redisReader *reader) {
 #endif
 }
 
-/*
- * Looks at the beginning of a reply that is not complete yet: a length that we would refuse is
- * refused when it is announced, not when that many bytes have come.
- */
+/* Rejects a length when it is announced, before that many bytes have arrived. */
 static bool rl_reply_too_large(const redisReader *reader) {
   size_t held = reader->len - reader->pos;
   const char *bytes = reader->buf + reader->pos;
@@ -189,13 +186,13 @@ static bool rl_reply_too_large(const redisReader *reader) {
     }
     i++;
   }
-  bool announcing = i == held; /* The line with the length has not ended. */
+  bool announcing = i == held; /* The line with the length is incomplete. */
   return held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
 }
 
 /*
- * Takes a complete "+OK" or one-digit integer, as nearly all replies on the hot path are: hiredis
- * needs four times as many instructions. Returns false if hiredis must look.
+ * Reads a complete "+OK" or one-digit integer, as nearly all replies are: hiredis needs four times as
+ * many instructions. Returns false for any other reply.
  */
 static bool rl_reply_take_short(rl_reply_reader *self) {
   redisReader *reader = self->reader;

@@ -1,5 +1,5 @@
 /*
- * What a lock is for: one resource, or several that are taken together; and their keys on the nodes.
+ * The resources of a lock, one or several, and their keys on the nodes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 #include "wire/rl_command.h"
 #include "wire/rl_lineage.h"
 
-/* Where the lengths begin, counted from the first key. */
+/* Returns the offset of the lengths from the first key. */
 static size_t rl_resource_lengths_at(size_t key_length) {
   return (key_length + 1) / sizeof(uint16_t) * sizeof(uint16_t);
 }
@@ -101,7 +101,7 @@ bool rl_resource_repeats(const redlock_resource *resources, size_t count) {
   return false;
 }
 
-/* Returns true if the key, which is the prefix and the resource, has |text| at |at|. */
+/* Returns true if the key, prefix and resource, has |text| at |at|. */
 static bool rl_resource_has(const char *prefix, size_t prefix_length,
                             const redlock_resource *resource, size_t at, const char *text) {
   const char *bytes = resource->bytes;

@@ -1,5 +1,5 @@
 /*
- * What a lock is for: one resource, or several that are taken together; and their keys on the nodes.
+ * The resources of a lock, one or several, and their keys on the nodes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,13 +12,13 @@
 
 #include "redlock.h"
 
-/* The keys of a lock, shared by its attempts. A key is the prefix and the resource behind it. */
+/* The keys of a lock, shared by its attempts. A key is the prefix followed by the resource. */
 typedef struct rl_resource {
   unsigned references;
   uint32_t key_length; /* of all keys together */
   uint16_t prefix_length;
   uint16_t count; /* of keys */
-  char key[];     /* the keys, one behind the other; of several, their lengths stand behind them */
+  char key[];     /* all keys; with several, their lengths follow */
 } rl_resource;
 
 /* A resource and its key. */
@@ -30,8 +30,8 @@ typedef struct rl_resource_name {
 } rl_resource_name;
 
 /*
- * |count| is at most REDLOCK_RESOURCES_MAX, and no key is longer than REDLOCK_KEY_MAX. Everything is
- * copied. NULL when out of memory. One reference is the caller's.
+ * Copy prefix and resources. |count| is at most REDLOCK_RESOURCES_MAX, and no key is longer than
+ * REDLOCK_KEY_MAX. Return one reference, or NULL if out of memory.
  */
 rl_resource *rl_resource_new_many(const void *prefix, size_t prefix_length,
                                   const redlock_resource *resources, size_t count);
@@ -39,23 +39,23 @@ rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const voi
                              size_t resource_length);
 void rl_resource_unref(rl_resource *resource);
 
-/* The lengths of the keys; NULL where there is one. */
+/* Returns the lengths of several keys; NULL for one key. */
 const uint16_t *rl_resource_lengths(const rl_resource *resource);
 
-/* The |index|th of them, from 0. */
+/* Returns the resource with that index, from 0. */
 rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 
-/* Returns true if one of |count| resources is there twice. */
+/* Returns true if two of |count| resources are equal. */
 bool rl_resource_repeats(const redlock_resource *resources, size_t count);
 
 /*
- * Returns true if the key is one that the library keeps for itself: the counter of another key's fencing tokens, the queue of
- * those who wait for it, or a node's record. A lock there would be overwritten by it, or never be had.
+ * Returns true if the library reserves the key: for the fencing counter, the queue or the waiters flag
+ * of another key, or for a lineage record. A lock there would be overwritten, or never be granted.
  */
 bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
                              const redlock_resource *resource);
 
-/* The memory that it takes. */
+/* Returns its size in bytes. */
 size_t rl_resource_size(const rl_resource *resource);
 
 #endif
