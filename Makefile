@@ -1,4 +1,4 @@
-# redlock. GNU make; `make help` tells what there is to make, README.md what it is for.
+# redlock. GNU make; `make help` lists the targets, README.md explains the project.
 #
 #     make                                   the C library, and the Lua module for LUA_VERSION
 #     make LUA_VERSION=jit lua               the Lua module for LuaJIT, beside the others
@@ -32,8 +32,8 @@ ifeq ($(filter $(LUA_VERSION),$(LUA_VERSIONS)),)
   $(error LUA_VERSION=$(LUA_VERSION): it is one of $(LUA_VERSIONS))
 endif
 
-# ------------------------------------------------------------------------------- what we stand on
-# Looked up when first used, so that the library can be made without any Lua.
+# ------------------------------------------------------------------------------- dependencies
+# Looked up at first use, so that the library needs no Lua.
 
 # LuaJIT keeps its modules where Lua 5.1 does.
 LUA_DIR = $(if $(filter jit,$(LUA_VERSION)),5.1,$(LUA_VERSION))
@@ -59,7 +59,7 @@ endif
 LUA ?= $(if $(filter jit,$(LUA_VERSION)),luajit,$(call once,LUA_COMMAND,$(shell \
   command -v lua$(LUA_VERSION) || command -v lua$(subst .,,$(LUA_VERSION)) || echo lua)))
 
-# A hiredis that is not where the compiler looks: HIREDIS_PREFIX=/opt/hiredis, or PKG_CONFIG_PATH.
+# For a hiredis outside the directories of the compiler: HIREDIS_PREFIX=/opt/hiredis, or PKG_CONFIG_PATH.
 ifdef HIREDIS_PREFIX
   HIREDIS_INCDIR ?= $(HIREDIS_PREFIX)/include
   HIREDIS_LIBDIR ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(HIREDIS_PREFIX)/lib/libhiredis.so \
@@ -82,8 +82,8 @@ ifeq ($(origin HIREDIS_LIBS),undefined)
   PC_REQUIRES_PRIVATE = hiredis
 endif
 
-# TLS is a library of its own. TLS=1 insists on it, TLS=0 leaves it out; else it is made where there
-# is an OpenSSL: pkg-config's, or OPENSSL_DIR=/opt/openssl.
+# TLS is a separate library. TLS=1 requires it, TLS=0 omits it; otherwise it is built if there is an
+# OpenSSL: that of pkg-config, or OPENSSL_DIR=/opt/openssl.
 OPENSSL_PACKAGE = openssl >= 1.1.1
 comma := ,
 ifdef OPENSSL_DIR
@@ -121,7 +121,7 @@ ifdef WERROR
 endif
 ALL_CFLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(CFLAGS)
 ALL_CPPFLAGS = -D_GNU_SOURCE -Icsrc/include $(CPPFLAGS)
-# A layer sees only what is below it.
+# A layer sees only lower layers.
 CORE_CPPFLAGS = -Icsrc/core $(HIREDIS_CFLAGS)
 DRIVER_CPPFLAGS = -Icsrc/driver -Icsrc/core $(HIREDIS_CFLAGS)
 BINDING_CPPFLAGS = -Icsrc/binding $(DRIVER_CPPFLAGS) $(LUA_CFLAGS)
@@ -134,7 +134,7 @@ SHARED_LDFLAGS = -Wl,-Bsymbolic -Wl,-z,nodelete
 SYMBOL_MAP = $(BUILD)/symbols.map
 VERSIONED_LDFLAGS = -Wl,-soname,$(@F) -Wl,--version-script=$(SYMBOL_MAP) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS)
 compile = $(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -MMD -MP
-# An instrumented library finds its runtime in the program that loads it.
+# A sanitized library uses the runtime of the program that loads it.
 NO_UNDEFINED = $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 
 # ---------------------------------------------------------------------------------------- objects
@@ -166,7 +166,7 @@ lib: $(STATIC_LIBRARY) $(BUILD)/lib/libredlock.so $(call with_tls,$(TLS_STATIC_L
 cli: $(CLI)
 lua: $(LUA_MODULE) $(LUA_LIBRARY) $(call with_tls,$(TLS_LUA_MODULE))
 
-# Objects are made again when the flags have changed.
+# Changed flags rebuild all objects.
 .PHONY: force
 remember = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(1))' > $@
 $(BUILD)/flags: force
@@ -190,7 +190,7 @@ $(BUILD)/obj/tls/%.o: csrc/tls/%.c $(BUILD)/flags $(BUILD)/tls-flags
 $(BUILD)/$(LUA_VERSION)/obj/tls/%.o: csrc/tls/%.c $(BUILD)/$(LUA_VERSION)/flags $(BUILD)/tls-flags
 	@mkdir -p $(@D)
 	$(compile) $(TLS_CPPFLAGS) $(LUA_CFLAGS) -c -o $@ $<
-# The tool sees redlock.h, and nothing else.
+# The tool sees only redlock.h.
 $(BUILD)/obj/cli/%.o: csrc/cli/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) -c -o $@ $<
@@ -198,10 +198,9 @@ $(BUILD)/$(LUA_VERSION)/obj/%.o: csrc/binding/%.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(BINDING_CPPFLAGS) -c -o $@ $<
 
-# The static libraries are one object each, in which hidden symbols have become local: a program
-# that links them sees redlock_* and nothing else. The one for Lua hosts is the binding and the
-# library in one, for the binding uses hidden parts of the driver. gcc has to be told when not to
-# link LTO.
+# Each static library is one object, in which hidden symbols are local, so that a program sees only
+# redlock_*. The one for Lua hosts contains binding and library, because the binding uses hidden
+# parts of the driver. gcc needs an option to leave LTO objects unlinked.
 merge = $(CC) $(filter-out -fsanitize% --coverage,$(CFLAGS)) $(if $(findstring -flto,$(CFLAGS)),-flinker-output=nolto-rel) \
   -r -nostdlib -o $@ $(filter %.o,$^) && $(OBJCOPY) --localize-hidden $@
 archive = rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
@@ -216,7 +215,7 @@ $(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o: $(BINDING_OBJECTS) $(LIBRARY_O
 $(LUA_LIBRARY): $(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o
 	$(archive)
 
-# OpenSSL's, too, must stay: it has handlers for the end of the process and of threads.
+# OpenSSL must stay loaded: it has handlers for the end of the process and of threads.
 $(BUILD)/obj/redlock_tls.o: $(TLS_OBJECTS)
 	$(merge)
 $(TLS_STATIC_LIBRARY): $(BUILD)/obj/redlock_tls.o
@@ -234,8 +233,8 @@ $(TLS_LUA_MODULE): $(TLS_LUA_OBJECTS) $(TLS_OBJECTS)
 $(SHARED_LIBRARY): $(LIBRARY_OBJECTS) $(SYMBOL_MAP)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared $(VERSIONED_LDFLAGS) -o $@ $(LIBRARY_OBJECTS) $(LDLIBS_REDLOCK)
-# It finds libredlock_tls, if it needs it, in this tree, in PREFIX, or where the system looks. A
-# sanitizer calls dlopen() for it, and only the old tag counts for whoever calls.
+# The tool finds libredlock_tls in this tree, in PREFIX, or in the directories of the system. Under
+# a sanitizer, whose own dlopen() makes the call, only the old tag works.
 CLI_DTAGS = $(if $(findstring -fsanitize,$(CFLAGS)),--disable-new-dtags,--enable-new-dtags)
 $(CLI): $(CLI_OBJECTS) $(STATIC_LIBRARY)
 	@mkdir -p $(@D)
@@ -251,7 +250,7 @@ $(LUA_MODULE): $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
 .PHONY: install install-lib install-tls install-cli install-lua uninstall
 install: install-lib $(call with_tls,install-tls) install-cli install-lua
 
-# fill,redlock.pc,packages,flags: both for those who link statically
+# fill,redlock.pc,packages,flags: packages and flags of a static link
 fill = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
   -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES_PRIVATE@|$(2)|' -e 's|@LIBS_PRIVATE@|$(3)|' $(1).in > $(BUILD)/$(1)
 PC_LIBS_PRIVATE = $(if $(PC_REQUIRES_PRIVATE),,$(HIREDIS_LIBS)) -pthread -lm
@@ -284,7 +283,7 @@ install-lua: lua install-lua-files
 	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)'
 	$(INSTALL) -m 644 $(LUA_LIBRARY) '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))'
 
-# What a Lua package consists of: LuaRocks has no place for the library.
+# Files of a Lua package: LuaRocks has no directory for the library.
 .PHONY: install-lua-files
 install-lua-files: $(LUA_MODULE) $(call with_tls,$(TLS_LUA_MODULE))
 	$(INSTALL) -d '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock'
@@ -304,7 +303,7 @@ uninstall:
 	  '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so' '$(DESTDIR)$(INSTALL_CMOD)/redlock/tls.so'
 	-rmdir '$(DESTDIR)$(INSTALL_LMOD)/resty' '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock' 2>/dev/null
 
-# LuaRocks tells us where Lua's headers are, not which Lua it is.
+# LuaRocks sets the directory of Lua's headers, and not its version.
 .PHONY: luarocks-build luarocks-install
 ROCKS_VERSION = $(if $(wildcard $(LUA_INCDIR)/luajit.h),jit,$(shell \
   sed -n 's/^.define LUA_VERSION_NUM[^0-9]*5\([0-9]\)\([0-9]\).*/5.\2/p' $(LUA_INCDIR)/lua.h))
@@ -317,7 +316,7 @@ luarocks-install:
 # ----------------------------------------------------------------------------- examples and bench
 
 .PHONY: examples demo bench
-# Those that need a library of somebody else's are built where it is.
+# Examples for another library are built if it is installed.
 EXAMPLE_PACKAGE_libuv_loop = libuv
 EXAMPLE_PACKAGE_libevent_loop = libevent
 EXAMPLE_PACKAGE_fenced_sqlite = sqlite3
@@ -331,7 +330,7 @@ $(BUILD)/examples/%: examples/c/%.c $(STATIC_LIBRARY)
 	@mkdir -p $(@D)
 	$(compile) $(call example_flags,$*,--cflags) $(LDFLAGS) -o $@ $< $(STATIC_LIBRARY) $(LDLIBS_REDLOCK) \
 	  $(call example_flags,$*,--libs)
-# Negative controls: stores that do not look at the fencing token.
+# Negative controls: stores that ignore the fencing token.
 $(BUILD)/examples/unfenced_%: examples/c/fenced_%.c $(STATIC_LIBRARY)
 	@mkdir -p $(@D)
 	sed 's/ WHERE excluded.fence >= report.fence//; s/if tonumber(ARGV.1.) < last then return 0 end//' $< >$@.c
@@ -347,7 +346,7 @@ $(BUILD)/$(LUA_VERSION)/examples/lua_host: examples/c/lua_host.c $(LUA_LIBRARY)
 	@mkdir -p $(@D)
 	$(compile) $(LUA_CFLAGS) $(LDFLAGS) -o $@ $< $(LUA_LIBRARY) $(LUA_LIBS) $(LDLIBS_REDLOCK)
 
-# What Lua needs to find the module in this tree.
+# Makes Lua find the module in this tree.
 LUA_ENV = LUA_PATH='lua/?.lua;lua/?/init.lua;spec/?.lua;;' LUA_CPATH='$(BUILD)/$(LUA_VERSION)/?.so;;' \
   LUA_VERSION=$(LUA_VERSION) LUA=$(LUA) REDLOCK_SPEC_LUA=$(LUA) BUILD=$(BUILD)
 
@@ -373,11 +372,11 @@ clean:
 	rm -rf $(BUILD)
 help:
 	@echo 'all lib cli lua install uninstall LUA_VERSION=$(subst $(eval) ,|,$(LUA_VERSIONS)) TLS=0|1 PREFIX DESTDIR CC ...'
-	@echo 'demo                              five Redis nodes, and locks on them'
-	@echo 'test                              everything below, with its set-up'
-	@echo 'ci                                test and lint, as .ci/run has it'
-	@echo 'setup                             install what all of it needs, or say what is missing'
-	@echo 'fresh                             demo and test on machines that have nothing yet (debootstrap)'
+	@echo 'demo                              starts five Redis nodes and shows locks'
+	@echo 'test                              runs the tests for users, and installs what they need'
+	@echo 'ci                                runs test and check, as .ci/run does'
+	@echo 'setup                             installs all dependencies, or names the missing packages'
+	@echo 'fresh                             runs demo and test on new systems (debootstrap)'
 	@echo 'lint unit spec luas examples-test check-pure check-exports check-abi abidiff check-header check-install check-rocks check-without-tls other-servers'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'

@@ -1,11 +1,11 @@
 #!/bin/sh
-# apt-get install of the named packages, without questions, as root. A name may be a choice of
-# several, "luajit2,luajit": then the first that apt can install without removing anything. A
-# redis-server or an nginx that comes with it is not started, now or at the next boot: the tests and
-# the demonstration run their own.
+# Installs packages with apt-get as root, without questions. A name may be a choice,
+# "luajit2,luajit": the first that apt can install without removing a package. New services such as
+# redis-server and nginx do not start, now or at the next boot: the tests and the demonstration run
+# their own.
 #
 #     apt_install.sh a,b c              installs
-#     apt_install.sh --names a,b c      only prints what it would ask apt for; needs no root
+#     apt_install.sh --names a,b c      only prints the names for apt; needs no root
 set -u
 export DEBIAN_FRONTEND=noninteractive
 
@@ -13,7 +13,7 @@ apt() {
   apt-get install -y -q --no-install-recommends --no-remove "$@" </dev/null
 }
 
-# Prints the name to ask for, one for each argument. Fails when apt has none of a choice.
+# Prints one name for each argument. Fails if apt has none of a choice.
 choose() {
   choose_status=0
   for choice in "$@"; do
@@ -43,7 +43,7 @@ for service in redis-server nginx; do
   dpkg-query -W -f '${Status}' "$service" 2>/dev/null | grep -q 'ok installed' || services="$services $service"
 done
 
-# Debian's way to say that no service may be started. One that is there already is left as it is.
+# Debian's way to forbid the start of services. An existing file stays.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   trap 'rm -f "$policy"' EXIT
@@ -56,7 +56,7 @@ install() {
   # shellcheck disable=SC2086
   apt $names
 }
-# Old lists name versions that are gone, and a new machine has no lists: one more try with new ones.
+# Old lists name deleted versions, and a new machine has no lists: try again with new lists.
 if ! install "$@"; then
   apt-get update -q </dev/null && install "$@" || exit 1
 fi

@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: MIT
  *
  * Ends with the exit status of the command, or 128 plus the number of the signal that ended it. All
- * descendants of the command end when the command or this program ends. Processes that a test has
- * stopped are neither stopped nor continued.
+ * descendants of the command end with the command and with this program. It leaves alone processes that a
+ * test has stopped.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ typedef struct process {
   bool chosen; /* a descendant of the command */
 } process;
 
-/* What the process that stops the others knows. */
+/* State of the process that stops the command. */
 static struct {
   pid_t self;
   pid_t command;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The libraries export what redlock.h declares, and nothing else; TLS is in its own, and OpenSSL
-# only there.
+# Checks that the libraries export exactly the functions of redlock.h, and that only the TLS library
+# uses OpenSSL.
 #
 #     check_exports.sh redlock.h libredlock.so libredlock.a core.so libredlock-luaX.Y.a \
 #       [redlock_tls.h libredlock_tls.so libredlock_tls.a tls.so]
@@ -70,7 +70,7 @@ for file in "$shared" "$module"; do
 done
 "$READELF" -dW "$module" | grep -q 'NEEDED.*libredlock' && complain "$module does not stand alone"
 
-# Of OpenSSL only the libraries for TLS know, which have nothing else of the project.
+# Only the libraries for TLS use OpenSSL, and they export nothing else.
 for file in "$shared" "$module"; do
   "$READELF" -dW "$file" | grep -qE 'NEEDED.*lib(ssl|crypto)' && complain "$file needs OpenSSL"
 done
@@ -95,7 +95,7 @@ check_tls() {
 }
 [ -z "$tls_header" ] || check_tls
 
-# The check itself is checked: it must see a symbol that leaks.
+# Negative control: a leaked symbol must be found.
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 echo 'int rl_leak; int redlock_fine;' >"$scratch/leak.c"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A public header stands alone, in C99, C11 and C++, with every warning on. So does the program at
-# its head, if any.
+# Checks that a public header, and the program in its first comment, compile alone in C99, C11 and
+# C++ without warnings.
 set -u
 CC=${CC:-cc}
 header=$1

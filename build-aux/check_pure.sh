@@ -1,6 +1,6 @@
 #!/bin/sh
-# The core is pure: no sockets, no clock, no entropy, no threads, no Lua. What it may use of the
-# world outside is listed here by name; any other undefined symbol is an error.
+# Checks that the core is pure: no sockets, no clock, no entropy, no threads, no Lua. It may use the
+# symbols that this script lists; any other undefined symbol is an error.
 #
 #     check_pure.sh core-object...
 set -u
@@ -13,7 +13,7 @@ libc="$libc|str(len|nlen|cmp|ncmp|casecmp|ncasecmp|chr|rchr|str|cpy|ncpy|spn|csp
 libc="$libc|v?snprintf|__assert_fail|ceil|floor"
 fortified='__(mem(cpy|move|set)|str(cpy|ncpy)|v?snprintf)_chk'
 hiredis='sds[a-zA-Z]+|hi_sds[a-zA-Z]+|redisReader[a-zA-Z]+|redisFormat(Sds)?CommandArgv|redisFreeSdsCommand|redisFreeCommand|freeReplyObject'
-# What compilers add by themselves: position independence, stack protection, sanitizers, coverage.
+# Symbols that compilers add: position independence, stack protection, sanitizers, coverage.
 compiler='_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*'
 allowed="^($libc|$fortified|$hiredis|$compiler)\$"
 
@@ -28,7 +28,7 @@ if [ $# -eq 0 ]; then
   exit 1
 fi
 
-# The check itself is checked: it must see a clock.
+# Negative control: a use of the clock must be found.
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 printf '#include <time.h>\nlong rl_now(void);\nlong rl_now(void) { return (long)time(0); }\n' >"$scratch/impure.c"

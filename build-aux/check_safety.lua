@@ -1,5 +1,5 @@
--- Checks that docs/safety.md points at what exists: every promise, assumption and rule names what
--- holds it, and every name is that of a test, a checker, a control or a configuration of the model.
+-- Checks docs/safety.md: each promise, assumption and rule names its evidence, and each name is
+-- that of an existing test, checker, control or configuration of the model.
 --
 --     lua build-aux/check_safety.lua [page]        [docs/safety.md]
 --
@@ -29,7 +29,7 @@ local texts = {
   model = read_all("csrc/test/model/*"),
 }
 
--- Those of the list that the simulator or the replay notices, and those of the fault tests.
+-- Controls that the simulator or the replay detects, and those of the fault tests.
 local controls = { control = {}, chaos = {} }
 for _, control in ipairs(dofile("build-aux/controls.lua").load()) do
   controls.control[control.name] = control.by.simulator or control.by.replay
@@ -59,7 +59,7 @@ local function spec_exists(file, title)
   return false
 end
 
--- Returns true if what is named by "kind/name" exists; nil when that is no name of ours.
+-- Returns true if "kind/name" exists, and nil if it is no reference.
 local function exists(reference)
   local file, title = reference:match('^spec/([%w_]+)/"(.+)"$')
   if file then
@@ -77,14 +77,14 @@ local function exists(reference)
   elseif texts[kind] then
     return texts[kind]:find('[%({]%s*"' .. name:gsub("%-", "%%-") .. '"') ~= nil
   end
-  -- A path is no name of ours; anything else is one that is misspelt.
+  -- A path is no reference; anything else is a misspelt one.
   if kind == "csrc" then
     return nil
   end
   return false
 end
 
--- What is wrong with a text: an array of sentences. And how many names it has.
+-- Returns an array of the mistakes in a text, and its number of references.
 local function faults_of(text)
   local faults, names, labels = {}, 0, {}
   for line in text:gmatch("[^\n]+") do
@@ -114,7 +114,7 @@ local function faults_of(text)
   return faults, names
 end
 
--- A checker that cannot fail is none.
+-- Negative controls.
 local wrong = {
   "| P1 | A promise. | `csrc/test` |",
   "| P1 | A promise. | `check/no-such-checker` |",

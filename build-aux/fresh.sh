@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Tries `make demo` and `make test` on machines that have nothing yet: for every suite of Debian a
-# minimal system of debootstrap's, with `make` and a clone of this tree at HEAD, and nothing else.
+# Runs `make demo` and `make test` on new systems: for each suite of Debian a minimal system of
+# debootstrap with `make` and a clone of this tree at HEAD.
 #
 #     fresh.sh suite...        FRESH_TESTS="spec/nginx"      only jobs with this in their names; "none": only set-up
-#                              FRESH_MIRROR=http://...       where the packages come from
-#                              FRESH_DIRECTORY=/var/tmp      has room for some 4 GB for each suite
+#                              FRESH_MIRROR=http://...       the mirror for the packages
+#                              FRESH_DIRECTORY=/var/tmp      a directory with some 4 GB for each suite
 #
-# The set-up has the network of this machine; the tests run without one, so they need none and
-# disturb nobody. Prints "ok" or "not ok" for each command; what they said is in
-# build/log/fresh-SUITE-COMMAND.log, and the log of each suite of tests in build/log/fresh-SUITE/.
+# The set-up uses the network of this machine; the tests run without a network. Prints "ok" or "not
+# ok" for each command. Their output is in build/log/fresh-SUITE-COMMAND.log, and the logs of the
+# tests are in build/log/fresh-SUITE/.
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/.." || exit 1
@@ -17,7 +17,7 @@ mkdir -p "$logs" || exit 1
 mirror=${FRESH_MIRROR:-http://deb.debian.org/debian}
 failed=0
 
-# Mounts and processes of a fresh machine are in name spaces of their own and end with this script.
+# Mounts and processes of a new system are in their own name spaces and end with this script.
 if [ "${FRESH_INSIDE:-}" != yes ]; then
   [ "$(id -u)" -eq 0 ] || { echo "fresh: must be root" >&2; exit 1; }
   for command in debootstrap git unshare; do
@@ -28,11 +28,11 @@ if [ "${FRESH_INSIDE:-}" != yes ]; then
 fi
 
 scratch=$(mktemp -d "${FRESH_DIRECTORY:-/var/tmp}/redlock-fresh.XXXXXX") || exit 1
-# Not across the border of a file system: what is mounted inside is not ours to remove.
+# One file system only: mounts inside must not be emptied.
 trap 'rm -rf --one-file-system "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# step name command...: with its output in a log.
+# step name command...: runs the command with its output in a log.
 step() {
   local name=$1 log started=$SECONDS
   shift
@@ -56,20 +56,20 @@ machine() {
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   mount -t proc proc "$root/proc" && mount -t tmpfs tmpfs "$root/dev/shm" || return 1
   git clone -q --no-hardlinks . "$root/redlock" || return 1
-  # Not the lists of packages: to find that they are missing is a part of the set-up.
+  # Without lists of packages: the set-up must notice that they are missing.
   inside 'apt-get update -q && apt-get install -y -q --no-install-recommends make && rm -rf /var/lib/apt/lists/*'
 }
 
-# `make test` in a network of its own that ends at this machine.
+# Runs a command with only a loopback network.
 alone() {
   unshare --net bash -c 'ip link set lo up && "$@"' alone env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     LC_ALL=C.UTF-8 chroot "$root" sh -c "cd /redlock && $1"
 }
 
 try() {
-  step 'a machine with nothing' machine || return
+  step 'a new system' machine || return
   step 'make demo' inside 'make demo'
-  # The set-up of the tests, with the shortest of them.
+  # The set-up of the tests, with a short test.
   step 'make test, its set-up' inside 'make test ONLY=rl_quorum' || return
   step 'set-up is done' inside 'sh build-aux/setup.sh test' || return
   if [ "${FRESH_TESTS:-}" != none ]; then

@@ -1,12 +1,11 @@
-# The integration tests in C: every csrc/test/integration/*_test.c is a cmocka program that starts
-# its own redis-servers; csrc/test/lib has what it may use. Included by the Makefile.
+# The integration tests in C: each csrc/test/integration/*_test.c is a cmocka program that starts
+# redis-servers. They share csrc/test/lib. Included by the Makefile.
 
 INTEGRATION_SOURCES = $(call without_tls,$(wildcard csrc/test/integration/*_test.c))
 INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SOURCES)) \
   $(call with_tls,$(patsubst %,$(BUILD)/test/integration/over_tls_%_test,$(INTEGRATION_OVER_TLS)))
-# These run once more, with all clients speaking TLS: what concerns descriptors, bytes that are left
-# over, threads and the end of a client. Replies are read in the same way with and without TLS;
-# tls_hostile_test and tls_server_test have hostile peers and forks.
+# These run once more with TLS, because it changes descriptors, buffered bytes, threads and the end
+# of a client. tls_hostile_test and tls_server_test have hostile peers and forks.
 INTEGRATION_OVER_TLS = nodes loop linger burst client_thread
 INTEGRATION_THREAD_PROGRAMS = $(filter %_thread_test,$(INTEGRATION_PROGRAMS))
 
@@ -30,7 +29,7 @@ integration-programs: $(INTEGRATION_PROGRAMS)
 thread-programs: lib cli $(TEST_THREAD_PROGRAMS) $(INTEGRATION_THREAD_PROGRAMS)
 integration:
 	@$(run_tests) --only integration/ test
-# The tests that depend on the server, with the servers of several suites of Debian.
+# The tests that depend on the server, with servers of several suites of Debian.
 .PHONY: other-servers
 other-servers:
 	@$(run_tests) --only servers/ check

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Style and static analysis: one step, or all. Every complaint of a tool is an error.
+# Style and static analysis: one step, or all. Each complaint of a tool is an error.
 #
 #     lint.sh [format|tidy [PART/PARTS]|cppcheck|lua|words]
 #
@@ -31,9 +31,8 @@ tidy() {
     xargs -n 1 sh -c 'clang-tidy --quiet "$@" -- -std=c11 -D_GNU_SOURCE '"$includes"' 2>/dev/null' tidy
 }
 
-# The two checks for uninitialized variables take a buffer that a function is about to fill for one
-# that it reads; valgrind and the compilers know better. Newer versions say when they have not
-# looked at all branches.
+# The two checks for uninitialized variables report buffers that a function fills; valgrind and the
+# compilers check these. Newer versions report unchecked branches.
 check() {
   # shellcheck disable=SC2086
   cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=uninitvar --suppress=ctuuninitvar --suppress=normalCheckLevelMaxBranches \

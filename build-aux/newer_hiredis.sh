@@ -13,7 +13,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -r "$keyring" ] || exit 1
 mkdir -p "$directory/apt/lists/partial" "$directory/apt/cache/archives/partial" "$directory/packages" || exit 1
 directory=$(cd "$directory" && pwd)
-# The mirror that this machine has its own packages from.
+# The mirror of this machine.
 mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -n 1)
 [ -n "$mirror" ] || exit 1
 echo "deb [signed-by=$keyring] $mirror $suite main" >"$directory/apt/sources.list"

@@ -1,14 +1,14 @@
-# Throw-away redis-servers on free ports of 127.0.0.1, to be sourced by a POSIX shell:
+# Temporary redis-servers on free ports of 127.0.0.1, for POSIX shells that source this file:
 #
 #     nodes_start 5                 sets node_ports and node_pids, in the same order
-#     nodes_start_tls 1             the same, added to them; these speak TLS alone, with a certificate for
-#                                   localhost, which is its own CA: $nodes_certificate
-#     nodes_stop                    ends them, stopped ones too, and removes their directory
+#     nodes_start_tls 1             adds nodes that accept only TLS, with a self-signed certificate for
+#                                   localhost: $nodes_certificate
+#     nodes_stop                    ends all nodes, stopped ones too, and removes their directory
 #
 # REDLOCK_TEST_SERVER names another program than redis-server.
 #
-# The one who sources this sets a trap for nodes_stop. A server is recognised by its own log, so
-# that a port which somebody else takes in the meantime is no trouble.
+# The script must set a trap for nodes_stop. A server is recognised by its log, because another
+# program may take the port in the meantime.
 
 node_ports=
 node_pids=
@@ -16,7 +16,7 @@ nodes_directory=
 nodes_certificate=
 node_next_port=$((20000 + $$ * 37 % 10000))
 
-# Starts one server on $1. Fails when the port is taken.
+# Starts one server on $1. Fails if the port is taken.
 node_try() {
   node_log=$nodes_directory/$1.log
   node_port_option=--port
@@ -55,7 +55,7 @@ nodes_start() {
     node_next_port=$((node_next_port + 1))
     node_tries=$((node_tries + 1))
     if [ "$node_tries" -gt 100 ]; then
-      echo "no redis-server would start; the last one said:" >&2
+      echo "no redis-server could be started; the output of the last one:" >&2
       cat "$nodes_directory/output" "$node_log" >&2
       return 1
     fi

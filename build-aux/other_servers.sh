@@ -1,15 +1,13 @@
 #!/bin/sh
-# Runs the tests that depend on the server with servers of several suites of Debian. Their
-# packages are unpacked and run with their own C library: nothing is installed, and no rights are
-# needed.
+# Runs the tests that depend on the server with servers of several suites of Debian. It unpacks their packages and runs
+# them with their own C library, so that it installs nothing and needs no rights.
 #
 #     other_servers.sh --list              prints "servers/NAME/TEST|command" for each test
 #     other_servers.sh --run NAME COMMAND  runs a test with the server
-#     other_servers.sh --get NAME          unpacks the server once, and prints its program's path
+#     other_servers.sh --get NAME          unpacks the server once, and prints the path of its program
 #
-# OTHER_SERVERS names the directory of the servers, build/other-servers by default. --get needs
-# apt-get and a network, the first time. The list of servers in docs/operating.md is that of a run
-# of this script.
+# OTHER_SERVERS is the directory of the servers, build/other-servers by default. The first --get needs apt-get and a
+# network. docs/operating.md lists the servers with which these tests pass.
 set -u
 directory=${OTHER_SERVERS:-build/other-servers}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -22,18 +20,18 @@ fail() {
   exit 1
 }
 
-# The suites that have the server; the package is of the first one.
+# The suites for apt; the first one has the package.
 suites_of() {
   case $1 in
   redis-7.0) echo bookworm ;;
   valkey-8.0) echo bookworm-backports bookworm ;;
   redis-8.0 | valkey-8.1) echo trixie ;;
   valkey-9.1) echo sid ;;
-  *) fail "no server is called $1: it is one of $names" ;;
+  *) fail "unknown server $1: use one of $names" ;;
   esac
 }
 
-# apt-get with lists and a cache of its own, to which no package is installed.
+# apt-get with its own lists and cache, which installs nothing.
 apt() {
   apt-get -qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
     -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null -o Dir::State="$apt" \
@@ -48,17 +46,17 @@ unpack() {
   package=${1%-*}-server
   apt=$2/apt
   rm -rf "$2"
-  # shellcheck disable=SC2016 # The mirror that this machine has its own packages from.
+  # shellcheck disable=SC2016 # The mirror of this machine.
   mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -n 1)
-  if [ ! -r "$keyring" ] || [ -z "$mirror" ]; then fail "$1 can't be had: it needs apt-get and the keyring of Debian"; fi
+  if [ ! -r "$keyring" ] || [ -z "$mirror" ]; then fail "cannot get $1 without apt-get and the keyring of Debian"; fi
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$2/root" || exit 1
   : >"$apt/status"
   for suite in $suites; do
     echo "deb [signed-by=$keyring] $mirror $suite main"
   done >"$apt/sources.list"
-  apt update || fail "$1 can't be had: apt-get update failed"
+  apt update || fail "cannot get $1: apt-get update failed"
   apt install --yes --download-only --no-install-recommends "$package/${suites%% *}" ||
-    fail "$1 can't be had: apt-get found no $package in ${suites%% *}"
+    fail "cannot get $1: apt-get found no $package in ${suites%% *}"
   for archive in "$apt/cache/archives"/*.deb; do
     dpkg-deb --fsys-tarfile "$archive" | tar -x -C "$2/root" --no-same-owner --exclude './dev/*' || exit 1
   done

@@ -1,20 +1,19 @@
 #!/bin/sh
-# Finds out what is missing to build, demonstrate or test redlock, and installs it with apt where
-# there is apt and the right to use it. Otherwise names the packages, and fails. When nothing is
-# missing it does nothing, and needs no rights.
+# Finds the packages that are missing to build, demonstrate or test redlock, and installs them if
+# there are apt and the rights. Otherwise names the packages, and fails. If none is missing, it does
+# nothing and needs no rights.
 #
 #     setup.sh demo [LUA_VERSION]      to build the module for one Lua, and to run Redis nodes
 #     setup.sh test                    to run every test
-#     setup.sh lint                    to look at the style of the code
+#     setup.sh lint                    to check the style of the code
 #     setup.sh all                     everything
 set -u
 purpose=${1:-test}
 lua_version=${2:-5.4}
 PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 
-# How to see that it is there, and its packages on Debian, Fedora and Alpine. Debian and Ubuntu have
-# had several names for the same; apt is asked for those that are joined by commas, one after the
-# other.
+# A test for each dependency, and its packages on Debian, Fedora and Alpine. Names of Debian and
+# Ubuntu that are joined by commas are tried one after the other.
 needs_demo='
 command:cc|gcc|gcc|gcc
 header:stdio.h|libc6-dev|glibc-devel|musl-dev
@@ -99,7 +98,7 @@ all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_measure" ;;
   ;;
 esac
 
-# Whether one of the names, given as a,b,c, is there.
+# Succeeds if one of the names in a,b,c is installed.
 have() {
   kind=${1%%:*}
   for name in $(echo "${1#*:}" | tr , ' '); do
@@ -115,7 +114,7 @@ have() {
   return 1
 }
 
-# Prints what is missing as lines of packages: Debian|Fedora|Alpine.
+# Prints the missing packages as lines Debian|Fedora|Alpine.
 missing() {
   for need in $needs; do
     have "${need%%|*}" || echo "${need#*|}"
@@ -132,14 +131,14 @@ if [ "$(id -u)" -ne 0 ]; then
   $as_root true >/dev/null 2>&1 || as_root=none
 fi
 
-# What debootstrap makes has no /etc/hosts, and the tests look a name up. Without rights it is
-# enough that something else knows the name.
+# A system of debootstrap has no /etc/hosts, and the tests resolve localhost. Without rights another
+# source of the name is enough.
 if [ "$purpose" = test ] || [ "$purpose" = all ]; then
   if ! grep -qsw localhost /etc/hosts && [ "$as_root" != none ]; then
-    echo "setup: /etc/hosts gets the line '127.0.0.1 localhost'" >&2
+    echo "setup: adding '127.0.0.1 localhost' to /etc/hosts" >&2
     echo '127.0.0.1 localhost' | $as_root tee -a /etc/hosts >/dev/null
   elif ! grep -qsw localhost /etc/hosts && ! getent hosts localhost >/dev/null; then
-    echo "setup: nothing knows the name localhost: /etc/hosts needs the line '127.0.0.1 localhost'" >&2
+    echo "setup: cannot resolve localhost; add '127.0.0.1 localhost' to /etc/hosts" >&2
     exit 1
   fi
 fi
@@ -150,12 +149,12 @@ here=$(dirname "$0")
 if command -v apt-get >/dev/null 2>&1 && [ "$as_root" != none ]; then
   # shellcheck disable=SC2046,SC2086
   $as_root sh "$here/apt_install.sh" $(column 1) >&2 ||
-    echo "apt could not install what is missing, or not without removing something else; it says above why." >&2
+    echo "setup: apt could not install the missing packages without removing others; see its messages above." >&2
   lacking=$(missing)
   [ -n "$lacking" ] || exit 0
 fi
 
-# Where there is no apt to ask, the newest name is the best guess.
+# Without apt the newest name is the best guess.
 debian_names() {
   # shellcheck disable=SC2046
   sh "$here/apt_install.sh" --names $(column 1) 2>/dev/null | tr '\n' ' '
@@ -167,7 +166,7 @@ debian_names() {
   echo "  Fedora          dnf install $(column 2)"
   echo "  Alpine          apk add $(column 3)"
   if echo "$lacking" | grep -q 'busted\|lua-check\|cqueues\|lua-posix\|lua-luv\|lua-copas'; then
-    echo "Where a distribution has no package, LuaRocks has: luarocks install busted luacheck cqueues luv copas luaposix"
+    echo "For packages that a distribution lacks: luarocks install busted luacheck cqueues luv copas luaposix"
   fi
 } >&2
 exit 1

@@ -1,15 +1,15 @@
-# Everything that tests. Included by the Makefile.
+# All tests. Included by the Makefile.
 
 # ------------------------------------------------------------------------------------- unit tests
-# Every csrc/test/unit/FOLDER/*_test.c is a cmocka program, in the folder of the module that it
-# tests. csrc/test/lib has the code that tests share. rl_lua_*_test.c embed a Lua: one program per
+# Each csrc/test/unit/FOLDER/*_test.c is a cmocka program, in the folder of the module that it
+# tests. Tests share csrc/test/lib. rl_lua_*_test.c embed a Lua: one program per
 # Lua version.
 
 CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka || echo -lcmocka)
 ifneq ($(wildcard csrc/test/*.c csrc/test/unit/*.c),)
   $(error $(wildcard csrc/test/*.c csrc/test/unit/*.c): a unit test belongs in csrc/test/unit/FOLDER, a helper in csrc/test/lib)
 endif
-# Those that look behind TLS are made where TLS is. What they share is in csrc/test/tls.
+# Tests of TLS need TLS, and share csrc/test/tls.
 without_tls = $(if $(filter 1,$(TLS)),$(1),$(foreach source,$(1),$(if $(filter rl_tls_% tls_%,$(notdir $(source))),,$(source))))
 TEST_SOURCES = $(call without_tls,$(wildcard csrc/test/unit/*/*_test.c))
 TEST_LUA_SOURCES = $(foreach source,$(TEST_SOURCES),$(if $(filter rl_lua_%,$(notdir $(source))),$(source)))
@@ -19,7 +19,7 @@ TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/test/%,$(notdir $(filter-out $(TEST_LUA_
 TEST_LUA_PROGRAMS = $(patsubst %.c,$(BUILD)/$(LUA_VERSION)/test/%,$(notdir $(TEST_LUA_SOURCES)))
 TEST_THREAD_PROGRAMS = $(filter %_thread_test,$(TEST_PROGRAMS))
 
-# Tests see hidden symbols. An archive, so that a test which includes a .c file gets no second copy.
+# Tests see hidden symbols. It is an archive, so that a test that includes a .c file gets no second copy.
 INTERNAL_LIBRARY = $(BUILD)/test/libinternal.a
 $(INTERNAL_LIBRARY): $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
@@ -50,8 +50,8 @@ $(BUILD)/test/unit/rl_tls_%_test.o: rl_tls_%_test.c $(BUILD)/flags $(BUILD)/tls-
 	@mkdir -p $(@D)
 	$(compile_tls_test)
 
-# A test that defines __wrap_malloc, or includes a helper that does, needs the linker's
-# --wrap=malloc; so for every name.
+# A test that defines __wrap_malloc, or includes a helper that does, needs --wrap=malloc. This holds
+# for each name.
 helpers_of = $(wildcard $(addprefix csrc/test/lib/,$(shell sed -n 's/^.include "\([a-z_]*\.h\)".*/\1/p' $(1))))
 wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) $(call helpers_of,$(1)) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
 link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(HELPER_LIBRARY)
@@ -117,13 +117,13 @@ $(OLDER_PROGRAM): csrc/test/abi/older_program.c csrc/test/abi/redlock_0.h $(BUIL
 	$(CC) $(ALL_CFLAGS) -o $@ $< -L$(BUILD)/lib -Wl,-rpath,$(abspath $(BUILD)/lib) -lredlock
 check-abi: $(OLDER_PROGRAM)
 	@$(OLDER_PROGRAM)
-# make abidiff OLD=libredlock.so.0: what differs for programs from an older build of the library.
+# make abidiff OLD=libredlock.so.0: differences in the ABI from an older build of the library.
 ABIDIFF ?= abidiff
 abidiff: $(SHARED_LIBRARY)
 	@command -v $(ABIDIFF) >/dev/null || { echo 'abidiff: not installed; it is in abigail-tools of Debian, libabigail of Fedora'; exit 1; }
 	@test -n '$(OLD)' || { echo 'abidiff: set OLD to the libredlock.so.$(ABI) of an older release, with debug information'; exit 1; }
 	$(ABIDIFF) --headers-dir1 csrc/include --headers-dir2 csrc/include '$(OLD)' $(SHARED_LIBRARY)
-# Nothing but libredlock_tls needs OpenSSL: not its headers, not its libraries.
+# Only libredlock_tls needs OpenSSL: its headers and its libraries.
 check-without-tls:
 	MAKE='$(MAKE)' sh build-aux/test_without_tls.sh
 check-safety:
@@ -151,8 +151,7 @@ demo-test:
 	MAKE='$(MAKE)' bash build-aux/test_demo.sh
 
 .PHONY: werror
-# What no other job compiles, without warnings. The ordinary configuration is compiled so by `make
-# check` itself.
+# Compiles without warnings what no other job compiles.
 werror:
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/crowd% bench/node_cost%,$(wildcard bench/*.c))
@@ -160,7 +159,7 @@ werror:
 	$(if $(filter 1,$(TLS)),$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -DBENCH_TLS \
 	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
 
-# Unit tests and a spec with another hiredis than the system's: make newer-hiredis
+# Unit tests and a spec with another hiredis: make newer-hiredis
 # HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh).
 .PHONY: newer-hiredis newer-hiredis-run
 newer-hiredis:
@@ -176,9 +175,8 @@ newer-hiredis-run: unit-programs lua $(WITNESS_MODULE)
 SANITIZE_CFLAGS = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN_MAKE = $(MAKE) --no-print-directory WERROR= BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=address,undefined'
 TSAN_MAKE = $(MAKE) --no-print-directory WERROR= BUILD=$(BUILD)/tsan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=thread'
-# An interpreter of our own that has the sanitizers linked in: preloading them would also load them
-# into every redis-server that a spec starts. Lua does not free everything, so leaks are for the C
-# tests.
+# An interpreter with linked sanitizers, because preloaded ones would also be in each redis-server
+# of a spec. Lua does not free all memory, so only the C tests check for leaks.
 SANITIZED_LUA = $(BUILD)/$(LUA_VERSION)/sanitized-lua
 $(SANITIZED_LUA): build-aux/sanitized_lua.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
@@ -230,19 +228,19 @@ test:
 	@sh build-aux/setup.sh test
 	@$(run_tests) test
 
-# What only developers need: lint, sanitizers, controls, the model, chaos, other Luas and servers,
+# For developers: lint, sanitizers, controls, the model, chaos, other Luas and servers,
 # packages.
 check:
 	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint
 	@export WERROR=1; $(run_tests) check
 
-# Tests that hardly ever find more than the two above. They must pass before a release.
+# Tests that rarely find more than the two above. They must pass before a release.
 check-long:
 	@sh build-aux/setup.sh test
 	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) check-long
 
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that
-# stops all of it now and then.
+# stops it regularly.
 $(BUILD)/test/busy: build-aux/busy.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) -o $@ $<
@@ -250,8 +248,7 @@ test-busy: $(BUILD)/test/busy
 	@sh build-aux/setup.sh test
 	@$(BUILD)/test/busy $(MAKE) --no-print-directory test
 
-# `make demo` and `make test` on machines that have nothing yet. Needs root, debootstrap and an
-# hour.
+# `make demo` and `make test` on new systems. Needs root, debootstrap and an hour.
 #
 #     make fresh [FRESH_SUITES="bookworm trixie"] [FRESH_TESTS=spec/nginx]
 FRESH_SUITES ?= bookworm trixie

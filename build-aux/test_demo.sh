@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demonstration shows what it promises, and cleans up: at its end, and when it is interrupted in
-# the middle.
+# Checks the output of the demonstration, and that it cleans up at its end and after an
+# interruption.
 set -u
 MAKE=${MAKE:-make}
 failed=0
@@ -40,7 +40,7 @@ done
 nothing_left
 result $? "nothing is left of it"
 
-# Interrupted while its nodes run: a Lua that never ends stands in for the demonstration itself.
+# An interruption while the nodes run: a Lua program that never ends replaces the demonstration.
 cat >"$scratch/lua" <<SCRIPT
 #!/bin/sh
 touch '$scratch/started'

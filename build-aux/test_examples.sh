@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the C examples against nodes of its own. Called by `make examples-test`, which says where
-# everything is: BUILD, LUA_VERSION, LUA_PATH. Those in Lua are run by spec/examples_spec.lua.
+# Runs the C examples with temporary nodes. `make examples-test` calls it with BUILD, LUA_VERSION and LUA_PATH.
+# spec/examples_spec.lua runs the Lua examples.
 set -u
 . "$(dirname "$0")/nodes.sh"
 trap nodes_stop EXIT
@@ -8,11 +8,11 @@ trap 'exit 130' INT TERM HUP
 failed=0
 output=
 
-# An example has the library's usual times, which a slow machine may exceed: then it runs again.
+# Examples use default time limits, which a slow machine may exceed: then they run again.
 tries=6
 
-# attempt name status pattern command...: the command must end so, and print a line that matches the
-# pattern.
+# attempt name status pattern command...: the command must end with the status, and print a line
+# that matches the pattern.
 attempt() {
   local name=$1 wanted=$2 pattern=$3 status try
   shift 3
@@ -87,9 +87,8 @@ expect 'libevent_loop keeps its lease' '^held for longer than its ttl' "$BUILD/e
 no_keys libevent_loop
 refuse 'libevent_loop ends without nodes' 'unavailable|refused' "$BUILD/examples/libevent_loop" 127.0.0.1:1
 
-# A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and
-# writes. Then the first goes on, and writes: what it says, and what the store has then, must match
-# the patterns.
+# A holder is stopped during its work. Its lease expires, and another holder writes. Then the first
+# holder continues and writes: its output and the contents of the store must match the patterns.
 late_write() {
   local name=$1 says=$2 has=$3 program=$4 store=$5
   local first=$nodes_directory/first input=$nodes_directory/input pid polls=0 port

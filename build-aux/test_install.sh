@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make install` into a scratch place, as a packager and as a user would, and programs that are
-# built and run against what was installed: by pkg-config, shared and static, and from Lua.
+# Runs `make install` into a temporary directory, as packagers and users do. Builds and runs
+# programs with the installed files: with pkg-config, shared and static, and from Lua.
 set -u
 MAKE=${MAKE:-make}
 CC=${CC:-cc}
@@ -32,7 +32,7 @@ prefix=$scratch/prefix
 for version in 5.4 5.1 jit; do
   try "make install LUA_VERSION=$version" "$MAKE" install PREFIX="$prefix" LUA_VERSION=$version
 done
-# OpenResty looks for Lua files and modules in one place of its own.
+# OpenResty has one directory for Lua files and modules.
 site=$scratch/openresty/site/lualib
 try 'make install-lua-files for OpenResty' "$MAKE" install-lua-files LUA_VERSION=jit INSTALL_LMOD="$site" INSTALL_CMOD="$site"
 try 'make install DESTDIR' "$MAKE" install DESTDIR="$scratch/stage" PREFIX=/usr LIBDIR=/usr/lib/multi LUA_VERSION=5.4
@@ -123,7 +123,7 @@ assert(lock:is_held() and lock:release())
 SCRIPT
 try 'Lua 5.4 loads TLS and locks' env LUA_PATH="$prefix/share/lua/5.4/?.lua" LUA_CPATH="$prefix/lib/lua/5.4/?.so" \
   lua5.4 tls.lua "$tls_node" "$nodes_certificate"
-# Lua 5.1 and LuaJIT look in the same place: whoever was installed last serves both.
+# Lua 5.1 and LuaJIT share a directory: the module that was installed last serves both.
 for last in jit 5.1; do
   (cd "$root" && try "make install LUA_VERSION=$last, after the other" \
     "$MAKE" install PREFIX="$prefix" LUA_VERSION=$last; exit "$failed") || failed=1
