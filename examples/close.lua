@@ -1,4 +1,4 @@
---- Lua 5.4: the lock is given back at the end of the scope, however it is left.
+--- Lua 5.4: the lock is released at the end of the scope, however the program leaves it.
 
 local redlock = require "redlock"
 

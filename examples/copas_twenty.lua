@@ -31,6 +31,6 @@ for index = 1, THREADS do
   end)
 end
 
-repeat copas.step() until is_over -- copas.loop() does so for ever, in newer versions until nobody waits any more
+repeat copas.step() until is_over -- copas.loop() does so for ever, in newer versions until no thread waits
 print("waiting for their own name at one time: " .. most)
 print(("%d of %d threads are done, %d times one after the other"):format(done, THREADS, shared))

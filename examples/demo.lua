@@ -1,5 +1,5 @@
--- What a lock on five nodes does when all goes well, when somebody else wants it, and when two of
--- the nodes fail. Run by demo.sh, which starts the nodes and passes "port:pid" for each.
+-- Shows a lock on five nodes: without trouble, with a second client, and after the failure of two
+-- nodes. demo.sh starts the nodes and passes "port:pid" for each.
 local redlock = require "redlock"
 
 local RESOURCE = "orders:42"

@@ -1,7 +1,7 @@
---- A holder that writes to an HTTP service, which refuses it when it was paused for longer than its
---- lease.
+--- A holder that writes to an HTTP service. The service rejects the write if the holder was paused
+--- for longer than its lease.
 ---
----     lua fenced_http.lua http://127.0.0.1:8080/document/one 'what is to be stored' 127.0.0.1:6379 ...
+---     lua fenced_http.lua http://127.0.0.1:8080/document/one TEXT 127.0.0.1:6379 ...
 ---
 --- The service is examples/nginx/fenced.conf. LuaSocket speaks HTTP here.
 

@@ -10,7 +10,7 @@ local nodes = #arg > 0 and { (table.unpack or unpack)(arg) } or { "127.0.0.1:637
 local client = redlock.new(nodes)
 local done, waiting, most, shared = 0, 0, 0, 0
 
--- What programs in libuv write for each thing that they wait for.
+-- Waits as programs in libuv do for each event.
 local function sleep(milliseconds)
   local thread, timer = coroutine.running(), uv.new_timer()
   timer:start(milliseconds, 0, function()
@@ -38,6 +38,6 @@ for index = 1, COROUTINES do
   end)()
 end
 
-uv.run() -- ends when nobody waits any more
+uv.run() -- ends when no coroutine waits
 print("waiting for their own name at one time: " .. most)
 print(("%d of %d coroutines are done, %d times one after the other"):format(done, COROUTINES, shared))

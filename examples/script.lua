@@ -1,4 +1,4 @@
---- A script that locks a name, works, and gives it back.
+--- A script that acquires a lock, works, and releases it.
 ---
 ---     lua examples/script.lua 10.0.0.1:6379 10.0.0.2:6379 10.0.0.3:6379
 

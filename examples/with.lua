@@ -1,4 +1,4 @@
---- A function that runs while a name is locked: whatever it does, the lock is given back.
+--- A function that runs under a lock. The lock is released however the function ends.
 
 local redlock = require "redlock"
 
@@ -15,7 +15,7 @@ local ok, total, code = client:with("accounts", { ttl = 5000, wait = 2000 }, add
 if ok then
   print("the total is " .. total)
 elseif code == "expired" or code == "lost" then
-  -- add() ran, but for some of the time others may have held the lock as well.
+  -- add() ran, but another client may have held the lock for some of the time.
   error("the total cannot be trusted: " .. total)
 else
   error("not run: " .. total)

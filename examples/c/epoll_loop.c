@@ -1,7 +1,6 @@
 /*
- * A lock in a program that has an epoll loop of its own: the client is one descriptor in it, registered
- * once, and the loop waits without a time-out. Beside it stands the program's own business, a timer
- * by which the lock is extended until the work is done.
+ * A program with its own epoll loop: the client is one descriptor, registered once. The loop waits
+ * without a time-out. A timer of the program extends the lock until the work is done.
  *
  *     epoll_loop 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *

@@ -1,10 +1,10 @@
 /*
- * A store in Redis that refuses the late write of a holder which was paused for longer than its lease.
+ * A store in Redis that rejects the late write of a holder that was paused for longer than its lease.
  *
- *     fenced_redis 127.0.0.1 6379 'what is to be stored' 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
+ *     fenced_redis HOST PORT TEXT 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *
- * The first two are where the data is, which is no node of the lock. A script compares the fencing token with that of
- * whoever wrote last, and writes: nobody comes in between.
+ * HOST and PORT are the server of the data, which is no node of the lock. A script compares the
+ * fencing token with that of the last writer, and writes. No other command runs in between.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +21,7 @@ static const char STORE[] = "local last = tonumber(redis.call('HGET', KEYS[1], '
                             "redis.call('HSET', KEYS[1], 'fence', ARGV[1], 'text', ARGV[2])\n"
                             "return 1\n";
 
-/* Returns 1, or 0 when somebody with a greater token has written; -1 on an error. */
+/* Returns 1; 0 if a writer with a greater token came before; -1 on an error. */
 static int write_report(redisContext *store, const char *key, const char *text, uint64_t fence) {
   char number[32];
   (void)snprintf(number, sizeof number, "%llu", (unsigned long long)fence);
@@ -51,7 +51,7 @@ static int work_under_lock(redlock_lock *lock, redisContext *store, const char *
   printf("holding, with the fencing token %llu\n", (unsigned long long)fence);
   (void)fflush(stdout);
 
-  /* The work: it waits for a line. The process may be stopped here for as long as the machine likes. */
+  /* The work: it waits for a line. The process may be stopped here for any time. */
   if (fgets(line, sizeof line, stdin) == NULL) {
     return 1;
   }

@@ -1,11 +1,11 @@
 /*
- * A store in SQL that refuses the late write of a holder which was paused for longer than its lease.
+ * A store in SQL that rejects the late write of a holder that was paused for longer than its lease.
  *
- *     fenced_sqlite reports.db 'what is to be stored' 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
+ *     fenced_sqlite FILE TEXT 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *
- * No lock can stop a process between its last look at the clock and its write. So the store looks: beside the data it
- * keeps the fencing token of whoever wrote last, and takes nothing from a smaller one. The statement is the same in
- * PostgreSQL, where an INTEGER would be too short for the token.
+ * No lock can stop a process between its last check of the clock and its write. So the store checks:
+ * it keeps the fencing token of the last writer beside the data, and rejects a smaller one. The
+ * statement is the same in PostgreSQL, where an INTEGER is too short for the token.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@
 static const char CREATE[] = "CREATE TABLE IF NOT EXISTS report"
                              " (name TEXT PRIMARY KEY, text TEXT NOT NULL, fence BIGINT NOT NULL)";
 
-/* One statement, which compares and writes: nobody comes in between. */
+/* One statement compares and writes: no other one runs in between. */
 static const char STORE[] =
     "INSERT INTO report (name, text, fence) VALUES (?1, ?2, ?3)"
     " ON CONFLICT (name) DO UPDATE SET text = excluded.text, fence = excluded.fence"
@@ -34,7 +34,8 @@ static sqlite3_stmt *prepare(sqlite3 *store, const char *sql, const char *name) 
   return statement;
 }
 
-/* Returns how many rows were written: 0 when somebody with a greater token has written; -1 on an error. */
+/* Returns the number of written rows: 0 if a writer with a greater token came before; -1 on an
+   error. */
 static int write_report(sqlite3 *store, const char *name, const char *text, uint64_t fence) {
   sqlite3_stmt *statement = prepare(store, STORE, name);
   (void)sqlite3_bind_text(statement, 2, text, -1, SQLITE_STATIC);
@@ -64,7 +65,7 @@ static int work_under_lock(redlock_lock *lock, sqlite3 *store, const char *text)
   printf("holding, with the fencing token %llu\n", (unsigned long long)fence);
   (void)fflush(stdout);
 
-  /* The work: it waits for a line. The process may be stopped here for as long as the machine likes. */
+  /* The work: it waits for a line. The process may be stopped here for any time. */
   if (fgets(line, sizeof line, stdin) == NULL) {
     return 1;
   }

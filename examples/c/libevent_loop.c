@@ -1,6 +1,6 @@
 /*
- * A lock in a program that runs in libevent: the client is one persistent event, which needs no time-out. The lease
- * keeps itself while the program works, and the program is told if it is lost all the same.
+ * A program that runs in libevent: the client is one persistent event without a time-out. The library
+ * extends the lease while the program works, and reports a loss.
  *
  *     libevent_loop 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *

@@ -1,9 +1,9 @@
 /*
- * A program that embeds Lua, makes the client itself, and hands it to a script as its argument. The
- * module is linked in: nothing is loaded but lua/redlock.lua, which LUA_PATH has to find.
+ * A program that embeds Lua, makes the client, and hands it to a script as its argument. The module
+ * is linked in: LUA_PATH only has to find lua/redlock.lua.
  *
  *     lua_host script.lua 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
- *     cc lua_host.c -lredlock-lua5.4 -llua5.4 -lhiredis -pthread   (in place of -lredlock)
+ *     cc lua_host.c -lredlock-lua5.4 -llua5.4 -lhiredis -pthread   (instead of -lredlock)
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * A lock, from C, with blocking calls: acquire, extend, release.
+ * Blocking calls: acquire, extend, release.
  *
  *     plain 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *

@@ -1,7 +1,6 @@
 /*
- * Many locks in flight on one client, from a poll loop of our own: sixty-four tasks, each of which
- * takes and gives back its lock again and again. Nothing here blocks but poll(), which a real program
- * would share with its other descriptors.
+ * Many locks in flight on one client in a poll loop: sixty-four tasks acquire and release their locks
+ * again and again. Only poll() blocks, and a real program adds its other descriptors to it.
  *
  *     poll_loop 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *
@@ -34,7 +33,7 @@ static bool task_step(const task *self) {
   return error == REDLOCK_OK;
 }
 
-/* What the task's operation ended with. Returns whether the task goes on. */
+/* Handles the end of the task's operation. Returns true if the task goes on. */
 static bool task_ended(task *self, int *held) {
   int error = redlock_lock_result(self->lock);
   if (error != REDLOCK_OK) {
