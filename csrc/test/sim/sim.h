@@ -11,12 +11,15 @@
  *   sim_network.c      connections: delays, pieces, breaks, partitions
  *   sim_node.c         a Redis server: its connections, errors and restarts
  *   sim_script.c       its commands and scripts
- *   sim_watch.c        its scripts of fencing tokens and of a guard; its lineage record
+ *   sim_watch.c        its scripts of fencing tokens and of a guard
+ *   sim_lineage.c      its lineage record
  *   sim_key.c          its keys
  *   sim_calls.c        its wait queues, notifications and subscribers
  *   sim_client.c       the driver's loop around the core, with pauses between any two calls of the core
+ *   sim_client_life.c  the start and the end of a client
  *   sim_tap.c          commands of the core and replies of the nodes, recorded for the checkers
  *   sim_application.c  the use of locks by the clients
+ *   sim_result.c       the results of its operations
  *   sim_handover.c     leases that are handed over from client to client
  *   sim_guard.c        the guard: first records, nodes that lose data, wrong clocks
  *   sim_waiting.c      faults of notifications; long waits
@@ -38,13 +41,14 @@
 #include "resp.h"
 #include "rl_core.h"
 #include "sim_clock.h"
+#include "sim_config.h"
 #include "sim_counters.h"
+#include "sim_network.h"
 #include "sim_random.h"
 
 #define SIM_NODES_MAX 7
 #define SIM_SOCKETS_MAX                                                                            \
-  (2 * SIM_NODES_MAX) /* of a client: one for each node, and one for its subscription */
-#define SIM_CLIENTS_MAX 4
+  (2 * SIM_NODES_MAX)   /* of a client: one for each node, and one for its subscription */
 #define SIM_LOCKS_MAX 3 /* of one client */
 #define SIM_RESOURCES_MAX 2
 #define SIM_DATABASES_MAX 2
@@ -55,13 +59,12 @@
 #define SIM_SHA1_LENGTH 40
 #define SIM_NAMINGS_MAX 64 /* a power of two */
 #define SIM_SCRIPTS_MAX 16
-#define SIM_WATCHES_MAX 8     /* scripts of fencing tokens and of a guard */
-#define SIM_NAMED_MAX 6       /* of them, for one process alone, that a node knows */
-#define SIM_RECORDS_MAX 2     /* under different keys */
-#define SIM_RECORD_MAX 512    /* bytes */
-#define SIM_CHANNEL_LENGTH 16 /* hexadecimal digits of a client's channel, as the nodes know it */
-#define SIM_ENTRY_LENGTH 24   /* and 8 digits of a ticket */
-#define SIM_WAITERS_MAX 48    /* in a queue; a real one takes 1024 */
+#define SIM_WATCHES_MAX 8   /* scripts of fencing tokens and of a guard */
+#define SIM_NAMED_MAX 6     /* of them, for one process alone, that a node knows */
+#define SIM_RECORDS_MAX 2   /* under different keys */
+#define SIM_RECORD_MAX 512  /* bytes */
+#define SIM_ENTRY_LENGTH 24 /* and 8 digits of a ticket */
+#define SIM_WAITERS_MAX 48  /* in a queue; a real one takes 1024 */
 #define SIM_CALLS_SCRIPTS 4
 #define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
 #define SIM_HANDOVERS_MAX 3
@@ -71,260 +74,6 @@
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
 
 typedef struct sim sim;
-
-/* ---- parameters of a run (sim_config.c) ---- */
-
-/*
- * X(fault, name). Those behind ASSUMPTION, which breaks an assumption, need a guard; the last one needs
- * notifications.
- */
-#define SIM_FAULTS(X)                                                                              \
-  X(CRASH_WITH_DATA, "crash-with-data")                                                            \
-  X(CRASH_EMPTY, "crash-empty")                                                                    \
-  X(STOP, "stop")                                                                                  \
-  X(SLOW_NODE, "slow-node")                                                                        \
-  X(ERRORS, "errors")                                                                              \
-  X(ODD_REPLY, "odd-reply")                                                                        \
-  X(SCRIPT_FLUSH, "script-flush")                                                                  \
-  X(FOREIGN, "foreign-key")                                                                        \
-  X(PARTITION, "partition")                                                                        \
-  X(SLOW_LINK, "slow-link")                                                                        \
-  X(BREAK, "break")                                                                                \
-  X(HALF_OPEN, "half-open")                                                                        \
-  X(STEP_BACK, "step-back")                                                                        \
-  X(STEP_FORWARD, "step-forward")                                                                  \
-  X(SUSPEND, "suspend")                                                                            \
-  X(CLIENT, "client")                                                                              \
-  X(ASSUMPTION, "assumption")                                                                      \
-  X(RESTART_EMPTY, "restart-empty")                                                                \
-  X(FLUSH, "flush")                                                                                \
-  X(PROMOTE, "promote")                                                                            \
-  X(RESTORE, "restore")                                                                            \
-  X(FAR_STEP, "far-step")                                                                          \
-  X(WRONG_CLOCK, "wrong-clock")                                                                    \
-  X(NOTIFICATIONS, "notifications")
-
-typedef enum sim_fault {
-#define SIM_FAULT_NAME(fault, name) SIM_FAULT_##fault,
-  SIM_FAULTS(SIM_FAULT_NAME)
-#undef SIM_FAULT_NAME
-      SIM_FAULT_KINDS
-} sim_fault;
-
-/* X(breach, name): an assumption that the run breaks, for the negative controls. */
-#define SIM_BREACHES(X)                                                                            \
-  X(NONE, "none")                                                                                  \
-  X(FAST_NODE, "fast-node")                                                                        \
-  X(SLOW_CLIENT, "slow-client")                                                                    \
-  X(RESTART_EMPTY, "restart-empty")                                                                \
-  X(STEP_FORWARD, "step-forward")                                                                  \
-  X(EVICTION, "eviction")                                                                          \
-  X(FLUSH, "flush")                                                                                \
-  X(FAILOVER, "failover")                                                                          \
-  X(FOREIGN_DELETE, "foreign-delete")                                                              \
-  X(FROZEN_CLOCK, "frozen-clock")                                                                  \
-  X(WALL_CLOCK, "wall-clock")                                                                      \
-  X(TOKEN_REUSED, "token-reused")                                                                  \
-  X(TOKEN_SHARED, "token-shared")                                                                  \
-  X(NODE_LISTS, "node-lists")                                                                      \
-  X(DATABASES, "databases")                                                                        \
-  X(REPLY_LOST, "reply-lost")                                                                      \
-  X(NOT_ATOMIC, "not-atomic")                                                                      \
-  X(LATE_READING, "late-reading")                                                                  \
-  X(LATE_HOLDER, "late-holder")                                                                    \
-  X(COUNTERS_LOST, "counters-lost")
-
-typedef enum sim_breach {
-#define SIM_BREACH_NAME(breach, name) SIM_BREACH_##breach,
-  SIM_BREACHES(SIM_BREACH_NAME)
-#undef SIM_BREACH_NAME
-      SIM_BREACH_COUNT
-} sim_breach;
-
-typedef struct sim_config {
-  unsigned nodes, clients, locks, resources;
-  bool databases; /* nodes are used with SELECT */
-  bool passwords;
-  redlock_duration ttl_us[2]; /* drawn from for each acquire and extend */
-  redlock_duration ttl_max_us;
-  redlock_duration lock_delay_us;
-  double drift_factor;
-  unsigned client_ppm, node_ppm; /* how far clocks may drift; together no more than drift_factor */
-  redlock_duration node_timeout_us;
-  int retry_count;
-  redlock_duration retry_delay_us, retry_jitter_us, wait_us;
-  uint64_t delay_from_us, delay_to_us; /* of a message, one way, usually */
-  unsigned tail;                       /* and in so many of 10000 cases at a boundary of the ttl */
-  unsigned pieces;                     /* in so many of 10000 cases bytes come in pieces */
-  unsigned partial_write;
-  unsigned pause;          /* between two calls of the core, in so many of 10000 cases */
-  unsigned stale;          /* between the reading of the clock and the call of the core, likewise */
-  uint64_t fault_every_us; /* 0 = there are none */
-  uint16_t weights[SIM_FAULT_KINDS];
-  unsigned weight_sum;
-  unsigned break_weights[3];
-  unsigned window;   /* in-flight limit of a node; 0: as in the library */
-  uint64_t think_us; /* between two operations of an application, at most */
-  unsigned extends, cancels, frees;
-  unsigned blocking;       /* clients that do nothing between their blocking calls, as a script */
-  unsigned auto_extending; /* clients whose leases may be auto-extended */
-  uint64_t extend_every_us, max_hold_us;
-  uint64_t events; /* the length of the safety phase */
-  uint64_t length_us;
-  unsigned several;         /* clients with locks on both resources */
-  unsigned handovers;       /* in so many of 10000 cases a lease is handed over */
-  unsigned fire_and_forget; /* in so many of 10000 cases a release is fire-and-forget */
-  unsigned supplied;        /* in so many of 10000 cases an acquire has a caller-supplied token */
-  unsigned operators;       /* clients that inspect now and then */
-  unsigned forces;          /* in so many of 10000 cases they delete a key that they have seen */
-  unsigned reentrant;       /* clients whose locks have owners */
-  unsigned fenced;          /* in so many of 10000 cases an acquire asks for a fencing token */
-  bool close_clocks; /* nodes' clocks are as near to each other as counters that can be lost need */
-  int64_t close_us;  /* so near to the true time, then, with all their steps */
-  unsigned quorum;   /* how many nodes an acquire and an extend need; 0: a majority */
-  bool twins;        /* the last node is a proxy before the first */
-  bool guard;
-  redlock_duration guard_max_ttl_us;
-  unsigned forgetful;   /* so many nodes at most are in quarantine at once */
-  bool ready;           /* the nodes have records when the run begins */
-  bool notifications;   /* nodes notify waiters */
-  unsigned lost;        /* so many of 10000 notifications never arrive */
-  unsigned late;        /* or late */
-  unsigned dies;        /* or their client is killed */
-  unsigned fair;        /* in so many of 10000 cases an acquire does not overtake */
-  unsigned patient;     /* in so many of 10000 cases it may wait for long */
-  unsigned waiters_max; /* that a queue takes */
-  uint64_t poll_interval_us;
-} sim_config;
-
-/* ---- events (sim_queue.c) ---- */
-
-typedef enum sim_event_kind {
-  SIM_EVENT_TO_NODE,   /* bytes come to a node */
-  SIM_EVENT_TO_CLIENT, /* bytes come to a client */
-  SIM_EVENT_EXECUTE,   /* a slow node gets round to a connection */
-  SIM_EVENT_RESET,     /* the client learns that its connection is broken */
-  SIM_EVENT_CONNECTED,
-  SIM_EVENT_REFUSED,
-  SIM_EVENT_CLIENT, /* a client has something to do */
-  SIM_EVENT_NODE,   /* a node comes back, or continues */
-  SIM_EVENT_GONE,   /* a node learns that the client of a connection is gone */
-  SIM_EVENT_WATCH,  /* with notifications: the checkers look for waiters of a free resource */
-  SIM_EVENT_FAULT,  /* something is to go wrong */
-  SIM_EVENT_PHASE
-} sim_event_kind;
-
-typedef struct sim_event {
-  uint64_t at_us;
-  uint64_t order; /* ties are broken by age */
-  uint32_t length;
-  uint16_t subject; /* connection, client or node */
-  uint8_t kind;
-  uint32_t generation;
-} sim_event;
-
-typedef struct sim_queue {
-  sim_event *events; /* a heap, of all but the clients' */
-  sim_event clients
-      [SIM_CLIENTS_MAX]; /* the last of each, which overtakes those before; at SIM_NEVER: none */
-  size_t count, capacity;
-  uint64_t order;
-} sim_queue;
-
-/* ---- network (sim_network.c) ---- */
-
-typedef struct sim_stream {
-  unsigned char *bytes;
-  size_t head;    /* not read yet */
-  size_t arrived; /* readable up to here */
-  size_t tail;    /* on the way up to here */
-  size_t capacity;
-  uint64_t last_us; /* when the last byte on the way arrives */
-  uint64_t read;    /* bytes read since the connection was made */
-  uint64_t written;
-} sim_stream;
-
-typedef enum sim_command_kind {
-  SIM_COMMAND_HANDSHAKE,
-  SIM_COMMAND_SET,
-  SIM_COMMAND_EXTEND,
-  SIM_COMMAND_RELEASE,
-  SIM_COMMAND_UNKNOWN,
-  SIM_COMMAND_INSPECT,
-  SIM_COMMAND_CONFIRM,
-  SIM_COMMAND_GUARD,
-  SIM_COMMAND_ENQUEUE, /* these have no token */
-  SIM_COMMAND_DEQUEUE,
-  SIM_COMMAND_PROBE,
-  SIM_COMMAND_MESSAGE /* no command: a message to a subscriber */
-} sim_command_kind;
-
-typedef enum sim_outcome {
-  SIM_OUTCOME_GRANTED, /* +OK to SET, :1 to a script */
-  SIM_OUTCOME_REFUSED, /* nil, :0, WRONGTYPE */
-  SIM_OUTCOME_NO_SCRIPT,
-  SIM_OUTCOME_ERROR,     /* the command may have been executed */
-  SIM_OUTCOME_DECLINED,  /* not executed: loading, out of memory and the like */
-  SIM_OUTCOME_FORBIDDEN, /* NOPERM, NOAUTH: the client does not ask again */
-  SIM_OUTCOME_ODD,       /* no answer to any command */
-  SIM_OUTCOME_OTHER      /* not executed: the record is another */
-} sim_outcome;
-
-/* State of a key when a node was inspected; all 0 if it has not answered. */
-typedef struct sim_seen {
-  uint8_t state; /* a redlock_key_state */
-  uint32_t token;
-  uint64_t ttl_us;
-} sim_seen;
-
-/* Meaning of a reply. */
-typedef struct sim_note {
-  uint64_t end; /* of the reply, in bytes written since the connection was made */
-  uint32_t token;
-  uint8_t kind;
-  uint8_t outcome;
-  bool by_text;
-  bool asked;
-  uint64_t fence;  /* TAKE: new value of its counters */
-  bool held;       /* KEEP and CONFIRM: the keys were the token's */
-  uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
-  sim_seen seen;
-  bool full;      /* ENQUEUE: the queue has no room */
-  bool read_only; /* an error that makes the core give the connection up */
-} sim_note;
-
-typedef struct sim_notes {
-  sim_note *notes;
-  size_t head, tail, capacity;
-} sim_notes;
-
-typedef struct sim_connection {
-  bool used;
-  bool client_open;  /* the client has it */
-  bool node_open;    /* the node has it */
-  bool replies_lost; /* nothing arrives at the client from now on */
-  bool black_hole;   /* nothing arrives in either direction, unnoticed */
-  bool mute;         /* nothing arrives at the client, unnoticed */
-  bool authenticated;
-  bool executing; /* a SIM_EVENT_EXECUTE is under way */
-  uint8_t client;
-  uint8_t node;   /* the server */
-  uint8_t socket; /* of the client */
-  uint8_t database;
-  bool subscribed;
-  char channel[SIM_CHANNEL_LENGTH];
-  uint32_t epoch;   /* of the node's process */
-  unsigned events;  /* that name it */
-  uint64_t hold_us; /* bytes to the node do not arrive before */
-  sim_stream to_node, to_client;
-  sim_notes notes;
-} sim_connection;
-
-typedef struct sim_link {
-  uint64_t requests_blocked_us; /* until then */
-  uint64_t replies_blocked_us;
-  uint64_t slow_until_us, slow_us;
-} sim_link;
 
 /* ---- nodes (sim_node.c) ---- */
 

@@ -348,6 +348,19 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
                  reply[1] == '1' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
+static bool sim_script_understands(const sim_script *script, const resp_request *command,
+                                   unsigned keys) {
+  bool understood = resp_number(command, 2) == keys &&
+                    command->count == (script->kind == SIM_COMMAND_RELEASE ? 4 : 5) + keys &&
+                    command->lengths[3 + keys] == REDLOCK_TOKEN_LENGTH;
+  for (unsigned i = 0; i < keys && understood; i++) {
+    unsigned resource = sim_script_resource(command, 3 + i);
+    understood =
+        resource < SIM_RESOURCES_MAX && (i == 0 || resource != sim_script_resource(command, 3));
+  }
+  return understood;
+}
+
 /* EVALSHA or EVAL, script, number of keys, keys, token[, ttl] */
 void sim_script_eval(sim *s, int connection, const resp_request *command,
                      const sim_request *request) {
@@ -367,15 +380,7 @@ void sim_script_eval(sim *s, int connection, const resp_request *command,
     return;
   }
   unsigned keys = script != NULL && script->several ? 2 : 1;
-  bool understood = script != NULL && resp_number(command, 2) == keys &&
-                    command->count == (script->kind == SIM_COMMAND_RELEASE ? 4 : 5) + keys &&
-                    command->lengths[3 + keys] == REDLOCK_TOKEN_LENGTH;
-  for (unsigned i = 0; i < keys && understood; i++) {
-    unsigned resource = sim_script_resource(command, 3 + i);
-    understood =
-        resource < SIM_RESOURCES_MAX && (i == 0 || resource != sim_script_resource(command, 3));
-  }
-  if (!understood) {
+  if (script == NULL || !sim_script_understands(script, command, keys)) {
     sim_violation(s, "wire", "a script that the node does not understand");
     return;
   }

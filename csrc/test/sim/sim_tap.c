@@ -262,6 +262,49 @@ static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_toke
          token->votes != 0 && (s->config.twins || !client->sockets[node].tested || sent->by_text);
 }
 
+/* Notes a command with a token. */
+static void sim_tap_sends(sim *s, sim_client *client, unsigned node, const resp_request *command,
+                          sim_sent *sent) {
+  sim_socket *socket = &client->sockets[node];
+  sim_token *token = &s->tokens[sent->token];
+  const rl_lock *lock = client->locks[token->lock].lock;
+  sent->round = lock != NULL ? lock->round : 0;
+  sent->tests = sim_tap_tests(s, client, token, node, sent);
+  if (sent->kind == SIM_COMMAND_RELEASE && s->config.notifications) {
+    sent->leaves = sim_calls_leaves(s, command, &sent->ticket);
+  }
+  if (sent->kind == SIM_COMMAND_SET) {
+    sim_tap_set(s, client, node, sent);
+  } else {
+    check_sent(s, client, node, sent);
+  }
+  if (sent->leaves) {
+    sim_tap_ticket(client, node, sent->ticket, 0, false);
+  }
+  if (sent->kind == SIM_COMMAND_EXTEND) {
+    token->asked = (token->asked_round == sent->round ? token->asked : 0) | 1u << node;
+    token->asked_round = sent->round;
+  } else if (sent->kind == SIM_COMMAND_CONFIRM) {
+    token->confirms |= 1u << node;
+  } else if (sent->tests) {
+    socket->tested = true;
+    sim_count(s, SIM_TWIN_TESTED);
+  } else if (sent->kind == SIM_COMMAND_RELEASE) {
+    token->releasing_call = token->releasing ? token->releasing_call : s->calls;
+    token->releasing = true;
+    token->release_ever |= 1u << node;
+    token->release_sent |= 1u << node;
+  }
+  if (sent->ttl_us != 0) {
+    uint64_t life_us = sent->ttl_us + sent->ttl_us / 10 + REDLOCK_SECONDS;
+    uint64_t expired_us = client->reading_us + life_us;
+    token->life_us = life_us > token->life_us ? life_us : token->life_us;
+    token->expired_us[node] =
+        expired_us > token->expired_us[node] ? expired_us : token->expired_us[node];
+  }
+  sim_mix(s, (uint64_t)sent->token << 16 | (uint64_t)sent->kind << 8 | node);
+}
+
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
@@ -291,43 +334,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       sim_violation(s, "wire", "a command with a token that was never drawn");
       return;
     }
-    sim_token *token = &s->tokens[sent.token];
-    const rl_lock *lock = client->locks[token->lock].lock;
-    sent.round = lock != NULL ? lock->round : 0;
-    sent.tests = sim_tap_tests(s, client, token, node, &sent);
-    if (sent.kind == SIM_COMMAND_RELEASE && s->config.notifications) {
-      sent.leaves = sim_calls_leaves(s, command, &sent.ticket);
-    }
-    if (sent.kind == SIM_COMMAND_SET) {
-      sim_tap_set(s, client, node, &sent);
-    } else {
-      check_sent(s, client, node, &sent);
-    }
-    if (sent.leaves) {
-      sim_tap_ticket(client, node, sent.ticket, 0, false);
-    }
-    if (sent.kind == SIM_COMMAND_EXTEND) {
-      token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
-      token->asked_round = sent.round;
-    } else if (sent.kind == SIM_COMMAND_CONFIRM) {
-      token->confirms |= 1u << node;
-    } else if (sent.tests) {
-      socket->tested = true;
-      sim_count(s, SIM_TWIN_TESTED);
-    } else if (sent.kind == SIM_COMMAND_RELEASE) {
-      token->releasing_call = token->releasing ? token->releasing_call : s->calls;
-      token->releasing = true;
-      token->release_ever |= 1u << node;
-      token->release_sent |= 1u << node;
-    }
-    if (sent.ttl_us != 0) {
-      uint64_t life_us = sent.ttl_us + sent.ttl_us / 10 + REDLOCK_SECONDS;
-      uint64_t expired_us = client->reading_us + life_us;
-      token->life_us = life_us > token->life_us ? life_us : token->life_us;
-      token->expired_us[node] =
-          expired_us > token->expired_us[node] ? expired_us : token->expired_us[node];
-    }
-    sim_mix(s, (uint64_t)sent.token << 16 | (uint64_t)sent.kind << 8 | node);
+    sim_tap_sends(s, client, node, command, &sent);
   }
   if (socket->sent_count == 0) {
     socket->heard_us = client->reading_us;
@@ -506,6 +513,20 @@ static bool sim_tap_current(const sim *s, const sim_client *client, const sim_se
   }
 }
 
+/* An odd reply settles the oldest command; then the core closes. Returns true if that was one of the handshake. */
+static bool sim_tap_odd(sim *s, sim_client *client, unsigned node) {
+  sim_socket *socket = &client->sockets[node];
+  socket->odd = true;
+  if (socket->sent_count == 0) {
+    return false;
+  }
+  sim_sent sent = sim_tap_pop(socket);
+  if (sent.token < s->token_count) {
+    sim_tap_lost(s, client, node, &sent);
+  }
+  return sent.kind == SIM_COMMAND_HANDSHAKE || sent.kind == SIM_COMMAND_GUARD;
+}
+
 bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
   sim_socket *socket = &client->sockets[node];
   sim_connection *connection = &s->connections[socket->connection];
@@ -524,18 +545,8 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
       continue;
     }
     if (note->outcome == SIM_OUTCOME_ODD || !note->asked) {
-      /* Taken for the answer to the oldest command; then the core hangs up. */
-      socket->odd = true;
       all_old = false;
-      bool handshake = false;
-      if (socket->sent_count > 0) {
-        sim_sent sent = sim_tap_pop(socket);
-        handshake = sent.kind == SIM_COMMAND_HANDSHAKE || sent.kind == SIM_COMMAND_GUARD;
-        if (sent.token < s->token_count) {
-          sim_tap_lost(s, client, node, &sent);
-        }
-      }
-      if (handshake) {
+      if (sim_tap_odd(s, client, node)) {
         continue; /* That of CLIENT SETNAME may be any. */
       }
       break;

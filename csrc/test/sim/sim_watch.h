@@ -8,6 +8,8 @@
 
 #include "sim_node.h"
 
+#define SIM_WATCH_SLACK_US 1000000u /* difference of clocks that a script tolerates */
+
 /* Returns true if the command may be one of them, by the number of its arguments. */
 bool sim_watch_like(const resp_request *command);
 
@@ -48,5 +50,13 @@ uint64_t sim_watch_born_us(const sim_record *record);
 
 /* Returns the time of the node's clock. */
 uint64_t sim_watch_wall_us(const sim *s, unsigned node);
+
+/* The record under the key, or NULL; |makes| one if there is none. */
+sim_record *sim_watch_record_at(sim_node *node, unsigned database, const char *key, size_t length,
+                                bool makes);
+
+/* EVAL, script, 1, key, make, fingerprint, age, expected, database */
+void sim_watch_guard(sim *s, int connection, const resp_request *command,
+                     const sim_request *request);
 
 #endif
