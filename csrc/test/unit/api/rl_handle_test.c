@@ -117,69 +117,81 @@ static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
   assert_true(loopback_end(farm));
 }
 
+typedef struct world {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *lock;
+} world;
+
+/* Runs as many servers as |*state| says, with a client and a lock. */
+static int begin_world(void **state) {
+  static world one;
+  one.farm = make_farm((unsigned)(uintptr_t)*state);
+  one.client = make_client(one.farm);
+  one.lock = make_lock(one.client);
+  *state = &one;
+  return 0;
+}
+
+static int end_world(void **state) {
+  world *one = *state;
+  end(one->client, one->lock, one->farm);
+  return 0;
+}
+
+#define ON(nodes, name)                                                                            \
+  { #name, name, begin_world, end_world, (void *)(uintptr_t)(nodes) }
+
 static void acquire_extend_release(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_duration validity_us = 0;
   redlock_time before_us = redlock_now();
-  assert_error(redlock_lock_acquire(lock, NULL, &validity_us), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, &validity_us), REDLOCK_OK);
   redlock_duration lease_us = 60 * SECONDS - 602 * MS;
   assert_true(validity_us > 0 && validity_us <= lease_us);
-  redlock_time deadline_us = redlock_lock_deadline(lock);
+  redlock_time deadline_us = redlock_lock_deadline(one->lock);
   assert_true(deadline_us >= before_us + lease_us && deadline_us <= redlock_now() + lease_us);
-  assert_true(redlock_lock_remaining(lock) <= validity_us);
-  assert_true(loopback_keys(farm, KEY) >= 2);
-  assert_string_equal(redlock_lock_message(lock), "");
-  assert_null(redlock_client_next_ended(client));
-  assert_error(redlock_lock_extend(lock, 120 * SECONDS, &validity_us), REDLOCK_OK);
+  assert_true(redlock_lock_remaining(one->lock) <= validity_us);
+  assert_true(loopback_keys(one->farm, KEY) >= 2);
+  assert_string_equal(redlock_lock_message(one->lock), "");
+  assert_null(redlock_client_next_ended(one->client));
+  assert_error(redlock_lock_extend(one->lock, 120 * SECONDS, &validity_us), REDLOCK_OK);
   assert_true(validity_us > lease_us);
-  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  assert_int_equal(redlock_lock_remaining(lock), 0);
-  assert_int_equal(redlock_lock_deadline(lock), 0);
-  assert_string_equal(redlock_lock_token(lock), "");
-  assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
-  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_E_NOT_HELD);
-  assert_string_equal(redlock_lock_message(lock), "'orders:42': the lock is not held");
-  end(client, lock, farm);
+  assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
+  assert_int_equal(redlock_lock_remaining(one->lock), 0);
+  assert_int_equal(redlock_lock_deadline(one->lock), 0);
+  assert_string_equal(redlock_lock_token(one->lock), "");
+  assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
+  assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_E_NOT_HELD);
+  assert_string_equal(redlock_lock_message(one->lock), "'orders:42': the lock is not held");
 }
 
 static void a_token_that_was_lent_stays_until_the_next_operation(void **state) {
-  (void)state;
-  loopback *farm =
-      make_farm(1); /* Of several, one may still have to answer, which is a reference, too. */
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  const rl_attempt *lease = rl_lock_of(lock)->lease;
+  world *one = *state;
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  const rl_attempt *lease = rl_lock_of(one->lock)->lease;
   unsigned references = lease->references;
-  const char *token = redlock_lock_token(lock);
-  assert_string_equal(token, redlock_lock_token(lock));
+  const char *token = redlock_lock_token(one->lock);
+  assert_string_equal(token, redlock_lock_token(one->lock));
   assert_int_equal(lease->references, references + 1);
-  assert_ptr_equal(rl_lock_of(lock)->extension->borrowed_lease, lease);
-  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
-  assert_null(rl_lock_of(lock)->extension->borrowed_lease);
+  assert_ptr_equal(rl_lock_of(one->lock)->extension->borrowed_lease, lease);
+  assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_OK);
+  assert_null(rl_lock_of(one->lock)->extension->borrowed_lease);
   assert_int_equal(lease->references, references);
-  end(client, lock, farm);
 }
 
 static void a_lease_that_has_run_out_has_no_token(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   size_t length = 1;
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  redlock_time deadline_us = rl_lock_of(lock)->deadline_us;
-  rl_lock_of(lock)->deadline_us = 1;
-  assert_string_equal(redlock_lock_token(lock), "");
-  assert_non_null(redlock_lock_token_bytes(lock, &length));
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  redlock_time deadline_us = rl_lock_of(one->lock)->deadline_us;
+  rl_lock_of(one->lock)->deadline_us = 1;
+  assert_string_equal(redlock_lock_token(one->lock), "");
+  assert_non_null(redlock_lock_token_bytes(one->lock, &length));
   assert_int_equal(length, 0);
-  rl_lock_of(lock)->deadline_us = deadline_us;
-  assert_int_equal(strlen(redlock_lock_token(lock)), REDLOCK_TOKEN_LENGTH);
-  end(client, lock, farm);
+  rl_lock_of(one->lock)->deadline_us = deadline_us;
+  assert_int_equal(strlen(redlock_lock_token(one->lock)), REDLOCK_TOKEN_LENGTH);
 }
 
 static void a_fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
@@ -212,98 +224,78 @@ static void a_fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
 }
 
 static void a_token_may_begin_with_a_nul(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   size_t length = 0;
-  assert_error(redlock_lock_give_token(lock, "\0x", 2), REDLOCK_OK);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  assert_memory_equal(redlock_lock_token_bytes(lock, &length), "\0x", 2);
+  assert_error(redlock_lock_give_token(one->lock, "\0x", 2), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_memory_equal(redlock_lock_token_bytes(one->lock, &length), "\0x", 2);
   assert_int_equal(length, 2);
-  end(client, lock, farm);
 }
 
 static void a_release_that_nobody_waits_for_is_sent_at_once(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_time until_us = redlock_now() + 10 * SECONDS;
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
-  while (loopback_keys(farm, KEY) > 0) {
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release_send(one->lock), REDLOCK_OK);
+  while (loopback_keys(one->farm, KEY) > 0) {
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 1);
   }
-  end(client, lock, farm);
 }
 
 /* Else it is acquired as the one before, who then enters, too. */
 static void a_lock_whose_release_nobody_waits_for_gets_another_owner(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  redlock_lock *others = make_lock(client);
-  assert_error(redlock_lock_set_owner(lock, "first", 5), REDLOCK_OK);
+  world *one = *state;
+  redlock_lock *others = make_lock(one->client);
+  assert_error(redlock_lock_set_owner(one->lock, "first", 5), REDLOCK_OK);
   assert_error(redlock_lock_set_owner(others, "first", 5), REDLOCK_OK);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
-  assert_error(redlock_lock_set_owner(lock, "second", 6), REDLOCK_OK);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release_send(one->lock), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(one->lock, "second", 6), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   assert_error(redlock_lock_acquire(others, NULL, NULL), REDLOCK_E_TAKEN);
   redlock_lock_free(others);
-  end(client, lock, farm);
 }
 
 static void an_owner_is_checked_and_is_not_changed_under_a_call(void **state) {
-  (void)state;
+  world *one = *state;
   char owner[REDLOCK_OWNER_MAX + 1];
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
   memset(owner, 'x', sizeof owner);
   assert_error(redlock_lock_set_owner(NULL, "x", 1), REDLOCK_E_INVALID);
-  assert_error(redlock_lock_set_owner(lock, NULL, 1), REDLOCK_E_INVALID);
-  assert_error(redlock_lock_set_owner(lock, owner, sizeof owner), REDLOCK_E_LIMIT);
-  assert_error(redlock_lock_set_owner(lock, owner, sizeof owner - 1), REDLOCK_OK);
-  assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_OK);
-  assert_error(redlock_lock_set_owner(lock, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_E_BUSY);
-  redlock_lock_cancel(lock);
-  assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_OK);
-  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+  assert_error(redlock_lock_set_owner(one->lock, NULL, 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_set_owner(one->lock, owner, sizeof owner), REDLOCK_E_LIMIT);
+  assert_error(redlock_lock_set_owner(one->lock, owner, sizeof owner - 1), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(one->lock, "x", 1), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(one->lock, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(one->lock, "x", 1), REDLOCK_E_BUSY);
+  redlock_lock_cancel(one->lock);
+  assert_error(redlock_lock_set_owner(one->lock, "x", 1), REDLOCK_OK);
+  assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_OK);
-  redlock_lock_cancel(lock); /* Its call has not returned yet. */
-  assert_error(redlock_lock_set_owner(lock, "y", 1), REDLOCK_E_BUSY);
-  rl_handle_end(lock, REDLOCK_OK);
-  assert_error(redlock_lock_set_owner(lock, "y", 1), REDLOCK_OK);
-  end(client, lock, farm);
+  redlock_lock_cancel(one->lock); /* Its call has not returned yet. */
+  assert_error(redlock_lock_set_owner(one->lock, "y", 1), REDLOCK_E_BUSY);
+  rl_handle_end(one->lock, REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(one->lock, "y", 1), REDLOCK_OK);
 }
 
 static void without_memory_what_is_lent_is_told_all_the_same(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  world *one = *state;
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   no_memory = true;
-  const char *token = redlock_lock_token(lock);
+  const char *token = redlock_lock_token(one->lock);
   no_memory = false;
-  assert_ptr_equal(token, rl_attempt_token(rl_lock_of(lock)->lease));
-  assert_null(rl_lock_of(lock)->extension);
-  assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
+  assert_ptr_equal(token, rl_attempt_token(rl_lock_of(one->lock)->lease));
+  assert_null(rl_lock_of(one->lock)->extension);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
   no_memory = true;
-  assert_string_equal(redlock_lock_message(lock), redlock_strerror(REDLOCK_E_NOT_HELD));
+  assert_string_equal(redlock_lock_message(one->lock), redlock_strerror(REDLOCK_E_NOT_HELD));
   no_memory = false;
-  assert_string_equal(redlock_lock_message(lock), "'orders:42': the lock is not held");
+  assert_string_equal(redlock_lock_message(one->lock), "'orders:42': the lock is not held");
   no_memory = true;
-  assert_string_equal(redlock_lock_message(lock), redlock_strerror(REDLOCK_E_NOT_HELD));
+  assert_string_equal(redlock_lock_message(one->lock), redlock_strerror(REDLOCK_E_NOT_HELD));
   no_memory = false;
-  end(client, lock, farm);
 }
 
 /* A lock over two nodes that answer, and one whose connection is on its way, and stays so. */
@@ -355,128 +347,61 @@ static void a_call_that_waits_for_a_slow_node_looks_after_each_turn(void **state
   assert_true(loopback_end(slow));
 }
 
-static void what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
-  assert_int_equal(poll(&one, 1, 0), 0);
-  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-  assert_int_equal(poll(&one, 1, 0), 1);
-  rl_handle_poll(lock);
-  assert_int_equal(client->sockets[0].fd, -1);
-  end(client, lock, farm);
-}
-
 static void what_a_node_says_is_the_callers_own(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_vote_info vote;
   redlock_node_info node;
-  loopback_lock(farm);
-  loopback_down(farm, 0);
-  loopback_unlock(farm);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
+  loopback_lock(one->farm);
+  loopback_down(one->farm, 0);
+  loopback_unlock(one->farm);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_vote(one->lock, 0, &vote), REDLOCK_OK);
   assert_ptr_equal(vote.error, vote.text);
-  assert_error(redlock_client_node_info(client, 0, &node), REDLOCK_OK);
+  assert_error(redlock_client_node_info(one->client, 0, &node), REDLOCK_OK);
   assert_ptr_equal(node.error, node.text);
-  end(client, lock, farm);
-}
-
-static void held_is_refused_and_others_are_excluded(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  redlock_lock *other = make_lock(client);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_HELD);
-  assert_error(redlock_lock_acquire(other, NULL, NULL), REDLOCK_E_TAKEN);
-  assert_non_null(strstr(redlock_lock_message(other), "is taken"));
-  assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  redlock_options options = {0};
-  options.wait_us = 10 * SECONDS; /* a minority may still be releasing */
-  options.retry_delay_us = 2 * MS;
-  options.retry_jitter_us = MS;
-  assert_error(redlock_lock_acquire(other, &options, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_release(other), REDLOCK_OK);
-  redlock_lock_free(other);
-  end(client, lock, farm);
 }
 
 static void votes_are_told_node_by_node(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_vote_info vote;
   redlock_vote_info *none = NULL;
-  assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
+  assert_error(redlock_lock_vote(one->lock, 0, &vote), REDLOCK_OK);
   assert_int_equal(vote.vote, REDLOCK_VOTE_UNKNOWN);
   assert_int_equal(vote.latency_us, REDLOCK_NEVER);
-  loopback_lock(farm);
-  fake_store_put(&farm->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_store_put(&farm->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-  farm->nodes[2].says = "-LOADING Redis is loading\r\n";
-  loopback_unlock(farm);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);
-  assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
+  loopback_lock(one->farm);
+  fake_store_put(&one->farm->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&one->farm->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  one->farm->nodes[2].says = "-LOADING Redis is loading\r\n";
+  loopback_unlock(one->farm);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_TAKEN);
+  assert_error(redlock_lock_vote(one->lock, 0, &vote), REDLOCK_OK);
   assert_int_equal(vote.vote, REDLOCK_VOTE_TAKEN);
   assert_null(vote.error);
-  assert_string_equal(vote.name, farm->nodes[0].name);
+  assert_string_equal(vote.name, one->farm->nodes[0].name);
   assert_true(vote.latency_us != REDLOCK_NEVER);
-  assert_error(redlock_lock_vote(lock, 3, &vote), REDLOCK_E_INVALID);
-  assert_error(redlock_lock_vote(lock, 0, none), REDLOCK_E_INVALID);
-  end(client, lock, farm);
+  assert_error(redlock_lock_vote(one->lock, 3, &vote), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_vote(one->lock, 0, none), REDLOCK_E_INVALID);
 }
 
 /* A node that accepts and says nothing costs the attempt its budget, and no more. */
 static void a_call_never_outlives_its_budget(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
   options.node_timeout_us = 30 * MS;
-  loopback_lock(farm);
-  farm->nodes[0].deaf = true;
-  loopback_unlock(farm);
+  loopback_lock(one->farm);
+  one->farm->nodes[0].deaf = true;
+  loopback_unlock(one->farm);
   redlock_time before_us = redlock_now();
-  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   redlock_duration took_us = redlock_now() - before_us;
   assert_true(took_us >= 30 * MS && took_us < SECONDS);
   options.retry_count = 0;
   options.wait_us = 50 * MS;
   before_us = redlock_now();
-  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   took_us = redlock_now() - before_us;
   assert_true(took_us >= 45 * MS && took_us < SECONDS);
-  end(client, lock, farm);
-}
-
-static void waiting_ends_when_the_other_lets_go(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  redlock_options options = {0};
-  options.wait_us = 10 * SECONDS;
-  options.retry_delay_us = 5 * MS;
-  options.retry_jitter_us = 2 * MS;
-  redlock_time until_us = redlock_now() + 40 * MS;
-  loopback_lock(farm);
-  for (unsigned i = 0; i < 3; i++) { /* The key expires by itself. */
-    fake_store_put(&farm->nodes[i].store, KEY, OTHER, until_us);
-  }
-  loopback_unlock(farm);
-  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_OK);
-  assert_true(redlock_now() >= until_us);
-  end(client, lock, farm);
 }
 
 /* Until every node is connected and owes nothing. */
@@ -494,68 +419,24 @@ static void wait_well(redlock_client *client) {
   }
 }
 
-static void a_broken_connection_is_made_again_in_the_background(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  for (unsigned round = 0; round < 5; round++) {
-    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-    loopback_lock(farm);
-    farm->nodes[round % 3].hangs_up = true;
-    loopback_unlock(farm);
-    assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
-    assert_error(redlock_lock_release(lock), REDLOCK_OK);
-    wait_well(client);
-  }
-  end(client, lock, farm);
-}
-
 /* EINTR neither lengthens nor shortens a wait, and breaks nothing. */
 static void a_storm_of_signals_changes_nothing(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
   options.node_timeout_us = 40 * MS;
   fake_clock.interrupts = true;
   for (unsigned round = 0; round < 50; round++) {
-    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+    assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
   }
-  farm->nodes[0].deaf = farm->nodes[1].deaf = true;
+  one->farm->nodes[0].deaf = one->farm->nodes[1].deaf = true;
   redlock_time before_us = redlock_now();
-  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   redlock_duration took_us = redlock_now() - before_us;
   assert_true(took_us >= 40 * MS && took_us < 42 * MS);
   assert_true(fake_clock.waits > 100);
   fake_clock.interrupts = false;
-  end(client, lock, farm);
-}
-
-/* With the result fetched by a blocking call, the queue of ended operations stays empty. */
-static void started_and_blocking_calls_can_be_mixed(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  redlock_lock *other;
-  assert_error(redlock_lock_new(&other, client, "other", 5, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_acquire_start(other, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  redlock_time until_us = redlock_now() + 10 * SECONDS;
-  while (redlock_lock_result(other) == REDLOCK_PENDING) {
-    assert_true(redlock_now() < until_us);
-    (void)wait_once(client, redlock_now() + MS);
-  }
-  assert_error(redlock_lock_result(other), REDLOCK_OK);
-  assert_ptr_equal(redlock_client_next_ended(client), other);
-  assert_null(redlock_client_next_ended(client));
-  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_E_HELD);
-  redlock_lock_free(other);
-  end(client, lock, farm);
 }
 
 static void the_last_reference_releases_what_is_still_held(void **state) {
@@ -588,76 +469,65 @@ static void wait_out(const redlock_lock *lock) {
 
 /* The lease was good when it was decided, and is over when the loop comes round to asking. */
 static void a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
   options.ttl_us = 300 * MS;
   options.node_timeout_us = 250 * MS;
   options.lock_delay_us = 60 * SECONDS; /* The keys do not go by themselves. */
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  wait_well(client);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
+  wait_well(one->client);
   for (unsigned extends = 0; extends < 2; extends++) {
-    assert_error(redlock_lock_acquire_start(lock, &options), REDLOCK_OK);
-    turn_until_ended(client, lock);
+    assert_error(redlock_lock_acquire_start(one->lock, &options), REDLOCK_OK);
+    turn_until_ended(one->client, one->lock);
     if (extends == 1) {
-      assert_error(redlock_lock_result(lock), REDLOCK_OK);
-      assert_error(redlock_lock_extend_start(lock, 300 * MS), REDLOCK_OK);
-      turn_until_ended(client, lock);
+      assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+      assert_error(redlock_lock_extend_start(one->lock, 300 * MS), REDLOCK_OK);
+      turn_until_ended(one->client, one->lock);
     }
-    wait_out(lock);
-    assert_error(redlock_lock_result(lock), REDLOCK_E_EXPIRED);
+    wait_out(one->lock);
+    assert_error(redlock_lock_result(one->lock), REDLOCK_E_EXPIRED);
     redlock_time until_us = redlock_now() + 10 * SECONDS;
-    while (loopback_keys(farm, KEY) > 0) { /* Without another call on the client. */
+    while (loopback_keys(one->farm, KEY) > 0) { /* Without another call on the client. */
       assert_true(redlock_now() < until_us);
       (void)poll(NULL, 0, 1);
     }
-    assert_non_null(strstr(redlock_lock_message(lock), KEY));
-    assert_error(redlock_lock_result(lock), REDLOCK_E_EXPIRED); /* However often it is asked. */
-    assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
-    wait_well(client);
+    assert_non_null(strstr(redlock_lock_message(one->lock), KEY));
+    assert_error(redlock_lock_result(one->lock),
+                 REDLOCK_E_EXPIRED); /* However often it is asked. */
+    assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
+    wait_well(one->client);
   }
-  loopback_lock(farm);
-  assert_true(farm->nodes[0].releases >= 3);
-  loopback_unlock(farm);
-  end(client, lock, farm);
+  loopback_lock(one->farm);
+  assert_true(one->farm->nodes[0].releases >= 3);
+  loopback_unlock(one->farm);
 }
 
 /* The call ends with what went wrong, and its operation with it: the next one is not BUSY. */
 static void a_call_without_entropy_ends_and_leaves_nothing_in_flight(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   no_entropy = true;
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_SYSTEM);
-  assert_error(redlock_lock_result(lock), REDLOCK_E_SYSTEM);
-  assert_null(redlock_client_next_ended(client));
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_SYSTEM);
+  assert_error(redlock_lock_result(one->lock), REDLOCK_E_SYSTEM);
+  assert_null(redlock_client_next_ended(one->client));
   no_entropy = false;
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   no_entropy = true; /* Neither needs any. */
-  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
   no_entropy = false;
-  end(client, lock, farm);
 }
 
 static void a_lease_with_less_than_the_caller_can_count_is_no_lock(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
+  world *one = *state;
   redlock_duration left_us = 0;
-  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  assert_error(rl_handle_outcome(lock, MS, &left_us), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(rl_handle_outcome(one->lock, MS, &left_us), REDLOCK_OK);
   assert_true(left_us >= MS && left_us <= 60 * SECONDS);
-  assert_error(rl_handle_outcome(lock, 60 * SECONDS, &left_us), REDLOCK_E_EXPIRED);
+  assert_error(rl_handle_outcome(one->lock, 60 * SECONDS, &left_us), REDLOCK_E_EXPIRED);
   assert_int_equal(left_us, 0);
-  assert_int_equal(redlock_lock_remaining(lock), 0);
-  end(client, lock, farm);
+  assert_int_equal(redlock_lock_remaining(one->lock), 0);
 }
 
 /* There is no lock that could say what was wrong with it. */
@@ -718,23 +588,6 @@ static void how_a_lease_keeps_itself_is_refused_where_it_does_not(void **state) 
     redlock_lock_free(lock);
   }
   redlock_client_free(client);
-}
-
-/* By the whole way from a struct of zeros to what a node is asked for. */
-static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) {
-  (void)state;
-  loopback *farm = make_farm(1);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock;
-  redlock_options zeros;
-  memset(&zeros, 0, sizeof zeros);
-  assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, &zeros), REDLOCK_OK);
-  assert_ptr_equal(rl_lock_options(rl_lock_of(lock)), &client->core.options); /* not even copied */
-  assert_error(redlock_lock_acquire(lock, &zeros, NULL), REDLOCK_OK);
-  assert_int_equal(rl_lock_of(lock)->ttl_us, client->core.options.ttl_us);
-  assert_true(rl_lock_of(lock)->current->drift_factor == client->core.options.drift_factor);
-  assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  end(client, lock, farm);
 }
 
 static void lock_takes_at_most_340_bytes_and_auto_extended_lease_640(void **state) {
@@ -821,53 +674,43 @@ static void an_operation_that_ends_as_its_leader_launches_it_ends_its_call(void 
 
 /* At first a pair costs twice the time that is left to it to come. */
 static void a_thread_that_does_not_come_slows_a_leader_down_but_once(void **state) {
-  (void)state;
-  loopback *farm = make_farm(3);
-  redlock_client *client = make_client(farm);
-  redlock_lock *lock = make_lock(client);
-  let_one_come(client, true);
+  world *one = *state;
+  let_one_come(one->client, true);
   for (unsigned i = 0; i < 5; i++) {
     redlock_time before_us = redlock_now();
-    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+    assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
     assert_true(redlock_now() - before_us < (i == 0 ? 3 * MS : MS));
   }
-  let_one_come(client, false);
-  end(client, lock, farm);
+  let_one_come(one->client, false);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(acquire_extend_release),
-      cmocka_unit_test(a_token_that_was_lent_stays_until_the_next_operation),
-      cmocka_unit_test(a_lease_that_has_run_out_has_no_token),
+      ON(3, acquire_extend_release),
+      ON(1, a_token_that_was_lent_stays_until_the_next_operation),
+      ON(1, a_lease_that_has_run_out_has_no_token),
       cmocka_unit_test(a_fencing_token_lasts_as_long_as_the_lease_and_grows),
-      cmocka_unit_test(a_token_may_begin_with_a_nul),
-      cmocka_unit_test(a_release_that_nobody_waits_for_is_sent_at_once),
-      cmocka_unit_test(a_lock_whose_release_nobody_waits_for_gets_another_owner),
-      cmocka_unit_test(an_owner_is_checked_and_is_not_changed_under_a_call),
-      cmocka_unit_test(without_memory_what_is_lent_is_told_all_the_same),
+      ON(1, a_token_may_begin_with_a_nul),
+      ON(1, a_release_that_nobody_waits_for_is_sent_at_once),
+      ON(3, a_lock_whose_release_nobody_waits_for_gets_another_owner),
+      ON(1, an_owner_is_checked_and_is_not_changed_under_a_call),
+      ON(1, without_memory_what_is_lent_is_told_all_the_same),
       cmocka_unit_test(only_when_a_slow_node_has_had_its_time_the_core_may_rest),
       cmocka_unit_test(a_call_that_waits_for_a_slow_node_looks_after_each_turn),
-      cmocka_unit_test(what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing),
-      cmocka_unit_test(what_a_node_says_is_the_callers_own),
-      cmocka_unit_test(held_is_refused_and_others_are_excluded),
-      cmocka_unit_test(votes_are_told_node_by_node),
-      cmocka_unit_test(a_call_never_outlives_its_budget),
-      cmocka_unit_test(waiting_ends_when_the_other_lets_go),
-      cmocka_unit_test(a_broken_connection_is_made_again_in_the_background),
-      cmocka_unit_test(a_storm_of_signals_changes_nothing),
-      cmocka_unit_test(started_and_blocking_calls_can_be_mixed),
+      ON(1, what_a_node_says_is_the_callers_own),
+      ON(3, votes_are_told_node_by_node),
+      ON(1, a_call_never_outlives_its_budget),
+      ON(3, a_storm_of_signals_changes_nothing),
       cmocka_unit_test(an_operation_that_ends_while_it_is_launched_ends_its_call),
       cmocka_unit_test(an_operation_that_ends_as_its_leader_launches_it_ends_its_call),
-      cmocka_unit_test(a_thread_that_does_not_come_slows_a_leader_down_but_once),
-      cmocka_unit_test(a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
-      cmocka_unit_test(a_call_without_entropy_ends_and_leaves_nothing_in_flight),
-      cmocka_unit_test(a_lease_with_less_than_the_caller_can_count_is_no_lock),
+      ON(3, a_thread_that_does_not_come_slows_a_leader_down_but_once),
+      ON(3, a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
+      ON(3, a_call_without_entropy_ends_and_leaves_nothing_in_flight),
+      ON(3, a_lease_with_less_than_the_caller_can_count_is_no_lock),
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
       cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
       cmocka_unit_test(how_a_lease_keeps_itself_is_refused_where_it_does_not),
-      cmocka_unit_test(a_zeroed_struct_takes_the_lock_by_the_clients_options),
       cmocka_unit_test(lock_takes_at_most_340_bytes_and_auto_extended_lease_640),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

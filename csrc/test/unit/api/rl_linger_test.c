@@ -47,28 +47,6 @@ static void an_empty_list_has_nothing_to_do(void **state) {
   assert_null(list.first);
 }
 
-static void a_dropped_client_goes_on_until_all_is_answered(void **state) {
-  (void)state;
-  rl_linger list = {NULL};
-  redlock_lock *lock;
-  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
-  redlock_client *client = holding(farm, &lock);
-  (void)redlock_client_ref(client); /* the list's */
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-  rl_linger_add(&list, client);
-  rl_linger_process(&list);
-  assert_ptr_equal(list.first, client); /* The releases are out, and not answered. */
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (list.first != NULL) {
-    assert_true(redlock_now() < until_us);
-    loopback_pump(farm, 1);
-    rl_linger_process(&list);
-  }
-  assert_int_equal(loopback_keys(farm, KEY), 0);
-  assert_true(loopback_end(farm));
-}
-
 static void a_client_is_in_the_list_once(void **state) {
   (void)state;
   rl_linger list = {NULL};
@@ -193,7 +171,6 @@ static void a_child_sends_nothing_of_its_parents(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_empty_list_has_nothing_to_do),
-      cmocka_unit_test(a_dropped_client_goes_on_until_all_is_answered),
       cmocka_unit_test(a_client_is_in_the_list_once),
       cmocka_unit_test(draining_is_bounded_for_all_together),
       cmocka_unit_test(a_host_that_still_refers_to_the_client_keeps_it),

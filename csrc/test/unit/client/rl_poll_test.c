@@ -20,7 +20,6 @@
 #define PATIENCE_MS 10000
 
 static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 int __real_eventfd_write(int fd, eventfd_t value);
 int __wrap_eventfd_write(int fd, eventfd_t value);
@@ -117,6 +116,21 @@ static void loop_end(loop *self) {
   assert_true(loopback_end(self->farm));
 }
 
+static int begin(void **state) {
+  static loop one;
+  one = loop_begin((unsigned)(uintptr_t)*state);
+  *state = &one;
+  return 0;
+}
+
+static int end(void **state) {
+  loop_end(*state);
+  return 0;
+}
+
+#define ON(nodes, name)                                                                            \
+  { #name, name, begin, end, (void *)(uintptr_t)(nodes) }
+
 /* Waits for the descriptor alone; a loop that is not woken fails here. */
 static void loop_wait(const loop *self) {
   struct pollfd ready = {self->fd, POLLIN, 0};
@@ -166,50 +180,45 @@ static void set_deaf(loopback *farm, bool deaf) {
 /* ------------------------------------------------------------------------------------ it fires */
 
 static void a_loop_on_pollfd_alone_does_not_hang_after_a_start(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  assert_false(loop_is_ready(&self)); /* Nothing to do. */
+  loop *one = *state;
+  assert_false(loop_is_ready(one)); /* Nothing to do. */
   for (unsigned i = 0; i < 3; i++) {
-    assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-    assert_true(loop_is_ready(&self));
-    assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-    assert_error(redlock_lock_extend_start(self.lock, 0), REDLOCK_OK);
-    assert_true(loop_is_ready(&self));
-    assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-    assert_error(redlock_lock_release_start(self.lock), REDLOCK_OK);
-    assert_true(loop_is_ready(&self));
-    assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+    assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+    assert_true(loop_is_ready(one));
+    assert_error(loop_finish(one, one->lock), REDLOCK_OK);
+    assert_error(redlock_lock_extend_start(one->lock, 0), REDLOCK_OK);
+    assert_true(loop_is_ready(one));
+    assert_error(loop_finish(one, one->lock), REDLOCK_OK);
+    assert_error(redlock_lock_release_start(one->lock), REDLOCK_OK);
+    assert_true(loop_is_ready(one));
+    assert_error(loop_finish(one, one->lock), REDLOCK_OK);
   }
-  loop_end(&self);
 }
 
 static void a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_client *client;
   redlock_lock *lock;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, one->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   loop late = {.client = client, .fd = redlock_client_pollfd(client)};
   assert_error(loop_finish(&late, lock), REDLOCK_OK);
   redlock_lock_free(lock);
   redlock_client_free(client);
-  loop_end(&self);
 }
 
 /* Asked for when a time-out is over already, and nothing else will come. */
 static void a_time_out_that_is_over_makes_it_readable_from_the_beginning(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_options options = patient();
   redlock_client *client;
   redlock_lock *lock;
   options.node_timeout_us = 20 * MS;
-  set_deaf(self.farm, true);
+  set_deaf(one->farm, true);
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, one->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
@@ -220,7 +229,6 @@ static void a_time_out_that_is_over_makes_it_readable_from_the_beginning(void **
   assert_error(loop_finish(&late, lock), REDLOCK_E_UNAVAILABLE);
   redlock_lock_free(lock);
   redlock_client_free(client);
-  loop_end(&self);
 }
 
 /* A program that has closed its standard input: each of the three descriptors may get its number. */
@@ -253,84 +261,36 @@ static void descriptor_0_is_one_as_well(void **state) {
   }
 }
 
-static void a_loop_on_pollfd_alone_does_not_hang_before_a_retry(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  redlock_options options = patient();
-  options.retry_count = 2;
-  options.retry_delay_us = 20 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  loopback_lock(self.farm);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&self.farm->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
-  }
-  loopback_unlock(self.farm);
-  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_E_TAKEN);
-  loopback_lock(self.farm);
-  assert_true(self.farm->nodes[0].sets >= 2);
-  loopback_unlock(self.farm);
-  loop_end(&self);
-}
-
 static void a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_options options = patient();
   options.node_timeout_us = 30 * MS;
-  acquire(&self);
-  release(&self);
-  set_deaf(self.farm, true);
+  acquire(one);
+  release(one);
+  set_deaf(one->farm, true);
   redlock_time before_us = redlock_now();
-  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_acquire_start(one->lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(one, one->lock), REDLOCK_E_UNAVAILABLE);
   assert_true(redlock_now() - before_us >= 30 * MS);
   assert_true(redlock_now() - before_us < 5 * SECONDS); /* Not the earlier operations' time-out. */
-  loop_end(&self);
 }
 
 static void a_loop_on_pollfd_alone_connects_again_when_a_node_is_back(void **state) {
-  (void)state;
-  loop self = loop_begin(1);
+  loop *one = *state;
   redlock_node_info info;
-  loopback_lock(self.farm);
-  loopback_down(self.farm, 0);
-  loopback_unlock(self.farm);
-  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_E_UNAVAILABLE);
-  loopback_lock(self.farm);
-  loopback_up(self.farm, 0);
-  loopback_unlock(self.farm);
+  loopback_lock(one->farm);
+  loopback_down(one->farm, 0);
+  loopback_unlock(one->farm);
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  assert_error(loop_finish(one, one->lock), REDLOCK_E_UNAVAILABLE);
+  loopback_lock(one->farm);
+  loopback_up(one->farm, 0);
+  loopback_unlock(one->farm);
   do {
-    loop_wait(&self);
-    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-    assert_error(redlock_client_node_info(self.client, 0, &info), REDLOCK_OK);
+    loop_wait(one);
+    assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+    assert_error(redlock_client_node_info(one->client, 0, &info), REDLOCK_OK);
   } while (info.state != REDLOCK_NODE_UP);
-  loop_end(&self);
-}
-
-static void what_ended_outside_of_the_loop_wakes_it(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  redlock_lock *other;
-  redlock_options options = patient();
-  acquire(&self);
-  release(&self);
-  /* By a cancel. */
-  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  redlock_lock_cancel(self.lock);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_E_CANCELLED);
-  /* In a blocking call of another lock. */
-  assert_error(redlock_lock_new(&other, self.client, "other", 5, &options), REDLOCK_OK);
-  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-  while (redlock_lock_result(self.lock) == REDLOCK_PENDING) {
-    assert_error(redlock_lock_acquire(other, NULL, NULL), REDLOCK_OK);
-    assert_error(redlock_lock_release(other), REDLOCK_OK);
-  }
-  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  redlock_lock_free(other);
-  loop_end(&self);
 }
 
 /* The answers of all nodes are there, and nobody has read them. */
@@ -344,311 +304,262 @@ static void wait_for_answers(const loop *self) {
 
 /* The thread waits for its own answers then, which may be long in coming. */
 static void what_a_blocking_call_reads_as_it_begins_wakes_the_loop(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_lock *other;
   redlock_options options = patient();
-  acquire(&self);
-  release(&self);
-  assert_error(redlock_lock_new(&other, self.client, "other", 5, &options), REDLOCK_OK);
-  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  wait_for_answers(&self);
+  acquire(one);
+  release(one);
+  assert_error(redlock_lock_new(&other, one->client, "other", 5, &options), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  wait_for_answers(one);
   (void)poll(NULL, 0, 5); /* After a pause a call reads before it sends. */
-  set_deaf(self.farm, true);
+  set_deaf(one->farm, true);
   assert_error(rl_handle_prepare(other, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_OK);
   assert_error(rl_handle_begin(other), REDLOCK_OK);
-  assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
-  assert_true(loop_is_ready(&self));
-  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  set_deaf(self.farm, false);
+  assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+  assert_true(loop_is_ready(one));
+  assert_error(loop_finish(one, one->lock), REDLOCK_OK);
+  set_deaf(one->farm, false);
   while (rl_handle_pending(other)) {
     assert_error(rl_handle_go_on(other, SECONDS), REDLOCK_OK);
   }
   rl_handle_end(other, REDLOCK_OK);
   redlock_lock_free(other);
-  loop_end(&self);
 }
 
 /* A loop that takes one for each time it is woken. */
 static void
 a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_lock *other;
-  acquire(&self);
-  release(&self);
-  assert_error(redlock_lock_new(&other, self.client, "other", 5, NULL), REDLOCK_OK);
-  loop_rest(&self, 50 * MS);
-  set_deaf(self.farm, true); /* No reply wakes the loop. */
-  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  redlock_lock_cancel(self.lock);
+  acquire(one);
+  release(one);
+  assert_error(redlock_lock_new(&other, one->client, "other", 5, NULL), REDLOCK_OK);
+  loop_rest(one, 50 * MS);
+  set_deaf(one->farm, true); /* No reply wakes the loop. */
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  redlock_lock_cancel(one->lock);
   redlock_lock_free(other);
-  assert_true(loop_is_ready(&self));
-  assert_error(loop_finish(&self, self.lock), REDLOCK_E_CANCELLED);
-  loop_end(&self);
+  assert_true(loop_is_ready(one));
+  assert_error(loop_finish(one, one->lock), REDLOCK_E_CANCELLED);
 }
 
 /* The same for a loop that goes by pollfds() and timeout(). */
 static void what_ended_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  acquire(&self);
-  release(&self);
-  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  assert_true(redlock_client_timeout(self.client) > 0);
-  redlock_lock_cancel(self.lock);
-  assert_int_equal(redlock_client_timeout(self.client), 0);
-  assert_int_equal(redlock_client_timeout_ms(self.client), 0);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  assert_true(redlock_client_timeout(self.client) >
+  loop *one = *state;
+  acquire(one);
+  release(one);
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  assert_true(redlock_client_timeout(one->client) > 0);
+  redlock_lock_cancel(one->lock);
+  assert_int_equal(redlock_client_timeout(one->client), 0);
+  assert_int_equal(redlock_client_timeout_ms(one->client), 0);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  assert_true(redlock_client_timeout(one->client) >
               0); /* Whoever does not take it does not spin. */
-  assert_ptr_equal(redlock_client_next_ended(self.client), self.lock);
-  loop_end(&self);
+  assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
 }
 
 static void what_was_not_taken_from_the_queue_wakes_again(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_lock *locks[8];
   redlock_options options = patient();
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
-    assert_error(redlock_lock_new(&locks[i], self.client, (char[]){(char)('a' + i)}, 1, &options),
+    assert_error(redlock_lock_new(&locks[i], one->client, (char[]){(char)('a' + i)}, 1, &options),
                  REDLOCK_OK);
     assert_error(redlock_lock_acquire_start(locks[i], NULL), REDLOCK_OK);
   }
   for (unsigned ended = 0; ended < COUNT_OF(locks);) {
-    loop_wait(&self);
-    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-    ended += redlock_client_next_ended(self.client) != NULL;
+    loop_wait(one);
+    assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+    ended += redlock_client_next_ended(one->client) != NULL;
   }
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
     assert_error(redlock_lock_result(locks[i]), REDLOCK_OK);
     redlock_lock_free(locks[i]);
   }
-  loop_end(&self);
 }
 
 /* What a core queues outside of a turn, and nobody flushes. */
 static void bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  acquire(&self);
-  loop_rest(&self, 50 * MS);
-  assert_true(redlock_client_timeout(self.client) > 0);
-  rl_lock_expire(rl_lock_of(self.lock), redlock_now());
-  assert_int_equal(redlock_client_timeout(self.client), 0);
-  rl_poll_sync(self.client);
-  assert_true(loop_is_ready(&self));
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  assert_true(redlock_client_timeout(self.client) > 0);
-  loop_end(&self);
+  loop *one = *state;
+  acquire(one);
+  loop_rest(one, 50 * MS);
+  assert_true(redlock_client_timeout(one->client) > 0);
+  rl_lock_expire(rl_lock_of(one->lock), redlock_now());
+  assert_int_equal(redlock_client_timeout(one->client), 0);
+  rl_poll_sync(one->client);
+  assert_true(loop_is_ready(one));
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  assert_true(redlock_client_timeout(one->client) > 0);
 }
 
 /* Between two attempts, with all nodes down, there is no descriptor, and there is a time. */
 static void
 a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused(void **state) {
-  (void)state;
-  loop self = loop_begin(1);
+  loop *one = *state;
   redlock_options options = patient();
   options.retry_count = 2;
   options.retry_delay_us = 20 * MS;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  assert_error(wait_once(self.client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
-  loopback_lock(self.farm);
-  loopback_down(self.farm, 0);
-  loopback_unlock(self.farm);
-  assert_error(redlock_lock_acquire(self.lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(strstr(redlock_lock_message(self.lock), "0 of 1 nodes granted it"));
-  loop_end(&self);
+  assert_error(wait_once(one->client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
+  loopback_lock(one->farm);
+  loopback_down(one->farm, 0);
+  loopback_unlock(one->farm);
+  assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "0 of 1 nodes granted it"));
 }
 
 /* ------------------------------------------------------------------------------------- it rests */
 
 /* A loop that does nothing but what it is woken for. */
 static void a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_options options = {
       .ttl_us = 2400 * MS, .node_timeout_us = 300 * MS, .auto_extend = REDLOCK_YES};
   redlock_time since_us = 0, before_us = redlock_now();
-  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(one->lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(one, one->lock), REDLOCK_OK);
   while (redlock_now() < before_us + 2700 * MS) { /* longer than the ttl */
-    assert_true(redlock_lock_remaining(self.lock) > 0);
-    loop_wait(&self);
-    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-    assert_null(redlock_client_next_lost(self.client));
-    assert_null(redlock_client_next_ended(self.client));
+    assert_true(redlock_lock_remaining(one->lock) > 0);
+    loop_wait(one);
+    assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+    assert_null(redlock_client_next_lost(one->client));
+    assert_null(redlock_client_next_ended(one->client));
   }
-  assert_error(redlock_lock_lost(self.lock, NULL), REDLOCK_OK);
-  assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
-  set_deaf(self.farm, true);
+  assert_error(redlock_lock_lost(one->lock, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+  set_deaf(one->farm, true);
   const int reasons[] = {REDLOCK_E_UNAVAILABLE, REDLOCK_E_EXPIRED};
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
-    while (redlock_client_next_lost(self.client) != self.lock) {
-      loop_wait(&self);
-      assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    while (redlock_client_next_lost(one->client) != one->lock) {
+      loop_wait(one);
+      assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
     }
-    assert_error(redlock_lock_lost(self.lock, &since_us), reasons[i]);
+    assert_error(redlock_lock_lost(one->lock, &since_us), reasons[i]);
     assert_true(since_us > before_us && since_us <= redlock_now());
-    assert_int_equal(redlock_lock_remaining(self.lock) > 0, reasons[i] == REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(redlock_lock_remaining(one->lock) > 0, reasons[i] == REDLOCK_E_UNAVAILABLE);
   }
-  assert_null(redlock_client_next_lost(self.client));
+  assert_null(redlock_client_next_lost(one->client));
   assert_error(redlock_lock_lost(NULL, &since_us), REDLOCK_E_INVALID);
   assert_null(redlock_client_next_lost(NULL));
-  loop_end(&self);
 }
 
 static void a_loss_that_was_found_outside_of_the_loop_wakes_it(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_options options = {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
-  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK); /* It came round. */
-  while (redlock_lock_remaining(self.lock) > 0) {
+  assert_error(redlock_lock_acquire_start(one->lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(one, one->lock), REDLOCK_OK);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK); /* It came round. */
+  while (redlock_lock_remaining(one->lock) > 0) {
   }
-  assert_error(redlock_lock_result(self.lock), REDLOCK_E_EXPIRED); /* which gives it up */
-  assert_true(loop_is_ready(&self));
-  assert_int_equal(redlock_client_timeout(self.client), 0);
-  assert_ptr_equal(redlock_client_next_lost(self.client), self.lock);
-  assert_error(redlock_lock_lost(self.lock, NULL), REDLOCK_E_EXPIRED);
-  loop_rest(&self, 50 * MS);
-  assert_false(loop_is_ready(&self));
-  loop_end(&self);
+  assert_error(redlock_lock_result(one->lock), REDLOCK_E_EXPIRED); /* which gives it up */
+  assert_true(loop_is_ready(one));
+  assert_int_equal(redlock_client_timeout(one->client), 0);
+  assert_ptr_equal(redlock_client_next_lost(one->client), one->lock);
+  assert_error(redlock_lock_lost(one->lock, NULL), REDLOCK_E_EXPIRED);
+  loop_rest(one, 50 * MS);
+  assert_false(loop_is_ready(one));
 }
 
 /* Whoever goes by redlock_lock_lost() alone. */
 static void a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_options options = {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
-  assert_error(redlock_lock_acquire(self.lock, &options, NULL), REDLOCK_OK);
-  while (redlock_lock_lost(self.lock, NULL) == REDLOCK_OK) {
+  assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_OK);
+  while (redlock_lock_lost(one->lock, NULL) == REDLOCK_OK) {
   }
-  loop_rest(&self, 100 * MS);
-  assert_false(loop_is_ready(&self));
-  assert_true(redlock_client_timeout(self.client) > 0);
-  assert_ptr_equal(redlock_client_next_lost(self.client), self.lock);
-  loop_end(&self);
-}
-
-static void a_loop_that_has_nothing_to_do_rests(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  redlock_options options = patient();
-  options.node_timeout_us = 300 * MS;
-  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  assert_error(redlock_lock_extend_start(self.lock, 0), REDLOCK_OK);
-  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  loop_rest(&self, 400 * MS);
-  assert_false(loop_is_ready(&self));
-  /* Nobody takes what has ended: that is no reason to spin. */
-  assert_error(redlock_lock_release_start(self.lock), REDLOCK_OK);
-  while (redlock_lock_result(self.lock) == REDLOCK_PENDING) {
-    loop_wait(&self);
-    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  }
-  loop_rest(&self, 400 * MS);
-  assert_false(loop_is_ready(&self));
-  loop_end(&self);
+  loop_rest(one, 100 * MS);
+  assert_false(loop_is_ready(one));
+  assert_true(redlock_client_timeout(one->client) > 0);
+  assert_ptr_equal(redlock_client_next_lost(one->client), one->lock);
 }
 
 /* It does not take what has ended, and would be woken for that again and again. */
 static void a_loop_that_goes_by_results_alone_rests(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   for (unsigned i = 0; i < 2; i++) {
-    assert_error(i == 0 ? redlock_lock_acquire_start(self.lock, NULL)
-                        : redlock_lock_release_start(self.lock),
+    assert_error(i == 0 ? redlock_lock_acquire_start(one->lock, NULL)
+                        : redlock_lock_release_start(one->lock),
                  REDLOCK_OK);
-    while (redlock_lock_result(self.lock) == REDLOCK_PENDING) {
-      loop_wait(&self);
-      assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    while (redlock_lock_result(one->lock) == REDLOCK_PENDING) {
+      loop_wait(one);
+      assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
     }
-    loop_rest(&self, 50 * MS);
-    assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
-    assert_false(loop_is_ready(&self));
+    loop_rest(one, 50 * MS);
+    assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+    assert_false(loop_is_ready(one));
   }
-  loop_end(&self);
 }
 
 static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
-  acquire(&self);
-  release(&self);
+  loop *one = *state;
+  acquire(one);
+  release(one);
   (void)take_calls(&fake_clock.timer_calls);
   (void)take_calls(&event_calls);
   for (unsigned i = 0; i < 100; i++) {
-    acquire(&self);
-    release(&self);
+    acquire(one);
+    release(one);
   }
   /* At the start, and when that has been seen. The time-out of 5 s is longer than all of this. */
   assert_true(take_calls(&event_calls) <= 2 * 200);
   assert_true(take_calls(&fake_clock.timer_calls) <= 4);
   for (unsigned i = 0; i < 100; i++) {
-    assert_error(redlock_lock_acquire(self.lock, NULL, NULL), REDLOCK_OK);
-    assert_error(redlock_lock_release(self.lock), REDLOCK_OK);
+    assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
   }
   /* A blocking call needs no waking. */
   assert_int_equal(take_calls(&event_calls), 0);
   assert_true(take_calls(&fake_clock.timer_calls) <= 4);
-  loop_end(&self);
 }
 
 static void an_alarm_makes_it_readable_once_the_earliest_first(void **state) {
-  (void)state;
-  loop self = loop_begin(1);
-  acquire(&self);
-  release(&self);
-  loop_rest(&self, 200 * MS);
+  loop *one = *state;
+  acquire(one);
+  release(one);
+  loop_rest(one, 200 * MS);
   redlock_time begun_us = redlock_now();
-  rl_client_enter(self.client);
-  rl_poll_at(self.client, begun_us + 3600 * SECONDS);
-  rl_poll_at(self.client, begun_us + 20 * MS);
-  rl_poll_at(self.client, begun_us + 7200 * SECONDS);
-  rl_client_leave(self.client);
-  assert_true(redlock_client_timeout(self.client) <= 20 * MS);
-  loop_wait(&self);
+  rl_client_enter(one->client);
+  rl_poll_at(one->client, begun_us + 3600 * SECONDS);
+  rl_poll_at(one->client, begun_us + 20 * MS);
+  rl_poll_at(one->client, begun_us + 7200 * SECONDS);
+  rl_client_leave(one->client);
+  assert_true(redlock_client_timeout(one->client) <= 20 * MS);
+  loop_wait(one);
   assert_true(redlock_now() >= begun_us + 20 * MS);
-  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
-  loop_rest(&self, 50 * MS); /* The later ones are forgotten: whoever waits asks again. */
-  assert_false(loop_is_ready(&self));
-  loop_end(&self);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  loop_rest(one, 50 * MS); /* The later ones are forgotten: whoever waits asks again. */
+  assert_false(loop_is_ready(one));
 }
 
 /* The program's function is asked by process(), so a loop has to come; not while it is just being asked. */
 static void a_function_that_is_to_be_asked_leaves_no_time_to_wait(void **state) {
-  (void)state;
-  loop self = loop_begin(1);
-  acquire(&self);
-  release(&self);
-  loop_rest(&self, 200 * MS);
-  assert_true(redlock_client_timeout(self.client) > 0);
-  self.client->asks = 1;
-  assert_true(redlock_client_timeout(self.client) == 0);
-  self.client->asking = true;
-  assert_true(redlock_client_timeout(self.client) > 0);
-  self.client->asks = 0;
-  self.client->asking = false;
-  loop_end(&self);
+  loop *one = *state;
+  acquire(one);
+  release(one);
+  loop_rest(one, 200 * MS);
+  assert_true(redlock_client_timeout(one->client) > 0);
+  one->client->asks = 1;
+  assert_true(redlock_client_timeout(one->client) == 0);
+  one->client->asking = true;
+  assert_true(redlock_client_timeout(one->client) > 0);
+  one->client->asks = 0;
+  one->client->asking = false;
 }
 
 static void a_client_that_was_never_asked_sets_no_timer(void **state) {
-  (void)state;
-  loop self = loop_begin(3);
+  loop *one = *state;
   redlock_client *client;
   redlock_lock *lock;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, one->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
   (void)take_calls(&fake_clock.timer_calls);
   (void)take_calls(&event_calls);
@@ -658,35 +569,30 @@ static void a_client_that_was_never_asked_sets_no_timer(void **state) {
   assert_int_equal(take_calls(&event_calls), 0);
   redlock_lock_free(lock);
   redlock_client_free(client);
-  loop_end(&self);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_after_a_start),
-      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late),
-      cmocka_unit_test(a_time_out_that_is_over_makes_it_readable_from_the_beginning),
+      ON(3, a_loop_on_pollfd_alone_does_not_hang_after_a_start),
+      ON(3, a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late),
+      ON(3, a_time_out_that_is_over_makes_it_readable_from_the_beginning),
       cmocka_unit_test(descriptor_0_is_one_as_well),
-      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_before_a_retry),
-      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
-      cmocka_unit_test(a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
-      cmocka_unit_test(what_ended_outside_of_the_loop_wakes_it),
-      cmocka_unit_test(what_a_blocking_call_reads_as_it_begins_wakes_the_loop),
-      cmocka_unit_test(
-          a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round),
-      cmocka_unit_test(what_ended_outside_of_the_loop_leaves_no_time_to_wait),
-      cmocka_unit_test(what_was_not_taken_from_the_queue_wakes_again),
-      cmocka_unit_test(bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait),
-      cmocka_unit_test(a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused),
-      cmocka_unit_test(a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss),
-      cmocka_unit_test(a_loss_that_was_found_outside_of_the_loop_wakes_it),
-      cmocka_unit_test(a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning),
-      cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
-      cmocka_unit_test(a_loop_that_goes_by_results_alone_rests),
-      cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
-      cmocka_unit_test(an_alarm_makes_it_readable_once_the_earliest_first),
-      cmocka_unit_test(a_function_that_is_to_be_asked_leaves_no_time_to_wait),
-      cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),
+      ON(3, a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
+      ON(1, a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
+      ON(3, what_a_blocking_call_reads_as_it_begins_wakes_the_loop),
+      ON(3, a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round),
+      ON(3, what_ended_outside_of_the_loop_leaves_no_time_to_wait),
+      ON(3, what_was_not_taken_from_the_queue_wakes_again),
+      ON(3, bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait),
+      ON(1, a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused),
+      ON(3, a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss),
+      ON(3, a_loss_that_was_found_outside_of_the_loop_wakes_it),
+      ON(3, a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning),
+      ON(3, a_loop_that_goes_by_results_alone_rests),
+      ON(3, an_operation_costs_two_calls_to_be_woken_at_most),
+      ON(1, an_alarm_makes_it_readable_once_the_earliest_first),
+      ON(1, a_function_that_is_to_be_asked_leaves_no_time_to_wait),
+      ON(3, a_client_that_was_never_asked_sets_no_timer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,21 +100,6 @@ static int accept_from(int listener) {
   return fd;
 }
 
-static void a_closed_socket_waits_for_nothing(void **state) {
-  (void)state;
-  rl_socket socket;
-  short events = 99;
-  rl_socket_init(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
-  assert_int_equal(rl_socket_wait(&socket, true, &events), -1);
-  assert_int_equal(events, 0);
-  assert_int_equal(rl_socket_deadline(&socket), REDLOCK_NEVER);
-  rl_socket_progress(&socket, redlock_now());
-  rl_socket_close(&socket);
-  rl_socket_free(&socket, false);
-  rl_socket_free(&socket, false);
-}
-
 static int option_of(int fd, int level, int option) {
   int value = -1;
   socklen_t length = sizeof value;
@@ -145,22 +130,6 @@ static void tcp_is_tuned_and_nothing_blocks(void **state) {
   rl_socket_free(&socket, false);
   assert_int_equal(socket.fd, -1);
   (void)close(listener);
-}
-
-static void a_refused_connection_says_so(void **state) {
-  (void)state;
-  rl_socket socket;
-  int port;
-  int taken = listen_on(&port, -1); /* bound, and not listening */
-  rl_address address = address_of("127.0.0.1", port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
-  assert_string_equal(socket.error, "Connection refused");
-  assert_int_equal(socket.fd, -1);
-  rl_socket_free(&socket, false);
-  (void)close(taken);
 }
 
 static void unix_sockets_connect_at_once_or_say_why_not(void **state) {
@@ -229,23 +198,6 @@ static void all_addresses_of_a_name_are_tried(void **state) {
   rl_socket_free(&socket, false);
   (void)close(listener);
   (void)close(other);
-  (void)close(closed);
-}
-
-static void the_last_address_decides_why_it_failed(void **state) {
-  (void)state;
-  rl_socket socket;
-  int port;
-  int closed = listen_on(&port, -1);
-  rl_address address = address_of("127.0.0.1", port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  add_address(&socket, port);
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
-  assert_string_equal(socket.error, "Connection refused");
-  assert_null(socket.addresses);
-  rl_socket_free(&socket, false);
   (void)close(closed);
 }
 
@@ -367,22 +319,6 @@ static void names_are_looked_up_without_blocking(void **state) {
   (void)close(listener);
 }
 
-static void a_name_that_cannot_be_is_said_to_be_so(void **state) {
-  (void)state;
-  rl_socket socket;
-  char name[80];
-  memset(name, 'x', sizeof name); /* no label is longer than 63: no server has to be asked */
-  name[sizeof name - 1] = '\0';
-  rl_address address = address_of(name, 1, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
-  assert_memory_equal(socket.error, "cannot resolve the name: ", 25);
-  assert_true(strlen(socket.error) > 25);
-  rl_socket_free(&socket, false);
-}
-
 static void a_look_up_outlives_the_attempt_and_is_used_by_the_next(void **state) {
   (void)state;
   rl_socket socket;
@@ -418,50 +354,6 @@ static int open_pair(rl_socket *socket) {
   int peer = accept_from(listener);
   (void)close(listener);
   return peer;
-}
-
-static void bytes_go_both_ways(void **state) {
-  (void)state;
-  rl_socket socket;
-  char bytes[8];
-  int peer = open_pair(&socket);
-  struct pollfd ready = {socket.fd, POLLIN, 0};
-  assert_int_equal(rl_socket_send(&socket, "ping", 4), 4);
-  assert_int_equal(recv(peer, bytes, sizeof bytes, 0), 4);
-  assert_memory_equal(bytes, "ping", 4);
-  assert_int_equal(send(peer, "pong", 4, MSG_NOSIGNAL), 4);
-  assert_int_equal(poll(&ready, 1, 5000), 1);
-  assert_int_equal(rl_socket_receive(&socket, bytes, sizeof bytes), 4);
-  assert_memory_equal(bytes, "pong", 4);
-  rl_socket_free(&socket, false);
-  (void)close(peer);
-}
-
-static void a_full_socket_takes_nothing_and_waits_to_be_written(void **state) {
-  (void)state;
-  static char bytes[65536];
-  rl_socket socket;
-  short events;
-  int peer = open_pair(&socket);
-  long sent;
-  (void)rl_socket_wait(&socket, true, &events);
-  assert_int_equal(events, POLLIN); /* It takes bytes until a send has shown that it does not. */
-  assert_true(rl_socket_takes(&socket));
-  while ((sent = rl_socket_send(&socket, bytes, sizeof bytes)) > 0) {
-    assert_int_equal(rl_socket_takes(&socket), sent == (long)sizeof bytes);
-  }
-  assert_int_equal(sent, 0);
-  assert_false(rl_socket_takes(&socket));
-  assert_int_equal(rl_socket_wait(&socket, true, &events), socket.fd);
-  assert_int_equal(events, POLLIN | POLLOUT);
-  (void)rl_socket_wait(&socket, false, &events);
-  assert_int_equal(events, POLLIN);
-  assert_true(rl_socket_polled(&socket, POLLIN));
-  assert_false(rl_socket_takes(&socket));
-  assert_false(rl_socket_polled(&socket, POLLOUT));
-  assert_true(rl_socket_takes(&socket));
-  rl_socket_free(&socket, false);
-  (void)close(peer);
 }
 
 static void the_end_of_a_connection_is_told_without_a_signal(void **state) {
@@ -725,19 +617,13 @@ static void no_address_is_left_behind(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_closed_socket_waits_for_nothing),
       cmocka_unit_test(tcp_is_tuned_and_nothing_blocks),
-      cmocka_unit_test(a_refused_connection_says_so),
       cmocka_unit_test(unix_sockets_connect_at_once_or_say_why_not),
       cmocka_unit_test(all_addresses_of_a_name_are_tried),
-      cmocka_unit_test(the_last_address_decides_why_it_failed),
       cmocka_unit_test(a_handshake_that_fails_tells_more_than_an_address_without_a_server),
       cmocka_unit_test(an_address_that_does_not_answer_gets_its_share_of_the_time),
       cmocka_unit_test(names_are_looked_up_without_blocking),
-      cmocka_unit_test(a_name_that_cannot_be_is_said_to_be_so),
       cmocka_unit_test(a_look_up_outlives_the_attempt_and_is_used_by_the_next),
-      cmocka_unit_test(bytes_go_both_ways),
-      cmocka_unit_test(a_full_socket_takes_nothing_and_waits_to_be_written),
       cmocka_unit_test(the_end_of_a_connection_is_told_without_a_signal),
       cmocka_unit_test(a_signal_in_a_system_call_goes_unnoticed),
       cmocka_unit_test(descriptor_0_is_as_good_as_any),
