@@ -24,6 +24,9 @@ local RETIRED = { "owed", "owes", "debts?", "ballots?", "listeners?", "keepers?"
 local NO_ACTOR = { "others", "himself", "oneself", "him", "his", "someone", "anyone", "everyone", "whom", "theirs",
   "one's" }
 
+-- Phrases that hide a duty or its bearer: "must" and the present tense say it.
+local STIFF = { "is to be", "are to be", "was to be", "were to be", "has to be", "have to be", "had to be", "any more" }
+
 local function whole_words(words)
   local patterns = {}
   for index, word in ipairs(words) do patterns[index] = "%f[%a]" .. word:gsub("s%?$", "s?") .. "%f[%A]" end
@@ -50,6 +53,7 @@ local count_whether = counter { "[/*%-]%s*(Whether)%f[%W]" }
 local count_nobody = counter { "%f[%a][Nn]obody%f[%A]", "%f[%a][Ss]omebody%f[%A]", "%f[%a][Aa]nybody%f[%A]",
   "%f[%a][Ee]verybody%f[%A]" }
 local count_retired = counter(whole_words(RETIRED))
+local count_stiff = counter(whole_words(STIFF))
 local count_no_actor = counter(whole_words(NO_ACTOR))
 
 
@@ -82,6 +86,10 @@ local RULES = {
     count = function(line, path)
       return (is_comment(path, line) or is_sentence(path, line)) and count_actors(line) or 0
     end, ceiling = 217 },
+  { name = "stiff", what = "is to be, has to be, any more: phrases for which there is a plain word", where = TREE,
+    count = function(line, path)
+      return (is_comment(path, line) or is_sentence(path, line)) and count_stiff(line) or 0
+    end, ceiling = 9999 },
   { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired,
     ceiling = 2345 },
   { name = "long", what = "comment lines of C over 100 columns", where = "csrc examples bench",

@@ -25,7 +25,7 @@ local function store(fence)
 end
 
 local lock = assert(client:acquire("document"))
--- Asked for once, and taken along: when the lease is over the lock has none any more.
+-- Read it once, after the acquire: the lock has none after its lease has ended.
 local fence = lock:fence()
 print("holding, with the fencing token " .. string.format("%.0f", fence))
 io.stdout:flush()

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define EXTENSIONS 5
-#define TICK_NS (20 * 1000000) /* a third of the ttl as a rule; here it is to be short */
+#define TICK_NS (20 * 1000000) /* a third of the ttl as a rule; short here */
 
 typedef struct {
   redlock_client *client;

@@ -46,7 +46,7 @@ static int work_under_lock(redlock_lock *lock, redisContext *store, const char *
     fprintf(stderr, "%s (%s)\n", redlock_lock_message(lock), redlock_error_name(error));
     return 1;
   }
-  /* Asked for once, and taken along: when the lease is over the lock has none any more. */
+  /* Read it once, after the acquire: the lock has none after its lease has ended. */
   uint64_t fence = redlock_lock_fence(lock);
   printf("holding, with the fencing token %llu\n", (unsigned long long)fence);
   (void)fflush(stdout);

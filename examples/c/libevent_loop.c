@@ -24,7 +24,7 @@ typedef struct {
   bool done;
 } program;
 
-/* Nothing is to be done any more: a base without events ends its loop. */
+/* All work is done: a base without events ends its loop. */
 static void stop(program *self) {
   (void)event_del(self->readable);
   (void)event_del(self->work);

@@ -44,7 +44,7 @@ static void on_work_done(uv_timer_t *work) {
   }
 }
 
-/* An operation of the task has ended: what it held is what it began with, or nothing any more. */
+/* Handles the end of a task's operation: an acquire if the lock is held, otherwise a release. */
 static void ended(program *self, task *of) {
   int error = redlock_lock_result(of->lock);
   if (error != REDLOCK_OK) {
