@@ -62,12 +62,14 @@ describe("pages", function()
         local file = code:match("^[%w_/%-]+%.%l+$")
         local call = code:match("^(redlock_[%w_]+)%(%)$")
         local name = code:match("^(rl_[%w_]+)%(?%)?$")
+        local test = code:match("^[%w_]+_test$")
         if file and file:find("NAME") or code:find("check_name") or code:find("^build/") then
           file = nil -- a pattern, or made by a run
         end
         if file and (file:find("^rl_") and not files:find("/" .. file .. "\n", 1, true)
             or file:find("^%l[%w_%-]*/") and not files:find(file .. "\n", 1, true))
           or call and not header:find(call .. "(", 1, true)
+          or test and not files:find("/" .. test .. ".c\n", 1, true)
           or name and not core:find(name, 1, true) and not files:find(name .. ".", 1, true) then
           wrong[#wrong + 1] = path .. ": " .. code
         end
