@@ -848,13 +848,13 @@ REDLOCK_EXTERN int redlock_lock_set_owner(redlock_lock *lock, const void *owner,
 
 /*
  * Returns why the lock's last lease is lost; REDLOCK_OK if it is not, was released, or never was:
- *   REDLOCK_E_EXPIRED      its deadline has passed; REDLOCK_E_LOST         so many nodes do not
- *   have the token that another client may hold it; REDLOCK_E_MAX_HOLD     its deadline has passed
- *   because max_hold_us has ended the extends; REDLOCK_E_UNAVAILABLE  a warning: the lease lasts,
- *   but automatic extends fail; REDLOCK_E_CLOCK        a warning, with a guard, auto_extend or
- *   notify_lost: the lease lasts, but
- *                          clocks of nodes were stepped forward, and the nodes that certainly have
- *                          the key are no quorum.
+ *   - REDLOCK_E_EXPIRED: its deadline has passed;
+ *   - REDLOCK_E_LOST: so many nodes do not have the token that another client may hold it;
+ *   - REDLOCK_E_MAX_HOLD: its deadline has passed because max_hold_us has ended the extends;
+ *   - REDLOCK_E_UNAVAILABLE, a warning: the lease lasts, but automatic extends fail;
+ *   - REDLOCK_E_CLOCK, a warning, with a guard and auto_extend or notify_lost: the lease lasts, but
+ *     clocks of nodes were stepped forward, and the nodes that certainly have the key are no
+ *     quorum.
  * |*since_us| is the time since when, on the clock of redlock_now(); |since_us| may be NULL. Sends
  * nothing. Errors: INVALID.
  */
