@@ -154,7 +154,7 @@ static void failed_wait_costs_no_more_commands_with_notifications(void **state) 
   assert_int_equal(cost_of(100 * MS, false), 2);
 }
 
-static void waiter_polls_once_in_slow_retry_by_the_cheap_command(void **state) {
+static void waiter_polls_once_in_poll_interval_by_the_cheap_command(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = taken_world(true);
@@ -166,7 +166,7 @@ static void waiter_polls_once_in_slow_retry_by_the_cheap_command(void **state) {
 }
 
 /* The nodes, or the client, have much to do: they once answered within 0 ms, and now take 20. */
-static void poll_that_is_answered_late_makes_no_attempt(void **state) {
+static void late_reply_to_a_poll_makes_no_attempt(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = taken_world(true);
@@ -204,7 +204,7 @@ static void waiters_that_end_together_make_one_last_attempt(void **state) {
 }
 
 /* The attempt was not answered in time; what the queues say since then is newer. */
-static void waiter_that_has_polled_reports_what_the_queues_said(void **state) {
+static void waiter_that_has_polled_reports_the_queues(void **state) {
   (void)state;
   redlock_options options = patient();
   options.wait_us = 4 * SECONDS;
@@ -245,10 +245,10 @@ int main(void) {
       cmocka_unit_test(notified_waiter_draws_each_pause),
       cmocka_unit_test(time_limit_of_any_retry_count_is_bounded),
       cmocka_unit_test(failed_wait_costs_no_more_commands_with_notifications),
-      cmocka_unit_test(waiter_polls_once_in_slow_retry_by_the_cheap_command),
-      cmocka_unit_test(poll_that_is_answered_late_makes_no_attempt),
+      cmocka_unit_test(waiter_polls_once_in_poll_interval_by_the_cheap_command),
+      cmocka_unit_test(late_reply_to_a_poll_makes_no_attempt),
       cmocka_unit_test(waiters_that_end_together_make_one_last_attempt),
-      cmocka_unit_test(waiter_that_has_polled_reports_what_the_queues_said),
+      cmocka_unit_test(waiter_that_has_polled_reports_the_queues),
       cmocka_unit_test(last_attempt_finds_a_key_that_was_released_without_notification),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

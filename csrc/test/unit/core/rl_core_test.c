@@ -18,7 +18,7 @@ static void begin(fake_world *world, rl_lock *lock) {
 
 /* ------------------------------------------------------------------------------- connections */
 
-static void nobody_is_contacted_before_the_first_operation(void **state) {
+static void no_connection_is_wanted_before_the_first_operation(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -36,7 +36,7 @@ static void nobody_is_contacted_before_the_first_operation(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_refused_node_is_tried_again_less_and_less_often(void **state) {
+static void refused_node_backs_off(void **state) {
   (void)state;
   static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
                                               800 * MS, SECONDS,  SECONDS,  SECONDS};
@@ -56,7 +56,7 @@ static void a_refused_node_is_tried_again_less_and_less_often(void **state) {
 }
 
 /* A random part of each delay is left out: many clients that lose a node do not come back together. */
-static void clients_that_lost_a_node_do_not_keep_step(void **state) {
+static void clients_reconnect_at_random_times(void **state) {
   (void)state;
   redlock_time at_us[2][6];
   for (unsigned client = 0; client < 2; client++) {
@@ -81,7 +81,7 @@ static void clients_that_lost_a_node_do_not_keep_step(void **state) {
 }
 
 /* Back-off has come to a second; the node is reachable again, and an operation needs it. */
-static void an_operation_that_needs_a_node_does_not_wait_for_its_back_off(void **state) {
+static void operation_ends_the_back_off_of_needed_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -103,7 +103,7 @@ static void an_operation_that_needs_a_node_does_not_wait_for_its_back_off(void *
 }
 
 /* But a node that refuses is not tried more often than every 50 ms, nor one that majorities do without. */
-static void a_node_that_is_needed_is_tried_every_50_ms_at_most(void **state) {
+static void needed_node_is_tried_every_50_ms_at_most(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -121,7 +121,7 @@ static void a_node_that_is_needed_is_tried_every_50_ms_at_most(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_attempt_to_connect_has_three_seconds(void **state) {
+static void connect_timeout_is_three_seconds(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_HANGS;
@@ -138,7 +138,7 @@ static void an_attempt_to_connect_has_three_seconds(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_accepts_and_says_nothing_is_given_up(void **state) {
+static void silent_handshake_is_given_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;
@@ -154,7 +154,7 @@ static void a_node_that_accepts_and_says_nothing_is_given_up(void **state) {
 }
 
 /* Nothing at all for 3 s while something is owed; an attempt's timeout closes nothing. */
-static void a_silent_connection_is_given_up_after_3_s_whatever_the_ttl(void **state) {
+static void silent_connection_is_given_up_after_3_s(void **state) {
   (void)state;
   static const redlock_duration ttls_us[] = {100 * MS, 3 * SECONDS, 10 * SECONDS, 3600 * SECONDS};
   for (unsigned i = 0; i < COUNT_OF(ttls_us); i++) {
@@ -175,7 +175,7 @@ static void a_silent_connection_is_given_up_after_3_s_whatever_the_ttl(void **st
   }
 }
 
-static void any_byte_breaks_the_silence(void **state) {
+static void any_byte_ends_the_silence(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.ttl_us = SECONDS;
@@ -192,7 +192,7 @@ static void any_byte_breaks_the_silence(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_owes_nothing_may_be_silent_for_ever(void **state) {
+static void idle_node_may_be_silent(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -204,7 +204,7 @@ static void a_node_that_owes_nothing_may_be_silent_for_ever(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_connection_that_was_of_use_is_made_again_at_once(void **state) {
+static void useful_connection_is_made_again_at_once(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -231,7 +231,7 @@ static void input_for_a_node_that_is_down_is_dropped(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void replies_may_come_in_any_pieces(void **state) {
+static void replies_arrive_in_any_pieces(void **state) {
   (void)state;
   static const char replies[] = "+OK\r\n";
   fake_world *world = fake_world_new(1);
@@ -264,7 +264,7 @@ static void time_does_not_go_back(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void launching_is_due_at_once_and_says_how_much_entropy_it_takes(void **state) {
+static void begun_acquire_is_due_and_wants_entropy(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *first = fake_lock(world, "first", NULL);
@@ -287,7 +287,7 @@ static void launching_is_due_at_once_and_says_how_much_entropy_it_takes(void **s
   assert_true(fake_world_end(world));
 }
 
-static void with_entropy_for_one_only_one_is_launched(void **state) {
+static void entropy_for_one_sends_one_acquire(void **state) {
   (void)state;
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
@@ -305,7 +305,7 @@ static void with_entropy_for_one_only_one_is_launched(void **state) {
 
 /* ------------------------------------------------------------------------------------- output */
 
-static void output_is_taken_off_in_any_pieces(void **state) {
+static void output_is_taken_in_any_pieces(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -378,7 +378,7 @@ static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for(void **state) {
+static void core_does_not_await_a_silent_node(void **state) {
   (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -397,7 +397,7 @@ static void a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for(vo
   assert_true(fake_world_end(world));
 }
 
-static void nodes_cannot_be_added_once_a_lock_was_made(void **state) {
+static void core_with_a_lock_accepts_no_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -409,7 +409,7 @@ static void nodes_cannot_be_added_once_a_lock_was_made(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void there_are_at_most_32_nodes(void **state) {
+static void core_accepts_32_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   const rl_address *address = &world->core.nodes[0]->address;
@@ -421,7 +421,7 @@ static void there_are_at_most_32_nodes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void with_32_nodes_17_grants_are_a_lock(void **state) {
+static void seventeen_of_32_nodes_grant_a_lock(void **state) {
   (void)state;
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
@@ -455,7 +455,7 @@ static void drain(fake_world *world, unsigned node) {
 }
 
 /* A node that takes everything and answers nothing: acquires stop, releases do not. */
-static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
+static void outstanding_replies_are_bounded_and_leave_room_for_releases(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
@@ -489,7 +489,7 @@ static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
 }
 
 /* Nothing waited for any node. */
-static void a_budget_that_is_over_before_the_launch_is_what_the_message_says(void **state) {
+static void message_names_a_budget_that_expired_before_sending(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -536,7 +536,7 @@ static void queued_bytes_are_bounded(void **state) {
 }
 
 /* When even a release finds no room, it goes out as soon as there is room again. */
-static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state) {
+static void release_without_room_is_sent_later(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
@@ -581,7 +581,7 @@ static void fill_output(fake_world *world) {
   output->tail = RL_LINK_OUTPUT_MAX;
 }
 
-static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state) {
+static void forgotten_script_without_room_is_an_error(void **state) {
   (void)state;
   for (unsigned releasing = 0; releasing <= 1; releasing++) {
     fake_world *world = fake_world_new(1);
@@ -662,7 +662,7 @@ static void pending_releases_are_bounded(void **state) {
 }
 
 /* Where there are no others, leases are forgotten, too: the bound holds whatever they were. */
-static void pending_releases_of_leases_are_bounded_as_well(void **state) {
+static void pending_releases_of_leases_are_bounded(void **state) {
   (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -675,7 +675,7 @@ static void pending_releases_of_leases_are_bounded_as_well(void **state) {
 }
 
 /* Where there are some others, only these are forgotten, however few they are. */
-static void a_few_attempts_that_were_no_leases_are_forgotten_alone(void **state) {
+static void oldest_pending_releases_of_attempts_are_dropped(void **state) {
   (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -688,7 +688,7 @@ static void a_few_attempts_that_were_no_leases_are_forgotten_alone(void **state)
 }
 
 /* Node 0 has too many; what is due on node 1 stays, be it of the same attempt. */
-static void a_release_is_forgotten_on_no_other_node(void **state) {
+static void pending_release_is_dropped_on_one_node_only(void **state) {
   (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -704,7 +704,7 @@ static void a_release_is_forgotten_on_no_other_node(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_core_knows_what_is_in_flight_and_how_many_leases_may_last(void **state) {
+static void core_counts_operations_and_leases(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -723,39 +723,39 @@ static void the_core_knows_what_is_in_flight_and_how_many_leases_may_last(void *
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nobody_is_contacted_before_the_first_operation),
-      cmocka_unit_test(a_refused_node_is_tried_again_less_and_less_often),
-      cmocka_unit_test(clients_that_lost_a_node_do_not_keep_step),
-      cmocka_unit_test(an_operation_that_needs_a_node_does_not_wait_for_its_back_off),
-      cmocka_unit_test(a_node_that_is_needed_is_tried_every_50_ms_at_most),
-      cmocka_unit_test(an_attempt_to_connect_has_three_seconds),
-      cmocka_unit_test(a_node_that_accepts_and_says_nothing_is_given_up),
-      cmocka_unit_test(a_silent_connection_is_given_up_after_3_s_whatever_the_ttl),
-      cmocka_unit_test(any_byte_breaks_the_silence),
-      cmocka_unit_test(a_node_that_owes_nothing_may_be_silent_for_ever),
-      cmocka_unit_test(a_connection_that_was_of_use_is_made_again_at_once),
+      cmocka_unit_test(no_connection_is_wanted_before_the_first_operation),
+      cmocka_unit_test(refused_node_backs_off),
+      cmocka_unit_test(clients_reconnect_at_random_times),
+      cmocka_unit_test(operation_ends_the_back_off_of_needed_nodes),
+      cmocka_unit_test(needed_node_is_tried_every_50_ms_at_most),
+      cmocka_unit_test(connect_timeout_is_three_seconds),
+      cmocka_unit_test(silent_handshake_is_given_up),
+      cmocka_unit_test(silent_connection_is_given_up_after_3_s),
+      cmocka_unit_test(any_byte_ends_the_silence),
+      cmocka_unit_test(idle_node_may_be_silent),
+      cmocka_unit_test(useful_connection_is_made_again_at_once),
       cmocka_unit_test(input_for_a_node_that_is_down_is_dropped),
-      cmocka_unit_test(replies_may_come_in_any_pieces),
+      cmocka_unit_test(replies_arrive_in_any_pieces),
       cmocka_unit_test(time_does_not_go_back),
-      cmocka_unit_test(launching_is_due_at_once_and_says_how_much_entropy_it_takes),
-      cmocka_unit_test(with_entropy_for_one_only_one_is_launched),
-      cmocka_unit_test(output_is_taken_off_in_any_pieces),
+      cmocka_unit_test(begun_acquire_is_due_and_wants_entropy),
+      cmocka_unit_test(entropy_for_one_sends_one_acquire),
+      cmocka_unit_test(output_is_taken_in_any_pieces),
       cmocka_unit_test(unsent_includes_releases_for_connections_that_are_being_made),
       cmocka_unit_test(unsent_counts_a_release_by_how_soon_its_node_is_tried),
-      cmocka_unit_test(a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for),
-      cmocka_unit_test(nodes_cannot_be_added_once_a_lock_was_made),
-      cmocka_unit_test(there_are_at_most_32_nodes),
-      cmocka_unit_test(with_32_nodes_17_grants_are_a_lock),
-      cmocka_unit_test(owed_replies_are_bounded_and_releases_still_fit),
-      cmocka_unit_test(a_budget_that_is_over_before_the_launch_is_what_the_message_says),
+      cmocka_unit_test(core_does_not_await_a_silent_node),
+      cmocka_unit_test(core_with_a_lock_accepts_no_nodes),
+      cmocka_unit_test(core_accepts_32_nodes),
+      cmocka_unit_test(seventeen_of_32_nodes_grant_a_lock),
+      cmocka_unit_test(outstanding_replies_are_bounded_and_leave_room_for_releases),
+      cmocka_unit_test(message_names_a_budget_that_expired_before_sending),
       cmocka_unit_test(queued_bytes_are_bounded),
-      cmocka_unit_test(a_release_that_finds_no_room_is_sent_when_there_is_some),
-      cmocka_unit_test(a_forgotten_script_whose_text_finds_no_room_is_an_error),
+      cmocka_unit_test(release_without_room_is_sent_later),
+      cmocka_unit_test(forgotten_script_without_room_is_an_error),
       cmocka_unit_test(pending_releases_are_bounded),
-      cmocka_unit_test(pending_releases_of_leases_are_bounded_as_well),
-      cmocka_unit_test(a_few_attempts_that_were_no_leases_are_forgotten_alone),
-      cmocka_unit_test(a_release_is_forgotten_on_no_other_node),
-      cmocka_unit_test(the_core_knows_what_is_in_flight_and_how_many_leases_may_last),
+      cmocka_unit_test(pending_releases_of_leases_are_bounded),
+      cmocka_unit_test(oldest_pending_releases_of_attempts_are_dropped),
+      cmocka_unit_test(pending_release_is_dropped_on_one_node_only),
+      cmocka_unit_test(core_counts_operations_and_leases),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

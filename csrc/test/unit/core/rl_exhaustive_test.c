@@ -836,7 +836,7 @@ static enumeration enumerate(play_case one, unsigned variants, has_no_choice rul
 }
 
 /* A code that depends on which answer came first says something about the network, not about the lock. */
-static void the_order_of_the_answers_does_not_change_what_an_operation_ends_with(void **state) {
+static void order_of_replies_does_not_change_the_result(void **state) {
   static const play_case cases[] = {play_acquire, play_extend, play_release};
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
@@ -868,7 +868,7 @@ static void every_extend(void **state) {
   assert_int_equal(enumerate(play_extend, 4, NULL).cases, 5496);
 }
 
-static void every_extend_and_the_next(void **state) {
+static void every_extend_and_the_next_one(void **state) {
   (void)state;
   assert_int_equal(enumerate(play_extend, 1, has_lost_the_key).cases, 282564);
 }
@@ -885,12 +885,12 @@ static void every_release_and_the_next(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_order_of_the_answers_does_not_change_what_an_operation_ends_with),
+      cmocka_unit_test(order_of_replies_does_not_change_the_result),
       cmocka_unit_test(every_acquire_with_one_attempt),
       cmocka_unit_test(every_acquire_with_a_retry),
       cmocka_unit_test(every_acquire_with_a_fencing_token),
       cmocka_unit_test(every_extend),
-      cmocka_unit_test(every_extend_and_the_next),
+      cmocka_unit_test(every_extend_and_the_next_one),
       cmocka_unit_test(every_release),
       cmocka_unit_test(every_release_and_the_next),
   };

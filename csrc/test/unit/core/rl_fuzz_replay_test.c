@@ -66,7 +66,7 @@ static void play_corpus(target play, const char *name, unsigned least) {
   assert_true(played >= least);
 }
 
-static void the_core_takes_its_corpus(void **state) {
+static void core_takes_its_corpus(void **state) {
   (void)state;
   play_corpus(fuzz_core_play, "core", 100);
 }
@@ -81,7 +81,7 @@ static void options_take_their_corpus(void **state) {
   play_corpus(fuzz_options_play, "options", 20);
 }
 
-static void the_api_takes_its_corpus(void **state) {
+static void api_takes_its_corpus(void **state) {
   (void)state;
   play_corpus(fuzz_api_play, "api", 50);
 }
@@ -113,10 +113,10 @@ static void every_target_takes_random_inputs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_core_takes_its_corpus),
+      cmocka_unit_test(core_takes_its_corpus),
       cmocka_unit_test(addresses_take_their_corpus),
       cmocka_unit_test(options_take_their_corpus),
-      cmocka_unit_test(the_api_takes_its_corpus),
+      cmocka_unit_test(api_takes_its_corpus),
       cmocka_unit_test(every_target_takes_random_inputs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static rl_lock *start(fake_world *world, const char *name, const redlock_options
   return lock;
 }
 
-static void after_success_there_is_none(void **state) {
+static void success_has_no_message(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -34,7 +34,7 @@ static void after_success_there_is_none(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void taken_names_who_refused_and_who_did_not_vote(void **state) {
+static void taken_message_names_nodes_with_and_without_votes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start(world, KEY, NULL);
@@ -48,7 +48,7 @@ static void taken_names_who_refused_and_who_did_not_vote(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void taken_by_all_who_were_asked_names_nobody_else(void **state) {
+static void message_names_only_denying_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -59,7 +59,7 @@ static void taken_by_all_who_were_asked_names_nobody_else(void **state) {
 }
 
 /* Nodes that say "not yours" are named among those for which an extend or a release failed. */
-static void not_ours_is_a_reason_like_an_error(void **state) {
+static void lost_key_is_a_reason_like_an_error(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -81,7 +81,7 @@ static void not_ours_is_a_reason_like_an_error(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_prefix_is_not_part_of_the_name(void **state) {
+static void message_omits_the_prefix(void **state) {
   (void)state;
   fake_world world;
   assert_error(fake_world_open(&world, 1, "shop:"), REDLOCK_OK);
@@ -91,7 +91,7 @@ static void the_prefix_is_not_part_of_the_name(void **state) {
   fake_world_close(&world);
 }
 
-static void unavailable_says_how_many_and_why(void **state) {
+static void unavailable_message_counts_and_names_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
@@ -105,7 +105,7 @@ static void unavailable_says_how_many_and_why(void **state) {
 }
 
 /* "not ours" is what an extend is told; an acquire has nothing yet. */
-static void an_acquire_is_told_that_somebody_else_holds_it(void **state) {
+static void acquire_names_another_client(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
@@ -118,7 +118,7 @@ static void an_acquire_is_told_that_somebody_else_holds_it(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_error_without_a_text_is_told_as_one(void **state) {
+static void error_without_text_is_named(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -128,7 +128,7 @@ static void an_error_without_a_text_is_told_as_one(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void extends_and_releases_have_words_of_their_own(void **state) {
+static void extend_and_release_have_their_own_words(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -152,7 +152,7 @@ static void extends_and_releases_have_words_of_their_own(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void expired_says_what_was_too_late(void **state) {
+static void expired_message_names_the_cause(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
@@ -175,7 +175,7 @@ static void expired_says_what_was_too_late(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_ttl_that_is_all_drift_is_called_so(void **state) {
+static void message_names_a_ttl_without_validity(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
@@ -186,7 +186,7 @@ static void a_ttl_that_is_all_drift_is_called_so(void **state) {
 }
 
 /* The votes of the operation before have nothing to do with this one. */
-static void a_ttl_that_is_all_drift_is_called_so_after_a_success_as_well(void **state) {
+static void message_names_a_ttl_without_validity_after_a_success(void **state) {
   (void)state;
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
@@ -202,7 +202,7 @@ static void a_ttl_that_is_all_drift_is_called_so_after_a_success_as_well(void **
   assert_true(fake_world_end(world));
 }
 
-static void a_budget_that_was_over_at_once_does_not_claim_the_votes_of_before(void **state) {
+static void expired_budget_does_not_show_older_votes(void **state) {
   (void)state;
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
@@ -221,7 +221,7 @@ static void a_budget_that_was_over_at_once_does_not_claim_the_votes_of_before(vo
   assert_true(fake_world_end(world));
 }
 
-static void the_other_errors_are_their_sentences(void **state) {
+static void other_errors_use_their_sentences(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -242,7 +242,7 @@ static void the_other_errors_are_their_sentences(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void odd_names_are_shown_printable_and_not_too_long(void **state) {
+static void unprintable_and_long_names_are_shown_in_short(void **state) {
   (void)state;
   static const char odd[] = "a\0b\n\\\x7f\xc3\xa9%s";
   redlock_options once = fake_once();
@@ -263,7 +263,7 @@ static void odd_names_are_shown_printable_and_not_too_long(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_message_is_cut_to_any_size(void **state) {
+static void message_is_cut_to_any_size(void **state) {
   (void)state;
   char whole[2048];
   fake_world *world = fake_world_new(3);
@@ -286,7 +286,7 @@ static void a_message_is_cut_to_any_size(void **state) {
 }
 
 /* The budget was over when the clock was read before the first byte. */
-static void unasked_nodes_are_told_as_the_reason(void **state) {
+static void message_names_unasked_nodes(void **state) {
   (void)state;
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
@@ -305,7 +305,7 @@ static void unasked_nodes_are_told_as_the_reason(void **state) {
 /*
  * The budget cuts the last attempt short; the connection has been waited for since the first one.
  */
-static void missing_connection_is_told_with_its_whole_time(void **state) {
+static void message_has_the_whole_time_of_a_missing_connection(void **state) {
   (void)state;
   char message[1024] = "";
   unsigned waited_ms = 0;
@@ -328,7 +328,7 @@ static void missing_connection_is_told_with_its_whole_time(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void late_reply_is_told_with_its_whole_time(void **state) {
+static void message_has_the_whole_time_of_a_late_reply(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options once = fake_once();
@@ -350,25 +350,25 @@ static void late_reply_is_told_with_its_whole_time(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(after_success_there_is_none),
-      cmocka_unit_test(taken_names_who_refused_and_who_did_not_vote),
-      cmocka_unit_test(taken_by_all_who_were_asked_names_nobody_else),
-      cmocka_unit_test(not_ours_is_a_reason_like_an_error),
-      cmocka_unit_test(the_prefix_is_not_part_of_the_name),
-      cmocka_unit_test(unavailable_says_how_many_and_why),
-      cmocka_unit_test(an_acquire_is_told_that_somebody_else_holds_it),
-      cmocka_unit_test(an_error_without_a_text_is_told_as_one),
-      cmocka_unit_test(extends_and_releases_have_words_of_their_own),
-      cmocka_unit_test(expired_says_what_was_too_late),
-      cmocka_unit_test(a_ttl_that_is_all_drift_is_called_so),
-      cmocka_unit_test(a_ttl_that_is_all_drift_is_called_so_after_a_success_as_well),
-      cmocka_unit_test(a_budget_that_was_over_at_once_does_not_claim_the_votes_of_before),
-      cmocka_unit_test(the_other_errors_are_their_sentences),
-      cmocka_unit_test(odd_names_are_shown_printable_and_not_too_long),
-      cmocka_unit_test(a_message_is_cut_to_any_size),
-      cmocka_unit_test(unasked_nodes_are_told_as_the_reason),
-      cmocka_unit_test(missing_connection_is_told_with_its_whole_time),
-      cmocka_unit_test(late_reply_is_told_with_its_whole_time),
+      cmocka_unit_test(success_has_no_message),
+      cmocka_unit_test(taken_message_names_nodes_with_and_without_votes),
+      cmocka_unit_test(message_names_only_denying_nodes),
+      cmocka_unit_test(lost_key_is_a_reason_like_an_error),
+      cmocka_unit_test(message_omits_the_prefix),
+      cmocka_unit_test(unavailable_message_counts_and_names_nodes),
+      cmocka_unit_test(acquire_names_another_client),
+      cmocka_unit_test(error_without_text_is_named),
+      cmocka_unit_test(extend_and_release_have_their_own_words),
+      cmocka_unit_test(expired_message_names_the_cause),
+      cmocka_unit_test(message_names_a_ttl_without_validity),
+      cmocka_unit_test(message_names_a_ttl_without_validity_after_a_success),
+      cmocka_unit_test(expired_budget_does_not_show_older_votes),
+      cmocka_unit_test(other_errors_use_their_sentences),
+      cmocka_unit_test(unprintable_and_long_names_are_shown_in_short),
+      cmocka_unit_test(message_is_cut_to_any_size),
+      cmocka_unit_test(message_names_unasked_nodes),
+      cmocka_unit_test(message_has_the_whole_time_of_a_missing_connection),
+      cmocka_unit_test(message_has_the_whole_time_of_a_late_reply),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,7 +263,7 @@ static bool core_with(size_t fail_at, bool for_good) {
 }
 
 /* Returns true if what hiredis asks for can fail, too: this program's malloc() is really everybody's. */
-static void the_allocations_of_hiredis_are_ours(void **state) {
+static void hiredis_uses_our_allocator(void **state) {
   (void)state;
   rl_reply_reader reader;
   arm(0, false);
@@ -376,7 +376,7 @@ static bool fenced_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-static void fencing_tokens_survive_every_allocation_that_fails(void **state) {
+static void fencing_tokens_survive_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -444,7 +444,7 @@ static bool guarded_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-static void a_guard_survives_every_allocation_that_fails(void **state) {
+static void guard_survives_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -469,7 +469,7 @@ static bool nested_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-static void nested_locks_survive_every_allocation_that_fails(void **state) {
+static void nested_locks_survive_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -480,7 +480,7 @@ static void nested_locks_survive_every_allocation_that_fails(void **state) {
   }
 }
 
-static void the_core_survives_every_allocation_that_fails(void **state) {
+static void core_survives_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -493,7 +493,7 @@ static void the_core_survives_every_allocation_that_fails(void **state) {
   }
 }
 
-static void a_lease_that_keeps_itself_survives_every_allocation_that_fails(void **state) {
+static void auto_extended_lease_survives_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -504,7 +504,7 @@ static void a_lease_that_keeps_itself_survives_every_allocation_that_fails(void 
   }
 }
 
-static void a_lock_on_several_resources_survives_every_allocation_that_fails(void **state) {
+static void lock_on_several_resources_survives_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -515,7 +515,7 @@ static void a_lock_on_several_resources_survives_every_allocation_that_fails(voi
   }
 }
 
-static void a_busy_core_survives_every_allocation_that_fails(void **state) {
+static void busy_core_survives_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -574,7 +574,7 @@ static bool queue(rl_node *node, redlock_time now_us, rl_attempt *attempt, queue
                           : rl_link_queue_release(&node->link, now_us, attempt, 1, false, true);
 }
 
-static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
+static void command_without_memory_leaves_nothing(void **state) {
   (void)state;
   for (unsigned i = 0; i < 6; i++) {
     queued what = (queued)(i % 3);
@@ -608,7 +608,7 @@ static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
   }
 }
 
-static void room_that_is_there_takes_no_memory(void **state) {
+static void reserved_room_takes_no_memory(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
   assert_true(rl_timers_reserve(&timers, 1));
@@ -623,7 +623,7 @@ static void room_that_is_there_takes_no_memory(void **state) {
 }
 
 /* Held, or with a SET on its way: what finds no room without growing goes out with the next launch. */
-static void freeing_a_lock_allocates_nothing_however_full_the_queues_are(void **state) {
+static void free_of_a_lock_allocates_nothing_with_full_queues(void **state) {
   (void)state;
   for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
     fake_world *world = fake_world_new(1);
@@ -659,7 +659,7 @@ static void freeing_a_lock_allocates_nothing_however_full_the_queues_are(void **
 }
 
 /* Between two attempts, where the first may have left a key on a node that has not answered. */
-static void freeing_a_lock_between_attempts_allocates_nothing(void **state) {
+static void free_of_a_lock_between_attempts_allocates_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -680,7 +680,7 @@ static void freeing_a_lock_between_attempts_allocates_nothing(void **state) {
 }
 
 /* The others have gone: the lease is released with it. */
-static void freeing_a_lock_that_was_about_to_count_allocates_nothing(void **state) {
+static void free_of_a_nested_acquire_allocates_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = fake_lock(world, KEY, NULL);
@@ -704,7 +704,7 @@ static void freeing_a_lock_that_was_about_to_count_allocates_nothing(void **stat
 }
 
 /* It would not be told of the loss. */
-static void a_second_acquire_that_finds_no_memory_to_be_told_does_not_count(void **state) {
+static void second_acquire_without_memory_does_not_count(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -723,7 +723,7 @@ static void a_second_acquire_that_finds_no_memory_to_be_told_does_not_count(void
   assert_true(fake_world_end(world));
 }
 
-static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(void **state) {
+static void release_without_memory_is_retried_after_half_a_second(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -781,7 +781,7 @@ static bool forgotten_with(size_t fail_at, unsigned *failures) {
   return failed;
 }
 
-static void a_script_whose_text_finds_no_memory_is_no_vote(void **state) {
+static void script_without_memory_is_no_vote(void **state) {
   (void)state;
   unsigned failures = 0;
   for (size_t fail_at = 1; forgotten_with(fail_at, &failures); fail_at++) {
@@ -817,7 +817,7 @@ static bool healed_with(size_t fail_at, unsigned *failures) {
   return failed;
 }
 
-static void a_heal_that_finds_no_memory_is_left_out(void **state) {
+static void heal_without_memory_is_skipped(void **state) {
   (void)state;
   unsigned failures = 0;
   for (size_t fail_at = 1; healed_with(fail_at, &failures); fail_at++) {
@@ -855,7 +855,7 @@ static bool joined_with(size_t fail_at, unsigned *failures) {
   return failed;
 }
 
-static void a_node_that_comes_up_without_memory_joins_only_what_it_is_sent(void **state) {
+static void backfill_without_memory_skips_the_node(void **state) {
   (void)state;
   unsigned failures = 0;
   for (size_t fail_at = 1; joined_with(fail_at, &failures); fail_at++) {
@@ -920,7 +920,7 @@ static void acquire(redlock_client *client, loopback *farm, redlock_lock *lock) 
 }
 
 /* A nested acquire that is told to have failed must not count: nobody would release it. */
-static void a_nested_acquire_that_finds_no_memory_to_wait_does_not_count(void **state) {
+static void nested_acquire_without_memory_does_not_count(void **state) {
   (void)state;
   int error;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
@@ -998,7 +998,7 @@ static bool client_with(loopback *farm, size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-static void the_client_survives_every_allocation_that_fails(void **state) {
+static void client_survives_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     loopback *farm = loopback_new(3, LOOPBACK_UNIX);
@@ -1018,7 +1018,7 @@ static void the_client_survives_every_allocation_that_fails(void **state) {
 /* hiredis throws away what it has read when that is 1024 bytes: until then its buffer grows. */
 #define WARM_UP 300
 
-static void an_acquire_and_release_allocate_nothing_after_warm_up(void **state) {
+static void acquire_and_release_allocate_nothing_after_warm_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -1038,7 +1038,7 @@ static void an_acquire_and_release_allocate_nothing_after_warm_up(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void nor_does_the_client(void **state) {
+static void client_allocates_nothing_after_warm_up(void **state) {
   (void)state;
   int error;
   redlock_lock *lock;
@@ -1064,7 +1064,7 @@ static void nor_does_the_client(void **state) {
 }
 
 /* Both rounds of it. */
-static void nor_does_a_fencing_token_after_warm_up(void **state) {
+static void fencing_token_allocates_nothing_after_warm_up(void **state) {
   (void)state;
   redlock_options options = {.fence = REDLOCK_YES};
   fake_world *world = fake_world_new(3);
@@ -1083,7 +1083,7 @@ static void nor_does_a_fencing_token_after_warm_up(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void nor_does_a_guard(void **state) {
+static void guard_allocates_nothing_after_warm_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -1106,7 +1106,7 @@ static void nor_does_a_guard(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void freeing_allocates_nothing(void **state) {
+static void free_allocates_nothing(void **state) {
   (void)state;
   int error;
   redlock_lock *lock;
@@ -1130,31 +1130,31 @@ static void freeing_allocates_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_allocations_of_hiredis_are_ours),
-      cmocka_unit_test(the_core_survives_every_allocation_that_fails),
-      cmocka_unit_test(a_lease_that_keeps_itself_survives_every_allocation_that_fails),
-      cmocka_unit_test(a_lock_on_several_resources_survives_every_allocation_that_fails),
-      cmocka_unit_test(fencing_tokens_survive_every_allocation_that_fails),
-      cmocka_unit_test(a_guard_survives_every_allocation_that_fails),
-      cmocka_unit_test(nested_locks_survive_every_allocation_that_fails),
-      cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
-      cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
-      cmocka_unit_test(room_that_is_there_takes_no_memory),
-      cmocka_unit_test(freeing_a_lock_between_attempts_allocates_nothing),
-      cmocka_unit_test(freeing_a_lock_allocates_nothing_however_full_the_queues_are),
-      cmocka_unit_test(freeing_a_lock_that_was_about_to_count_allocates_nothing),
-      cmocka_unit_test(a_second_acquire_that_finds_no_memory_to_be_told_does_not_count),
-      cmocka_unit_test(a_release_that_finds_no_memory_is_tried_again_after_half_a_second),
-      cmocka_unit_test(a_script_whose_text_finds_no_memory_is_no_vote),
-      cmocka_unit_test(a_heal_that_finds_no_memory_is_left_out),
-      cmocka_unit_test(a_node_that_comes_up_without_memory_joins_only_what_it_is_sent),
-      cmocka_unit_test(a_nested_acquire_that_finds_no_memory_to_wait_does_not_count),
-      cmocka_unit_test(the_client_survives_every_allocation_that_fails),
-      cmocka_unit_test(an_acquire_and_release_allocate_nothing_after_warm_up),
-      cmocka_unit_test(nor_does_a_fencing_token_after_warm_up),
-      cmocka_unit_test(nor_does_a_guard),
-      cmocka_unit_test(nor_does_the_client),
-      cmocka_unit_test(freeing_allocates_nothing),
+      cmocka_unit_test(hiredis_uses_our_allocator),
+      cmocka_unit_test(core_survives_every_failed_allocation),
+      cmocka_unit_test(auto_extended_lease_survives_every_failed_allocation),
+      cmocka_unit_test(lock_on_several_resources_survives_every_failed_allocation),
+      cmocka_unit_test(fencing_tokens_survive_every_failed_allocation),
+      cmocka_unit_test(guard_survives_every_failed_allocation),
+      cmocka_unit_test(nested_locks_survive_every_failed_allocation),
+      cmocka_unit_test(busy_core_survives_every_failed_allocation),
+      cmocka_unit_test(command_without_memory_leaves_nothing),
+      cmocka_unit_test(reserved_room_takes_no_memory),
+      cmocka_unit_test(free_of_a_lock_between_attempts_allocates_nothing),
+      cmocka_unit_test(free_of_a_lock_allocates_nothing_with_full_queues),
+      cmocka_unit_test(free_of_a_nested_acquire_allocates_nothing),
+      cmocka_unit_test(second_acquire_without_memory_does_not_count),
+      cmocka_unit_test(release_without_memory_is_retried_after_half_a_second),
+      cmocka_unit_test(script_without_memory_is_no_vote),
+      cmocka_unit_test(heal_without_memory_is_skipped),
+      cmocka_unit_test(backfill_without_memory_skips_the_node),
+      cmocka_unit_test(nested_acquire_without_memory_does_not_count),
+      cmocka_unit_test(client_survives_every_failed_allocation),
+      cmocka_unit_test(acquire_and_release_allocate_nothing_after_warm_up),
+      cmocka_unit_test(fencing_token_allocates_nothing_after_warm_up),
+      cmocka_unit_test(guard_allocates_nothing_after_warm_up),
+      cmocka_unit_test(client_allocates_nothing_after_warm_up),
+      cmocka_unit_test(free_allocates_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 static const char KEY[] = "orders:42";
 
-static void a_release_that_a_busy_node_refused_is_tried_again(void **state) {
+static void release_refused_by_a_busy_node_is_retried(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -27,7 +27,7 @@ static void a_release_that_a_busy_node_refused_is_tried_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_that_is_forbidden_is_not_repeated_for_ever(void **state) {
+static void forbidden_release_is_not_repeated_for_ever(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -41,7 +41,7 @@ static void a_release_that_is_forbidden_is_not_repeated_for_ever(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_keeps_the_drift_and_the_lock_delay_of_its_acquire(void **state) {
+static void extend_keeps_drift_and_lock_delay_of_its_acquire(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -62,7 +62,7 @@ static void an_extend_keeps_the_drift_and_the_lock_delay_of_its_acquire(void **s
 }
 
 /* Three stopped nodes: the first release is executed when the second has been sent. */
-static void a_repeated_release_is_not_reported_as_a_lost_lock(void **state) {
+static void repeated_release_does_not_report_a_loss(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -79,7 +79,7 @@ static void a_repeated_release_is_not_reported_as_a_lost_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void nodes_that_refuse_at_once_do_not_make_a_busy_loop(void **state) {
+static void refusing_nodes_do_not_make_a_busy_loop(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -102,7 +102,7 @@ static void nodes_that_refuse_at_once_do_not_make_a_busy_loop(void **state) {
 }
 
 /* A peer that greets, as Redis does not, makes every reply look like that to the next command. */
-static void a_greeting_peer_does_not_get_the_password_into_a_message(void **state) {
+static void greeting_peer_does_not_leak_the_password(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_address *address = &world->core.nodes[0]->address;
@@ -124,7 +124,7 @@ static void a_greeting_peer_does_not_get_the_password_into_a_message(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void a_lease_that_ran_out_and_has_no_majority_left_is_expired_when_released(void **state) {
+static void release_of_an_expired_lease_without_majority_is_expired(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -140,7 +140,7 @@ static void a_lease_that_ran_out_and_has_no_majority_left_is_expired_when_releas
   assert_true(fake_world_end(world));
 }
 
-static void a_closing_core_connects_again_for_what_is_still_to_be_released(void **state) {
+static void closing_core_reconnects_for_due_releases(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -161,7 +161,7 @@ static void a_closing_core_connects_again_for_what_is_still_to_be_released(void 
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_came_up_after_the_decision_gets_the_key_too(void **state) {
+static void node_that_came_up_after_the_decision_gets_the_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
@@ -213,7 +213,7 @@ static const char *trickle(fake_world *world, const char *text, redlock_duration
 }
 
 /* The last command for the key was on its way for as long as the node was silent. */
-static void a_late_extend_by_its_text_does_not_leave_its_key_behind(void **state) {
+static void late_extend_as_text_leaves_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -242,7 +242,7 @@ static void a_late_extend_by_its_text_does_not_leave_its_key_behind(void **state
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_that_was_read_after_its_connection_broke_leaves_no_key_behind(void **state) {
+static void extend_read_after_its_connection_broke_leaves_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -267,7 +267,7 @@ static void an_extend_that_was_read_after_its_connection_broke_leaves_no_key_beh
   assert_true(fake_world_end(world));
 }
 
-static void a_set_that_was_answered_with_garbage_leaves_no_key_behind(void **state) {
+static void set_answered_with_garbage_leaves_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -289,7 +289,7 @@ static void a_set_that_was_answered_with_garbage_leaves_no_key_behind(void **sta
 
 /* Nodes 1 and 2 come back when the key has expired; node 0 does not answer. */
 /* The client was suspended, so that its release had been given up when the garbage came. */
-static void a_set_that_was_answered_with_garbage_very_late_leaves_no_key_behind(void **state) {
+static void set_answered_late_with_garbage_leaves_no_key(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 400 * MS;
@@ -309,7 +309,7 @@ static void a_set_that_was_answered_with_garbage_very_late_leaves_no_key_behind(
   assert_true(fake_world_end(world));
 }
 
-static void a_release_does_not_wait_for_what_is_not_sent_any_more(void **state) {
+static void release_does_not_wait_for_unsent_commands(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
@@ -335,7 +335,7 @@ static void a_release_does_not_wait_for_what_is_not_sent_any_more(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_taken_is_called_so_when_the_time_is_up(void **state) {
+static void taken_lock_is_reported_when_the_budget_expires(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   char message[256];
@@ -381,23 +381,23 @@ a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal(voi
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_release_that_a_busy_node_refused_is_tried_again),
-      cmocka_unit_test(a_release_that_is_forbidden_is_not_repeated_for_ever),
-      cmocka_unit_test(an_extend_keeps_the_drift_and_the_lock_delay_of_its_acquire),
-      cmocka_unit_test(a_repeated_release_is_not_reported_as_a_lost_lock),
-      cmocka_unit_test(nodes_that_refuse_at_once_do_not_make_a_busy_loop),
-      cmocka_unit_test(a_greeting_peer_does_not_get_the_password_into_a_message),
-      cmocka_unit_test(a_lease_that_ran_out_and_has_no_majority_left_is_expired_when_released),
-      cmocka_unit_test(a_closing_core_connects_again_for_what_is_still_to_be_released),
-      cmocka_unit_test(a_node_that_came_up_after_the_decision_gets_the_key_too),
+      cmocka_unit_test(release_refused_by_a_busy_node_is_retried),
+      cmocka_unit_test(forbidden_release_is_not_repeated_for_ever),
+      cmocka_unit_test(extend_keeps_drift_and_lock_delay_of_its_acquire),
+      cmocka_unit_test(repeated_release_does_not_report_a_loss),
+      cmocka_unit_test(refusing_nodes_do_not_make_a_busy_loop),
+      cmocka_unit_test(greeting_peer_does_not_leak_the_password),
+      cmocka_unit_test(release_of_an_expired_lease_without_majority_is_expired),
+      cmocka_unit_test(closing_core_reconnects_for_due_releases),
+      cmocka_unit_test(node_that_came_up_after_the_decision_gets_the_key),
       cmocka_unit_test(
           a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script),
-      cmocka_unit_test(a_late_extend_by_its_text_does_not_leave_its_key_behind),
-      cmocka_unit_test(an_extend_that_was_read_after_its_connection_broke_leaves_no_key_behind),
-      cmocka_unit_test(a_set_that_was_answered_with_garbage_leaves_no_key_behind),
-      cmocka_unit_test(a_set_that_was_answered_with_garbage_very_late_leaves_no_key_behind),
-      cmocka_unit_test(a_release_does_not_wait_for_what_is_not_sent_any_more),
-      cmocka_unit_test(a_lock_that_is_taken_is_called_so_when_the_time_is_up),
+      cmocka_unit_test(late_extend_as_text_leaves_no_key),
+      cmocka_unit_test(extend_read_after_its_connection_broke_leaves_no_key),
+      cmocka_unit_test(set_answered_with_garbage_leaves_no_key),
+      cmocka_unit_test(set_answered_late_with_garbage_leaves_no_key),
+      cmocka_unit_test(release_does_not_wait_for_unsent_commands),
+      cmocka_unit_test(taken_lock_is_reported_when_the_budget_expires),
       cmocka_unit_test(
           a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal),
   };

@@ -44,7 +44,7 @@ static int margin(const fake_world *world, const rl_lock *lock) {
 
 /* ------------------------------------------------------------------------------------ margin */
 
-static void a_lock_that_is_not_held_has_none(void **state) {
+static void fire_and_forget_release_needs_a_held_lock(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
@@ -485,7 +485,7 @@ static void a_fencing_token_is_confirmed_by_the_quorum_and_who_denies_it_has_no_
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_lock_that_is_not_held_has_none),
+      cmocka_unit_test(fire_and_forget_release_needs_a_held_lock),
       cmocka_unit_test(grants_count_in_time_and_late),
       cmocka_unit_test(a_node_that_is_somebody_elses_does_not_count),
       cmocka_unit_test(a_node_that_denies_counts_no_more_until_it_is_healed),

@@ -46,7 +46,7 @@ static rl_lock *taken_behind(fake_world *world) {
   return lock;
 }
 
-static void a_node_that_is_behind_gets_no_set(void **state) {
+static void acquire_sends_no_set_to_a_node_that_is_behind(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -73,7 +73,7 @@ static void a_node_that_is_behind_gets_no_set(void **state) {
 }
 
 /* A driver needs a moment to read what has come: a short ttl must not make every node late. */
-static void a_node_may_be_5_ms_behind_whatever_the_ttl(void **state) {
+static void acquire_asks_a_node_that_is_5_ms_behind(void **state) {
   (void)state;
   for (unsigned more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
@@ -102,7 +102,7 @@ static void refused_nodes_decide_at_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void connecting_is_part_of_the_attempts_budget(void **state) {
+static void connecting_counts_towards_the_budget_of_the_attempt(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[0].policy = FAKE_HANGS;
@@ -117,7 +117,7 @@ static void connecting_is_part_of_the_attempts_budget(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_comes_up_in_time_is_asked(void **state) {
+static void round_asks_a_node_that_comes_up_in_time(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[0].policy = FAKE_SILENT;
@@ -136,7 +136,7 @@ static void a_node_that_comes_up_in_time_is_asked(void **state) {
 }
 
 /* The more nodes hold the key, the more of them may forget it. */
-static void a_node_that_comes_up_after_the_decision_joins_the_lease(void **state) {
+static void backfill_asks_a_node_that_comes_up_after_the_decision(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
@@ -163,7 +163,7 @@ static redlock_time expiry(fake_world *world) {
 }
 
 /* A key that lives longer than the others would keep the resource from others for nothing. */
-static void a_node_that_joins_late_keeps_the_key_for_what_is_left(void **state) {
+static void backfill_sets_the_rest_of_the_ttl(void **state) {
   (void)state;
   static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
   for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
@@ -186,7 +186,7 @@ static void a_node_that_joins_late_keeps_the_key_for_what_is_left(void **state) 
 }
 
 /* It came up before the decision: its vote counts, and its key ends with the others. */
-static void a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left(void **state) {
+static void node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
@@ -210,7 +210,7 @@ static void assert_joined(fake_world *world, rl_lock *lock) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **state) {
+static void backfill_asks_a_node_that_has_caught_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
@@ -225,7 +225,7 @@ static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **
 }
 
 /* The node denies an extend that overtook nothing: its SET is on its way behind it. */
-static void a_node_that_is_joining_is_not_healed_as_well(void **state) {
+static void extend_does_not_heal_a_node_in_backfill(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
@@ -244,7 +244,7 @@ static void a_node_that_is_joining_is_not_healed_as_well(void **state) {
 }
 
 /* It has answered, but owes more, and for longer than an attempt of the lock may last. */
-static void a_node_that_is_still_behind_does_not_join(void **state) {
+static void backfill_skips_a_node_that_is_behind(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -275,7 +275,7 @@ static void a_node_that_is_still_behind_does_not_join(void **state) {
 }
 
 /* With many locks it takes time to go through them: not for each reply of a node that comes and goes. */
-static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
+static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
@@ -311,7 +311,7 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
 }
 
 /* It has caught up, but the locks have just been gone through; and then its connection breaks. */
-static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **state) {
+static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
@@ -326,7 +326,7 @@ static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void nothing_joins_while_an_operation_is_in_flight(void **state) {
+static void backfill_pauses_during_an_operation(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
@@ -342,7 +342,7 @@ static void nothing_joins_while_an_operation_is_in_flight(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_was_down_joins_the_lease_when_it_is_back(void **state) {
+static void backfill_asks_a_node_that_is_back(void **state) {
   (void)state;
   for (unsigned refused = 0; refused <= 1; refused++) {
     fake_world *world = fake_world_new(3);
@@ -361,7 +361,7 @@ static void a_node_that_was_down_joins_the_lease_when_it_is_back(void **state) {
 }
 
 /* An extend that fails leaves the lease as it was; one that succeeds carries the node along. */
-static void a_node_joins_a_lease_that_was_extended(void **state) {
+static void backfill_joins_an_extended_lease(void **state) {
   (void)state;
   for (unsigned failed = 0; failed <= 1; failed++) {
     fake_world *world = fake_world_new(3);
@@ -392,7 +392,7 @@ static void a_node_joins_a_lease_that_was_extended(void **state) {
 }
 
 /* Returns true if the SET was executed is not known: sent again, it could be executed after its release. */
-static void a_node_whose_connection_broke_under_its_set_does_not_join(void **state) {
+static void backfill_skips_a_node_that_disconnected_during_its_set(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -408,7 +408,7 @@ static void a_node_whose_connection_broke_under_its_set_does_not_join(void **sta
 }
 
 /* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
-static void nothing_joins_a_lease_that_is_over(void **state) {
+static void backfill_ends_with_the_lease(void **state) {
   (void)state;
   for (unsigned what = 0; what < 6; what++) {
     fake_world *world = fake_world_new(3);
@@ -445,7 +445,7 @@ static void nothing_joins_a_lease_that_is_over(void **state) {
 }
 
 /* Its vote has been counted as an error: what it would grant later counts for nothing. */
-static void a_node_that_was_refused_in_a_round_is_not_asked_again_in_it(void **state) {
+static void round_asks_a_refusing_node_once(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
@@ -488,7 +488,7 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
 }
 
 /* The releases that are due go first, and what they leave may be too little for another SET. */
-static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
+static void backfill_skips_a_node_with_a_full_queue(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
@@ -508,7 +508,7 @@ static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
 }
 
 /* What it owes is answered first: joining gives way. */
-static void a_node_that_owes_much_joins_when_it_has_answered(void **state) {
+static void backfill_waits_for_outstanding_replies(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
@@ -530,7 +530,7 @@ static void a_node_that_owes_much_joins_when_it_has_answered(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_behind_a_full_queue_waits_for_room(void **state) {
+static void release_waits_for_room_in_a_full_queue(void **state) {
   (void)state;
   size_t length;
   fake_world *world = fake_world_new(1);
@@ -559,7 +559,7 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_dead_node_is_used_again_when_it_is_back(void **state) {
+static void acquire_uses_a_node_that_came_back(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -643,7 +643,7 @@ static rl_lock *start_at_one_server(fake_world *world, const redlock_options *op
   return lock;
 }
 
-static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
+static void twin_nodes_are_named_in_the_error(void **state) {
   (void)state;
   char message[1024];
   redlock_options once = fake_once();
@@ -722,7 +722,7 @@ static void extend_counts_two_nodes_of_one_server_once(void **state) {
 }
 
 /* One lease was granted by node 0 and refused by node 1 for that reason, another one the other way round. */
-static void server_that_is_two_nodes_keeps_one_vote(void **state) {
+static void server_under_two_names_has_one_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options once = fake_once();
@@ -776,7 +776,7 @@ static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
 }
 
 /* A split vote between two clients looks the same at first. */
-static void split_vote_is_tested_once_on_a_connection(void **state) {
+static void twin_test_runs_once_on_a_connection(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -794,7 +794,7 @@ static void split_vote_is_tested_once_on_a_connection(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void test_that_is_not_answered_ends_with_the_attempt(void **state) {
+static void twin_test_without_reply_ends_with_the_attempt(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -925,29 +925,29 @@ static void permanent_replica_is_not_connected_again_and_again(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_node_that_is_behind_gets_no_set),
-      cmocka_unit_test(a_node_may_be_5_ms_behind_whatever_the_ttl),
+      cmocka_unit_test(acquire_sends_no_set_to_a_node_that_is_behind),
+      cmocka_unit_test(acquire_asks_a_node_that_is_5_ms_behind),
       cmocka_unit_test(refused_nodes_decide_at_once),
-      cmocka_unit_test(connecting_is_part_of_the_attempts_budget),
-      cmocka_unit_test(a_node_that_comes_up_in_time_is_asked),
-      cmocka_unit_test(a_node_that_comes_up_after_the_decision_joins_the_lease),
-      cmocka_unit_test(a_node_that_joins_late_keeps_the_key_for_what_is_left),
-      cmocka_unit_test(a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left),
-      cmocka_unit_test(a_node_that_was_behind_joins_the_lease_when_it_has_caught_up),
-      cmocka_unit_test(a_node_that_is_joining_is_not_healed_as_well),
-      cmocka_unit_test(a_node_that_is_still_behind_does_not_join),
-      cmocka_unit_test(the_locks_are_gone_through_every_100_ms_at_most),
-      cmocka_unit_test(a_node_that_goes_again_before_it_joins_is_not_waited_for),
-      cmocka_unit_test(nothing_joins_while_an_operation_is_in_flight),
-      cmocka_unit_test(a_node_that_was_down_joins_the_lease_when_it_is_back),
-      cmocka_unit_test(a_node_joins_a_lease_that_was_extended),
-      cmocka_unit_test(a_node_whose_connection_broke_under_its_set_does_not_join),
-      cmocka_unit_test(nothing_joins_a_lease_that_is_over),
-      cmocka_unit_test(a_node_that_was_refused_in_a_round_is_not_asked_again_in_it),
-      cmocka_unit_test(a_node_that_comes_up_to_a_full_queue_does_not_join),
-      cmocka_unit_test(a_node_that_owes_much_joins_when_it_has_answered),
-      cmocka_unit_test(a_release_behind_a_full_queue_waits_for_room),
-      cmocka_unit_test(a_dead_node_is_used_again_when_it_is_back),
+      cmocka_unit_test(connecting_counts_towards_the_budget_of_the_attempt),
+      cmocka_unit_test(round_asks_a_node_that_comes_up_in_time),
+      cmocka_unit_test(backfill_asks_a_node_that_comes_up_after_the_decision),
+      cmocka_unit_test(backfill_sets_the_rest_of_the_ttl),
+      cmocka_unit_test(node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl),
+      cmocka_unit_test(backfill_asks_a_node_that_has_caught_up),
+      cmocka_unit_test(extend_does_not_heal_a_node_in_backfill),
+      cmocka_unit_test(backfill_skips_a_node_that_is_behind),
+      cmocka_unit_test(backfill_visits_all_locks_every_100_ms_at_most),
+      cmocka_unit_test(backfill_does_not_wait_for_a_node_that_disconnects_again),
+      cmocka_unit_test(backfill_pauses_during_an_operation),
+      cmocka_unit_test(backfill_asks_a_node_that_is_back),
+      cmocka_unit_test(backfill_joins_an_extended_lease),
+      cmocka_unit_test(backfill_skips_a_node_that_disconnected_during_its_set),
+      cmocka_unit_test(backfill_ends_with_the_lease),
+      cmocka_unit_test(round_asks_a_refusing_node_once),
+      cmocka_unit_test(backfill_skips_a_node_with_a_full_queue),
+      cmocka_unit_test(backfill_waits_for_outstanding_replies),
+      cmocka_unit_test(release_waits_for_room_in_a_full_queue),
+      cmocka_unit_test(acquire_uses_a_node_that_came_back),
       cmocka_unit_test(readonly_node_is_connected_anew),
       cmocka_unit_test(reply_that_follows_a_refusal_to_write_counts),
       cmocka_unit_test(readonly_node_stays_down_until_it_has_written),
@@ -955,13 +955,13 @@ int main(void) {
       cmocka_unit_test(idle_connection_is_kept_where_sockets_have_no_keepalive),
       cmocka_unit_test(idle_connection_that_is_silent_is_replaced_before_it_is_needed),
       cmocka_unit_test(idle_connection_is_left_to_sockets_with_keepalive),
-      cmocka_unit_test(proxies_of_one_server_are_named_instead_of_taken),
+      cmocka_unit_test(twin_nodes_are_named_in_the_error),
       cmocka_unit_test(twin_is_forgotten_with_either_connection),
       cmocka_unit_test(extend_counts_two_nodes_of_one_server_once),
-      cmocka_unit_test(server_that_is_two_nodes_keeps_one_vote),
+      cmocka_unit_test(server_under_two_names_has_one_vote),
       cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
-      cmocka_unit_test(split_vote_is_tested_once_on_a_connection),
-      cmocka_unit_test(test_that_is_not_answered_ends_with_the_attempt),
+      cmocka_unit_test(twin_test_runs_once_on_a_connection),
+      cmocka_unit_test(twin_test_without_reply_ends_with_the_attempt),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

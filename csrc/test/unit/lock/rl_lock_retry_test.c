@@ -44,7 +44,7 @@ static void assert_asked_again_after(fake_world *world, redlock_duration delay_u
   assert_int_equal(world->nodes[0].sets, sets + 1);
 }
 
-static void by_default_there_are_three_more_attempts(void **state) {
+static void default_retry_count_is_three(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->jitter = 100 * MS; /* in the middle: the delay itself */
@@ -68,7 +68,7 @@ static void retry_count_counts_the_attempts_after_the_first(void **state) {
   }
 }
 
-static void the_delay_is_exact_to_the_microsecond(void **state) {
+static void pause_is_exact_to_the_microsecond(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -96,7 +96,7 @@ static void the_delay_is_exact_to_the_microsecond(void **state) {
   }
 }
 
-static void the_delay_begins_when_the_attempt_has_failed(void **state) {
+static void pause_begins_when_the_attempt_fails(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -111,7 +111,7 @@ static void the_delay_begins_when_the_attempt_has_failed(void **state) {
 }
 
 /* Nodes that refuse at once must not be asked as fast as the processor goes. */
-static void a_delay_is_1_ms_at_least(void **state) {
+static void pause_lasts_at_least_1_ms(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -124,7 +124,7 @@ static void a_delay_is_1_ms_at_least(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void wait_0_tries_once_whatever_retry_count_says(void **state) {
+static void wait_0_overrides_retry_count(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 7;
@@ -150,7 +150,7 @@ static void wait_0_still_has_the_budget_of_one_attempt(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void attempts_go_on_until_5_ms_before_the_end_of_wait(void **state) {
+static void last_attempt_begins_5_ms_before_the_end_of_wait(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0;
@@ -251,14 +251,14 @@ static int result_of_waiting_for(behaviour of_nodes) {
   return result;
 }
 
-static void taken_lock_is_not_called_unavailable_because_nodes_are_slow(void **state) {
+static void slow_nodes_do_not_turn_taken_into_unavailable(void **state) {
   (void)state;
   assert_error(result_of_waiting_for(SLOW), REDLOCK_E_TAKEN);
   assert_error(result_of_waiting_for(SILENT), REDLOCK_E_UNAVAILABLE);
   assert_error(result_of_waiting_for(FAILING), REDLOCK_E_UNAVAILABLE);
 }
 
-static void with_too_little_left_there_is_no_other_attempt(void **state) {
+static void budget_too_short_for_a_retry_ends_the_acquire(void **state) {
   (void)state;
   for (int more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
@@ -277,7 +277,7 @@ static void with_too_little_left_there_is_no_other_attempt(void **state) {
   }
 }
 
-static void a_budget_that_ends_before_the_launch_sends_nothing(void **state) {
+static void expired_budget_sends_nothing(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.wait_us = 5 * MS;
@@ -291,7 +291,7 @@ static void a_budget_that_ends_before_the_launch_sends_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_budget_that_ends_in_the_delay_reports_what_the_attempt_failed_with(void **state) {
+static void budget_that_expires_in_the_pause_reports_the_last_attempt(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0;
@@ -307,7 +307,7 @@ static void a_budget_that_ends_in_the_delay_reports_what_the_attempt_failed_with
   assert_true(fake_world_end(world));
 }
 
-static void an_attempt_can_succeed_after_others_have_failed(void **state) {
+static void acquire_succeeds_after_failed_attempts(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 2;
@@ -325,7 +325,7 @@ static void an_attempt_can_succeed_after_others_have_failed(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_node_timeout_is_100_ms_but_at_most_a_tenth_of_the_ttl(void **state) {
+static void default_node_timeout_is_100_ms_or_a_tenth_of_the_ttl(void **state) {
   (void)state;
   static const struct {
     redlock_duration ttl_us, node_timeout_us, expected_us;
@@ -346,7 +346,7 @@ static void the_node_timeout_is_100_ms_but_at_most_a_tenth_of_the_ttl(void **sta
   }
 }
 
-static void options_of_the_call_win_over_those_of_the_lock(void **state) {
+static void options_of_the_call_override_the_lock(void **state) {
   (void)state;
   redlock_options call = fake_once();
   call.ttl_us = 3 * SECONDS;
@@ -360,7 +360,7 @@ static void options_of_the_call_win_over_those_of_the_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_entropy_nothing_is_sent(void **state) {
+static void acquire_without_entropy_sends_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->no_entropy = true;
@@ -397,7 +397,7 @@ static fake_world *far_away(void) {
  * The fourth attempt would have 7 ms of the 100 that the caller can bear, and no majority has ever
  * answered within 30.
  */
-static void an_attempt_that_cannot_win_in_what_is_left_is_not_made(void **state) {
+static void attempt_without_time_to_succeed_is_not_made(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0; /* until the budget is used up */
@@ -451,7 +451,7 @@ static void check_that_a_second_attempt_is_made(fake_world *world, redlock_durat
   rl_lock_free(lock, world->now_us);
 }
 
-static void a_majority_is_waited_for_as_long_as_its_slowest_node_takes(void **state) {
+static void last_attempt_allows_for_the_slowest_needed_node(void **state) {
   (void)state;
   static const redlock_duration nearest_us[][3] = {
       {30 * MS, 20 * MS, 10 * MS}, {10 * MS, 20 * MS, 30 * MS}, {20 * MS, 30 * MS, 10 * MS}};
@@ -468,7 +468,7 @@ static void a_majority_is_waited_for_as_long_as_its_slowest_node_takes(void **st
 }
 
 /* What it took on a connection that has broken says nothing of the next one. */
-static void a_node_that_is_gone_is_not_thought_to_be_far_away(void **state) {
+static void disconnected_node_does_not_count_as_distant(void **state) {
   (void)state;
   fake_world *world = far_away();
   world->nodes[0].policy = FAKE_REFUSES;
@@ -502,7 +502,7 @@ the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is(vo
 }
 
 /* A driver that was held up between the timer and the launch: the attempt is not made any more. */
-static void a_retry_that_is_launched_too_late_is_not_made(void **state) {
+static void retry_without_time_is_not_sent(void **state) {
   (void)state;
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
   redlock_options options = fake_once();
@@ -532,7 +532,7 @@ static void a_retry_that_is_launched_too_late_is_not_made(void **state) {
 }
 
 /* The same for the first: its budget is over. */
-static void an_acquire_that_is_launched_after_its_budget_sends_nothing(void **state) {
+static void acquire_after_its_budget_sends_nothing(void **state) {
   (void)state;
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
   redlock_options options = fake_once();
@@ -549,7 +549,7 @@ static void an_acquire_that_is_launched_after_its_budget_sends_nothing(void **st
 }
 
 /* The first is made whatever was seen: it may be faster, and nobody would learn of it otherwise. */
-static void the_first_attempt_is_made_however_little_is_left(void **state) {
+static void first_attempt_is_always_made(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.wait_us = 10 * MS;
@@ -563,33 +563,33 @@ static void the_first_attempt_is_made_however_little_is_left(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(by_default_there_are_three_more_attempts),
-      cmocka_unit_test(an_attempt_that_cannot_win_in_what_is_left_is_not_made),
-      cmocka_unit_test(a_majority_is_waited_for_as_long_as_its_slowest_node_takes),
-      cmocka_unit_test(a_node_that_is_gone_is_not_thought_to_be_far_away),
+      cmocka_unit_test(default_retry_count_is_three),
+      cmocka_unit_test(attempt_without_time_to_succeed_is_not_made),
+      cmocka_unit_test(last_attempt_allows_for_the_slowest_needed_node),
+      cmocka_unit_test(disconnected_node_does_not_count_as_distant),
       cmocka_unit_test(
           the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is),
-      cmocka_unit_test(a_retry_that_is_launched_too_late_is_not_made),
-      cmocka_unit_test(an_acquire_that_is_launched_after_its_budget_sends_nothing),
-      cmocka_unit_test(the_first_attempt_is_made_however_little_is_left),
+      cmocka_unit_test(retry_without_time_is_not_sent),
+      cmocka_unit_test(acquire_after_its_budget_sends_nothing),
+      cmocka_unit_test(first_attempt_is_always_made),
       cmocka_unit_test(retry_count_counts_the_attempts_after_the_first),
-      cmocka_unit_test(the_delay_is_exact_to_the_microsecond),
-      cmocka_unit_test(the_delay_begins_when_the_attempt_has_failed),
-      cmocka_unit_test(a_delay_is_1_ms_at_least),
-      cmocka_unit_test(wait_0_tries_once_whatever_retry_count_says),
+      cmocka_unit_test(pause_is_exact_to_the_microsecond),
+      cmocka_unit_test(pause_begins_when_the_attempt_fails),
+      cmocka_unit_test(pause_lasts_at_least_1_ms),
+      cmocka_unit_test(wait_0_overrides_retry_count),
       cmocka_unit_test(wait_0_still_has_the_budget_of_one_attempt),
-      cmocka_unit_test(attempts_go_on_until_5_ms_before_the_end_of_wait),
+      cmocka_unit_test(last_attempt_begins_5_ms_before_the_end_of_wait),
       cmocka_unit_test(retry_count_limits_the_attempts_within_wait_as_well),
       cmocka_unit_test(pause_longer_than_wait_ends_for_one_last_attempt),
       cmocka_unit_test(wait_clips_the_last_attempt),
-      cmocka_unit_test(taken_lock_is_not_called_unavailable_because_nodes_are_slow),
-      cmocka_unit_test(with_too_little_left_there_is_no_other_attempt),
-      cmocka_unit_test(a_budget_that_ends_before_the_launch_sends_nothing),
-      cmocka_unit_test(a_budget_that_ends_in_the_delay_reports_what_the_attempt_failed_with),
-      cmocka_unit_test(an_attempt_can_succeed_after_others_have_failed),
-      cmocka_unit_test(the_node_timeout_is_100_ms_but_at_most_a_tenth_of_the_ttl),
-      cmocka_unit_test(options_of_the_call_win_over_those_of_the_lock),
-      cmocka_unit_test(without_entropy_nothing_is_sent),
+      cmocka_unit_test(slow_nodes_do_not_turn_taken_into_unavailable),
+      cmocka_unit_test(budget_too_short_for_a_retry_ends_the_acquire),
+      cmocka_unit_test(expired_budget_sends_nothing),
+      cmocka_unit_test(budget_that_expires_in_the_pause_reports_the_last_attempt),
+      cmocka_unit_test(acquire_succeeds_after_failed_attempts),
+      cmocka_unit_test(default_node_timeout_is_100_ms_or_a_tenth_of_the_ttl),
+      cmocka_unit_test(options_of_the_call_override_the_lock),
+      cmocka_unit_test(acquire_without_entropy_sends_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

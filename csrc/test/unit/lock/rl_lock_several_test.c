@@ -55,7 +55,7 @@ static void assert_message(const rl_lock *lock, const char *text) {
 
 /* ---------------------------------------------------------------------------------- acquiring */
 
-static void a_node_is_asked_for_all_of_them_by_one_command(void **state) {
+static void acquire_sends_one_command_for_all_resources(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
@@ -80,7 +80,7 @@ static void a_node_is_asked_for_all_of_them_by_one_command(void **state) {
 }
 
 /* A single lock writes the same, so that each of the keys excludes it. */
-static void any_overlap_excludes_in_whatever_order(void **state) {
+static void overlapping_resources_exclude_each_other_in_any_order(void **state) {
   (void)state;
   rl_lock *first;
   fake_world *world = held(3, &first);
@@ -104,7 +104,7 @@ static void any_overlap_excludes_in_whatever_order(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void where_one_is_taken_nothing_is_set_and_nothing_has_to_be_released(void **state) {
+static void node_with_one_taken_key_sets_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, ABC, 3, NULL);
@@ -119,7 +119,7 @@ static void where_one_is_taken_nothing_is_set_and_nothing_has_to_be_released(voi
   assert_true(fake_world_end(world));
 }
 
-static void the_message_names_the_resource_that_stood_in_the_way_and_the_nodes(void **state) {
+static void message_names_the_taken_resource_and_its_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = fake_lock_many(world, ABC, 3, NULL);
@@ -142,7 +142,7 @@ static void the_message_names_the_resource_that_stood_in_the_way_and_the_nodes(v
   assert_true(fake_world_end(world));
 }
 
-static void too_few_votes_name_the_resource_as_well(void **state) {
+static void unavailable_message_names_the_resource(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
@@ -157,7 +157,7 @@ static void too_few_votes_name_the_resource_as_well(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void one_resource_goes_as_a_plain_set(void **state) {
+static void single_resource_uses_plain_set(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 1, NULL);
@@ -169,7 +169,7 @@ static void one_resource_goes_as_a_plain_set(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_reply_that_names_no_key_of_ours_ends_the_connection(void **state) {
+static void reply_with_an_unknown_key_number_ends_the_connection(void **state) {
   (void)state;
   static const char *const replies[] = {":0\r\n", ":3\r\n", ":-1\r\n", "$-1\r\n", "+QUEUED\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
@@ -197,7 +197,7 @@ static fake_world *forgetful(unsigned count, rl_lock **lock) {
   return world;
 }
 
-static void a_node_that_has_run_the_script_is_asked_by_its_name(void **state) {
+static void known_script_is_called_by_its_hash(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = fake_world_new(1);
@@ -210,7 +210,7 @@ static void a_node_that_has_run_the_script_is_asked_by_its_name(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_has_forgotten_the_script_is_sent_its_text_in_the_same_round(void **state) {
+static void forgotten_script_is_sent_as_text_in_the_same_round(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
@@ -231,7 +231,7 @@ static void a_node_that_has_forgotten_the_script_is_sent_its_text_in_the_same_ro
   assert_true(fake_world_end(world));
 }
 
-static void it_is_sent_the_text_after_the_decision_too_while_the_lease_lasts(void **state) {
+static void forgotten_script_is_sent_as_text_after_the_decision(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
@@ -249,7 +249,7 @@ static void it_is_sent_the_text_after_the_decision_too_while_the_lease_lasts(voi
   assert_true(fake_world_end(world));
 }
 
-static void no_text_follows_an_attempt_that_is_over_and_nothing_is_left_to_release(void **state) {
+static void ended_attempt_sends_no_text(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
@@ -265,7 +265,7 @@ static void no_text_follows_an_attempt_that_is_over_and_nothing_is_left_to_relea
   assert_true(fake_world_end(world));
 }
 
-static void no_text_follows_for_a_lock_that_was_released_meanwhile(void **state) {
+static void released_lock_sends_no_text(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
@@ -282,7 +282,7 @@ static void no_text_follows_for_a_lock_that_was_released_meanwhile(void **state)
 }
 
 /* The answer was read after a pause, before the round has been ended for it. */
-static void no_text_follows_when_the_rounds_time_is_up(void **state) {
+static void expired_round_sends_no_text(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
@@ -296,7 +296,7 @@ static void no_text_follows_when_the_rounds_time_is_up(void **state) {
 
 /* ------------------------------------------------------------------------ extending, releasing */
 
-static void an_extend_prolongs_all_of_them(void **state) {
+static void extend_prolongs_all_keys(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -312,7 +312,7 @@ static void an_extend_prolongs_all_of_them(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_has_lost_any_of_them_does_not_extend_and_is_healed(void **state) {
+static void node_that_lost_one_key_is_healed(void **state) {
   (void)state;
   for (unsigned lost = 0; lost < 2; lost++) {
     rl_lock *lock;
@@ -332,7 +332,7 @@ static void a_node_that_has_lost_any_of_them_does_not_extend_and_is_healed(void 
   }
 }
 
-static void lost_is_a_lock_of_which_a_majority_has_lost_one_and_the_rest_is_released(void **state) {
+static void lock_is_lost_when_a_majority_lost_one_key(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -348,7 +348,7 @@ static void lost_is_a_lock_of_which_a_majority_has_lost_one_and_the_rest_is_rele
 }
 
 /* A heal that is refused tells nothing of the keys that the node has kept. */
-static void keys_that_a_node_kept_are_released_where_a_heal_was_refused(void **state) {
+static void refused_heal_releases_the_remaining_keys(void **state) {
   (void)state;
   static const char *const types[] = {"ffffffffffffffffffffffffffffffffffffffff", ""};
   for (unsigned i = 0; i < 2; i++) {
@@ -365,7 +365,7 @@ static void keys_that_a_node_kept_are_released_where_a_heal_was_refused(void **s
   }
 }
 
-static void a_heal_whose_script_is_forgotten_leaves_the_rest_to_the_release(void **state) {
+static void heal_without_the_script_leaves_the_keys_to_the_release(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -388,7 +388,7 @@ static void a_heal_whose_script_is_forgotten_leaves_the_rest_to_the_release(void
   assert_true(fake_world_end(world));
 }
 
-static void a_release_deletes_each_that_is_ours_and_no_other(void **state) {
+static void release_deletes_only_keys_with_its_token(void **state) {
   (void)state;
   static const char *const others[] = {"ffffffffffffffffffffffffffffffffffffffff", ""};
   for (unsigned i = 0; i < 4; i++) {
@@ -404,7 +404,7 @@ static void a_release_deletes_each_that_is_ours_and_no_other(void **state) {
   }
 }
 
-static void a_freed_lock_leaves_none_of_them(void **state) {
+static void free_releases_all_resources(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -415,7 +415,7 @@ static void a_freed_lock_leaves_none_of_them(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_comes_up_late_gets_all_of_them_for_what_is_left(void **state) {
+static void backfill_sets_all_keys_for_the_rest_of_the_ttl(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
@@ -433,7 +433,7 @@ static void a_node_that_comes_up_late_gets_all_of_them_for_what_is_left(void **s
   assert_true(fake_world_end(world));
 }
 
-static void it_keeps_itself(void **state) {
+static void lease_of_several_resources_is_auto_extended(void **state) {
   (void)state;
   redlock_options options = {0};
   options.auto_extend = REDLOCK_YES;
@@ -449,7 +449,7 @@ static void it_keeps_itself(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void operators_ask_about_each_by_itself(void **state) {
+static void inspection_asks_about_each_resource(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
@@ -465,29 +465,29 @@ static void operators_ask_about_each_by_itself(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_node_is_asked_for_all_of_them_by_one_command),
-      cmocka_unit_test(any_overlap_excludes_in_whatever_order),
-      cmocka_unit_test(where_one_is_taken_nothing_is_set_and_nothing_has_to_be_released),
-      cmocka_unit_test(the_message_names_the_resource_that_stood_in_the_way_and_the_nodes),
-      cmocka_unit_test(too_few_votes_name_the_resource_as_well),
-      cmocka_unit_test(one_resource_goes_as_a_plain_set),
-      cmocka_unit_test(a_reply_that_names_no_key_of_ours_ends_the_connection),
-      cmocka_unit_test(a_node_that_has_run_the_script_is_asked_by_its_name),
-      cmocka_unit_test(a_node_that_has_forgotten_the_script_is_sent_its_text_in_the_same_round),
-      cmocka_unit_test(it_is_sent_the_text_after_the_decision_too_while_the_lease_lasts),
-      cmocka_unit_test(no_text_follows_an_attempt_that_is_over_and_nothing_is_left_to_release),
-      cmocka_unit_test(no_text_follows_for_a_lock_that_was_released_meanwhile),
-      cmocka_unit_test(no_text_follows_when_the_rounds_time_is_up),
-      cmocka_unit_test(an_extend_prolongs_all_of_them),
-      cmocka_unit_test(a_node_that_has_lost_any_of_them_does_not_extend_and_is_healed),
-      cmocka_unit_test(lost_is_a_lock_of_which_a_majority_has_lost_one_and_the_rest_is_released),
-      cmocka_unit_test(keys_that_a_node_kept_are_released_where_a_heal_was_refused),
-      cmocka_unit_test(a_heal_whose_script_is_forgotten_leaves_the_rest_to_the_release),
-      cmocka_unit_test(a_release_deletes_each_that_is_ours_and_no_other),
-      cmocka_unit_test(a_freed_lock_leaves_none_of_them),
-      cmocka_unit_test(a_node_that_comes_up_late_gets_all_of_them_for_what_is_left),
-      cmocka_unit_test(it_keeps_itself),
-      cmocka_unit_test(operators_ask_about_each_by_itself),
+      cmocka_unit_test(acquire_sends_one_command_for_all_resources),
+      cmocka_unit_test(overlapping_resources_exclude_each_other_in_any_order),
+      cmocka_unit_test(node_with_one_taken_key_sets_nothing),
+      cmocka_unit_test(message_names_the_taken_resource_and_its_nodes),
+      cmocka_unit_test(unavailable_message_names_the_resource),
+      cmocka_unit_test(single_resource_uses_plain_set),
+      cmocka_unit_test(reply_with_an_unknown_key_number_ends_the_connection),
+      cmocka_unit_test(known_script_is_called_by_its_hash),
+      cmocka_unit_test(forgotten_script_is_sent_as_text_in_the_same_round),
+      cmocka_unit_test(forgotten_script_is_sent_as_text_after_the_decision),
+      cmocka_unit_test(ended_attempt_sends_no_text),
+      cmocka_unit_test(released_lock_sends_no_text),
+      cmocka_unit_test(expired_round_sends_no_text),
+      cmocka_unit_test(extend_prolongs_all_keys),
+      cmocka_unit_test(node_that_lost_one_key_is_healed),
+      cmocka_unit_test(lock_is_lost_when_a_majority_lost_one_key),
+      cmocka_unit_test(refused_heal_releases_the_remaining_keys),
+      cmocka_unit_test(heal_without_the_script_leaves_the_keys_to_the_release),
+      cmocka_unit_test(release_deletes_only_keys_with_its_token),
+      cmocka_unit_test(free_releases_all_resources),
+      cmocka_unit_test(backfill_sets_all_keys_for_the_rest_of_the_ttl),
+      cmocka_unit_test(lease_of_several_resources_is_auto_extended),
+      cmocka_unit_test(inspection_asks_about_each_resource),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

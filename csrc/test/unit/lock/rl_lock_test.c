@@ -67,7 +67,7 @@ static void assert_nothing_left(fake_world *world) {
 
 /* ------------------------------------------------------------------------------ what may begin */
 
-static void a_new_lock_is_not_held_and_has_no_error(void **state) {
+static void new_lock_is_not_held_and_has_no_error(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -78,7 +78,7 @@ static void a_new_lock_is_not_held_and_has_no_error(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_held_cannot_be_acquired_again(void **state) {
+static void held_lock_rejects_acquire(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
@@ -91,7 +91,7 @@ static void a_lock_that_is_held_cannot_be_acquired_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_whose_lease_has_ended_can_be_acquired_again(void **state) {
+static void lock_with_expired_lease_can_be_acquired(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
@@ -108,7 +108,7 @@ static void a_lock_whose_lease_has_ended_can_be_acquired_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void one_operation_at_a_time(void **state) {
+static void lock_runs_one_operation_at_a_time(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
@@ -204,7 +204,7 @@ static void abandoned_extend_does_not_block_detach(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void two_locks_of_one_name_exclude_each_other(void **state) {
+static void locks_with_one_name_exclude_each_other(void **state) {
   (void)state;
   rl_lock *first;
   fake_world *world = held(3, &first);
@@ -251,7 +251,7 @@ static void many_locks_share_a_connection(void **state) {
 
 /* ----------------------------------------------------------------------------------- cancelling */
 
-static void cancelling_ends_the_operation_in_every_phase(void **state) {
+static void cancel_ends_the_operation_in_every_phase(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
@@ -276,7 +276,7 @@ static void cancelling_ends_the_operation_in_every_phase(void **state) {
   }
 }
 
-static void cancelling_an_idle_lock_does_nothing(void **state) {
+static void cancel_of_an_idle_lock_does_nothing(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
@@ -286,7 +286,7 @@ static void cancelling_an_idle_lock_does_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_cancelled_acquire_is_not_granted_by_late_replies(void **state) {
+static void late_replies_do_not_grant_a_cancelled_acquire(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = in_flight(&lock, RL_OPERATION_ACQUIRE, RL_PHASE_ROUND);
@@ -302,7 +302,7 @@ static void a_cancelled_acquire_is_not_granted_by_late_replies(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_cancelled_extend_is_not_confirmed_by_late_replies(void **state) {
+static void late_replies_do_not_confirm_a_cancelled_extend(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
@@ -318,7 +318,7 @@ static void a_cancelled_extend_is_not_confirmed_by_late_replies(void **state) {
 
 /* ------------------------------------------------------------------------------------- freeing */
 
-static void freeing_releases_the_token_in_every_phase(void **state) {
+static void free_releases_the_token_in_every_phase(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
@@ -332,7 +332,7 @@ static void freeing_releases_the_token_in_every_phase(void **state) {
   }
 }
 
-static void freeing_a_held_lock_releases_it(void **state) {
+static void free_releases_a_held_lock(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -346,7 +346,7 @@ static void freeing_a_held_lock_releases_it(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void freeing_a_lock_whose_end_was_not_fetched_takes_it_off_the_queue(void **state) {
+static void free_removes_an_ended_lock_from_the_queue(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
@@ -360,7 +360,7 @@ static void freeing_a_lock_whose_end_was_not_fetched_takes_it_off_the_queue(void
   assert_true(fake_world_end(world));
 }
 
-static void freeing_in_the_middle_keeps_the_other_locks(void **state) {
+static void free_keeps_the_other_locks(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *locks[3];
@@ -380,7 +380,7 @@ static void freeing_in_the_middle_keeps_the_other_locks(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_released_while_away_outlives_its_lock(void **state) {
+static void key_outlives_a_lock_released_while_the_node_is_away(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -399,7 +399,7 @@ static void a_lock_that_is_released_while_away_outlives_its_lock(void **state) {
 
 /* ---------------------------------------------------------------------- expire, close, forget */
 
-static void a_lease_that_expired_before_the_caller_was_told_is_released(void **state) {
+static void unreported_expired_lease_is_released(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -411,7 +411,7 @@ static void a_lease_that_expired_before_the_caller_was_told_is_released(void **s
 }
 
 /* What the core has decided is told later, and by then the lease may be over. */
-static void a_lease_that_ran_out_before_it_was_told_is_no_lock(void **state) {
+static void lease_that_expired_unreported_is_not_held(void **state) {
   (void)state;
   for (unsigned extended = 0; extended <= 1; extended++) {
     rl_lock *lock;
@@ -435,7 +435,7 @@ static void a_lease_that_ran_out_before_it_was_told_is_no_lock(void **state) {
   }
 }
 
-static void a_lease_that_was_closed_before_it_was_told_is_no_lock(void **state) {
+static void lease_that_was_closed_unreported_is_not_held(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -446,7 +446,7 @@ static void a_lease_that_was_closed_before_it_was_told_is_no_lock(void **state) 
 }
 
 /* A failure, and a release that succeeded, are told as they were, however late. */
-static void only_what_would_be_a_lock_is_told_otherwise_when_the_lease_is_over(void **state) {
+static void only_an_unreported_grant_turns_into_expired(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -461,7 +461,7 @@ static void only_what_would_be_a_lock_is_told_otherwise_when_the_lease_is_over(v
   assert_true(fake_world_end(world));
 }
 
-static void closing_ends_every_operation_and_releases_every_lease(void **state) {
+static void close_ends_all_operations_and_releases_all_leases(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
@@ -480,7 +480,7 @@ static void closing_ends_every_operation_and_releases_every_lease(void **state) 
   }
 }
 
-static void a_closed_core_takes_no_more_nodes_and_wants_no_connections(void **state) {
+static void closed_core_accepts_no_nodes(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(2, &lock);
@@ -495,7 +495,7 @@ static void a_closed_core_takes_no_more_nodes_and_wants_no_connections(void **st
 }
 
 /* Closing while a node is away: its key is released as long as that is of use, and no longer. */
-static void a_closed_core_connects_only_to_release(void **state) {
+static void closed_core_connects_only_to_release(void **state) {
   (void)state;
   for (unsigned back = 0; back <= 1; back++) {
     rl_lock *lock;
@@ -519,7 +519,7 @@ static void a_closed_core_connects_only_to_release(void **state) {
   }
 }
 
-static void forgetting_sends_nothing_and_holds_nothing(void **state) {
+static void reset_sends_nothing_and_holds_nothing(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
@@ -547,7 +547,7 @@ static void forgetting_sends_nothing_and_holds_nothing(void **state) {
   }
 }
 
-static void an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing(void **state) {
+static void unreleased_token_is_released_by_acquire_and_by_free(void **state) {
   (void)state;
   for (unsigned free_it = 0; free_it <= 1; free_it++) {
     rl_lock *lock;
@@ -574,7 +574,7 @@ static void an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing(v
 }
 
 /* A refused operation is the lock's last one: the result of the one before does not stand. */
-static void a_wrong_option_is_named_and_the_last_result_does_not_stand(void **state) {
+static void wrong_option_is_named_and_replaces_the_last_result(void **state) {
   (void)state;
   char message[256];
   redlock_options wrong = {.ttl_us = 999};
@@ -604,35 +604,35 @@ static void a_wrong_option_is_named_and_the_last_result_does_not_stand(void **st
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_new_lock_is_not_held_and_has_no_error),
-      cmocka_unit_test(a_lock_that_is_held_cannot_be_acquired_again),
-      cmocka_unit_test(a_lock_whose_lease_has_ended_can_be_acquired_again),
-      cmocka_unit_test(one_operation_at_a_time),
+      cmocka_unit_test(new_lock_is_not_held_and_has_no_error),
+      cmocka_unit_test(held_lock_rejects_acquire),
+      cmocka_unit_test(lock_with_expired_lease_can_be_acquired),
+      cmocka_unit_test(lock_runs_one_operation_at_a_time),
       cmocka_unit_test(release_ends_extend_in_flight),
       cmocka_unit_test(abandoned_operation_gives_way_to_the_next),
       cmocka_unit_test(release_takes_up_abandoned_release),
       cmocka_unit_test(abandoned_extend_does_not_block_detach),
-      cmocka_unit_test(two_locks_of_one_name_exclude_each_other),
+      cmocka_unit_test(locks_with_one_name_exclude_each_other),
       cmocka_unit_test(many_locks_share_a_connection),
-      cmocka_unit_test(cancelling_ends_the_operation_in_every_phase),
-      cmocka_unit_test(cancelling_an_idle_lock_does_nothing),
-      cmocka_unit_test(a_cancelled_acquire_is_not_granted_by_late_replies),
-      cmocka_unit_test(a_cancelled_extend_is_not_confirmed_by_late_replies),
-      cmocka_unit_test(freeing_releases_the_token_in_every_phase),
-      cmocka_unit_test(freeing_a_held_lock_releases_it),
-      cmocka_unit_test(freeing_a_lock_whose_end_was_not_fetched_takes_it_off_the_queue),
-      cmocka_unit_test(freeing_in_the_middle_keeps_the_other_locks),
-      cmocka_unit_test(a_lock_that_is_released_while_away_outlives_its_lock),
-      cmocka_unit_test(a_lease_that_expired_before_the_caller_was_told_is_released),
-      cmocka_unit_test(a_lease_that_ran_out_before_it_was_told_is_no_lock),
-      cmocka_unit_test(a_lease_that_was_closed_before_it_was_told_is_no_lock),
-      cmocka_unit_test(only_what_would_be_a_lock_is_told_otherwise_when_the_lease_is_over),
-      cmocka_unit_test(closing_ends_every_operation_and_releases_every_lease),
-      cmocka_unit_test(a_closed_core_takes_no_more_nodes_and_wants_no_connections),
-      cmocka_unit_test(a_closed_core_connects_only_to_release),
-      cmocka_unit_test(forgetting_sends_nothing_and_holds_nothing),
-      cmocka_unit_test(an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing),
-      cmocka_unit_test(a_wrong_option_is_named_and_the_last_result_does_not_stand),
+      cmocka_unit_test(cancel_ends_the_operation_in_every_phase),
+      cmocka_unit_test(cancel_of_an_idle_lock_does_nothing),
+      cmocka_unit_test(late_replies_do_not_grant_a_cancelled_acquire),
+      cmocka_unit_test(late_replies_do_not_confirm_a_cancelled_extend),
+      cmocka_unit_test(free_releases_the_token_in_every_phase),
+      cmocka_unit_test(free_releases_a_held_lock),
+      cmocka_unit_test(free_removes_an_ended_lock_from_the_queue),
+      cmocka_unit_test(free_keeps_the_other_locks),
+      cmocka_unit_test(key_outlives_a_lock_released_while_the_node_is_away),
+      cmocka_unit_test(unreported_expired_lease_is_released),
+      cmocka_unit_test(lease_that_expired_unreported_is_not_held),
+      cmocka_unit_test(lease_that_was_closed_unreported_is_not_held),
+      cmocka_unit_test(only_an_unreported_grant_turns_into_expired),
+      cmocka_unit_test(close_ends_all_operations_and_releases_all_leases),
+      cmocka_unit_test(closed_core_accepts_no_nodes),
+      cmocka_unit_test(closed_core_connects_only_to_release),
+      cmocka_unit_test(reset_sends_nothing_and_holds_nothing),
+      cmocka_unit_test(unreleased_token_is_released_by_acquire_and_by_free),
+      cmocka_unit_test(wrong_option_is_named_and_replaces_the_last_result),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

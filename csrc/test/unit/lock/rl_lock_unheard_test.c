@@ -22,7 +22,7 @@ static void send(fake_world *world, rl_lock *lock) {
   fake_turn(world);
 }
 
-static void it_is_sent_at_once_and_its_result_can_be_asked_later(void **state) {
+static void fire_and_forget_is_sent_at_once_and_has_a_result(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -38,7 +38,7 @@ static void it_is_sent_at_once_and_its_result_can_be_asked_later(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_lock_can_be_acquired_again_before_the_nodes_have_answered(void **state) {
+static void acquire_may_follow_fire_and_forget_at_once(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -53,7 +53,7 @@ static void the_lock_can_be_acquired_again_before_the_nodes_have_answered(void *
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_after_it_is_not_held(void **state) {
+static void extend_after_fire_and_forget_is_not_held(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -65,7 +65,7 @@ static void an_extend_after_it_is_not_held(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_wrong_argument_after_it_is_told_as_such(void **state) {
+static void wrong_argument_after_fire_and_forget_is_reported(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -79,7 +79,7 @@ static void a_wrong_argument_after_it_is_told_as_such(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_argument_that_is_wrong_meets_it_in_flight(void **state) {
+static void wrong_argument_does_not_disturb_fire_and_forget(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -93,7 +93,7 @@ static void an_argument_that_is_wrong_meets_it_in_flight(void **state) {
 }
 
 /* Before the nodes have answered, and after: the caller of a release need not know which it is. */
-static void a_release_that_is_waited_for_takes_it_up(void **state) {
+static void blocking_release_takes_over_a_fire_and_forget_release(void **state) {
   (void)state;
   for (unsigned ended = 0; ended <= 1; ended++) {
     rl_lock *lock;
@@ -113,7 +113,7 @@ static void a_release_that_is_waited_for_takes_it_up(void **state) {
   }
 }
 
-static void that_the_lock_was_lost_is_told_to_whoever_asks(void **state) {
+static void lost_lock_is_reported_after_fire_and_forget(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -127,7 +127,7 @@ static void that_the_lock_was_lost_is_told_to_whoever_asks(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void after_unavailable_it_can_be_repeated(void **state) {
+static void unavailable_fire_and_forget_release_can_be_repeated(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -141,7 +141,7 @@ static void after_unavailable_it_can_be_repeated(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void it_does_not_wait_for_nodes_that_owe_much(void **state) {
+static void fire_and_forget_does_not_wait_for_busy_nodes(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -159,7 +159,7 @@ static void it_does_not_wait_for_nodes_that_owe_much(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void freeing_the_lock_abandons_nothing(void **state) {
+static void free_completes_fire_and_forget(void **state) {
   (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
@@ -178,7 +178,7 @@ static void freeing_the_lock_abandons_nothing(void **state) {
   }
 }
 
-static void cancelled_or_in_a_forked_child_nothing_is_left_to_tell(void **state) {
+static void cancel_and_fork_end_fire_and_forget(void **state) {
   (void)state;
   for (unsigned forked = 0; forked <= 1; forked++) {
     rl_lock *lock;
@@ -196,7 +196,7 @@ static void cancelled_or_in_a_forked_child_nothing_is_left_to_tell(void **state)
   }
 }
 
-static void a_lock_that_is_not_held_has_none(void **state) {
+static void fire_and_forget_release_needs_a_held_lock(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -211,18 +211,18 @@ static void a_lock_that_is_not_held_has_none(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_is_sent_at_once_and_its_result_can_be_asked_later),
-      cmocka_unit_test(the_lock_can_be_acquired_again_before_the_nodes_have_answered),
-      cmocka_unit_test(an_extend_after_it_is_not_held),
-      cmocka_unit_test(a_wrong_argument_after_it_is_told_as_such),
-      cmocka_unit_test(an_argument_that_is_wrong_meets_it_in_flight),
-      cmocka_unit_test(a_release_that_is_waited_for_takes_it_up),
-      cmocka_unit_test(that_the_lock_was_lost_is_told_to_whoever_asks),
-      cmocka_unit_test(after_unavailable_it_can_be_repeated),
-      cmocka_unit_test(it_does_not_wait_for_nodes_that_owe_much),
-      cmocka_unit_test(freeing_the_lock_abandons_nothing),
-      cmocka_unit_test(cancelled_or_in_a_forked_child_nothing_is_left_to_tell),
-      cmocka_unit_test(a_lock_that_is_not_held_has_none),
+      cmocka_unit_test(fire_and_forget_is_sent_at_once_and_has_a_result),
+      cmocka_unit_test(acquire_may_follow_fire_and_forget_at_once),
+      cmocka_unit_test(extend_after_fire_and_forget_is_not_held),
+      cmocka_unit_test(wrong_argument_after_fire_and_forget_is_reported),
+      cmocka_unit_test(wrong_argument_does_not_disturb_fire_and_forget),
+      cmocka_unit_test(blocking_release_takes_over_a_fire_and_forget_release),
+      cmocka_unit_test(lost_lock_is_reported_after_fire_and_forget),
+      cmocka_unit_test(unavailable_fire_and_forget_release_can_be_repeated),
+      cmocka_unit_test(fire_and_forget_does_not_wait_for_busy_nodes),
+      cmocka_unit_test(free_completes_fire_and_forget),
+      cmocka_unit_test(cancel_and_fork_end_fire_and_forget),
+      cmocka_unit_test(fire_and_forget_release_needs_a_held_lock),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void the_delay_is_uniform_between_its_ends(void **state) {
   assert_true(rl_backoff_attempt(&options, UINT64_MAX) <= 2 * REDLOCK_TTL_MAX_US);
 }
 
-static void a_delay_is_1_ms_at_least(void **state) {
+static void pause_lasts_at_least_1_ms(void **state) {
   (void)state;
   rl_options options = defaults();
   options.retry_delay_us = 0;
@@ -70,7 +70,7 @@ static void a_random_part_of_up_to_a_half_is_left_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_delay_is_uniform_between_its_ends),
-      cmocka_unit_test(a_delay_is_1_ms_at_least),
+      cmocka_unit_test(pause_lasts_at_least_1_ms),
       cmocka_unit_test(the_delay_of_connections_doubles_up_to_a_second),
       cmocka_unit_test(a_random_part_of_up_to_a_half_is_left_out),
   };

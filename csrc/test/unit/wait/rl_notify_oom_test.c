@@ -139,7 +139,7 @@ static bool waiting_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-static void those_who_wait_survive_every_allocation_that_fails(void **state) {
+static void waiters_survive_every_failed_allocation(void **state) {
   (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
@@ -187,7 +187,7 @@ static void waiting_allocates_nothing_after_warm_up(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void freeing_who_waits_allocates_nothing(void **state) {
+static void free_of_a_waiter_allocates_nothing(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -207,9 +207,9 @@ static void freeing_who_waits_allocates_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(those_who_wait_survive_every_allocation_that_fails),
+      cmocka_unit_test(waiters_survive_every_failed_allocation),
       cmocka_unit_test(waiting_allocates_nothing_after_warm_up),
-      cmocka_unit_test(freeing_who_waits_allocates_nothing),
+      cmocka_unit_test(free_of_a_waiter_allocates_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static rl_lock *begin(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-static void a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace(void **state) {
+static void free_node_without_vote_is_tried_at_the_usual_pace(void **state) {
   (void)state;
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(1);
@@ -44,7 +44,7 @@ static void a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace(voi
 }
 
 /* Two have it for good, a third for 0.8 s; the others are free. */
-static void who_waits_looks_when_the_key_is_free_on_a_majority(void **state) {
+static void waiter_polls_when_a_majority_is_free(void **state) {
   (void)state;
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(5);
@@ -64,8 +64,7 @@ static void who_waits_looks_when_the_key_is_free_on_a_majority(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void
-a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote(void **state) {
+static void key_on_a_minority_is_tried_at_the_usual_pace(void **state) {
   (void)state;
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(4);
@@ -84,7 +83,7 @@ a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote(voi
   assert_true(fake_world_end(world));
 }
 
-static void what_a_node_answers_later_does_not_put_off_the_slow_retry(void **state) {
+static void late_report_does_not_postpone_the_poll(void **state) {
   (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
@@ -120,7 +119,7 @@ static void crowd(fake_world *world, unsigned count, redlock_time ends_us) {
   }
 }
 
-static void who_stands_far_behind_looks_less_often(void **state) {
+static void waiter_far_back_polls_less_often(void **state) {
   (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
@@ -140,7 +139,7 @@ static void who_stands_far_behind_looks_less_often(void **state) {
 }
 
 /* Or a thousand would ask at once when a holder has died. */
-static void the_end_of_a_key_is_left_to_the_first_sixteen(void **state) {
+static void expiry_of_a_key_wakes_only_the_first_sixteen(void **state) {
   (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   for (unsigned before = 15; before <= 16; before++) {
@@ -155,7 +154,7 @@ static void the_end_of_a_key_is_left_to_the_first_sixteen(void **state) {
   }
 }
 
-static void a_question_to_far_nodes_ends_within_the_budget(void **state) {
+static void poll_of_distant_nodes_ends_within_the_budget(void **state) {
   (void)state;
   redlock_options options = patient(3300 * MS);
   options.retry_delay_us = 700 * MS;
@@ -178,14 +177,13 @@ static void a_question_to_far_nodes_ends_within_the_budget(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace),
-      cmocka_unit_test(who_waits_looks_when_the_key_is_free_on_a_majority),
-      cmocka_unit_test(
-          a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote),
-      cmocka_unit_test(what_a_node_answers_later_does_not_put_off_the_slow_retry),
-      cmocka_unit_test(who_stands_far_behind_looks_less_often),
-      cmocka_unit_test(the_end_of_a_key_is_left_to_the_first_sixteen),
-      cmocka_unit_test(a_question_to_far_nodes_ends_within_the_budget),
+      cmocka_unit_test(free_node_without_vote_is_tried_at_the_usual_pace),
+      cmocka_unit_test(waiter_polls_when_a_majority_is_free),
+      cmocka_unit_test(key_on_a_minority_is_tried_at_the_usual_pace),
+      cmocka_unit_test(late_report_does_not_postpone_the_poll),
+      cmocka_unit_test(waiter_far_back_polls_less_often),
+      cmocka_unit_test(expiry_of_a_key_wakes_only_the_first_sixteen),
+      cmocka_unit_test(poll_of_distant_nodes_ends_within_the_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

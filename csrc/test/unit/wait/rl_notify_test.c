@@ -9,7 +9,7 @@
 
 /* --------------------------------------------------------------------------------------- C1 */
 
-static void after_a_failed_attempt_it_stands_in_the_queue_of_each_node(void **state) {
+static void failed_attempt_enqueues_on_each_node(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -23,7 +23,7 @@ static void after_a_failed_attempt_it_stands_in_the_queue_of_each_node(void **st
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_free_costs_nothing_more(void **state) {
+static void free_lock_costs_no_extra_command(void **state) {
   (void)state;
   fake_world *world = listening(3);
   rl_lock *lock = begin_patient(world);
@@ -36,7 +36,7 @@ static void a_lock_that_is_free_costs_nothing_more(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_key_that_is_free_by_now_counts_as_a_call(void **state) {
+static void free_key_counts_as_a_notification(void **state) {
   (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
@@ -55,7 +55,7 @@ static void a_key_that_is_free_by_now_counts_as_a_call(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void only_nodes_whose_calls_arrive_are_asked(void **state) {
+static void only_nodes_with_notifications_are_asked(void **state) {
   (void)state;
   fake_world *world = listening(3);
   world->nodes[3 + 2].policy = FAKE_HANGS;
@@ -72,7 +72,7 @@ static void only_nodes_whose_calls_arrive_are_asked(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_client_that_goes_without_calls_sends_none_of_this(void **state) {
+static void client_without_notifications_sends_no_queue_command(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -85,7 +85,7 @@ static void a_client_that_goes_without_calls_sends_none_of_this(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_goes_without_calls_stands_in_no_queue(void **state) {
+static void lock_without_notify_is_not_enqueued(void **state) {
   (void)state;
   redlock_options options = patient();
   options.notify = REDLOCK_NO;
@@ -99,7 +99,7 @@ static void a_lock_that_goes_without_calls_stands_in_no_queue(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void with_more_than_16_nodes_nobody_is_called(void **state) {
+static void client_with_more_than_16_nodes_polls(void **state) {
   (void)state;
   static rl_core core;
   rl_address address;
@@ -128,7 +128,7 @@ static void with_more_than_16_nodes_nobody_is_called(void **state) {
 
 /* --------------------------------------------------------------------------------------- C2 */
 
-static void who_is_fair_asks_for_its_turn_before_it_tries(void **state) {
+static void fair_acquire_queues_first(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -145,7 +145,7 @@ static void who_is_fair_asks_for_its_turn_before_it_tries(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_is_fair_does_not_overtake_who_waits(void **state) {
+static void fair_acquire_does_not_overtake_a_waiter(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -163,7 +163,7 @@ static void who_is_fair_does_not_overtake_who_waits(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_is_not_fair_tries_at_once(void **state) {
+static void unfair_acquire_tries_at_once(void **state) {
   (void)state;
   fake_world *world = listening(3);
   let_other_stand(world);
@@ -187,7 +187,7 @@ static fake_world *polite_world(void) {
   return world;
 }
 
-static void where_others_were_called_lately_it_does_not_overtake_them(void **state) {
+static void acquire_queues_first_after_recent_contention(void **state) {
   (void)state;
   fake_world *world = polite_world();
   rl_lock *lock = begin_patient(world);
@@ -197,7 +197,7 @@ static void where_others_were_called_lately_it_does_not_overtake_them(void **sta
   assert_true(fake_world_end(world));
 }
 
-static void politeness_is_over_after_a_second(void **state) {
+static void contention_ends_after_a_second(void **state) {
   (void)state;
   fake_world *world = polite_world();
   pass(world, SECONDS - 1);
@@ -227,7 +227,7 @@ static unsigned stands_of(fake_world *world, unsigned pairs) {
   return total_of(world, stands) - before;
 }
 
-static void client_that_waited_once_does_not_queue_for_ever(void **state) {
+static void former_waiter_stops_queueing_first(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, world->now_us + 300 * MS);
@@ -241,7 +241,7 @@ static void client_that_waited_once_does_not_queue_for_ever(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void where_others_have_waited_it_joins_them_and_asks_for_the_key_soon(void **state) {
+static void contended_waiter_appends_and_polls_soon(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = polite_world();
@@ -263,7 +263,7 @@ static void where_others_have_waited_it_joins_them_and_asks_for_the_key_soon(voi
   assert_true(fake_world_end(world));
 }
 
-static void politeness_is_for_one_resource(void **state) {
+static void contention_concerns_one_resource(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = polite_world();
@@ -273,7 +273,7 @@ static void politeness_is_for_one_resource(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_has_time_for_one_attempt_makes_that(void **state) {
+static void acquire_with_time_for_one_attempt_does_not_queue(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -286,7 +286,7 @@ static void who_has_time_for_one_attempt_makes_that(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_short_budget_overtakes_nobody_either(void **state) {
+static void waiter_with_a_short_budget_does_not_overtake(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -301,7 +301,7 @@ static void a_short_budget_overtakes_nobody_either(void **state) {
 }
 
 /* Who is near would always come before it. */
-static void who_is_far_from_the_nodes_waits_for_its_turn_too(void **state) {
+static void distant_client_queues_first(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -319,7 +319,7 @@ static void who_is_far_from_the_nodes_waits_for_its_turn_too(void **state) {
 }
 
 /* Or, with so many places that there is no other, it would wait until its budget ends. */
-static void who_finds_no_place_waits_first_but_once(void **state) {
+static void acquire_without_a_ticket_waits_first_only_once(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -338,7 +338,7 @@ static void who_finds_no_place_waits_first_but_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_asks_first_tries_all_the_same_when_no_majority_tells(void **state) {
+static void first_query_without_a_majority_leads_to_an_attempt(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -358,7 +358,7 @@ static void who_asks_first_tries_all_the_same_when_no_majority_tells(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void the_first_fair_acquire_of_a_client_waits_for_its_listeners(void **state) {
+static void first_fair_acquire_waits_for_the_subscribers(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -373,7 +373,7 @@ static void the_first_fair_acquire_of_a_client_waits_for_its_listeners(void **st
   assert_true(fake_world_end(world));
 }
 
-static void who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt(void **state) {
+static void fair_acquire_waits_for_subscribers_as_long_as_an_attempt(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -389,7 +389,7 @@ static void who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt(void *
   assert_true(fake_world_end(world));
 }
 
-static void who_is_fair_tries_at_once_where_listeners_are_refused(void **state) {
+static void fair_acquire_tries_at_once_if_subscribers_are_refused(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -409,7 +409,7 @@ static void who_is_fair_tries_at_once_where_listeners_are_refused(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void who_is_fair_without_notify_tries_at_once(void **state) {
+static void fair_acquire_without_notify_tries_at_once(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -424,7 +424,7 @@ static void who_is_fair_without_notify_tries_at_once(void **state) {
 
 /* --------------------------------------------------------------------------------------- C3 */
 
-static void a_release_calls_who_stands_first(void **state) {
+static void release_notifies_the_head(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -440,7 +440,7 @@ static void a_release_calls_who_stands_first(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_dead_do_not_keep_a_call_from_who_lives(void **state) {
+static void notification_skips_disconnected_waiters(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -458,7 +458,7 @@ static void the_dead_do_not_keep_a_call_from_who_lives(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **state) {
+static void node_that_forbids_publish_gets_the_plain_release(void **state) {
   (void)state;
   fake_world *world = listening(1);
   world->nodes[0].store.mute = true;
@@ -486,7 +486,7 @@ static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **stat
 
 /* --------------------------------------------------------------------------------------- C4 */
 
-static void while_a_majority_has_the_key_it_only_looks_again_after_slow_retry(void **state) {
+static void waiter_polls_while_a_majority_has_the_key(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 3, REDLOCK_NEVER);
@@ -506,7 +506,7 @@ static void while_a_majority_has_the_key_it_only_looks_again_after_slow_retry(vo
   assert_true(fake_world_end(world));
 }
 
-static void looking_finds_a_call_that_was_lost(void **state) {
+static void poll_finds_a_lost_notification(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -521,7 +521,7 @@ static void looking_finds_a_call_that_was_lost(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void looking_finds_a_queue_that_was_lost(void **state) {
+static void poll_restores_a_lost_queue(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -536,7 +536,7 @@ static void looking_finds_a_queue_that_was_lost(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void it_looks_when_the_key_has_ended_on_a_majority(void **state) {
+static void waiter_polls_when_keys_on_a_majority_expire(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 1, FAKE_START_US + 300 * MS);
@@ -552,7 +552,7 @@ static void it_looks_when_the_key_has_ended_on_a_majority(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_stands_further_back_looks_a_little_later(void **state) {
+static void waiter_further_back_polls_later(void **state) {
   (void)state;
   redlock_time looked_us[2];
   for (unsigned i = 0; i < 2; i++) {
@@ -575,7 +575,7 @@ static void who_stands_further_back_looks_a_little_later(void **state) {
   assert_int_equal(looked_us[1] - looked_us[0], 10 * MS);
 }
 
-static void without_a_majority_it_polls(void **state) {
+static void waiter_without_a_majority_of_reports_polls(void **state) {
   (void)state;
   fake_world *world = listening(3);
   for (unsigned i = 1; i < 3; i++) {
@@ -590,7 +590,7 @@ static void without_a_majority_it_polls(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_is_first_and_does_not_come_loses_its_place(void **state) {
+static void unresponsive_head_is_evicted(void **state) {
   (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
@@ -607,7 +607,7 @@ static void who_is_first_and_does_not_come_loses_its_place(void **state) {
 }
 
 /* Five that listen, and never come: a host that has stopped. Those before who waits would have to be waited for. */
-static void when_nobody_before_it_looks_the_others_are_taken_out_one_after_the_other(void **state) {
+static void unresponsive_heads_are_evicted_one_after_the_other(void **state) {
   (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
@@ -651,7 +651,7 @@ static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
   return lock;
 }
 
-static void waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it(void **state) {
+static void waiter_does_not_evict_a_head_that_has_just_moved_up(void **state) {
   (void)state;
   fake_world *world = listening(3);
   (void)begin_behind_six(world, 0);
@@ -665,7 +665,7 @@ static void waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it(void 
   assert_true(fake_world_end(world));
 }
 
-static void waiter_that_evicts_a_head_on_one_node_looks_again_soon(void **state) {
+static void waiter_that_evicted_a_head_polls_soon(void **state) {
   (void)state;
   fake_world *world = listening(3);
   (void)begin_behind_six(world, 1);
@@ -677,7 +677,7 @@ static void waiter_that_evicts_a_head_on_one_node_looks_again_soon(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_will_not_call_is_not_waited_for(void **state) {
+static void waiter_ignores_reports_of_a_node_without_notifications(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -705,7 +705,7 @@ static void a_node_that_will_not_call_is_not_waited_for(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void however_seldom_it_looks_the_queue_lives(void **state) {
+static void queue_outlives_the_longest_poll_interval(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -721,7 +721,7 @@ static void however_seldom_it_looks_the_queue_lives(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_is_first_and_comes_keeps_its_place(void **state) {
+static void responsive_head_is_not_evicted(void **state) {
   (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
@@ -736,7 +736,7 @@ static void who_is_first_and_comes_keeps_its_place(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void looking_does_not_rely_on_what_was_said_before(void **state) {
+static void poll_discards_older_reports(void **state) {
   (void)state;
   redlock_options options = patient();
   options.node_timeout_us = SECONDS;
@@ -754,7 +754,7 @@ static void looking_does_not_rely_on_what_was_said_before(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_full_queue_is_polled(void **state) {
+static void waiter_polls_a_full_queue(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -776,7 +776,7 @@ static void a_full_queue_is_polled(void **state) {
 
 /* --------------------------------------------------------------------------------------- C5 */
 
-static void it_tries_when_a_majority_has_called(void **state) {
+static void waiter_tries_when_a_majority_notifies(void **state) {
   (void)state;
   fake_world *world = listening(5);
   take_key(world, 31, REDLOCK_NEVER);
@@ -793,7 +793,7 @@ static void it_tries_when_a_majority_has_called(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_little_after_the_first_call_it_tries_without_a_majority(void **state) {
+static void waiter_tries_soon_after_the_first_notification(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -831,7 +831,7 @@ static void measure_attempts(fake_world *world, const rl_lock *lock, redlock_dur
 }
 
 /* Two clients that have split the votes call each other: they would split them again if they kept step. */
-static void without_a_majority_it_tries_at_random_every_50_to_100_ms(void **state) {
+static void waiter_without_a_majority_tries_every_50_to_100_ms(void **state) {
   (void)state;
   redlock_duration least_us, most_us;
   fake_world *world = listening(3);
@@ -845,7 +845,7 @@ static void without_a_majority_it_tries_at_random_every_50_to_100_ms(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void what_was_denied_by_few_keeps_its_delay_though_one_calls(void **state) {
+static void attempt_denied_by_few_keeps_its_delay(void **state) {
   (void)state;
   redlock_duration least_us, most_us;
   fake_world *world = listening(3);
@@ -863,7 +863,7 @@ static void what_was_denied_by_few_keeps_its_delay_though_one_calls(void **state
 }
 
 /* The queues of a majority told that the key is there, though one vote of the attempt did. */
-static void notification_of_a_front_that_polls_keeps_the_usual_delay(void **state) {
+static void notification_of_a_polling_head_keeps_the_usual_delay(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 3, REDLOCK_NEVER);
@@ -884,7 +884,7 @@ static void notification_of_a_front_that_polls_keeps_the_usual_delay(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void a_call_that_is_repeated_counts_once(void **state) {
+static void repeated_notification_counts_once(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -899,7 +899,7 @@ static void a_call_that_is_repeated_counts_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_call_of_a_node_that_has_gone_does_not_count(void **state) {
+static void notification_of_a_disconnected_node_does_not_count(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -915,7 +915,7 @@ static void a_call_of_a_node_that_has_gone_does_not_count(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_call_during_an_attempt_is_not_forgotten(void **state) {
+static void notification_during_an_attempt_counts(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -940,7 +940,7 @@ static void a_call_during_an_attempt_is_not_forgotten(void **state) {
 /* --------------------------------------------------------------------------------------- C6 */
 
 /* A loop that runs seldom, or a finalizer: nobody would call the core again for long. */
-static void who_is_freed_or_cancelled_says_so_at_once(void **state) {
+static void cancel_and_free_dequeue_at_once(void **state) {
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     size_t length = 0;
@@ -960,7 +960,7 @@ static void who_is_freed_or_cancelled_says_so_at_once(void **state) {
   }
 }
 
-static void the_release_leaves_the_queue_in_the_same_script(void **state) {
+static void release_dequeues_in_the_same_script(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -983,7 +983,7 @@ static void the_release_leaves_the_queue_in_the_same_script(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void release_leaves_the_queue_where_its_set_was_refused(void **state) {
+static void release_dequeues_where_its_set_was_refused(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1001,7 +1001,7 @@ static void release_leaves_the_queue_where_its_set_was_refused(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_queue_that_could_not_be_left_is_left_when_it_calls(void **state) {
+static void ticket_is_dequeued_at_the_next_notification(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1025,7 +1025,7 @@ static void a_queue_that_could_not_be_left_is_left_when_it_calls(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same(void **state) {
+static void grant_before_the_reply_of_enqueue_dequeues(void **state) {
   (void)state;
   redlock_options options = patient();
   options.node_timeout_us = 500 * MS;
@@ -1063,7 +1063,7 @@ static void a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same(void
 
 /* --------------------------------------------------------------------------------------- C7 */
 
-static void who_gives_up_leaves_all_queues(void **state) {
+static void waiter_that_gives_up_dequeues_everywhere(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1077,7 +1077,7 @@ static void who_gives_up_leaves_all_queues(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void whose_budget_is_over_leaves_all_queues(void **state) {
+static void waiter_without_budget_dequeues_everywhere(void **state) {
   (void)state;
   redlock_options options = patient();
   options.wait_us = SECONDS;
@@ -1091,7 +1091,7 @@ static void whose_budget_is_over_leaves_all_queues(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_was_called_and_gives_up_calls_the_next(void **state) {
+static void notified_waiter_that_gives_up_notifies_the_next(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1109,7 +1109,7 @@ static void who_was_called_and_gives_up_calls_the_next(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_client_that_is_closed_leaves_all_queues(void **state) {
+static void closed_client_dequeues_everywhere(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1126,7 +1126,7 @@ static void a_client_that_is_closed_leaves_all_queues(void **state) {
 
 /* --------------------------------------------------------------------------------------- C8 */
 
-static void a_call_for_nobody_is_passed_on(void **state) {
+static void notification_of_an_unknown_ticket_is_passed_on(void **state) {
   (void)state;
   char entry[RL_LINK_ENTRY_SIZE];
   fake_world *world = listening(3);
@@ -1143,7 +1143,7 @@ static void a_call_for_nobody_is_passed_on(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_place_that_is_used_again_has_another_id(void **state) {
+static void reused_ticket_has_another_id(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1167,7 +1167,7 @@ static void a_place_that_is_used_again_has_another_id(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void what_is_no_call_changes_nothing(void **state) {
+static void malformed_message_is_ignored(void **state) {
   static const char *const said[] = {"",         "0",  "0000000",  "0000000 ", "0000000Gorders:42",
                                      "0000000A", "-1", "00000000", /* a call without a key */
                                      "ffffffff"};
@@ -1194,7 +1194,7 @@ static void what_is_no_call_changes_nothing(void **state) {
 
 /* ------------------------------------------------------------------------- budgets, and nodes */
 
-static void a_number_of_attempts_becomes_so_many_delays(void **state) {
+static void retry_count_becomes_a_number_of_pauses(void **state) {
   (void)state;
   redlock_options options = patient();
   options.wait_us = 0;
@@ -1212,7 +1212,7 @@ static void a_number_of_attempts_becomes_so_many_delays(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_calls_a_number_of_attempts_is_one(void **state) {
+static void polling_waiter_counts_attempts(void **state) {
   (void)state;
   redlock_options options = patient();
   options.wait_us = 0;
@@ -1229,7 +1229,7 @@ static void without_calls_a_number_of_attempts_is_one(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void when_nodes_that_would_have_called_are_gone_it_polls(void **state) {
+static void waiter_polls_when_notifying_nodes_disconnect(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1246,7 +1246,7 @@ static void when_nodes_that_would_have_called_are_gone_it_polls(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void when_calls_do_not_arrive_any_more_it_polls(void **state) {
+static void waiter_polls_when_notifications_stop(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1262,7 +1262,7 @@ static void when_calls_do_not_arrive_any_more_it_polls(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_comes_back_is_asked_again(void **state) {
+static void node_that_came_back_is_asked_again(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1278,7 +1278,7 @@ static void a_node_that_comes_back_is_asked_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state) {
+static void node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state) {
   (void)state;
   const char *reason;
   redlock_options options = patient();
@@ -1306,7 +1306,7 @@ static void a_node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state
 }
 
 /* It is known before its client has ever waited: then it does not begin to. */
-static void where_a_release_may_call_nobody_its_client_polls(void **state) {
+static void client_polls_where_its_releases_may_not_notify(void **state) {
   (void)state;
   const char *reason;
   fake_world *world = fake_world_new_calling(1);
@@ -1327,7 +1327,7 @@ static void where_a_release_may_call_nobody_its_client_polls(void **state) {
 }
 
 /* Whoever came, and could not go, would keep the others waiting. That of a key is no matter of the node's. */
-static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
+static void client_that_may_not_dequeue_polls_for_a_minute(void **state) {
   static const struct {
     const char *answer;
     bool refuses;
@@ -1361,7 +1361,7 @@ static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
   }
 }
 
-static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state) {
+static void node_with_a_malformed_reply_is_not_asked_for_a_minute(void **state) {
   static const char *const answers[] = {":-1\r\n", "+OK\r\n", "$-1\r\n", "$1\r\n5\r\n",
                                         "-ERR of another kind\r\n"};
   (void)state;
@@ -1384,7 +1384,7 @@ static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state)
 }
 
 /* A key of another type is where one queue would be, or there is no memory for a moment: the others are called. */
-static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
+static void key_of_another_type_blocks_only_its_queue(void **state) {
   static const char *const answers[] = {"-WRONGTYPE of another kind\r\n",
                                         "-ERR Error running script: WRONGTYPE Operation\r\n",
                                         "-OOM command not allowed\r\n", "-LOADING it loads\r\n",
@@ -1413,7 +1413,7 @@ static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
   }
 }
 
-static void a_script_that_a_node_has_forgotten_goes_by_its_text(void **state) {
+static void forgotten_queue_script_is_sent_as_text(void **state) {
   (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -1429,7 +1429,7 @@ static void a_script_that_a_node_has_forgotten_goes_by_its_text(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
+static void forked_child_drops_its_tickets_silently(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -1458,7 +1458,7 @@ static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void many_resources_have_a_place_each(void **state) {
+static void each_resource_has_its_own_ticket(void **state) {
   (void)state;
   enum { MANY = 100 };
   redlock_options options = patient();
@@ -1489,7 +1489,7 @@ static void many_resources_have_a_place_each(void **state) {
 
 #define UNDECLARED "-ERR script tried accessing undeclared key\r\n"
 
-static void refused_notification_releases_without(void **state) {
+static void refused_notification_repeats_the_release_without(void **state) {
   static const char *const refusals[] = {
       UNDECLARED, "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
       "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"};
@@ -1516,7 +1516,7 @@ static void refused_notification_releases_without(void **state) {
   }
 }
 
-static void refused_notification_of_a_forced_release_does_without(void **state) {
+static void refused_notification_of_a_forced_release_repeats_without(void **state) {
   (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -1533,7 +1533,7 @@ static void refused_notification_of_a_forced_release_does_without(void **state) 
 }
 
 /* It may have been executed: the plain release would find nothing. */
-static void other_error_of_a_release_is_no_refusal(void **state) {
+static void other_release_error_is_not_a_refusal(void **state) {
   (void)state;
   fake_world *world = listening(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -1547,84 +1547,84 @@ static void other_error_of_a_release_is_no_refusal(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(after_a_failed_attempt_it_stands_in_the_queue_of_each_node),
-      cmocka_unit_test(a_lock_that_is_free_costs_nothing_more),
-      cmocka_unit_test(a_key_that_is_free_by_now_counts_as_a_call),
-      cmocka_unit_test(only_nodes_whose_calls_arrive_are_asked),
-      cmocka_unit_test(a_client_that_goes_without_calls_sends_none_of_this),
-      cmocka_unit_test(a_lock_that_goes_without_calls_stands_in_no_queue),
-      cmocka_unit_test(with_more_than_16_nodes_nobody_is_called),
-      cmocka_unit_test(who_is_fair_asks_for_its_turn_before_it_tries),
-      cmocka_unit_test(who_is_fair_does_not_overtake_who_waits),
-      cmocka_unit_test(who_is_not_fair_tries_at_once),
-      cmocka_unit_test(where_others_were_called_lately_it_does_not_overtake_them),
-      cmocka_unit_test(politeness_is_over_after_a_second),
-      cmocka_unit_test(client_that_waited_once_does_not_queue_for_ever),
-      cmocka_unit_test(where_others_have_waited_it_joins_them_and_asks_for_the_key_soon),
-      cmocka_unit_test(politeness_is_for_one_resource),
-      cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
-      cmocka_unit_test(a_short_budget_overtakes_nobody_either),
-      cmocka_unit_test(who_is_far_from_the_nodes_waits_for_its_turn_too),
-      cmocka_unit_test(who_finds_no_place_waits_first_but_once),
-      cmocka_unit_test(who_asks_first_tries_all_the_same_when_no_majority_tells),
-      cmocka_unit_test(the_first_fair_acquire_of_a_client_waits_for_its_listeners),
-      cmocka_unit_test(who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt),
-      cmocka_unit_test(who_is_fair_tries_at_once_where_listeners_are_refused),
-      cmocka_unit_test(who_is_fair_without_notify_tries_at_once),
-      cmocka_unit_test(a_release_calls_who_stands_first),
-      cmocka_unit_test(the_dead_do_not_keep_a_call_from_who_lives),
-      cmocka_unit_test(a_node_where_nobody_may_be_called_gets_the_plain_release),
-      cmocka_unit_test(while_a_majority_has_the_key_it_only_looks_again_after_slow_retry),
-      cmocka_unit_test(looking_finds_a_call_that_was_lost),
-      cmocka_unit_test(looking_finds_a_queue_that_was_lost),
-      cmocka_unit_test(it_looks_when_the_key_has_ended_on_a_majority),
-      cmocka_unit_test(who_stands_further_back_looks_a_little_later),
-      cmocka_unit_test(without_a_majority_it_polls),
-      cmocka_unit_test(who_is_first_and_does_not_come_loses_its_place),
-      cmocka_unit_test(when_nobody_before_it_looks_the_others_are_taken_out_one_after_the_other),
-      cmocka_unit_test(waiter_that_evicts_a_head_on_one_node_looks_again_soon),
-      cmocka_unit_test(waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it),
-      cmocka_unit_test(a_node_that_will_not_call_is_not_waited_for),
-      cmocka_unit_test(however_seldom_it_looks_the_queue_lives),
-      cmocka_unit_test(who_is_first_and_comes_keeps_its_place),
-      cmocka_unit_test(looking_does_not_rely_on_what_was_said_before),
-      cmocka_unit_test(a_full_queue_is_polled),
-      cmocka_unit_test(it_tries_when_a_majority_has_called),
-      cmocka_unit_test(a_little_after_the_first_call_it_tries_without_a_majority),
-      cmocka_unit_test(without_a_majority_it_tries_at_random_every_50_to_100_ms),
-      cmocka_unit_test(what_was_denied_by_few_keeps_its_delay_though_one_calls),
-      cmocka_unit_test(notification_of_a_front_that_polls_keeps_the_usual_delay),
-      cmocka_unit_test(a_call_that_is_repeated_counts_once),
-      cmocka_unit_test(a_call_of_a_node_that_has_gone_does_not_count),
-      cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),
-      cmocka_unit_test(who_is_freed_or_cancelled_says_so_at_once),
-      cmocka_unit_test(the_release_leaves_the_queue_in_the_same_script),
-      cmocka_unit_test(release_leaves_the_queue_where_its_set_was_refused),
-      cmocka_unit_test(a_queue_that_could_not_be_left_is_left_when_it_calls),
-      cmocka_unit_test(a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same),
-      cmocka_unit_test(who_gives_up_leaves_all_queues),
-      cmocka_unit_test(whose_budget_is_over_leaves_all_queues),
-      cmocka_unit_test(who_was_called_and_gives_up_calls_the_next),
-      cmocka_unit_test(a_client_that_is_closed_leaves_all_queues),
-      cmocka_unit_test(a_call_for_nobody_is_passed_on),
-      cmocka_unit_test(a_place_that_is_used_again_has_another_id),
-      cmocka_unit_test(what_is_no_call_changes_nothing),
-      cmocka_unit_test(a_number_of_attempts_becomes_so_many_delays),
-      cmocka_unit_test(without_calls_a_number_of_attempts_is_one),
-      cmocka_unit_test(when_nodes_that_would_have_called_are_gone_it_polls),
-      cmocka_unit_test(when_calls_do_not_arrive_any_more_it_polls),
-      cmocka_unit_test(a_node_that_comes_back_is_asked_again),
-      cmocka_unit_test(a_node_that_forbids_the_queue_is_not_asked_for_a_minute),
-      cmocka_unit_test(where_a_release_may_call_nobody_its_client_polls),
-      cmocka_unit_test(who_may_not_leave_does_not_come_for_a_minute),
-      cmocka_unit_test(a_node_that_answers_nonsense_is_not_asked_for_a_minute),
-      cmocka_unit_test(what_is_in_the_way_of_one_queue_is_not_of_the_others),
-      cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
-      cmocka_unit_test(a_forked_child_forgets_all_places_and_sends_nothing),
-      cmocka_unit_test(many_resources_have_a_place_each),
-      cmocka_unit_test(refused_notification_releases_without),
-      cmocka_unit_test(refused_notification_of_a_forced_release_does_without),
-      cmocka_unit_test(other_error_of_a_release_is_no_refusal),
+      cmocka_unit_test(failed_attempt_enqueues_on_each_node),
+      cmocka_unit_test(free_lock_costs_no_extra_command),
+      cmocka_unit_test(free_key_counts_as_a_notification),
+      cmocka_unit_test(only_nodes_with_notifications_are_asked),
+      cmocka_unit_test(client_without_notifications_sends_no_queue_command),
+      cmocka_unit_test(lock_without_notify_is_not_enqueued),
+      cmocka_unit_test(client_with_more_than_16_nodes_polls),
+      cmocka_unit_test(fair_acquire_queues_first),
+      cmocka_unit_test(fair_acquire_does_not_overtake_a_waiter),
+      cmocka_unit_test(unfair_acquire_tries_at_once),
+      cmocka_unit_test(acquire_queues_first_after_recent_contention),
+      cmocka_unit_test(contention_ends_after_a_second),
+      cmocka_unit_test(former_waiter_stops_queueing_first),
+      cmocka_unit_test(contended_waiter_appends_and_polls_soon),
+      cmocka_unit_test(contention_concerns_one_resource),
+      cmocka_unit_test(acquire_with_time_for_one_attempt_does_not_queue),
+      cmocka_unit_test(waiter_with_a_short_budget_does_not_overtake),
+      cmocka_unit_test(distant_client_queues_first),
+      cmocka_unit_test(acquire_without_a_ticket_waits_first_only_once),
+      cmocka_unit_test(first_query_without_a_majority_leads_to_an_attempt),
+      cmocka_unit_test(first_fair_acquire_waits_for_the_subscribers),
+      cmocka_unit_test(fair_acquire_waits_for_subscribers_as_long_as_an_attempt),
+      cmocka_unit_test(fair_acquire_tries_at_once_if_subscribers_are_refused),
+      cmocka_unit_test(fair_acquire_without_notify_tries_at_once),
+      cmocka_unit_test(release_notifies_the_head),
+      cmocka_unit_test(notification_skips_disconnected_waiters),
+      cmocka_unit_test(node_that_forbids_publish_gets_the_plain_release),
+      cmocka_unit_test(waiter_polls_while_a_majority_has_the_key),
+      cmocka_unit_test(poll_finds_a_lost_notification),
+      cmocka_unit_test(poll_restores_a_lost_queue),
+      cmocka_unit_test(waiter_polls_when_keys_on_a_majority_expire),
+      cmocka_unit_test(waiter_further_back_polls_later),
+      cmocka_unit_test(waiter_without_a_majority_of_reports_polls),
+      cmocka_unit_test(unresponsive_head_is_evicted),
+      cmocka_unit_test(unresponsive_heads_are_evicted_one_after_the_other),
+      cmocka_unit_test(waiter_that_evicted_a_head_polls_soon),
+      cmocka_unit_test(waiter_does_not_evict_a_head_that_has_just_moved_up),
+      cmocka_unit_test(waiter_ignores_reports_of_a_node_without_notifications),
+      cmocka_unit_test(queue_outlives_the_longest_poll_interval),
+      cmocka_unit_test(responsive_head_is_not_evicted),
+      cmocka_unit_test(poll_discards_older_reports),
+      cmocka_unit_test(waiter_polls_a_full_queue),
+      cmocka_unit_test(waiter_tries_when_a_majority_notifies),
+      cmocka_unit_test(waiter_tries_soon_after_the_first_notification),
+      cmocka_unit_test(waiter_without_a_majority_tries_every_50_to_100_ms),
+      cmocka_unit_test(attempt_denied_by_few_keeps_its_delay),
+      cmocka_unit_test(notification_of_a_polling_head_keeps_the_usual_delay),
+      cmocka_unit_test(repeated_notification_counts_once),
+      cmocka_unit_test(notification_of_a_disconnected_node_does_not_count),
+      cmocka_unit_test(notification_during_an_attempt_counts),
+      cmocka_unit_test(cancel_and_free_dequeue_at_once),
+      cmocka_unit_test(release_dequeues_in_the_same_script),
+      cmocka_unit_test(release_dequeues_where_its_set_was_refused),
+      cmocka_unit_test(ticket_is_dequeued_at_the_next_notification),
+      cmocka_unit_test(grant_before_the_reply_of_enqueue_dequeues),
+      cmocka_unit_test(waiter_that_gives_up_dequeues_everywhere),
+      cmocka_unit_test(waiter_without_budget_dequeues_everywhere),
+      cmocka_unit_test(notified_waiter_that_gives_up_notifies_the_next),
+      cmocka_unit_test(closed_client_dequeues_everywhere),
+      cmocka_unit_test(notification_of_an_unknown_ticket_is_passed_on),
+      cmocka_unit_test(reused_ticket_has_another_id),
+      cmocka_unit_test(malformed_message_is_ignored),
+      cmocka_unit_test(retry_count_becomes_a_number_of_pauses),
+      cmocka_unit_test(polling_waiter_counts_attempts),
+      cmocka_unit_test(waiter_polls_when_notifying_nodes_disconnect),
+      cmocka_unit_test(waiter_polls_when_notifications_stop),
+      cmocka_unit_test(node_that_came_back_is_asked_again),
+      cmocka_unit_test(node_that_forbids_the_queue_is_not_asked_for_a_minute),
+      cmocka_unit_test(client_polls_where_its_releases_may_not_notify),
+      cmocka_unit_test(client_that_may_not_dequeue_polls_for_a_minute),
+      cmocka_unit_test(node_with_a_malformed_reply_is_not_asked_for_a_minute),
+      cmocka_unit_test(key_of_another_type_blocks_only_its_queue),
+      cmocka_unit_test(forgotten_queue_script_is_sent_as_text),
+      cmocka_unit_test(forked_child_drops_its_tickets_silently),
+      cmocka_unit_test(each_resource_has_its_own_ticket),
+      cmocka_unit_test(refused_notification_repeats_the_release_without),
+      cmocka_unit_test(refused_notification_of_a_forced_release_repeats_without),
+      cmocka_unit_test(other_release_error_is_not_a_refusal),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

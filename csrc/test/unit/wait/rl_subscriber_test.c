@@ -45,7 +45,7 @@ static fake_command shake_hands(fake_world *world) {
 
 /* --------------------------------------------------------------------------------------- L1 */
 
-static void there_are_listeners_when_somebody_has_to_wait(void **state) {
+static void first_waiter_creates_the_subscribers(void **state) {
   (void)state;
   fake_world *world = fake_world_new_calling(3);
   redlock_options options = patient();
@@ -65,7 +65,7 @@ static void there_are_listeners_when_somebody_has_to_wait(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_listener_logs_in_as_its_node_does(void **state) {
+static void subscriber_logs_in_like_its_node(void **state) {
   (void)state;
   static fake_world world;
   rl_address address;
@@ -89,7 +89,7 @@ static void a_listener_logs_in_as_its_node_does(void **state) {
 }
 
 /* With more nodes nobody listens, and a release that may call nobody says nothing of a listener. */
-static void the_seventeenth_node_has_no_listener(void **state) {
+static void seventeenth_node_has_no_subscriber(void **state) {
   (void)state;
   rl_core core;
   redlock_settings settings = {0};
@@ -110,7 +110,7 @@ static void the_seventeenth_node_has_no_listener(void **state) {
   rl_core_free(&core);
 }
 
-static void a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute(void **state) {
+static void forbidden_subscription_is_retried_after_a_minute(void **state) {
   (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
@@ -126,7 +126,7 @@ static void a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute(v
   assert_true(fake_world_end(world));
 }
 
-static void or_when_the_connection_of_the_node_has_been_made_anew(void **state) {
+static void forbidden_subscription_is_retried_when_the_node_reconnects(void **state) {
   (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
@@ -138,7 +138,7 @@ static void or_when_the_connection_of_the_node_has_been_made_anew(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void a_peer_that_answers_otherwise_is_given_up(void **state) {
+static void malformed_reply_closes_the_subscriber(void **state) {
   static const char *const answers[] = {"+OK\r\n",
                                         ":1\r\n",
                                         "*0\r\n",
@@ -162,7 +162,7 @@ static void a_peer_that_answers_otherwise_is_given_up(void **state) {
 
 /* --------------------------------------------------------------------------------------- L2 */
 
-static void calls_are_relied_on_only_when_the_probe_has_arrived(void **state) {
+static void notifications_count_only_after_the_probe(void **state) {
   (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
@@ -186,7 +186,7 @@ static void subscribe_and_probe(fake_world *world, const char *answer) {
 }
 
 /* Its connection may have been cut a moment before, and nobody knows of it yet. */
-static void a_listener_that_has_not_received_the_probe_is_made_anew_once(void **state) {
+static void subscriber_without_the_probe_reconnects_once(void **state) {
   (void)state;
   fake_world *world = by_hand();
   subscribe_and_probe(world, ":0\r\n");
@@ -208,7 +208,7 @@ static void a_listener_that_has_not_received_the_probe_is_made_anew_once(void **
   assert_true(fake_world_end(world));
 }
 
-static void two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive(void **state) {
+static void two_undelivered_probes_turn_notifications_off(void **state) {
   (void)state;
   fake_world *world = by_hand();
   subscribe_and_probe(world, ":0\r\n");
@@ -224,8 +224,7 @@ static void two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive(vo
   assert_true(fake_world_end(world));
 }
 
-static void
-a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again(void **state) {
+static void later_refusal_does_not_postpone_other_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new_calling(2);
   take_key(world, 3, REDLOCK_NEVER);
@@ -251,7 +250,7 @@ a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again(void 
   assert_true(fake_world_end(world));
 }
 
-static void a_probe_that_is_refused_means_that_calls_do_not_arrive(void **state) {
+static void refused_probe_turns_notifications_off(void **state) {
   static const struct {
     const char *answer, *reason;
   } rows[] = {{"+OK\r\n", "do not arrive"},
@@ -274,7 +273,7 @@ static void a_probe_that_is_refused_means_that_calls_do_not_arrive(void **state)
   }
 }
 
-static void a_listener_that_ends_before_the_probe_is_answered_is_not_ready(void **state) {
+static void subscriber_that_ends_before_the_probe_is_not_ready(void **state) {
   (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
@@ -286,7 +285,7 @@ static void a_listener_that_ends_before_the_probe_is_answered_is_not_ready(void 
   assert_true(fake_world_end(world));
 }
 
-static void the_node_comes_back_and_is_probed_again(void **state) {
+static void node_that_comes_back_is_probed_again(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -299,7 +298,7 @@ static void the_node_comes_back_and_is_probed_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_listener_is_made_again_when_it_has_ended(void **state) {
+static void subscriber_reconnects(void **state) {
   (void)state;
   const char *reason;
   fake_world *world = listening(3);
@@ -317,7 +316,7 @@ static void a_listener_is_made_again_when_it_has_ended(void **state) {
 
 /* --------------------------------------------------------------------------------------- L4 */
 
-static void a_silent_listener_is_asked_for_a_byte_while_somebody_waits(void **state) {
+static void silent_subscriber_gets_a_ping_while_a_lock_waits(void **state) {
   (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -340,7 +339,7 @@ static void a_silent_listener_is_asked_for_a_byte_while_somebody_waits(void **st
   assert_true(fake_world_end(world));
 }
 
-static void one_that_does_not_answer_is_given_up_and_made_again(void **state) {
+static void subscriber_without_pong_reconnects(void **state) {
   (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -361,7 +360,7 @@ static void one_that_does_not_answer_is_given_up_and_made_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_message_breaks_the_silence(void **state) {
+static void message_ends_the_silence(void **state) {
   (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -375,7 +374,7 @@ static void a_message_breaks_the_silence(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void while_nobody_waits_a_listener_may_be_silent(void **state) {
+static void subscriber_may_be_silent_without_waiters(void **state) {
   (void)state;
   fake_world *world = listening(1);
   listener_of(world, 0)->policy = FAKE_SILENT;
@@ -385,7 +384,7 @@ static void while_nobody_waits_a_listener_may_be_silent(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_pong_that_nobody_asked_for_ends_the_connection(void **state) {
+static void unexpected_pong_closes_the_subscriber(void **state) {
   static const char *const bytes[] = {"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "+OK\r\n",
                                       "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:2\r\n",
                                       "-ERR whatever\r\n", "\r\n\r\n"};
@@ -401,7 +400,7 @@ static void a_pong_that_nobody_asked_for_ends_the_connection(void **state) {
 
 /* ------------------------------------------------------------------------------ their end */
 
-static void when_nobody_has_waited_for_a_minute_they_are_given_up(void **state) {
+static void subscribers_close_after_a_minute_without_waiters(void **state) {
   (void)state;
   const char *reason;
   fake_world *world = listening(3);
@@ -423,7 +422,7 @@ static void when_nobody_has_waited_for_a_minute_they_are_given_up(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void who_waits_for_longer_than_a_minute_keeps_them(void **state) {
+static void waiter_keeps_the_subscribers_for_longer_than_a_minute(void **state) {
   (void)state;
   redlock_options options = patient();
   options.wait_us = 300 * SECONDS;
@@ -436,7 +435,7 @@ static void who_waits_for_longer_than_a_minute_keeps_them(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_minute_begins_when_the_last_one_has_waited(void **state) {
+static void idle_minute_begins_after_the_last_waiter(void **state) {
   (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -454,7 +453,7 @@ static void the_minute_begins_when_the_last_one_has_waited(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_probe_that_there_was_no_room_for_is_made_up_for(void **state) {
+static void probe_without_room_is_repeated(void **state) {
   static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n";
   (void)state;
   fake_world *world = by_hand();
@@ -474,7 +473,7 @@ static void a_probe_that_there_was_no_room_for_is_made_up_for(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_client_that_is_closed_has_none(void **state) {
+static void closed_client_has_no_subscribers(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -487,7 +486,7 @@ static void a_client_that_is_closed_has_none(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_listener_that_cannot_be_made_is_tried_less_and_less_often(void **state) {
+static void subscriber_backs_off(void **state) {
   (void)state;
   unsigned tries = 0;
   fake_world *world = fake_world_new_calling(1);
@@ -507,7 +506,7 @@ static void a_listener_that_cannot_be_made_is_tried_less_and_less_often(void **s
   assert_true(fake_world_end(world));
 }
 
-static void bytes_may_come_in_any_pieces(void **state) {
+static void subscriber_reads_bytes_in_any_pieces(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -529,32 +528,32 @@ static void bytes_may_come_in_any_pieces(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(there_are_listeners_when_somebody_has_to_wait),
-      cmocka_unit_test(a_listener_logs_in_as_its_node_does),
-      cmocka_unit_test(the_seventeenth_node_has_no_listener),
-      cmocka_unit_test(a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute),
-      cmocka_unit_test(or_when_the_connection_of_the_node_has_been_made_anew),
-      cmocka_unit_test(a_peer_that_answers_otherwise_is_given_up),
-      cmocka_unit_test(calls_are_relied_on_only_when_the_probe_has_arrived),
-      cmocka_unit_test(a_listener_that_has_not_received_the_probe_is_made_anew_once),
-      cmocka_unit_test(two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive),
-      cmocka_unit_test(a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again),
-      cmocka_unit_test(a_probe_that_is_refused_means_that_calls_do_not_arrive),
-      cmocka_unit_test(a_listener_that_ends_before_the_probe_is_answered_is_not_ready),
-      cmocka_unit_test(the_node_comes_back_and_is_probed_again),
-      cmocka_unit_test(a_listener_is_made_again_when_it_has_ended),
-      cmocka_unit_test(a_silent_listener_is_asked_for_a_byte_while_somebody_waits),
-      cmocka_unit_test(one_that_does_not_answer_is_given_up_and_made_again),
-      cmocka_unit_test(a_message_breaks_the_silence),
-      cmocka_unit_test(while_nobody_waits_a_listener_may_be_silent),
-      cmocka_unit_test(a_pong_that_nobody_asked_for_ends_the_connection),
-      cmocka_unit_test(when_nobody_has_waited_for_a_minute_they_are_given_up),
-      cmocka_unit_test(who_waits_for_longer_than_a_minute_keeps_them),
-      cmocka_unit_test(the_minute_begins_when_the_last_one_has_waited),
-      cmocka_unit_test(a_probe_that_there_was_no_room_for_is_made_up_for),
-      cmocka_unit_test(a_client_that_is_closed_has_none),
-      cmocka_unit_test(a_listener_that_cannot_be_made_is_tried_less_and_less_often),
-      cmocka_unit_test(bytes_may_come_in_any_pieces),
+      cmocka_unit_test(first_waiter_creates_the_subscribers),
+      cmocka_unit_test(subscriber_logs_in_like_its_node),
+      cmocka_unit_test(seventeenth_node_has_no_subscriber),
+      cmocka_unit_test(forbidden_subscription_is_retried_after_a_minute),
+      cmocka_unit_test(forbidden_subscription_is_retried_when_the_node_reconnects),
+      cmocka_unit_test(malformed_reply_closes_the_subscriber),
+      cmocka_unit_test(notifications_count_only_after_the_probe),
+      cmocka_unit_test(subscriber_without_the_probe_reconnects_once),
+      cmocka_unit_test(two_undelivered_probes_turn_notifications_off),
+      cmocka_unit_test(later_refusal_does_not_postpone_other_nodes),
+      cmocka_unit_test(refused_probe_turns_notifications_off),
+      cmocka_unit_test(subscriber_that_ends_before_the_probe_is_not_ready),
+      cmocka_unit_test(node_that_comes_back_is_probed_again),
+      cmocka_unit_test(subscriber_reconnects),
+      cmocka_unit_test(silent_subscriber_gets_a_ping_while_a_lock_waits),
+      cmocka_unit_test(subscriber_without_pong_reconnects),
+      cmocka_unit_test(message_ends_the_silence),
+      cmocka_unit_test(subscriber_may_be_silent_without_waiters),
+      cmocka_unit_test(unexpected_pong_closes_the_subscriber),
+      cmocka_unit_test(subscribers_close_after_a_minute_without_waiters),
+      cmocka_unit_test(waiter_keeps_the_subscribers_for_longer_than_a_minute),
+      cmocka_unit_test(idle_minute_begins_after_the_last_waiter),
+      cmocka_unit_test(probe_without_room_is_repeated),
+      cmocka_unit_test(closed_client_has_no_subscribers),
+      cmocka_unit_test(subscriber_backs_off),
+      cmocka_unit_test(subscriber_reads_bytes_in_any_pieces),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

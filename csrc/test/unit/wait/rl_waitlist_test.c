@@ -41,7 +41,7 @@ static void assert_says_not(const rl_lock *lock, const char *part) {
 
 /* --------------------------------------------------------------------------------------- W1 */
 
-static void who_waits_for_the_same_stands_behind_the_first(void **state) {
+static void second_waiter_is_queued(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -57,7 +57,7 @@ static void who_waits_for_the_same_stands_behind_the_first(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_thousand_cost_the_nodes_what_one_costs(void **state) {
+static void thousand_waiters_cost_as_much_as_one(void **state) {
   (void)state;
   unsigned sets[2];
   unsigned bytes[2];
@@ -79,7 +79,7 @@ static void a_thousand_cost_the_nodes_what_one_costs(void **state) {
   assert_int_equal(bytes[1], bytes[0]);
 }
 
-static void those_who_make_one_attempt_stand_in_no_line(void **state) {
+static void single_attempt_joins_no_wait_list(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -92,7 +92,7 @@ static void those_who_make_one_attempt_stand_in_no_line(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void locks_of_several_resources_stand_in_no_line(void **state) {
+static void lock_on_several_resources_joins_no_wait_list(void **state) {
   (void)state;
   static const char *const names[] = {KEY, "other"};
   redlock_options options = patient();
@@ -107,7 +107,7 @@ static void locks_of_several_resources_stand_in_no_line(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_token_of_ones_own_stands_in_no_line(void **state) {
+static void custom_token_joins_no_wait_list(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
@@ -123,7 +123,7 @@ static void a_token_of_ones_own_stands_in_no_line(void **state) {
 }
 
 /* Who wants to look every 50 ms is not made to wait for somebody who looks once a minute. */
-static void who_waits_otherwise_stands_in_another_line(void **state) {
+static void waiter_with_other_options_joins_another_wait_list(void **state) {
   (void)state;
   enum { KINDS = 7 };
   redlock_options seldom = patient();
@@ -161,7 +161,7 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
 }
 
 /* Nobody waits as somebody else likes to; but who comes last is called by nobody. */
-static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(void **state) {
+static void resource_has_at_most_sixteen_wait_lists(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -177,7 +177,7 @@ static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(
   assert_true(fake_world_end(world));
 }
 
-static void each_resource_has_a_line_of_its_own(void **state) {
+static void each_resource_has_its_own_wait_list(void **state) {
   (void)state;
   enum { MANY = 200 };
   redlock_options options = patient();
@@ -207,7 +207,7 @@ static void each_resource_has_a_line_of_its_own(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void when_nobody_waits_any_more_the_line_is_gone(void **state) {
+static void last_waiter_ends_the_wait_list(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin_patient(world);
@@ -219,7 +219,7 @@ static void when_nobody_waits_any_more_the_line_is_gone(void **state) {
 
 /* --------------------------------------------------------------------------------------- W2 */
 
-static void who_stands_behind_keeps_the_budget_it_came_with(void **state) {
+static void queued_waiter_keeps_its_budget(void **state) {
   (void)state;
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
@@ -238,7 +238,7 @@ static void who_stands_behind_keeps_the_budget_it_came_with(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_number_of_attempts_becomes_a_budget_in_the_line(void **state) {
+static void retry_count_limits_the_time_of_a_queued_waiter(void **state) {
   (void)state;
   redlock_options counted = patient();
   counted.wait_us = 0;
@@ -254,7 +254,7 @@ static void a_number_of_attempts_becomes_a_budget_in_the_line(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_gives_up_behind_one_that_has_heard_nothing_was_not_asked(void **state) {
+static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
   (void)state;
   redlock_options brief = patient();
   brief.wait_us = 20 * MS;
@@ -269,7 +269,7 @@ static void who_gives_up_behind_one_that_has_heard_nothing_was_not_asked(void **
 }
 
 /* What the first has been told of an attempt that is under way is not all. */
-static void who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes(void **state) {
+static void waiter_during_an_attempt_reports_no_number_of_nodes(void **state) {
   (void)state;
   redlock_options brief = patient(), options = patient();
   brief.wait_us = DELAY + 20 * MS;
@@ -287,7 +287,7 @@ static void who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes
 }
 
 /* The first only looks every 2 s, and has heard last that somebody has it. */
-static void who_gives_up_while_a_majority_is_silent_does_not_say_taken(void **state) {
+static void waiter_of_silent_nodes_does_not_report_taken(void **state) {
   (void)state;
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
@@ -306,8 +306,7 @@ static void who_gives_up_while_a_majority_is_silent_does_not_say_taken(void **st
   assert_true(fake_world_end(world));
 }
 
-static void
-who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said(void **state) {
+static void waiter_behind_a_queued_head_copies_its_reports(void **state) {
   (void)state;
   redlock_options brief = patient(), fair = patient();
   brief.wait_us = 100 * MS;
@@ -323,7 +322,7 @@ who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said(v
   assert_true(fake_world_end(world));
 }
 
-static void who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken(void **state) {
+static void waiter_behind_an_own_lock_reports_taken(void **state) {
   (void)state;
   redlock_options brief = patient();
   brief.wait_us = 100 * MS;
@@ -342,7 +341,7 @@ static void who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken(void
 
 /* --------------------------------------------------------------------------------------- W3 */
 
-static void they_get_it_in_the_order_in_which_they_came(void **state) {
+static void waiters_acquire_in_order_of_arrival(void **state) {
   (void)state;
   enum { MANY = 20 };
   redlock_options options = patient();
@@ -370,7 +369,7 @@ static void they_get_it_in_the_order_in_which_they_came(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void behind_a_lock_that_was_granted_the_next_one_begins_by_waiting(void **state) {
+static void new_head_waits_first_after_a_grant(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -389,7 +388,7 @@ static void behind_a_lock_that_was_granted_the_next_one_begins_by_waiting(void *
   assert_true(fake_world_end(world));
 }
 
-static void behind_one_that_gave_up_the_next_takes_its_place(void **state) {
+static void new_head_takes_over_the_ticket(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -407,7 +406,7 @@ static void behind_one_that_gave_up_the_next_takes_its_place(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void who_takes_a_place_tells_what_was_heard_there(void **state) {
+static void promoted_waiter_copies_the_votes(void **state) {
   (void)state;
   redlock_options brief = patient();
   brief.wait_us = 100 * MS;
@@ -424,7 +423,7 @@ static void who_takes_a_place_tells_what_was_heard_there(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void behind_one_that_knew_nothing_the_next_tries_at_once(void **state) {
+static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
@@ -437,7 +436,7 @@ static void behind_one_that_knew_nothing_the_next_tries_at_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_next_of_one_whose_budget_is_over_tells_what_that_has_heard(void **state) {
+static void new_head_without_budget_copies_the_votes(void **state) {
   (void)state;
   redlock_options brief = patient(), briefer = patient();
   brief.wait_us = 300 * MS;
@@ -453,7 +452,7 @@ static void the_next_of_one_whose_budget_is_over_tells_what_that_has_heard(void 
 }
 
 /* Nodes that were slow are not asked again when the budget is too short for them, but once by each: they may be fast now. */
-static void who_stood_in_line_makes_one_attempt_whatever_was_heard(void **state) {
+static void promoted_waiter_makes_one_attempt(void **state) {
   (void)state;
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
@@ -477,7 +476,7 @@ static void who_stood_in_line_makes_one_attempt_whatever_was_heard(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **state) {
+static void cancelled_waiter_keeps_the_order(void **state) {
   (void)state;
   redlock_options options = patient();
   rl_lock *locks[5];
@@ -502,7 +501,7 @@ static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **st
   assert_true(fake_world_end(world));
 }
 
-static void one_that_was_cancelled_may_come_again(void **state) {
+static void cancelled_waiter_may_join_again(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -518,7 +517,7 @@ static void one_that_was_cancelled_may_come_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void closing_ends_the_whole_line(void **state) {
+static void close_ends_the_whole_wait_list(void **state) {
   (void)state;
   for (unsigned calling = 0; calling < 2; calling++) {
     rl_lock *locks[3];
@@ -540,7 +539,7 @@ static void closing_ends_the_whole_line(void **state) {
   }
 }
 
-static void a_forked_child_has_no_lines(void **state) {
+static void forked_child_has_no_wait_lists(void **state) {
   (void)state;
   rl_lock *locks[3];
   fake_world *world = listening(3);
@@ -558,7 +557,7 @@ static void a_forked_child_has_no_lines(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void in_each_order_of_leaving_nothing_is_left(void **state) {
+static void waiters_may_leave_in_any_order(void **state) {
   (void)state;
   for (unsigned order = 0; order < 24; order++) {
     rl_lock *locks[4];
@@ -584,7 +583,7 @@ static void in_each_order_of_leaving_nothing_is_left(void **state) {
 
 /* --------------------------------------------------------------------------------------- W4 */
 
-static void a_release_of_this_client_lets_the_next_try_at_once(void **state) {
+static void own_release_lets_the_head_try_at_once(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3); /* without calls */
   rl_lock *held = begin_patient(world);
@@ -599,7 +598,7 @@ static void a_release_of_this_client_lets_the_next_try_at_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_of_this_client_is_heard_by_all_lines(void **state) {
+static void own_release_reaches_all_wait_lists(void **state) {
   (void)state;
   redlock_options seldom = patient();
   fake_world *world = fake_world_new(3); /* without calls */
@@ -617,7 +616,7 @@ static void a_release_of_this_client_is_heard_by_all_lines(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void but_not_for_longer_than_a_few_delays_in_a_row(void **state) {
+static void client_keeps_a_resource_for_a_few_delays_only(void **state) {
   (void)state;
   enum { MANY = 100 };
   redlock_options options = patient();
@@ -651,7 +650,7 @@ static void but_not_for_longer_than_a_few_delays_in_a_row(void **state) {
 }
 
 /* Nor by two lines in turns. */
-static void two_lines_keep_it_no_longer_than_one(void **state) {
+static void two_wait_lists_keep_a_resource_no_longer_than_one(void **state) {
   (void)state;
   enum { MANY = 40 };
   rl_lock *locks[MANY];
@@ -683,7 +682,7 @@ static void two_lines_keep_it_no_longer_than_one(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void with_calls_nobody_is_let_past_the_queue(void **state) {
+static void own_release_does_not_overtake_the_queue(void **state) {
   (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -709,40 +708,39 @@ static void with_calls_nobody_is_let_past_the_queue(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(who_waits_for_the_same_stands_behind_the_first),
-      cmocka_unit_test(a_thousand_cost_the_nodes_what_one_costs),
-      cmocka_unit_test(those_who_make_one_attempt_stand_in_no_line),
-      cmocka_unit_test(locks_of_several_resources_stand_in_no_line),
-      cmocka_unit_test(a_token_of_ones_own_stands_in_no_line),
-      cmocka_unit_test(who_waits_otherwise_stands_in_another_line),
-      cmocka_unit_test(of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll),
-      cmocka_unit_test(each_resource_has_a_line_of_its_own),
-      cmocka_unit_test(when_nobody_waits_any_more_the_line_is_gone),
-      cmocka_unit_test(who_stands_behind_keeps_the_budget_it_came_with),
-      cmocka_unit_test(a_number_of_attempts_becomes_a_budget_in_the_line),
-      cmocka_unit_test(who_gives_up_behind_one_that_has_heard_nothing_was_not_asked),
-      cmocka_unit_test(
-          who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said),
-      cmocka_unit_test(who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes),
-      cmocka_unit_test(who_gives_up_while_a_majority_is_silent_does_not_say_taken),
-      cmocka_unit_test(who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken),
-      cmocka_unit_test(they_get_it_in_the_order_in_which_they_came),
-      cmocka_unit_test(behind_a_lock_that_was_granted_the_next_one_begins_by_waiting),
-      cmocka_unit_test(behind_one_that_gave_up_the_next_takes_its_place),
-      cmocka_unit_test(who_takes_a_place_tells_what_was_heard_there),
-      cmocka_unit_test(behind_one_that_knew_nothing_the_next_tries_at_once),
-      cmocka_unit_test(the_next_of_one_whose_budget_is_over_tells_what_that_has_heard),
-      cmocka_unit_test(who_stood_in_line_makes_one_attempt_whatever_was_heard),
-      cmocka_unit_test(who_is_cancelled_behind_another_leaves_the_others_in_order),
-      cmocka_unit_test(one_that_was_cancelled_may_come_again),
-      cmocka_unit_test(closing_ends_the_whole_line),
-      cmocka_unit_test(a_forked_child_has_no_lines),
-      cmocka_unit_test(in_each_order_of_leaving_nothing_is_left),
-      cmocka_unit_test(a_release_of_this_client_lets_the_next_try_at_once),
-      cmocka_unit_test(a_release_of_this_client_is_heard_by_all_lines),
-      cmocka_unit_test(but_not_for_longer_than_a_few_delays_in_a_row),
-      cmocka_unit_test(two_lines_keep_it_no_longer_than_one),
-      cmocka_unit_test(with_calls_nobody_is_let_past_the_queue),
+      cmocka_unit_test(second_waiter_is_queued),
+      cmocka_unit_test(thousand_waiters_cost_as_much_as_one),
+      cmocka_unit_test(single_attempt_joins_no_wait_list),
+      cmocka_unit_test(lock_on_several_resources_joins_no_wait_list),
+      cmocka_unit_test(custom_token_joins_no_wait_list),
+      cmocka_unit_test(waiter_with_other_options_joins_another_wait_list),
+      cmocka_unit_test(resource_has_at_most_sixteen_wait_lists),
+      cmocka_unit_test(each_resource_has_its_own_wait_list),
+      cmocka_unit_test(last_waiter_ends_the_wait_list),
+      cmocka_unit_test(queued_waiter_keeps_its_budget),
+      cmocka_unit_test(retry_count_limits_the_time_of_a_queued_waiter),
+      cmocka_unit_test(waiter_behind_a_head_without_votes_reports_not_asked),
+      cmocka_unit_test(waiter_behind_a_queued_head_copies_its_reports),
+      cmocka_unit_test(waiter_during_an_attempt_reports_no_number_of_nodes),
+      cmocka_unit_test(waiter_of_silent_nodes_does_not_report_taken),
+      cmocka_unit_test(waiter_behind_an_own_lock_reports_taken),
+      cmocka_unit_test(waiters_acquire_in_order_of_arrival),
+      cmocka_unit_test(new_head_waits_first_after_a_grant),
+      cmocka_unit_test(new_head_takes_over_the_ticket),
+      cmocka_unit_test(promoted_waiter_copies_the_votes),
+      cmocka_unit_test(new_head_tries_at_once_after_a_cancelled_head),
+      cmocka_unit_test(new_head_without_budget_copies_the_votes),
+      cmocka_unit_test(promoted_waiter_makes_one_attempt),
+      cmocka_unit_test(cancelled_waiter_keeps_the_order),
+      cmocka_unit_test(cancelled_waiter_may_join_again),
+      cmocka_unit_test(close_ends_the_whole_wait_list),
+      cmocka_unit_test(forked_child_has_no_wait_lists),
+      cmocka_unit_test(waiters_may_leave_in_any_order),
+      cmocka_unit_test(own_release_lets_the_head_try_at_once),
+      cmocka_unit_test(own_release_reaches_all_wait_lists),
+      cmocka_unit_test(client_keeps_a_resource_for_a_few_delays_only),
+      cmocka_unit_test(two_wait_lists_keep_a_resource_no_longer_than_one),
+      cmocka_unit_test(own_release_does_not_overtake_the_queue),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
