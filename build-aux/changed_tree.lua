@@ -1,5 +1,4 @@
--- A copy of this tree in which something is changed, and then built and tested with make: what the
--- controls and the mutants are made of.
+-- A changed copy of this tree, which the controls and mutants build and test with make.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -7,7 +6,7 @@ local changed_tree = {}
 
 local GAP_MAX = 300 -- how many bytes that are not white space "..." may stand for
 
--- Output and exit status of a shell command; works in every version of Lua.
+-- Returns output and exit status of a shell command, in each version of Lua.
 function changed_tree.run(command)
   local pipe = assert(io.popen("( " .. command .. " ) 2>&1; echo \"status $?\""))
   local text = pipe:read("*a")
@@ -16,7 +15,7 @@ function changed_tree.run(command)
   return output, tonumber(status)
 end
 
--- Its output; raises when it fails.
+-- Returns the output of a shell command; raises an error if it fails.
 function changed_tree.must(command)
   local output, status = changed_tree.run(command)
   if status ~= 0 then
@@ -40,7 +39,7 @@ end
 
 -- ------------------------------------------------------------------------------ changes of a text
 
--- The text without white space, and where each of its bytes was.
+-- Returns the text without white space, and the position of each of its bytes.
 local function compact(text)
   local bytes, places = {}, {}
   for place, byte in text:gmatch("()(%S)") do
@@ -50,8 +49,7 @@ local function compact(text)
   return table.concat(bytes), places
 end
 
--- Where |parts| stand in |dense|, one behind the other with a gap between them: first, last, and
--- the gaps as pairs of places. nil when they do not.
+-- Finds |parts| in |dense|, in order with gaps. Returns first, last, and the gaps as pairs of positions, or nil.
 local function match_at(dense, parts, start)
   local first, last = dense:find(parts[1], start, true)
   local gaps, from = {}, first
@@ -69,7 +67,7 @@ local function match_at(dense, parts, start)
   return from, last, gaps
 end
 
--- A text to be changed: { path, text }.
+-- A source text: { path, text }.
 function changed_tree.source(path, text)
   local dense, places = compact(text)
   return { path = path, text = text, dense = dense, places = places }
@@ -83,8 +81,7 @@ local function parts_of(pattern)
   return parts
 end
 
--- How often |from| stands in |source|, however it is laid out; "..." in it stands for anything
--- short.
+-- Counts |from| in |source|, whatever the white space; "..." in it matches any short text.
 function changed_tree.count(source, from)
   local parts, count, start = parts_of(from), 0, 1
   while true do
@@ -96,7 +93,7 @@ function changed_tree.count(source, from)
   end
 end
 
--- The text of |source| with |to| in place of |from|; "..." in |to| is what it stands for in |from|.
+-- Returns the text of |source| with |to| in place of |from|; "..." in |to| is the text that it matches in |from|.
 function changed_tree.replace(source, from, to)
   local first, last, gaps = match_at(source.dense, parts_of(from), 1)
   local text, places, gap = source.text, source.places, 0
@@ -112,13 +109,13 @@ end
 local copy = {}
 copy.__index = copy
 
--- The copy that is at |directory|.
+-- Returns the copy at |directory|.
 function changed_tree.at(directory, settings)
   return setmetatable({ directory = directory, settings = settings, changed = {} }, copy)
 end
 
--- A copy of the tree in a scratch directory, or of another copy with what is built there.
--- |settings| are make's, as "CFLAGS=-O1".
+-- Copies the tree, or another copy with its build, into a temporary directory. |settings| are those of make, as
+-- "CFLAGS=-O1".
 function changed_tree.copy(settings, from)
   local directory = changed_tree.must("mktemp -d"):match("%S+")
   changed_tree.must(("tar cf - -C %s --exclude=./.git %s . | tar xf - -C %s"):format(from or ".",
@@ -135,7 +132,7 @@ function copy:make(targets)
   return self:run((os.getenv("WRAPPER") or "") .. " make -s " .. self.settings .. " " .. targets)
 end
 
--- As make(); raises when it fails.
+-- Like make(), but raises an error if it fails.
 function copy:must_make(targets)
   local output, status = self:make(targets)
   if status ~= 0 then
@@ -158,7 +155,7 @@ function copy:restore()
   self.changed = {}
 end
 
--- Runs main(tree), which returns whether all is well, removes |tree| and ends the program.
+-- Runs main(tree), which returns true on success, removes |tree| and ends the program.
 function changed_tree.finish(tree, main)
   local ok, result = pcall(main, tree)
   changed_tree.run("rm -rf " .. tree.directory)

@@ -9,8 +9,7 @@
 --
 -- SPDX-License-Identifier: MIT
 
--- From the lowest to the highest. The ceilings are the figures that were reached: they only go
--- down.
+-- From the lowest to the highest. The ceilings are the reached figures, and only go down.
 local HOUSES = {
   {
     top = "csrc/core",
@@ -59,7 +58,7 @@ local function add_calls(graph, modules, directory)
   for line in lines_of(("find %s -name '*.o' -exec nm -A -P {} +"):format(directory)) do
     local object, symbol, kind = line:match("^(%S-): (%S+) (%a)")
     local module = object and object:match("^" .. directory:gsub("%p", "%%%0") .. "/(.*)%.o$")
-    -- An object of a file that is gone has no module.
+    -- An object of a deleted file has no module.
     local known = modules[module or ""]
     if known and kind == "U" then
       wanted[#wanted + 1] = { module, symbol }
@@ -123,7 +122,7 @@ local function check(house)
   return good
 end
 
--- The module that writes a field of rl_lock. Others call its functions.
+-- The module that writes a field of rl_lock. Other modules call its functions.
 local WRITERS = { phase = "lock/rl_lock", waiting = "lock/rl_round", result = "lock/rl_lock" }
 
 -- The fields that |text| of |module| writes, although another module is their writer. A link has a

@@ -37,7 +37,7 @@ unset LUA LUA_PATH LUA_CPATH LUA_VERSION BUILD CFLAGS CPPFLAGS LDFLAGS
 log_directory=build/log
 processors=$(nproc 2>/dev/null || echo 2)
 declare -A slots=([computing]=$processors [sleeping]=$((2 * processors + 2)))
-# Ends what hangs. A slow machine needs a fraction of it.
+# Ends hanging jobs. A slow machine needs a fraction of this.
 job_limit=${REDLOCK_JOB_SECONDS:-1500}
 
 names=() classes=() needs=() commands=()
@@ -106,7 +106,7 @@ check_only() {
   done
 }
 
-# Returns 0 if the job $1 is asked for by one of the texts in |only|.
+# Returns 0 if one of the texts in |only| selects the job $1.
 is_wanted() {
   local text
   [ "${#only[@]}" -gt 0 ] || return 0
@@ -116,7 +116,7 @@ is_wanted() {
   return 1
 }
 
-# Reads the lines name|class|needs|targets|command of the list $1, and keeps what is wanted.
+# Reads the lines name|class|needs|targets|command of the list $1, and keeps the selected ones.
 read_jobs() {
   local name class need target command
   while IFS='|' read -r name class need target command; do
@@ -316,7 +316,7 @@ finish() {
   exit
 }
 
-# Ends the run before it has begun: |what| could not be done.
+# Ends the run before it begins: |what| has failed.
 give_up() {
   failed=$((failed + 1)) failures+=("$1")
   finish
@@ -332,7 +332,7 @@ interrupted() {
   exit 130
 }
 
-# Scripts and nginx cannot do with every character, and the path of a socket has 107 of them.
+# Scripts and nginx do not support all characters, and the path of a socket has at most 107.
 if [[ ! ${TMPDIR:-/tmp} =~ ^/[A-Za-z0-9/._-]{0,39}$ ]]; then
   echo "TMPDIR=$TMPDIR is longer than 40 characters, not absolute, or has special characters: /tmp is used instead"
   TMPDIR=/tmp

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the jobs of a list; those that take long come first, by hand:
+# Prints the jobs of a list, long ones first:
 #
 #     test_jobs.sh test|check|check-long          name|class|needs|targets|command
 #
@@ -50,7 +50,7 @@ unit_jobs() {
   done
 }
 
-# The programs that run once more with all clients speaking TLS.
+# The programs that run once more with TLS.
 over_tls=$(sed -n 's/^INTEGRATION_OVER_TLS = //p' build-aux/integration.mk)
 integration_jobs() {
   local name
@@ -164,9 +164,9 @@ tsan_jobs() {
   done
 }
 
-# Without --fair-sched a polling thread starves the others.
+# Without --fair-sched a polling thread starves other threads.
 VALGRIND='valgrind --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes'
-# Programs that valgrind takes minutes for, and that AddressSanitizer runs on every change.
+# Programs that take minutes under valgrind, and that AddressSanitizer runs on each change.
 valgrind_long='rl_exhaustive rl_tls_stream rl_tls_node rl_tls_fuzz_replay'
 
 valgrind_job() {
@@ -253,7 +253,7 @@ long_jobs() {
   job asan/long/cycles sleeping asan/build '' "$CYCLES ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/watchdog_thread_test"
   job tsan/build computing '' '' "$MAKE tsan-programs"
   job tsan/long/cycles sleeping tsan/build '' "$CYCLES ${no_aslr}build/tsan/test/integration/watchdog_thread_test"
-  # Ten minutes of everything that threads may do with a client.
+  # Ten minutes of random calls of threads.
   job tsan/long/stress sleeping tsan/build '' \
     "STRESS_SECONDS=600 TSAN_OPTIONS=die_after_fork=0 ${no_aslr}build/tsan/test/integration/stress_thread_test"
   job valgrind/long/cycles sleeping '' 5.4:build/test/integration/watchdog_thread_test \

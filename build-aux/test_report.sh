@@ -1,4 +1,4 @@
-# How results are counted and failures shown. Sourced by run_tests.sh, which documents the rules.
+# Counts results and shows failures. Sourced by run_tests.sh, which documents the rules.
 
 # Prints "passed failed" for a log of cmocka, busted and "ok" lines. Removes the colours of a
 # terminal first.
@@ -56,7 +56,7 @@ left_behind() {
   [ -z "$list" ] || ps -o pid=,stat=,args= -p "${list%,}" | awk '$2 !~ /^Z/' | cut -c 1-200
 }
 
-# The same, after time enough for processes that are about to end.
+# The same, after enough time for processes that are ending.
 still_left_behind() {
   local deadline=$((SECONDS + 15))
   while [ -n "$(left_behind "$1" "$2")" ] && [ "$SECONDS" -lt "$deadline" ]; do
@@ -65,7 +65,7 @@ still_left_behind() {
   left_behind "$1" "$2"
 }
 
-# Kills them, stopped ones too, until there is none: some may have had time to start others.
+# Kills these processes, stopped ones too, until there is none: they may start new ones meanwhile.
 end_processes() {
   local tries pids
   for ((tries = 0; tries < 50; tries++)); do
@@ -120,7 +120,7 @@ failed_tests() {
   } | sed 's/^/      /' | cut -c 1-160 | head -n 10
 }
 
-# Tries the counting on results of which some have failed. Returns 1 if it counts wrong.
+# Tests the counting with failed results. Returns 1 if it is wrong.
 self_test() {
   local got
   got=$(printf '%s\n' '[==========] 5 test(s) run.' '[  PASSED  ] 2 test(s).' '[  SKIPPED ] 1 test(s), listed below:' \
@@ -128,7 +128,7 @@ self_test() {
     '12 successes / 1 failure / 2 errors / 3 pending : 0.5 seconds' '1 success / 0 failures / 0 errors / 0 pending : 0.1' \
     'ok - d' 'not ok - e' | count_results /dev/stdin)
   [ "$got" = '16 10' ] || { echo "run_tests: counts '$got' where '16 10' is right"; return 1; }
-  # A program that ends in the middle has failed, whatever its status says.
+  # A program that ends early has failed, whatever its status.
   got=$(printf '%s\n' '[ RUN      ] a' '[==========] 1 test(s) run.' '[  PASSED  ] 1 test(s).' '[ RUN      ] b' | count_results /dev/stdin)
   [ "$got" = '1 1' ] || { echo "run_tests: counts '$got' where '1 1' is right"; return 1; }
 }

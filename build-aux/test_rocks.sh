@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `luarocks make`, without arguments and without a network, into a scratch tree, for the Luas that
-# LuaRocks serves; what it installs loads and locks; the source tree stays clean.
+# Runs `luarocks make` without arguments and network into a temporary tree, for each Lua that LuaRocks supports. The
+# installed module must work, and the source tree must stay clean.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/build-aux/nodes.sh"
@@ -26,7 +26,7 @@ try() {
   fi
 }
 
-# All files but those below build/, which is ignored.
+# All files except those in build/.
 tree() {
   find . -path ./build -prune -o -path ./.git -prune -o -type f -print | sort
 }
@@ -46,7 +46,7 @@ try 'LuaJIT loads what was made for 5.1' env LUA_PATH="$scratch/5.1/share/lua/5.
   LUA_CPATH="$scratch/5.1/lib/lua/5.1/?.so" luajit -e "
     local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
     assert(lock:release())"
-# OpenSSL is no dependency of the rock: TLS is there where it is.
+# OpenSSL is no dependency of the rock: it only enables TLS.
 for version in 5.4 5.1; do
   try "Lua $version has TLS" test -r "$scratch/$version/lib/lua/$version/redlock/tls.so"
 done

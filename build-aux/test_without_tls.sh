@@ -1,7 +1,6 @@
 #!/bin/sh
-# A machine without OpenSSL: pkg-config does not know it, and no header of it can be included. The
-# project builds there by itself, and its tests are those that need no TLS; TLS=1 says which
-# packages are missing.
+# A machine without OpenSSL, for pkg-config and the compiler. The project must build there without options, with the tests
+# that need no TLS; TLS=1 must name the missing packages.
 set -u
 MAKE=${MAKE:-make}
 cd "$(dirname "$0")/.." || exit 1
@@ -23,7 +22,7 @@ try() {
   fi
 }
 
-# Directories that stand before the system's.
+# Directories before those of the system.
 mkdir -p "$scratch/bin" "$scratch/include/openssl"
 for header in ssl err x509 x509v3 evp bio crypto pem; do
   echo '#error OpenSSL is not there' >"$scratch/include/openssl/$header.h"

@@ -1,7 +1,7 @@
 rockspec_format = "3.0"
 package = "redlock"
 version = "scm-1"
--- For `luarocks make` in a checkout, which fetches nothing. Whoever publishes the project puts its address here.
+-- For `luarocks make` in a checkout, which fetches nothing. A published rock needs its address here.
 source = {
    url = "git+file://.",
 }
@@ -26,8 +26,8 @@ build = {
    type = "make",
    build_target = "luarocks-build",
    install_target = "luarocks-install",
-   -- LuaRocks knows no optional dependency, so OpenSSL is none: TLS is made where there is an OpenSSL, which
-   -- pkg-config or OPENSSL_DIR, OPENSSL_INCDIR and OPENSSL_LIBDIR in the environment tell. TLS=1 there insists.
+   -- LuaRocks has no optional dependencies. So TLS is built if pkg-config, or OPENSSL_DIR, OPENSSL_INCDIR and
+   -- OPENSSL_LIBDIR in the environment, find an OpenSSL; TLS=1 in the environment requires it.
    -- The same in both passes: the build notices changed flags and would compile again.
    variables = {
       CC = "$(CC)",
