@@ -1,4 +1,4 @@
---- Twenty coroutines lock at once over one client, each its own name and then all the same one.
+--- Twenty coroutines use one client: first each with its own lock, then all with the same one.
 
 local cqueues = require "cqueues"
 local redlock = require "redlock.cqueues"
@@ -19,7 +19,7 @@ for index = 1, COROUTINES do
 
     lock = assert(client:acquire("shared", { wait = 20000, retry_delay = 5, retry_jitter = 5 }))
     local seen = shared
-    cqueues.sleep(0.001) -- without the lock another coroutine would change it now
+    cqueues.sleep(0.001) -- without the lock another coroutine would change the counter now
     shared = seen + 1
     assert(lock:release())
     done = done + 1

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Starts five throw-away Redis nodes, shows locks on them (demo.lua), and cleans up, whatever
-# happens. `make demo` runs it. LUA, LUA_PATH and LUA_CPATH say with which Lua, and where the module
-# is.
+# Starts five temporary Redis nodes, shows locks on them (demo.lua), and always cleans up. `make demo` runs it with LUA,
+# LUA_PATH and LUA_CPATH.
 set -u
 here=$(dirname "$0")
 . "$here/../build-aux/nodes.sh"
@@ -23,7 +22,7 @@ for port in $node_ports; do
   pid=$(echo "$node_pids" | cut -d ' ' -f $(($# + 2)))
   set -- "$@" "$port:$pid"
 done
-# In the background, because only a waiting shell hears signals at once.
+# In the background, because only a waiting shell handles signals at once.
 "${LUA:-lua}" "$here/demo.lua" "$@" &
 demo=$!
 wait "$demo"

@@ -18,7 +18,7 @@ for _, vote in ipairs(lock:votes()) do
   print("  " .. vote.node .. " " .. vote.vote .. (vote.error and ": " .. vote.error or ""))
 end
 
--- Work goes in steps, and looks at the lease between them.
+-- Work in steps, and check the lease between them.
 for _ = 1, 3 do
   if lock:remaining() < 2000 then assert(lock:extend()) end
   -- ... a step that takes much less than 2 seconds ...

@@ -1,4 +1,4 @@
--- What lua_host runs: the client comes from the host, as the script's argument.
+-- The script of lua_host: the client is its argument.
 local dlm = ...
 
 for _, node in ipairs(dlm:nodes()) do
