@@ -1,15 +1,17 @@
--- The negative controls: what the checkers must notice. Each is a change of the core that makes it wrong in
--- one way, or a switch of a program that breaks an assumption of docs/safety.md.
+-- The negative controls. Each is a change of the core that makes it wrong in one way, or a switch of a program
+-- that breaks an assumption of docs/safety.md. A checker must detect each.
 --
---     { name, what is wrong, from, to [, from, to ...] [, file = ...], by = { who notices } }
---     { name, what is wrong, switch = true, by = { who notices } }
+--     { name, fault, from, to [, from, to ...] [, file = ...], by = { observers } }
+--     { name, fault, switch = true, by = { observers } }
 --
--- "from" stands once in csrc/core, in whatever file and layout; "..." in it is anything short, and is kept
--- where "to" has "...", too. "file" is for a text that stands in several files. Who notices:
---     "simulator"          one of its checkers, within some seeds (what is meant when nothing is said);
---                          arguments = "--guard" is for what is rare where a guard is only drawn
+-- "from" occurs once in csrc/core, in any file and layout; "..." in it is any short text, which is kept where "to"
+-- has "...", too. "file" is for a text that occurs in several files. The observers:
+--
+--     "simulator"          one of its checkers, within SIM_RUNS runs (the default); with arguments = "--guard" or
+--                          similar ones if the fault rarely has an effect in other runs
 --     "replay"             the random walks of the model (csrc/test/model)
---     chaos = "violation"  the fault tests' checker, by this name (chaos --control name)
+--     chaos = "violation"  the checker of the fault tests, with this violation (chaos --control name)
+--
 -- build-aux/run_controls.lua and build-aux/chaos_controls.sh run them.
 --
 -- SPDX-License-Identifier: MIT
@@ -32,7 +34,7 @@ local list = {
   { "step-forward", "A3: a node's wall clock is stepped forward beyond lock_delay", switch = true },
   { "eviction", "A3: a node evicts a key", switch = true, by = exclusion("simulator") },
   { "flush", "A3: FLUSHALL", switch = true, by = exclusion("simulator") },
-  { "foreign-delete", "A3: somebody deletes the key", switch = true, by = exclusion("simulator") },
+  { "foreign-delete", "A3: another program deletes the key", switch = true, by = exclusion("simulator") },
   { "fast-node", "A4: nodes' clocks run faster than drift_factor allows", switch = true },
   { "slow-client", "A4: clients' clocks run slower than drift_factor allows", switch = true },
   { "frozen-clock", "A4: a client's clock stands still in suspend", switch = true },
@@ -44,7 +46,7 @@ local list = {
   { "late-holder", "A9: holders do not stop at their deadline", switch = true },
   { "counters-lost", "a node loses its counters of fencing tokens, and votes on", switch = true },
 
-  -- The same and others with real servers. The slowest first.
+  -- The same, and more, with real servers. The slowest first.
   { "stays-down", "a majority of the nodes stays stopped", switch = true, by = { chaos = "progress" } },
   { "restart-without-keys", "A3: a majority restarts without its keys, inside the ttl", switch = true,
     by = exclusion() },
@@ -52,25 +54,25 @@ local list = {
     by = exclusion() },
   { "holds-too-long", "A9: a worker does not stop at its deadline", switch = true, by = exclusion() },
   { "flush-seen-inside", "A3: FLUSHALL, and two workers see each other", switch = true, by = { chaos = "witness" } },
-  { "forgets-release", "a worker does not release, and says so", switch = true, by = { chaos = "leftover" } },
+  { "forgets-release", "a worker logs a release that it does not make", switch = true, by = { chaos = "leftover" } },
   { "leaves-keys", "a worker leaves keys behind", switch = true, by = { chaos = "leftover" } },
-  { "slow-calls", "a worker's log has a call that is too long", switch = true, by = { chaos = "budget" } },
+  { "slow-calls", "a worker logs a call that is too long", switch = true, by = { chaos = "budget" } },
   { "leaks-descriptors", "a worker leaks descriptors", switch = true, by = { chaos = "descriptors" } },
   { "leaks-memory", "a worker leaks memory", switch = true, by = { chaos = "memory" } },
   { "dies", "a worker dies", switch = true, by = { chaos = "death" } },
   { "takes-one-of-two", "a worker locks one of two resources", switch = true, by = { chaos = "exclusion" } },
   { "keeps-detached", "a worker goes on with a lease that it has detached", switch = true,
     by = { chaos = "exclusion" } },
-  { "tells-attached", "a lease is attached twice, as a worker says", switch = true, by = { chaos = "attach" } },
-  { "gives-token-again", "a worker gives a token twice", switch = true, by = { chaos = "token" } },
+  { "logs-attached", "a worker logs that a lease is attached twice", switch = true, by = { chaos = "attach" } },
+  { "reuses-token", "a worker uses a caller-supplied token twice", switch = true, by = { chaos = "token" } },
   { "counts-too-many", "a worker goes on after the last release of a nested lock", switch = true,
     by = { chaos = "exclusion" } },
-  { "tells-wrong-holder", "an inspection finds a holder that is none", switch = true, by = { chaos = "inspect" } },
+  { "logs-wrong-holder", "a worker logs an inspection with a wrong holder", switch = true, by = { chaos = "inspect" } },
 
   -- Counting votes.
   { "quorum-off-by-one", "half the nodes are a majority",
     "return nodes / 2 + 1;", "return nodes < 2 ? 1 : nodes / 2;", by = both },
-  { "quorum-of-the-living", "a majority of the nodes that answer",
+  { "quorum-of-answering-nodes", "a majority of the nodes that answer",
     "assert(quorum->unsent == 0);", "needed = rl_quorum_majority(quorum->nodes - quorum->failed);" },
   { "unknown-counts", "a node that did not answer counts as granted",
     "X(REDLOCK_VOTE_UNKNOWN, unknown, FAILED)", "X(REDLOCK_VOTE_UNKNOWN, unknown, GRANTED)" },
@@ -78,7 +80,7 @@ local list = {
     "X(REDLOCK_VOTE_TAKEN, taken, DENIED)", "X(REDLOCK_VOTE_TAKEN, taken, GRANTED)", by = both },
   { "error-counts", "an error counts as granted",
     "return rl_verdict_is_refusal(text) ? RL_VERDICT_REFUSED : RL_VERDICT_ERROR;", "return RL_VERDICT_GRANTED;" },
-  { "taken-counts-for-extend", "a node that says 'not yours' counts for an extend",
+  { "taken-counts-for-extend", "a node that denies the token counts for an extend",
     "INTEGER, NULL, 1, RL_VERDICT_GRANTED}, {RL_REPLY_INTEGER, NULL, 0, RL_VERDICT_DENIED",
     "INTEGER, NULL, 1, RL_VERDICT_GRANTED}, {RL_REPLY_INTEGER, NULL, 0, RL_VERDICT_GRANTED" },
   { "nil-counts", "SET answered nil counts as granted",
@@ -90,21 +92,22 @@ local list = {
   { "noscript-counts", "NOSCRIPT counts as granted",
     "RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_NO_SCRIPT;",
     "RL_SCRIPT_TAKE_HERE ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_GRANTED;" },
-  { "round-not-checked", "a vote counts in whatever round it comes",
+  { "round-not-checked", "a vote counts in any round",
     "if (command->round != lock->round) {", "if (false) {", by = both },
   { "one-vote-twice", "the replies of a node count as often as they come",
     "if (entry->settled) {", "if (false) {" },
   { "replies-out-of-step", "the newest command is taken for the one that was answered",
     "*command = link->outstanding[link->outstanding_head]; link->outstanding_head = ...;",
-    "*command = link->outstanding[(link->outstanding_head + link->outstanding_count - 1) % link->outstanding_capacity];" },
+    "*command = link->outstanding[(link->outstanding_head + link->outstanding_count - 1) % "
+      .. "link->outstanding_capacity];" },
 
   -- Fencing tokens.
-  { "fence-not-confirmed", "the greatest number of a majority is the fencing token, whoever has confirmed it",
+  { "fence-not-confirmed", "the greatest number of a majority is the fencing token, unconfirmed",
     "if (rl_quorum_count(fence->confirmed) >= needed) {", "if (fence->settled) {", by = both },
   { "fence-confirmed-by-half", "half the nodes confirm a fencing token",
     "if (rl_quorum_count(fence->confirmed) >= needed) {",
     "if (rl_quorum_count(fence->confirmed) >= (needed < 2 ? 1 : needed - 1)) {", by = both },
-  { "fence-written-back-anyway", "a counter is raised whoever has the key by now",
+  { "fence-raised-without-the-key", "CONFIRM raises a counter although the key has another token",
     [[[RL_SCRIPT_CONFIRM] = {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
          "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "]],
@@ -116,7 +119,7 @@ local list = {
   { "fence-of-a-refusal", "a node that refuses to confirm has confirmed",
     "if (rl_vote_counts_as(vote) == RL_COUNT_GRANTED) { fence->confirmed",
     "if (rl_vote_counts_as(vote) != RL_COUNT_FAILED) { fence->confirmed", by = replay },
-  { "fence-not-kept", "a heal and an extend carry another fencing token",
+  { "fence-replaced", "a heal and an extend carry another fencing token",
     "own ? rl_fence_token(lock) :", "own ? 1 :", by = both },
   { "fence-not-moved", "a lease that goes to another lock of its owner loses its fencing token",
     "rl_fence_adopt(to, rl_fence_token(from));", "" },
@@ -135,25 +138,25 @@ local list = {
   { "guard-half-a-quarantine", "a quarantine is half as long as it must be",
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US);",
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US) / 2;" },
-  { "guard-record-not-compared", "a vote counts whatever the record is: FLUSHALL on a connection",
+  { "guard-record-not-compared", "a vote counts with any lineage record: FLUSHALL on a connection",
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
          "ARGV[6]~='' then if " RL_COMMAND_TAKES_UNSEALED
          "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
          "then return 'other '..now..' 0' end end end for i=1,n do "]],
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
-  { "guard-seal-not-looked-at", "a vote counts whether the record is sealed or not: failed over and back",
+  { "guard-seal-not-compared", "a vote counts without a seal of the record: failed over and back",
     'RL_COMMAND_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]],
     by = { "simulator", arguments = "--guard" } },
-  { "guard-any-clock", "a record is made by whatever clock",
+  { "guard-any-clock", "a record is made by any clock",
     "guard->near = near >= needed;", "guard->near = near > 0;" },
   { "guard-clock-that-may-be-right", "a clock is near where that is only possible",
     "rl_time_add(apart_us, error_us) <= guards->skew_us",
     "apart_us <= rl_time_add(guards->skew_us, error_us)",
     by = { "simulator", arguments = "--guard" } },
-  { "guard-heals-anyone", "a key is given back to a node that may not vote",
+  { "guard-heals-anyone", "a heal goes to a node that may not vote",
     "!rl_guard_votes(node->link.guard, now_us) ||", "", by = replay },
-  { "guard-never-asks-again", "a node that has another record is not asked for it",
+  { "guard-never-asks-again", "a node with another record is not asked for it",
     "if (verdict->other_server) {", "if (false) {", by = replay },
 
   -- The margin, and a quorum above the majority.
@@ -199,7 +202,7 @@ local list = {
     "rl_time_min(lock->round_deadline_us, lock->deadline_us)", "lock->round_deadline_us" },
   { "extend-shortens", "asked for less than is left, an extension shortens the lease",
     "rl_time_max(lock->deadline_us, deadline_us)", "deadline_us" },
-  { "lease-kept", "an extend that is confirmed leaves the old deadline",
+  { "deadline-kept", "a confirmed extend leaves the old deadline",
     "rl_time_max(lock->deadline_us, deadline_us)", "lock->deadline_us + 0 * deadline_us", by = replay },
   { "extend-shortens-keys", "an extension shortens the keys of a lease",
     "redis.call('PTTL',KEYS[1])<tonumber(ARGV[2])", "true" },
@@ -209,28 +212,29 @@ local list = {
                           "if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
                           "return redis.call('PEXPIRE',KEYS[1],ARGV[2])", ""},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]] },
-  { "extend-not-compared", "an extension prolongs whatever key there is",
+  { "extend-not-compared", "an extend prolongs any key",
     [[{"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]],
     [[{"return redis.call('PEXPIRE',KEYS[1],ARGV[2])", ""},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]] },
-  { "extend-overwrites", "an extension sets the key, whoever has it",
+  { "extend-overwrites", "an extend sets the key of any token",
     [[{"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]],
     [[{"redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return 1", ""},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]] },
-  { "several-taken-by-the-first", "of several keys only the first is looked at, and all are set",
+  { "several-taken-by-the-first", "of several keys only the first is compared, and all are set",
     "for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1", "for i=1,1 do if redis.call('EXISTS',KEYS[i])==1" },
-  { "several-kept-by-a-refusal", "a node that refused to heal several keys is not released",
+  { "several-not-released-after-a-refusal", "a node that refused to heal several keys is not released",
     "if (verdict.set_nothing && command->kind == RL_OUTSTANDING_HEAL && several) {",
     "if (several && false) {" },
-  -- Tokens that are given, and handing over.
-  { "given-released-everywhere", "an attempt that failed deletes keys that others may have under the same token",
+  -- Caller-supplied tokens, and handing over.
+  { "caller-supplied-token-released-everywhere",
+    "an attempt that failed deletes keys of another client with the same token",
     "if (attempt->custom && !attempt->held) {", "if (false) {" },
-  { "given-left", "what was set late under a token that was given is left",
+  { "caller-supplied-token-left", "a key that was set late under a caller-supplied token is not released",
     "if (attempt->custom) { rl_release_again(", "if (false) { rl_release_again(" },
-  { "attached-twice", "what is attached keeps the handed token, so that it can be attached again",
+  { "attached-twice", "an attached lease keeps the detached token, so that it can be attached again",
     "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1",
     "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[3]) end return 1" },
-  { "attached-without-looking", "a lease is attached wherever the key is not ours already",
+  { "attached-without-comparing", "a lease is attached to any key without the new token",
     "redis.call('GET',KEYS[i])~=ARGV[1] or", "redis.call('GET',KEYS[i])==ARGV[2] or" },
   { "detached-and-held", "a lease that was detached is held on",
     "rl_lock_set_lease(lock, NULL, 0); lease->lock = NULL;",
@@ -245,7 +249,7 @@ local list = {
       .. " for (unsigned i = 0; i < lock->core->node_count; i++) { if (lock->votes[i].settled"
       .. " && rl_vote_counts_as(lock->votes[i].vote) == RL_COUNT_DENIED) {"
       .. " rl_extend_heal(lock, now_us, lock->core->nodes[i]); } }" },
-  { "heal-not-released", "a key that was given back is not released",
+  { "heal-not-released", "a key that was healed is not released",
     "RL_OUTSTANDING_HEAL, lock->lease ... rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);",
     "RL_OUTSTANDING_HEAL, lock->lease ... rl_attempt_will_live(lock->lease, now_us, key_ms);" },
   { "no-heal", "a node that has lost the key does not get it back",
@@ -265,14 +269,14 @@ local list = {
   { "extend-sent-late", "an extend goes out again by its text after its round",
     "lock->round != command->round || !rl_extend_goes_on(lock, now_us)", "lock->lease == NULL" },
 
-  -- Leases that keep themselves.
+  -- Auto-extended leases.
   { "renewed-late", "an automatic extend is due after two thirds of the ttl",
     "lock->lease_ttl_us / 3;", "lock->lease_ttl_us / 3 * 2;" },
   { "not-renewed", "a lease does not keep itself",
     "if (rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock)) {", "if (rl_renewal_is_on(lock) && false) {" },
   { "not-tried-again", "after an automatic extend that failed nothing is tried until the deadline",
     "due_us = rl_time_add(now_us, pause_us);", "due_us = REDLOCK_NEVER; (void)pause_us;" },
-  { "renewed-unasked", "a lease keeps itself though the call did not ask for it",
+  { "renewed-unasked", "a lease is auto-extended though the acquire did not ask for it",
     "return lock->renewal != NULL && lock->current->auto_extend == REDLOCK_YES;", "return lock->renewal != NULL;" },
   { "renewed-after-expiry", "an automatic extend takes back a lease that has run out",
     "if (rl_lock_remaining(lock, now_us) == 0) { rl_loss_report_expired(lock); return; }", "",
@@ -281,16 +285,16 @@ local list = {
     "rl_time_min(lock->round_deadline_us, lock->deadline_us)", "lock->round_deadline_us" },
   { "max-hold-ignored", "an automatic extend goes beyond max_hold",
     "if (left_us < lock->ttl_us) {", "if (false) {" },
-  { "max-hold-not-told", "a lease that max_hold has ended is said to have run out",
+  { "max-hold-not-reported", "a lease that max_hold has ended is reported as expired",
     "return rl_renewal_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;",
     "(void)lock; return REDLOCK_E_EXPIRED;" },
-  { "loss-not-told", "nobody is told that a lease has run out",
+  { "loss-not-reported", "the expiry of a lease is not reported",
     "rl_loss_report(lock, rl_loss_reason(lock), lock->deadline_us);", "(void)lock;" },
-  { "loss-told-late", "the deadline of a lease is not looked at",
+  { "loss-reported-late", "the deadline of a lease has no timer",
     "redlock_time next_us = lock->deadline_us;", "redlock_time next_us = rl_time_add(lock->deadline_us, 20000);" },
-  { "loss-told-again", "every automatic extend that fails is told",
+  { "loss-reported-again", "every automatic extend that fails is reported",
     "if (told == reason || (rl_loss_only_warns(told) && rl_loss_only_warns(reason))) {", "if (false) {" },
-  { "renewal-is-busy", "an automatic extend in flight refuses what the user begins",
+  { "renewal-is-busy", "an automatic extend in flight refuses the user's operations",
     "return rl_lock_is_in_flight(lock) && !lock->automatic;", "return rl_lock_is_in_flight(lock);" },
 
   -- Re-entrance.
@@ -313,9 +317,9 @@ local list = {
     "RL_OPERATION_EXTEND, now_us, budget_us, false", "RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false" },
   { "reentry-with-another-token", "a nested acquire that brings a token of its own counts",
     "*refused = given ?", "*refused = false ?" },
-  { "detached-under-others", "a lease is detached though others of its owner's locks count on it",
+  { "detached-under-others", "a lease is detached though other locks of its owner count on it",
     "if (rl_ring_is_shared(lock) && rl_ring_remaining(lock, now_us) > 0) {", "if (false) {" },
-  { "reentry-heard-again", "after a nested release that nobody waited for the next one is taken for the same",
+  { "reentry-release-mistaken", "after a nested fire-and-forget release the next one is taken for the same",
     "unheard && !still", "unheard || !still" },
 
   -- Operators.
@@ -328,12 +332,13 @@ local list = {
   { "inspection-of-a-minority", "an inspection is well though a minority has answered",
     "bool majority = lock->quorum.granted >= rl_quorum_majority(lock->quorum.nodes); rl_ask_end",
     "bool majority = lock->quorum.granted > 0; rl_ask_end" },
-  { "inspection-kept", "what a node that does not answer held before is shown once more",
+  { "inspection-kept", "the old state of a node that does not answer is reported once more",
     "free(*rl_ask_place(lock, operation)); *rl_ask_place(lock, operation) = answers;",
-    "if (*rl_ask_place(lock, operation) == NULL) { *rl_ask_place(lock, operation) = answers; } else { free(answers); }" },
+    "if (*rl_ask_place(lock, operation) == NULL) { *rl_ask_place(lock, operation) = answers; "
+      .. "} else { free(answers); }" },
   { "inspected-while-held", "a lock that is held is inspected",
     "if (error == REDLOCK_OK && held) {", "if (false && held) {" },
-  { "force-not-compared", "a release by force of a token deletes whatever key there is",
+  { "force-not-compared", "a release by force of a token deletes any key",
     "if (command->attempt->any) {", "if (true) {" },
   { "force-twice", "a release by force is sent twice",
     "return rl_link_queue_force(&node->link, &command) ?",
@@ -341,29 +346,29 @@ local list = {
   { "force-of-a-minority", "a release by force is done when one node has answered",
     "bool majority = quorum->granted + quorum->denied >= rl_quorum_majority(quorum->nodes);",
     "bool majority = quorum->granted + quorum->denied > 0;" },
-  { "force-of-nothing", "a release by force that has found nothing is said to be done",
+  { "force-of-nothing", "a release by force that has found no key returns OK",
     "quorum->granted > 0 ? REDLOCK_OK : REDLOCK_E_NOT_HELD", "REDLOCK_OK" },
   { "lost-by-one-denial", "a lease is lost when one node denies it after the round",
     "&& rl_quorum_denied(lock->quorum.nodes, denied, needed)", "&& denied > 0" },
 
   -- Setting and releasing.
   { "set-without-nx", "SET without NX", [["NX", 2]], [["GET", 3]] },
-  { "no-join", "a node that comes up after the decision is not given the key",
+  { "no-backfill", "a node that comes up after the decision is not given the key",
     "!rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||", "true ||", by = replay },
-  { "joins-for-the-whole-ttl", "a node that joins a lease is given the key for the ttl, not for what is left",
+  { "backfill-for-the-whole-ttl", "a backfilled key lives for the ttl, not for the rest of the lease",
     "rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us))",
     "rl_options_key_ms(lock->current, lock->ttl_us)", by = both },
-  { "joins-for-too-short", "a node that joins a lease is given the key until the lease ends, without the drift",
+  { "backfill-too-short", "a backfilled key lives until the lease ends, without the drift",
     "rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us))",
     "rl_options_key_ms(lock->current, rl_time_sub(lock->deadline_us, now_us + 1000))" },
-  { "joins-amid-an-operation", "a node joins a lease while an operation on it is in flight",
+  { "backfill-amid-an-operation", "a node is backfilled while an operation on the lease is in flight",
     "if (rl_lock_is_in_flight(lock) || !rl_guard_votes(", "if (!rl_guard_votes(" },
-  { "joins-again", "a node whose connection broke under its SET is sent it once more",
+  { "backfill-repeated", "a node whose connection broke under its SET is sent it once more",
     "(lock->lease->sent & rl_node_bit(node)) == 0;", "!rl_lock_is_busy(lock);" },
-  { "joined-late-for-the-whole-ttl", "a node that comes up late in the round is given the key for the ttl",
+  { "backfill-in-the-round-for-the-whole-ttl", "a node that comes up during the round is given the key for the ttl",
     "rl_options_key_ms(lock->current, left_us)", "rl_options_key_ms(lock->current, lock->ttl_us)",
     by = replay },
-  { "returns-on-a-bare-majority", "a blocking call returns with its decision, whatever is on its way",
+  { "returns-on-a-bare-majority", "a blocking call returns with its decision, without a grace period",
     "rl_time_min(moment_us, lock->ttl_us / RL_GRACE_TTL_SHARE)", "rl_time_min(moment_us, 0)" },
   { "no-release", "nothing is released",
     "return attempt->sent & (attempt->uncertain |", "return attempt->sent & 0 & (attempt->uncertain |", by = both },
@@ -375,7 +380,7 @@ local list = {
       .. "for (unsigned i = 0; attempt->lock != NULL && i < core->node_count; i++) {\n"
       .. "  if (attempt->lock->votes[i].vote != REDLOCK_VOTE_GRANTED) {\n"
       .. "    wanted &= ~((uint32_t)1 << i);\n  }\n}\nrl_release_set_due(core, attempt, wanted);" },
-  { "release-not-compared", "a release deletes whatever key there is",
+  { "release-not-compared", "a release deletes any key",
     "if redis.call('GET',KEYS[1])==ARGV[1] then", "if true then" },
   { "release-before-the-lease-ends", "the lease stays valid while its release is on its way",
     "rl_lock_set_lease(lock, NULL, 0); lock->unreleased = NULL; lock->ttl_us",
@@ -395,23 +400,23 @@ local list = {
     "if (command->kind != RL_OUTSTANDING_RELEASE) {" },
   { "garbage-expires-early", "a SET that was answered with garbage counts from when it was sent",
     "attempt->uncertain |= bit; rl_attempt_unanswered(attempt, now_us);", "attempt->uncertain |= bit;" },
-  { "cancel-leaves-keys", "what is cancelled is not released",
+  { "cancel-leaves-keys", "a cancelled attempt is not released",
     "lock->attempt = NULL; rl_lock_end(lock, now_us, error);",
     "lock->attempt = NULL; rl_lock_end(lock, now_us, error); if (attempt != NULL) { attempt->releasing = true; }" },
   { "free-leaves-keys", "a lock that is freed while it is held is not released",
     "rl_lease_drop(lock, now_us, false);",
     "if (lock->lease != NULL) { lock->lease->releasing = true; } rl_lease_drop(lock, now_us, false);" },
-  { "sets-what-it-gives-up", "a release sets the key once more before it deletes it",
+  { "release-sets-the-key", "a release sets the key once more before it deletes it",
     "} else if (rl_link_queue_release(&node->link,",
     "} else if (rl_link_queue_set(&node->link, now_us, RL_OUTSTANDING_HEAL, attempt, round, 1000) &&"
       .. " rl_link_queue_release(&node->link,",
     by = both },
-  { "sets-what-it-gave-up", "a release that goes out later sets the key once more",
+  { "later-release-sets-the-key", "a release that goes out later sets the key once more",
     "} else if (rl_link_queue_release(&node->link,",
     "} else if ((!attempt->listed ||"
       .. " rl_link_queue_set(&node->link, now_us, RL_OUTSTANDING_HEAL, attempt, round, 1000)) &&"
       .. " rl_link_queue_release(&node->link," },
-  { "extends-what-it-gives-up", "the token of an attempt that failed is extended before it is released",
+  { "release-extends-the-key", "the token of an attempt that failed is extended before it is released",
     "} else if (rl_link_queue_release(&node->link,",
     "} else if (rl_link_queue_extend(&node->link, now_us, attempt, round, true, 1000) &&"
       .. " rl_link_queue_release(&node->link," },
@@ -429,27 +434,28 @@ local list = {
   -- Budgets, bounds, liveness.
   { "no-time-out", "a round does not end at its deadline",
     "rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_us)", "rl_time_add(now_us, 3 * timeout_us + 5000)" },
-  { "wait-not-kept", "the budget of the call is not kept",
+  { "wait-not-kept", "the budget of the acquire is not kept",
     "rl_time_add(now_us, current.wait_us)", "rl_time_add(now_us, current.wait_us + 20000)" },
-  { "launch-not-bounded", "an acquire waits for its launch for ever",
+  { "pacing-not-bounded", "an acquire is paced for ever",
     "rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us))",
     "rl_time_max(lock->budget_us, rl_time_add(now_us, lock->ttl_us))" },
   { "retries-not-counted", "attempts are not counted",
     "lock->attempts_left--;", "lock->attempts_left -= lock->random % 2;" },
   { "attempt-leaked", "an attempt is kept for ever",
     "now_us, &command); rl_attempt_unref(&core->attempts, command.attempt);",
-    "now_us, &command); if (command.kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command.attempt); }" },
+    "now_us, &command); "
+      .. "if (command.kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command.attempt); }" },
   { "attempt-leaked-rarely", "one attempt in a thousand is kept for ever",
     "rl_release_begin(lock->core, now_us, attempt, grow); } rl_attempt_unref(&lock->core->attempts, attempt);",
     "rl_release_begin(lock->core, now_us, attempt, grow); }\n" ..
     "if (attempt->expired_us % 997 != 7) { rl_attempt_unref(&lock->core->attempts, attempt); }" },
-  { "asks-the-deaf", "nodes are asked however long they have not answered",
+  { "asks-silent-nodes", "nodes are asked after any silence",
     "rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US)", "rl_time_max(budget_us, REDLOCK_NEVER - 1)" },
   { "no-reconnect", "after ten failures a node is not tried any more",
     "node->connect_at_us <= now_us;", "node->connect_at_us <= now_us && node->failures < 10;" },
   { "half-open-for-ever", "a silent connection is never given up",
     "rl_time_add(link->received_us, RL_LINK_SILENCE_US)", "REDLOCK_NEVER" },
-  { "debts-kept", "a reply stays owed when its connection has gone",
+  { "outstanding-kept", "a reply stays outstanding when its connection has gone",
     "while (rl_link_take(&node->link, &command)) { rl_attempt *attempt = command.attempt; if",
     "for (unsigned left = node->link.outstanding_count; left > 1 && rl_link_take(&node->link, &command); left--) {"
       .. " rl_attempt *attempt = command.attempt; if" },
@@ -463,20 +469,20 @@ local list = {
     "lock->core->busy_count--;", "lock->core->busy_count -= result != REDLOCK_E_CANCELLED;" },
   { "acquired-while-held", "a lock that is held can be acquired again",
     "bool held = rl_ring_remaining(lock, now_us) > 0; if (held", "bool held = false; if (held" },
-  { "held-without-a-lease", "a lock whose lease has run out counts as held",
+  { "held-without-a-lease", "a lock whose lease has expired counts as held",
     "bool held = rl_ring_remaining(lock, now_us) > 0; if (held", "bool held = lock->lease != NULL; if (held" },
   { "waits-for-the-down", "a node that went down is waited for",
     "if (lock->phase != RL_PHASE_ROUND) { return; } rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR,"
       .. " node->error, REDLOCK_NEVER);", "if (lock->phase != RL_PHASE_ROUND) { return; }" },
-  { "acquire-lost", "a lock that is taken is called lost",
+  { "acquire-lost", "an acquire of a taken lock returns lost",
     "REDLOCK_E_UNAVAILABLE : REDLOCK_E_TAKEN", "REDLOCK_E_UNAVAILABLE : REDLOCK_E_LOST" },
   { "extend-lost-too-soon", "nodes that do not answer an extend make a lock a lost one",
     "!= RL_DECISION_NONE) { rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);",
     "!= RL_DECISION_NONE) { rl_lock_end(lock, now_us, REDLOCK_E_LOST);" },
-  { "extend-taken", "an extend that fails is called taken",
+  { "extend-taken", "an extend that fails returns taken",
     "!= RL_DECISION_NONE) { rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);",
     "!= RL_DECISION_NONE) { rl_lock_end(lock, now_us, REDLOCK_E_TAKEN);" },
-  { "release-taken", "a lock that was lost is called taken",
+  { "release-taken", "the release of a lost lock returns taken",
     "!lock->repeated ? REDLOCK_E_LOST", "!lock->repeated ? REDLOCK_E_TAKEN" },
   { "ended-twice", "an operation ends once more with every late vote",
     "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;",
@@ -490,43 +496,45 @@ local list = {
   { "token-changed", "a script is sent with another token",
     "key->token, key->token_length); if (has_ttl",
     "\"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH); if (has_ttl" },
-  { "locked-out", "a lock of many rounds asks nobody any more",
+  { "locked-out", "a lock of many rounds asks no node any more",
     "behind_us > rl_round_patience(lock)", "(lock->round > 12 || behind_us > rl_round_patience(lock))" },
 
-  -- Waiting: lines, queues and calls.
-  { "nobody-is-called", "a release of who has not waited calls nobody, and there is no slow retry",
+  -- Waiting: wait lists, queues and notifications.
+  { "no-waiter-notified", "a release without a ticket notifies no waiter, and there are no polls",
     "if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us) {",
     "if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us && attempt->enqueued != 0) {",
     "rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));",
     "REDLOCK_NEVER - 0 * poll_us;", by = notifying },
-  { "place-not-left", "who gives up stays in the queues",
-    "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;", by = notifying },
-  { "release-stays-in-queues", "a release does not leave the queue in which its lease has waited",
+  { "ticket-not-dequeued", "a waiter that gives up stays in the queues",
+    "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;",
+    by = notifying },
+  { "release-does-not-dequeue", "a release does not dequeue the ticket of its lease",
     "bool leaves = (command->attempt->enqueued & link->bit) != 0;", "bool leaves = false;", by = notifying },
-  { "line-not-moved", "when the first of a line has ended nobody is the first",
+  { "waitlist-not-promoted", "when the head of a wait list has ended no waiter is promoted",
     "rl_waitlist_promote(waitlist, now_us, granted); } else",
     "waitlist->attempt_us = now_us; (void)granted; } else {} if (false)" },
-  { "line-in-no-order", "the last of a line comes before the others",
+  { "waitlist-in-no-order", "the last waiter of a wait list comes before the rest",
     "return next != NULL ? next : rl_lock_queue_first(&waitlist->queued);",
     "for (rl_lock *at = rl_lock_queue_first(&waitlist->queued); at != NULL;"
       .. " at = rl_lock_queue_next(&waitlist->queued, at)) "
       .. "{ next = at; } return next;" },
-  { "line-without-budget", "who stands behind another has no budget",
+  { "queued-without-budget", "a queued waiter has no budget",
     "rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);",
     "rl_timers_set(&lock->core->timers, &lock->timer, REDLOCK_NEVER);" },
-  { "no-timer-in-queues", "who stands in the queues does not wake up by itself",
+  { "no-timer-in-queues", "a waiter in the queues has no timer",
     "rl_timers_set(&core->timers, &head->timer, rl_notify_poll_at(core, ticket, now_us));",
     "rl_timers_clear(&core->timers, &head->timer);", by = notifying },
-  { "asked-as-fast-as-answered", "nodes that give nobody a vote are asked as fast as they answer",
+  { "polls-as-fast-as-answered", "nodes that grant no vote are asked as fast as they answer",
     "return ticket->waitlist->attempt_us == 0 ||", "return true ||", by = notifying },
   { "notified-without-limit", "a waiter that the nodes notify makes as many attempts as it likes",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us);",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us); lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;",
     by = notifying },
-  { "said-of-its-own-key", "what the queues report of a waiter's own key, which is being released, counts as another's",
-    "|| ticket->polled_us != ticket->begun_us;", "|| true;", by = { "simulator", arguments = "--notify --guard --fault foreign-key" } },
+  { "own-key-counts-as-taken", "a waiter's own key, which is being released, counts as another client's",
+    "|| ticket->polled_us != ticket->begun_us;", "|| true;",
+    by = { "simulator", arguments = "--notify --guard --fault foreign-key" } },
 
-  { "no-deadline", "the core does not say when it wants to be called again",
+  { "no-deadline", "the core does not return its next timer",
     "} return deadline_us; } rl_lock *rl_core_next_ended",
     "} return deadline_us > core->now_us ? REDLOCK_NEVER : deadline_us; } rl_lock *rl_core_next_ended" },
 }

@@ -83,10 +83,10 @@ const chaos_control chaos_controls[] = {
     {"dies", CHAOS_DIES, false, false, NULL, NULL},
     {"takes-one-of-two", CHAOS_TAKES_ONE_OF_TWO, true, false, NULL, NULL},
     {"keeps-detached", CHAOS_KEEPS_DETACHED, false, false, NULL, NULL},
-    {"tells-attached", CHAOS_LOGS_ATTACHED, false, false, NULL, NULL},
-    {"gives-token-again", CHAOS_REUSES_TOKEN, false, false, NULL, NULL},
+    {"logs-attached", CHAOS_LOGS_ATTACHED, false, false, NULL, NULL},
+    {"reuses-token", CHAOS_REUSES_TOKEN, false, false, NULL, NULL},
     {"counts-too-many", CHAOS_COUNTS_TOO_MANY, false, false, NULL, NULL},
-    {"tells-wrong-holder", CHAOS_LOGS_WRONG_HOLDER, true, false, NULL, NULL},
+    {"logs-wrong-holder", CHAOS_LOGS_WRONG_HOLDER, true, false, NULL, NULL},
     {NULL, CHAOS_HONEST, false, false, NULL, NULL},
 };
 
