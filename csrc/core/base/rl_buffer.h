@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * csrc/core/base is the lowest layer: arithmetic, containers, names and texts. It includes nothing
- * of the core but its own files. The whole core uses memory, strings and assert() only: no clock, no
- * socket, no thread (make check-pure).
+ * of the core but its own files. The whole core uses memory, strings and assert() only: no clock,
+ * no socket, no thread (make check-pure).
  */
 #ifndef RL_BUFFER_H
 #define RL_BUFFER_H

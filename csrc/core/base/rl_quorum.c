@@ -5,8 +5,8 @@
  *
  * Specification, step 3: the lock is acquired if and only if the client was able to acquire it in
  * the majority of the instances, at least N/2+1. N counts all nodes, also those that do not answer.
- * With an even N, half of the nodes are no majority. The decision must not depend on the order of the
- * votes, so it falls with the first vote after which no other decision is possible:
+ * With an even N, half of the nodes are no majority. The decision must not depend on the order of
+ * the votes, so it falls with the first vote after which no other decision is possible:
  *   1. The N/2+1st grant decides for the lock. With the option |quorum| the quorum-th grant does.
  *   2. Otherwise the lock is not granted, for one of two reasons. The graver reason has precedence:
  *      acquire: too many nodes failed, so that no client could be granted the lock;
@@ -78,8 +78,8 @@ rl_decision rl_quorum_decide_extend(const rl_quorum *quorum, unsigned needed) {
  *   1. A majority deleted the token: the client held the lock, and it is free.
  *   2. A majority did not have the token: the lease was lost before the release.
  *   3. If neither majority is possible, the second question decides: the lock is released if a
- *      majority certainly does not have the token (deleted, absent, or never sent). The decision must
- *      not depend on the order of the votes, so this rule waits until 1 and 2 are impossible.
+ *      majority certainly does not have the token (deleted, absent, or never sent). The decision
+ *      must not depend on the order of the votes, so this rule waits until 1 and 2 are impossible.
  */
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
   unsigned majority = rl_quorum_majority(quorum->nodes);

@@ -28,8 +28,8 @@ typedef enum rl_decision {
 unsigned rl_quorum_majority(unsigned nodes);
 
 /*
- * Return the decision of an operation, in whatever order the votes arrive. |needed| nodes must grant:
- * a majority up to all. A release always needs a majority.
+ * Return the decision of an operation, in whatever order the votes arrive. |needed| nodes must
+ * grant: a majority up to all. A release always needs a majority.
  */
 rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum, unsigned needed);
 rl_decision rl_quorum_decide_extend(const rl_quorum *quorum, unsigned needed);
@@ -42,8 +42,8 @@ unsigned rl_quorum_count(uint32_t nodes);
 bool rl_quorum_denied(unsigned nodes, unsigned denied, unsigned needed);
 
 /*
- * Returns how many of the |holding| nodes with the key of a lease may lose it before another client,
- * which needs |needed| of |nodes|, could be granted the lock. -1: it could be granted now.
+ * Returns how many of the |holding| nodes with the key of a lease may lose it before another
+ * client, which needs |needed| of |nodes|, could be granted the lock. -1: it could be granted now.
  */
 int rl_quorum_margin(unsigned nodes, unsigned holding, unsigned needed);
 

@@ -19,8 +19,8 @@ typedef struct rl_reason {
 } rl_reason;
 
 /*
- * Returns a reference to a reason with |text|: |*last| if its text is the same, otherwise a new one,
- * which also replaces |*last|. NULL if out of memory. |*last| is a reference, or NULL.
+ * Returns a reference to a reason with |text|: |*last| if its text is the same, otherwise a new
+ * one, which also replaces |*last|. NULL if out of memory. |*last| is a reference, or NULL.
  */
 rl_reason *rl_reason_copy(rl_reason **last, const char *text);
 

@@ -1,6 +1,6 @@
 /*
- * Arithmetic on times and durations, in microseconds. The core adds and subtracts times only here, so
- * that nothing overflows: REDLOCK_NEVER stays REDLOCK_NEVER, and no difference is negative.
+ * Arithmetic on times and durations, in microseconds. The core adds and subtracts times only here,
+ * so that nothing overflows: REDLOCK_NEVER stays REDLOCK_NEVER, and no difference is negative.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -42,8 +42,8 @@ typedef struct rl_address {
 } rl_address;
 
 /*
- * Fills |address| from |node|, and from |settings| where the node sets nothing. Returns REDLOCK_OK, or
- * REDLOCK_E_INVALID with a sentence without secrets in |message|.
+ * Fills |address| from |node|, and from |settings| where the node sets nothing. Returns REDLOCK_OK,
+ * or REDLOCK_E_INVALID with a sentence without secrets in |message|.
  */
 int rl_address_read(rl_address *address, const redlock_node *node, const redlock_settings *settings,
                     char *message, size_t message_size);

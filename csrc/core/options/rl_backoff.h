@@ -14,12 +14,15 @@
 /* The shortest pause between two attempts, even if the nodes refuse at once. */
 #define RL_BACKOFF_ATTEMPT_MIN_US REDLOCK_MILLISECONDS
 
-/* Returns the pause between two attempts: delay +- uniform(jitter), by the random number |random|. */
+/*
+ * Returns the pause between two attempts: delay +- uniform(jitter), by the random number |random|.
+ */
 redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random);
 
 /*
- * Returns the delay before the next connection after |failures| useless ones in a row. It is shortened
- * by a random part of up to a half, so that clients that lost a node at once do not return at once.
+ * Returns the delay before the next connection after |failures| useless ones in a row. It is
+ * shortened by a random part of up to a half, so that clients that lost a node at once do not
+ * return at once.
  */
 redlock_duration rl_backoff_connection(unsigned failures, uint64_t random);
 

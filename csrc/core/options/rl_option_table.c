@@ -24,7 +24,9 @@
 #define RL_OPTION_LENGTH_SECRET(structure, field) offsetof(structure, field##_length)
 #define RL_OPTION_LENGTH_FUNCTION(structure, field) offsetof(structure, field##_data)
 
-/* The words of the choice, in the order of its numbers from 1. The only choice is the TLS version. */
+/*
+ * The words of the choice, in the order of its numbers from 1. The only choice is the TLS version.
+ */
 #define RL_OPTION_WORDS_DURATION NULL
 #define RL_OPTION_WORDS_COUNT NULL
 #define RL_OPTION_WORDS_FACTOR NULL

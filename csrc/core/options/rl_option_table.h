@@ -3,11 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new option needs a row here, a field in redlock.h, and a line each in docs/c.md, docs/lua.md and
- * lua/redlock/types.lua. spec/option_table_spec.lua reports a missing one. rl_options.c checks options
- * by this table, and the Lua module reads them by it (rl_lua_option.c).
+ * A new option needs a row here, a field in redlock.h, and a line each in docs/c.md, docs/lua.md
+ * and lua/redlock/types.lua. spec/option_table_spec.lua reports a missing one. rl_options.c checks
+ * options by this table, and the Lua module reads them by it (rl_lua_option.c).
  *
- * csrc/core/options has settings as values: options, addresses, logins, delays. It includes base only.
+ * csrc/core/options has settings as values: options, addresses, logins, delays. It includes base
+ * only.
  */
 #ifndef RL_OPTION_TABLE_H
 #define RL_OPTION_TABLE_H
@@ -32,10 +33,11 @@
  *   FACTOR    double below the upper bound; a number
  *   FLAG      int, REDLOCK_YES or REDLOCK_NO; a boolean
  *   CHOICE    int, from 1; one of the words
- *   TEXT      const char *; a string without NUL. If the upper bound is 0, its reader checks the length
+ *   TEXT      const char *; a string without NUL. If the upper bound is 0, its reader checks the
+ *             length
  *   BYTES     const void *, with its length in the next field; a string
- *   SECRET    const char *, with its length in the field NAME_length, where 0 means up to the NUL; a
- *             string. No message contains it
+ *   SECRET    const char *, with its length in the field NAME_length, where 0 means up to the NUL;
+ *             a string. No message contains it
  *   FUNCTION  a function, with its argument in the field NAME_data; a function
  */
 #define RL_OPTION_KINDS(X)                                                                         \
@@ -121,7 +123,9 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(tls_dangerously_unverified, FLAG, tls_dangerously_unverified, 0, 0, 0,                         \
     "REDLOCK_YES or REDLOCK_NO")
 
-/* The guard against nodes that lost locks. In Lua, guard_max_ttl is max_ttl in the table |guard|. */
+/*
+ * The guard against nodes that lost locks. In Lua, guard_max_ttl is max_ttl in the table |guard|.
+ */
 #define RL_OPTION_CLUSTER_MAX 64
 #define RL_OPTIONS_OF_GUARD(X)                                                                     \
   X(guard, FLAG, guard, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")                                      \
@@ -180,8 +184,8 @@ const char *rl_option_wrong(const rl_option_table *table, const void *of);
 
 /*
  * Copies a caller's struct |from| of |from_size| bytes to |known|, a struct of this version. Fields
- * that the caller's version lacks become 0. Returns NULL, or a static sentence if |from| sets a field
- * that this version lacks, or if its size is impossible.
+ * that the caller's version lacks become 0. Returns NULL, or a static sentence if |from| sets a
+ * field that this version lacks, or if its size is impossible.
  */
 const char *rl_option_fit(const rl_option_table *table, void *known, const void *from,
                           size_t from_size);

@@ -35,8 +35,8 @@ void rl_options_default(rl_options *options);
 bool rl_options_equal(const rl_options *a, const rl_options *b);
 
 /*
- * Overrides |options|, those of the level above, by the fields of |own| that are not 0. Returns NULL.
- * If a field is wrong: changes nothing, and returns a static sentence that names the field.
+ * Overrides |options|, those of the level above, by the fields of |own| that are not 0. Returns
+ * NULL. If a field is wrong: changes nothing, and returns a static sentence that names the field.
  */
 const char *rl_options_read(rl_options *options, const redlock_options *own);
 

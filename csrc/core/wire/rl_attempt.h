@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * An attempt outlives its operation. It exists until every command with its token is answered, or the
- * connection of that command has ended, and until its release is sent to each node that may hold the
- * token. A pool keeps attempts, so that a repeated acquire allocates nothing.
+ * An attempt outlives its operation. It exists until every command with its token is answered, or
+ * the connection of that command has ended, and until its release is sent to each node that may
+ * hold the token. A pool keeps attempts, so that a repeated acquire allocates nothing.
  */
 #ifndef RL_ATTEMPT_H
 #define RL_ATTEMPT_H
@@ -39,7 +39,9 @@ struct rl_attempt {
   redlock_duration life_us; /* longest life of its keys */
   redlock_time later_us;
   redlock_time expired_us; /* when its keys have expired on all certain nodes; then releases end */
-  /* The random token. With |apart|: a pointer to the token, aligned so that leak checkers see it. */
+  /*
+   * The random token. With |apart|: a pointer to the token, aligned so that leak checkers see it.
+   */
   alignas(char *) char digits[REDLOCK_TOKEN_LENGTH + 1];
   bool releasing : 1; /* its release has begun: only releases may be sent */
   bool held : 1;      /* it has been a lease */
@@ -81,8 +83,8 @@ rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
 rl_attempt *rl_attempt_ref(rl_attempt *attempt);
 
 /*
- * Notes a command, sent at |now_us|, that gives the key a life of |key_ms|. Allows for a clock that is
- * wrong by a tenth and a command that travels for a second.
+ * Notes a command, sent at |now_us|, that gives the key a life of |key_ms|. Allows for a clock that
+ * is wrong by a tenth and a command that travels for a second.
  */
 void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms);
 
@@ -90,8 +92,8 @@ void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key
 void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms);
 
 /*
- * Notes the end of a connection with such an outstanding command. The node may still read it, and the
- * life of the key begins only then.
+ * Notes the end of a connection with such an outstanding command. The node may still read it, and
+ * the life of the key begins only then.
  */
 void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us);
 

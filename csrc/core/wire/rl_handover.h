@@ -34,8 +34,8 @@ size_t rl_handover_length(const rl_handover *handover);
 void rl_handover_write(const rl_handover *handover, char *text);
 
 /*
- * Reads the text. Returns REDLOCK_OK, then rl_handover_free() must follow; REDLOCK_E_LOST if the text
- * is invalid or corrupt; or REDLOCK_E_NO_MEMORY.
+ * Reads the text. Returns REDLOCK_OK, then rl_handover_free() must follow; REDLOCK_E_LOST if the
+ * text is invalid or corrupt; or REDLOCK_E_NO_MEMORY.
  */
 int rl_handover_read(rl_handover *handover, const char *text, size_t length);
 void rl_handover_free(rl_handover *handover);

@@ -3,12 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A record is "run_id created why fingerprint". A fingerprint has five words, each a name and a value:
+ * A record is "run_id created why fingerprint". A fingerprint has five words, each a name and a
+ * value:
  *
  *   nodes=5 quorum=3 max_ttl=30000 list=7c4a8d09ca3762af prefix=da39a3ee/orders:
  *
- * list is a hash of the nodes' sorted names. A named list has cluster=name instead. prefix is a hash
- * of the prefix and its first bytes.
+ * list is a hash of the nodes' sorted names. A named list has cluster=name instead. prefix is a
+ * hash of the prefix and its first bytes.
  */
 #include "wire/rl_lineage.h"
 

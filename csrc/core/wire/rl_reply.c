@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * hiredis has no limits: it would buffer an endless line, a bulk of 2 GiB or an array of 2^31 items.
- * The object functions below allocate nothing, and reject each reply that answers no command of the
- * library.
+ * hiredis has no limits: it would buffer an endless line, a bulk of 2 GiB or an array of 2^31
+ * items. The object functions below allocate nothing, and reject each reply that answers no command
+ * of the library.
  */
 #include "wire/rl_reply.h"
 
@@ -191,8 +191,8 @@ static bool rl_reply_too_large(const redisReader *reader) {
 }
 
 /*
- * Reads a complete "+OK" or one-digit integer, as nearly all replies are: hiredis needs four times as
- * many instructions. Returns false for any other reply.
+ * Reads a complete "+OK" or one-digit integer, as nearly all replies are: hiredis needs four times
+ * as many instructions. Returns false for any other reply.
  */
 static bool rl_reply_take_short(rl_reply_reader *self) {
   redisReader *reader = self->reader;

@@ -53,8 +53,8 @@ void rl_reply_close(rl_reply_reader *reader);
 int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length);
 
 /*
- * Reads the next complete reply. Returns 1, with the reply in reader->reply until the next use; 0 if
- * more bytes are needed; -1 if the stream is broken, with |*reason|: then close the reader.
+ * Reads the next complete reply. Returns 1, with the reply in reader->reply until the next use; 0
+ * if more bytes are needed; -1 if the stream is broken, with |*reason|: then close the reader.
  */
 int rl_reply_next(rl_reply_reader *reader, const char **reason);
 

@@ -49,8 +49,9 @@ rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 bool rl_resource_repeats(const redlock_resource *resources, size_t count);
 
 /*
- * Returns true if the library reserves the key: for the fencing counter, the queue or the waiters flag
- * of another key, or for a lineage record. A lock there would be overwritten, or never be granted.
+ * Returns true if the library reserves the key: for the fencing counter, the queue or the waiters
+ * flag of another key, or for a lineage record. A lock there would be overwritten, or never be
+ * granted.
  */
 bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
                              const redlock_resource *resource);
