@@ -1,30 +1,28 @@
 /*
- * The commands that a node is sent, in RESP.
+ * The commands for a node, in RESP.
  *
  * SPDX-License-Identifier: MIT
  *
- * Written straight into the node's output: hiredis's formatter allocates for every command, and the
- * hot path must not. The unit test compares every byte with what hiredis formats.
+ * Commands are written directly to the node's output, because hiredis's formatter allocates for
+ * every command. The unit test compares every byte with hiredis's.
  *
- * The wire format is the one that most Redlock libraries share, so that their locks and ours exclude
+ * The wire format is that of most Redlock libraries, so that locks of different libraries exclude
  * each other: the key is the resource, its value the token.
  *
- * Release: only a key that still holds our token is deleted (specification, "Correct Implementation
+ * Release: deletes the key only if it still has the token (specification, "Correct Implementation
  * with a Single Instance").
- * Extend: only a key that still holds our token is prolonged; it is never created, and never
- * shortened, because a shortened key on a minority would undermine the old deadline, which stands
- * when the extend fails.
+ * Extend: prolongs the key only if it still has the token. It never creates or shortens a key: a
+ * shorter key on a minority would undermine the old deadline, which holds if the extend fails.
  *
- * Several keys, which a node takes all or none of: no other command comes between those of a script, and
- * none of these scripts changes a key before it has looked at all of them. Only a release takes each key
- * for itself: one that is lost, or of another type by now, must not keep the others.
- * Acquire: where a key is there already, whosever it is, nothing is set.
- * Heal: the same for a lease whose extend was confirmed, of which the node may have kept some keys. Those
- * that live longer are left alone: a heal may come late, on a connection that was given up, after an extend.
+ * Several keys: a node takes all or none. A script is atomic, and checks all keys before it changes
+ * one. Only a release treats each key separately: a lost key must not keep the rest.
+ * Acquire: sets nothing if any key exists, whatever its token.
+ * Heal: does the same for a confirmed lease, of which the node may have kept some keys. It leaves
+ * keys alone that live longer: a late heal may follow an extend.
  *
- * With a fencing token (rl_fence.c) each key has a counter beside it, which only grows; with a guard (rl_guard.c)
- * each node has a record. What is changed with them is one script, so that all of it is done or nothing: TAKE
- * looks at everything before it writes. Both say what the node's clock shows.
+ * With a fencing token (rl_fence.c) each key has a counter, which only grows. With a guard
+ * (rl_guard.c) each node has a record. One script changes all of it or nothing: TAKE checks
+ * everything before it writes. Both return the node's clock.
  */
 #include "wire/rl_command.h"
 
@@ -38,30 +36,32 @@ typedef struct rl_script_source {
   const char *sha1;
 } rl_script_source;
 
-/* What a node says of its past, as one who was a replica: whose, and until where; with "f" before it, it is one yet. */
-#define RL_COMMAND_PAST                                                                            \
+/*
+ * The replication history in |was|: the second replication id and its offset, which a promotion
+ * changes. A replica has "f" before it.
+ */
+#define RL_COMMAND_HISTORY                                                                         \
   "local c,a,b=string.match(redis.call('INFO','replication'),"                                     \
   "'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                    \
   "(c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
 
 /*
- * "If the node is not" the server that a guard knows: its run_id and its past, which changes with each promotion. There
- * is a sign between them. Where the script's name says already who the server is, the run_id is left out.
+ * "If the node is not" the server of |argument|: "run_id-history". The script's name may identify
+ * the server already: then the run_id is empty.
  */
 #define RL_COMMAND_SERVER(argument)                                                                \
-  "local run,past=string.match(" argument ",'^(%w*)-(%x*)$') " RL_COMMAND_PAST                     \
+  "local run,past=string.match(" argument ",'^(%w*)-(%x*)$') " RL_COMMAND_HISTORY                  \
   "if (past~='' and past~=was) or (run~='' and not "                                               \
   "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
 
 #define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
 
 /*
- * The seal is a key whose name has a hash of the record. Its value is "raw" in the memory where
- * APPEND has made it longer, and nowhere else: a short string that is loaded from a snapshot, or
- * comes with a full resynchronisation, is "embstr", and no replica is told of the APPEND. Newer
- * servers count the key's name towards the limit up to which a string is "embstr", so the name is
- * short, and the whole value is tried first: a server that would store it as "raw" at once would
- * load it as "raw", too. Such a server gets no seal and no record.
+ * The seal is a key with a hash of the record in its name. Its value is "raw" only in the memory
+ * where APPEND has lengthened it. A short string from a snapshot or a full resynchronisation is
+ * "embstr", and no replica receives the APPEND. Newer servers count the key's name towards the
+ * limit of "embstr", so the name is short, and the script first sets the whole value: a server that
+ * stores it as "raw" at once would also load it as "raw". Such a server gets no seal and no record.
  */
 #define RL_COMMAND_SEAL_OF(record)                                                                 \
   "'" RL_LINEAGE_SEAL "'..string.sub(redis.sha1hex(" record "),1," RL_LINEAGE_SEAL_DIGITS ")"
@@ -79,44 +79,43 @@ typedef struct rl_script_source {
 #define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_OF("ARGV[5]"))
 
 /*
- * "Delete the key" |k|: 1 in |n| when nobody waits for it. Who waits is known by a key of its own, which goes with it at
- * no further cost: 2. 3: we may not touch it.
+ * "Delete the key" |k| and the waiters flag, in one command. |n| becomes 1 if there is no flag, 2
+ * if there is one, 3 if the user lacks the right to delete it.
  */
 #define RL_COMMAND_DELETE                                                                          \
   "n=redis.pcall('DEL',k,k..':redlock-wait') "                                                     \
   "if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
 
 /*
- * The queue |q| of the key |k| is a string of places, 24 bytes each, so that one command reads it together with the key,
- * and one writes what is left of it and has it live on. It is no key of the scripts, and those that release pcall() all
- * that is done to it: whoever may not have one still releases.
+ * The queue |q| of the key |k| is a string of entries, 24 bytes each, so that one command reads it
+ * with the key, and one writes the rest and its expiry. It is not among the KEYS of a script, and
+ * scripts that release use pcall() for it: a client without the right still releases.
  *
- * "Call the first" in |s|: 2 in |c|, if there is one; 3, if that is not allowed. A message that nobody receives takes who
- * is dead out of the queue. All of them go at once, which takes 4 us each: a host that dies with a hundred clients leaves
- * a hundred, and whoever stands behind them would else wait for as many looks.
+ * "Notify the head" in |s|: |c| becomes 2 if there is one, 3 if that is denied. A message without a
+ * receiver evicts a disconnected waiter. All such waiters are evicted at once, at 4 us each: a host
+ * that dies with a hundred clients would otherwise delay the next waiter by as many polls.
  */
 #define RL_COMMAND_PUBLISH                                                                         \
   "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
-#define RL_COMMAND_WAITS                                                                           \
-  "at<=#s and at<24576" /* somebody at |at|; 1,024 places are all there are */
+#define RL_COMMAND_WAITS "at<=#s and at<24576" /* a waiter at |at|; a queue has at most 1,024 */
 #define RL_COMMAND_NOTIFY                                                                          \
   "local at=1 while " RL_COMMAND_WAITS " do local h=redis.pcall(" RL_COMMAND_PUBLISH ") "          \
   "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
 
-/* What is no string of places is no queue of ours, and left alone. */
+/* A string that is no list of entries is left alone. */
 #define RL_COMMAND_READ "if not s or #s%24~=0 then s='' end local w=#s "
 
-/* "Without" |entry|, if that is not nil. */
+/* "Remove" |entry|, unless that is nil. */
 #define RL_COMMAND_WITHOUT(entry)                                                                  \
   "local p=" entry " and string.find(s," entry ",1,true) "                                         \
   "if p then s=string.sub(s,1,p-1)..string.sub(s,p+24) end "
 
-/* "The sign" that there is a queue, which lives as long as that. */
-#define RL_COMMAND_SIGN "'SET',k..':redlock-wait','1','PX',60000"
+/* "Set the waiters flag", which lives as long as the queue. */
+#define RL_COMMAND_FLAG "'SET',k..':redlock-wait','1','PX',60000"
 
 /*
- * "Keep" what is left in |s| of the queue, which was |w| bytes: it lives for a minute after somebody has left or looked
- * last. A node without memory for it gives it up: there nobody has the key anyway.
+ * "Keep" the rest |s| of a queue of |w| bytes. It lives for a minute after the last change or poll.
+ * A node without memory for it deletes it: then the key is free.
  */
 #define RL_COMMAND_KEEP                                                                            \
   "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end "                         \
@@ -124,7 +123,7 @@ typedef struct rl_script_source {
   "type(redis.pcall('DEL',q))=='table' then c=3 end "
 
 _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2000,
-               "as STAND has it");
+               "the numbers in the script");
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -201,7 +200,7 @@ static const rl_script_source rl_script_sources[] = {
          "else redis.call('PEXPIRE',KEYS[i],life) end end end "
          "return say('OK')",
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
-    /* Who has waited leaves the queue; who has not looks at it only when the sign was deleted with the key. */
+    /* A former waiter leaves the queue. Others read it only if DEL deleted the flag. */
     [RL_SCRIPT_RELEASE_NOTIFY] =
         {"local k,e=KEYS[1],ARGV[2] local v,s,r,n if not e then v=redis.call('GET',k) "
          "if v==ARGV[1] then " RL_COMMAND_DELETE "if n~=2 then return n end elseif v then return 0 "
@@ -211,7 +210,7 @@ static const rl_script_source rl_script_sources[] = {
          "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
              RL_COMMAND_WITHOUT(
                  "e") "if not v or v==ARGV[1] then " RL_COMMAND_NOTIFY "end " RL_COMMAND_KEEP
-                      "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_SIGN
+                      "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_FLAG
                       ") end if v==ARGV[1] then return c end return 0",
          "a6946cebccf2b67b165685724cdf941d52849abf"},
     [RL_SCRIPT_RELEASE_ALL_NOTIFY] =
@@ -220,7 +219,7 @@ static const rl_script_source rl_script_sources[] = {
          "elseif v==ARGV[1] then " RL_COMMAND_DELETE "d=d+1 if n==3 then c=3 elseif n==2 then "
          "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
          "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY RL_COMMAND_KEEP
-         "if s~='' then redis.pcall(" RL_COMMAND_SIGN ") end end end end if e then return e end "
+         "if s~='' then redis.pcall(" RL_COMMAND_FLAG ") end end end end if e then return e end "
          "if d==#KEYS then return c end return 0",
          "c0dd7d51bf06178d55561a02bd04a4448357c519"},
     [RL_SCRIPT_ENQUEUE] =
@@ -230,7 +229,7 @@ static const rl_script_source rl_script_sources[] = {
          "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "
          "redis.error_reply('WRONGTYPE this is no queue: '..q) end "
          "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "
-         "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_SIGN ") end end "
+         "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_FLAG ") end end "
          "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "
          "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS
          " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "
@@ -239,7 +238,7 @@ static const rl_script_source rl_script_sources[] = {
          "if first then if at>1 or joins then put() end return 0 end end "
          "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "
          "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "
-         "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_SIGN
+         "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_FLAG
          ") else put() end return (math.min(left,1e11)+2)*2000+n",
          "1b98b77d836b47634d527959c31f10818e1501f7"},
     [RL_SCRIPT_DEQUEUE] =
@@ -251,14 +250,14 @@ static const rl_script_source rl_script_sources[] = {
 };
 
 /*
- * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
- * is made over one of other clients, though a restarted server has it, nor where another database has one, which a
- * restarted server may have, too: theirs is the answer. Whoever may not SELECT is to hear of it before that matters.
- * A record without its seal is as good as another server's.
+ * The guard's script (docs/safety.md). A record is "of the future" if it is a second ahead of the
+ * node's clock. The script never replaces a record with another fingerprint, or one in another
+ * database, even if the server was restarted: it answers that record. It starts with SELECT so that
+ * a missing right is found early. A record without its seal counts as that of another server.
  */
 static const char rl_command_guarding[] =
     "redis.call('SELECT',ARGV[5]) "
-    "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' " RL_COMMAND_PAST
+    "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' " RL_COMMAND_HISTORY
     "run=run..'-'..was "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
@@ -282,7 +281,7 @@ static const char rl_command_guarding[] =
     "redis.call('SET',KEYS[1],r) end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 
-/* The token of all keys is replaced, if it is the one that was handed over and the lease is not over. */
+/* Replaces the detached token of all keys, unless the lease ends too early. */
 #define RL_COMMAND_ATTACHMENT(count)                                                               \
   "for i=1," count " do if redis.call('GET',KEYS[i])~=ARGV[1] or "                                 \
   "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "                           \
@@ -293,7 +292,7 @@ static const char rl_command_attachment_here[] =
     "then return -1 end " RL_COMMAND_SERVER("ARGV[6]") "then return -1 end " RL_COMMAND_ATTACHMENT(
         "#KEYS-1");
 
-/* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
+/* Room for "$<20 digits>\r\n" and "\r\n" around an argument, or for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
 #define RL_COMMAND_DIGITS 20
 #define RL_COMMAND_SHA1_LENGTH 40
@@ -359,15 +358,16 @@ static char *rl_command_number(char *out, uint64_t number) {
   return rl_command_argument(out, digits, (size_t)(rl_command_digits(digits, number) - digits));
 }
 
-static void rl_command_finish(rl_buffer *buffer, const char *end) {
+static bool rl_command_finish(rl_buffer *buffer, const char *end) {
   buffer->tail = (size_t)(end - buffer->data);
+  return true;
 }
 
-int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
+bool rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
   size_t bound = key->key_length + key->token_length + 8 * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
-    return 0;
+    return false;
   }
   out = rl_command_header(out, '*', 6);
   out = rl_command_argument(out, "SET", 3);
@@ -375,183 +375,130 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
   out = rl_command_argument(out, key->token, key->token_length);
   out = rl_command_argument(out, "NX", 2);
   out = rl_command_argument(out, "PX", 2);
-  out = rl_command_number(out, ttl_ms);
-  rl_command_finish(buffer, out);
-  return 1;
+  return rl_command_finish(buffer, rl_command_number(out, ttl_ms));
+}
+
+static unsigned rl_command_key_count(const rl_command_key *key) {
+  return key->count < 2 ? 1 : key->count;
+}
+
+static size_t rl_command_key_length(const rl_command_key *key, unsigned index) {
+  return key->count < 2 ? key->key_length : key->lengths[index];
 }
 
 static char *rl_command_keys(char *out, const rl_command_key *key) {
   const char *bytes = key->key;
-  if (key->count < 2) {
-    out = rl_command_argument(out, "1", 1);
-    return rl_command_argument(out, key->key, key->key_length);
-  }
-  out = rl_command_number(out, key->count);
-  for (unsigned i = 0; i < key->count; i++) {
-    out = rl_command_argument(out, bytes, key->lengths[i]);
-    bytes += key->lengths[i];
+  for (unsigned i = 0; i < rl_command_key_count(key); i++) {
+    out = rl_command_argument(out, bytes, rl_command_key_length(key, i));
+    bytes += rl_command_key_length(key, i);
   }
   return out;
 }
 
-/* How a script is asked for. */
-static size_t rl_command_body_length(const rl_script_source *source, int by_text) {
-  return by_text ? strlen(source->text) : RL_COMMAND_SHA1_LENGTH;
-}
-
-static char *rl_command_body(char *out, const rl_script_source *source, int by_text,
-                             size_t length) {
+static char *rl_command_body(char *out, const rl_script_source *source, bool by_text) {
   out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
-  return rl_command_argument(out, by_text ? source->text : source->sha1, length);
+  return by_text ? rl_command_text(out, source->text)
+                 : rl_command_argument(out, source->sha1, RL_COMMAND_SHA1_LENGTH);
 }
 
-int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
-                      uint64_t ttl_ms, int grow) {
+/* Returns a bound of the bytes of a script and |count| arguments, besides their own lengths. */
+static size_t rl_command_body_bound(const rl_script_source *source, bool by_text, unsigned count) {
+  return (by_text ? strlen(source->text) : RL_COMMAND_SHA1_LENGTH) +
+         (size_t)(4 + count) * RL_COMMAND_FRAME;
+}
+
+/* |ttl_ms| and |entry| are optional arguments. */
+static bool rl_command_eval(rl_buffer *buffer, rl_script script, bool by_text,
+                            const rl_command_key *key, const uint64_t *ttl_ms, const char *entry,
+                            bool grow) {
   const rl_script_source *source = &rl_script_sources[script];
-  size_t body_length = rl_command_body_length(source, by_text);
+  unsigned count = rl_command_key_count(key);
+  size_t bound = rl_command_body_bound(source, by_text, count + 3) + key->key_length +
+                 key->token_length + (entry != NULL ? strlen(entry) : 0);
+  char *out = rl_buffer_reserve(buffer, bound, grow);
+  if (out == NULL) {
+    return false;
+  }
+  out = rl_command_header(out, '*', 4u + count + (ttl_ms != NULL) + (entry != NULL));
+  out = rl_command_body(out, source, by_text);
+  out = rl_command_keys(rl_command_number(out, count), key);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = ttl_ms != NULL ? rl_command_number(out, *ttl_ms) : out;
+  return rl_command_finish(buffer, entry != NULL ? rl_command_text(out, entry) : out);
+}
+
+bool rl_command_script(rl_buffer *buffer, rl_script script, bool by_text, const rl_command_key *key,
+                       uint64_t ttl_ms, bool grow) {
   bool has_ttl = script != RL_SCRIPT_RELEASE && script != RL_SCRIPT_RELEASE_ALL;
-  unsigned count = key->count < 2 ? 1 : key->count;
-  size_t bound = body_length + key->key_length + key->token_length + (7 + count) * RL_COMMAND_FRAME;
-  char *out = rl_buffer_reserve(buffer, bound, grow != 0);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 4 + count + has_ttl);
-  out = rl_command_body(out, source, by_text, body_length);
-  out = rl_command_keys(out, key);
-  out = rl_command_argument(out, key->token, key->token_length);
-  if (has_ttl) {
-    out = rl_command_number(out, ttl_ms);
-  }
-  rl_command_finish(buffer, out);
-  return 1;
+  return rl_command_eval(buffer, script, by_text, key, has_ttl ? &ttl_ms : NULL, NULL, grow);
 }
 
-int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
-                       const char *entry, int grow) {
-  const rl_script_source *source = &rl_script_sources[script];
-  size_t body_length = rl_command_body_length(source, by_text);
-  unsigned count = key->count < 2 ? 1 : key->count;
-  size_t bound = body_length + key->key_length + key->token_length +
-                 (entry != NULL ? strlen(entry) : 0) + (8 + count) * RL_COMMAND_FRAME;
-  char *out = rl_buffer_reserve(buffer, bound, grow != 0);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 4 + count + (entry != NULL ? 1u : 0u));
-  out = rl_command_body(out, source, by_text, body_length);
-  out = rl_command_keys(out, key);
-  out = rl_command_argument(out, key->token, key->token_length);
-  out = entry != NULL ? rl_command_text(out, entry) : out;
-  rl_command_finish(buffer, out);
-  return 1;
+bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
+                        const rl_command_key *key, const char *entry, bool grow) {
+  return rl_command_eval(buffer, script, by_text, key, NULL, entry, grow);
 }
 
-int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
-                     size_t length, const char *entry, unsigned mode) {
+bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
+                      size_t length, const char *entry, unsigned mode) {
   const rl_script_source *source = &rl_script_sources[script];
-  size_t body_length = rl_command_body_length(source, by_text);
-  bool stands = script == RL_SCRIPT_ENQUEUE;
-  char *out = rl_buffer_reserve(
-      buffer, body_length + length + strlen(entry) + 9 * (size_t)RL_COMMAND_FRAME, true);
+  bool enqueues = script == RL_SCRIPT_ENQUEUE;
+  size_t bound = rl_command_body_bound(source, by_text, 4) + length + strlen(entry);
+  char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
-    return 0;
+    return false;
   }
-  out = rl_command_header(out, '*', stands ? 6 : 5);
-  out = rl_command_body(out, source, by_text, body_length);
+  out = rl_command_header(out, '*', enqueues ? 6 : 5);
+  out = rl_command_body(out, source, by_text);
   out = rl_command_argument(out, "1", 1);
   out = rl_command_argument(out, bytes, length);
   out = rl_command_text(out, entry);
-  out = stands ? rl_command_number(out, mode) : out;
-  rl_command_finish(buffer, out);
-  return 1;
+  return rl_command_finish(buffer, enqueues ? rl_command_number(out, mode) : out);
 }
 
-int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
-                      uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here) {
+bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
+                       uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here) {
   const char *body = here != NULL ? rl_command_attachment_here : rl_command_attachment;
-  unsigned count = key->count < 2 ? 1 : key->count;
-  unsigned keys = count + (here != NULL ? 1u : 0u);
-  const char *bytes = key->key;
+  unsigned keys = rl_command_key_count(key) + (here != NULL);
   size_t bound = strlen(body) + key->key_length + key->token_length + old->token_length +
-                 (12 + count) * RL_COMMAND_FRAME;
+                 (12 + keys) * RL_COMMAND_FRAME;
   if (here != NULL) {
     bound += strlen(here->record_key) + strlen(here->record) + strlen(here->run_id);
   }
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
-    return 0;
+    return false;
   }
   out = rl_command_header(out, '*', 7 + keys + (here != NULL ? 2u : 0u));
-  out = rl_command_argument(out, "EVAL", 4);
-  out = rl_command_text(out, body);
-  out = rl_command_number(out, keys);
-  for (unsigned i = 0; i < count; i++) {
-    size_t length = count == 1 ? key->key_length : key->lengths[i];
-    out = rl_command_argument(out, bytes, length);
-    bytes += length;
-  }
+  out = rl_command_text(rl_command_argument(out, "EVAL", 4), body);
+  out = rl_command_keys(rl_command_number(out, keys), key);
   out = here != NULL ? rl_command_text(out, here->record_key) : out;
   out = rl_command_argument(out, old->token, old->token_length);
   out = rl_command_argument(out, key->token, key->token_length);
-  out = rl_command_number(out, ttl_ms);
-  out = rl_command_number(out, floor_ms);
+  out = rl_command_number(rl_command_number(out, ttl_ms), floor_ms);
   if (here != NULL) {
-    out = rl_command_text(out, here->record);
-    out = rl_command_text(out, here->run_id);
+    out = rl_command_text(rl_command_text(out, here->record), here->run_id);
   }
-  rl_command_finish(buffer, out);
-  return 1;
+  return rl_command_finish(buffer, out);
 }
 
-static char *rl_command_copy(char *out, const char *bytes, size_t length) {
-  if (length > 0) {
-    memcpy(out, bytes, length);
-  }
-  return out + length;
-}
-
-/* The counters of the keys stand behind them, in the same order. */
+/* Writes the counters of the keys, in the order of the keys. */
 static char *rl_command_counters(char *out, const rl_command_key *key) {
+  static const char suffix[] = RL_COMMAND_COUNTER "\r\n";
   const char *bytes = key->key;
-  size_t behind = strlen(RL_COMMAND_COUNTER);
-  unsigned count = key->count < 2 ? 1 : key->count;
-  for (unsigned i = 0; i < count; i++) {
-    size_t length = count == 1 ? key->key_length : key->lengths[i];
-    out = rl_command_header(out, '$', length + behind);
-    out = rl_command_copy(out, bytes, length);
-    out = rl_command_copy(out, RL_COMMAND_COUNTER, behind);
-    out = rl_command_copy(out, "\r\n", 2);
+  for (unsigned i = 0; i < rl_command_key_count(key); i++) {
+    size_t length = rl_command_key_length(key, i);
+    out = rl_command_header(out, '$', length + strlen(RL_COMMAND_COUNTER));
+    memcpy(out, bytes, length);
+    memcpy(out + length, suffix, sizeof suffix - 1);
+    out += length + sizeof suffix - 1;
     bytes += length;
   }
   return out;
 }
 
-/* How many keys the script is given: those of the lock, their counters, the seal. */
-static unsigned rl_command_watched_count(const rl_command_key *key, const rl_command_watch *watch) {
-  unsigned count = key->count < 2 ? 1 : key->count;
-  return count * (watch->fence > 0 ? 2u : 1u) + (watch->seal != NULL ? 1u : 0u);
-}
-
-static char *rl_command_watched_keys(char *out, const rl_command_key *key,
-                                     const rl_command_watch *watch) {
-  unsigned count = key->count < 2 ? 1 : key->count;
-  const char *bytes = key->key;
-  out = rl_command_number(out, rl_command_watched_count(key, watch));
-  for (unsigned i = 0; i < count; i++) {
-    size_t length = count == 1 ? key->key_length : key->lengths[i];
-    out = rl_command_argument(out, bytes, length);
-    bytes += length;
-  }
-  if (watch->fence > 0) {
-    out = rl_command_counters(out, key);
-  }
-  return watch->seal != NULL ? rl_command_text(out, watch->seal) : out;
-}
-
 static size_t rl_command_watched_bound(const rl_command_key *key, const rl_command_watch *watch,
                                        size_t body_length) {
-  size_t count = key->count < 2 ? 1 : key->count;
+  size_t count = rl_command_key_count(key);
   size_t bound = body_length + 2 * key->key_length + key->token_length +
                  count * sizeof RL_COMMAND_COUNTER + (12 + 2 * count) * RL_COMMAND_FRAME;
   if (watch->seal != NULL) {
@@ -560,78 +507,66 @@ static size_t rl_command_watched_bound(const rl_command_key *key, const rl_comma
   return bound;
 }
 
-int rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
-                       const rl_command_watch *watch) {
+bool rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
+                        const rl_command_watch *watch) {
   const rl_script_source *source = rl_command_source(watch->script);
   const char *body = watch->body != NULL ? watch->body
                      : watch->by_text    ? source->text
                                          : source->sha1;
   bool takes = rl_command_takes(watch->script);
-  unsigned count = key->count < 2 ? 1 : key->count;
-  unsigned keys = rl_command_watched_count(key, watch);
-  size_t bound = rl_command_watched_bound(key, watch, strlen(body));
-  char *out = rl_buffer_reserve(buffer, bound, true);
+  unsigned count = rl_command_key_count(key);
+  unsigned keys = count * (watch->fence > 0 ? 2u : 1u) + (watch->seal != NULL);
+  char *out = rl_buffer_reserve(buffer, rl_command_watched_bound(key, watch, strlen(body)), true);
   if (out == NULL) {
-    return 0;
+    return false;
   }
   out = rl_command_header(out, '*', 3 + keys + (takes ? 7 : 4));
   out = rl_command_text(out, watch->by_text ? "EVAL" : "EVALSHA");
-  out = rl_command_text(out, body);
-  out = rl_command_watched_keys(out, key, watch);
+  out = rl_command_number(rl_command_text(out, body), keys);
+  out = rl_command_keys(out, key);
+  out = watch->fence > 0 ? rl_command_counters(out, key) : out;
+  out = watch->seal != NULL ? rl_command_text(out, watch->seal) : out;
   out = rl_command_argument(out, key->token, key->token_length);
-  out = rl_command_number(out, watch->ttl_ms);
-  out = rl_command_number(out, count);
-  if (takes) {
-    out = rl_command_text(out, watch->own ? "1" : "0");
-  }
+  out = rl_command_number(rl_command_number(out, watch->ttl_ms), count);
+  out = takes ? rl_command_text(out, watch->own ? "1" : "0") : out;
   out = rl_command_number(out, watch->fence);
   if (takes) {
     out = rl_command_text(out, watch->seal != NULL ? "1" : "");
     out = rl_command_text(out, watch->run_id != NULL ? watch->run_id : "");
   }
-  rl_command_finish(buffer, out);
-  return 1;
+  return rl_command_finish(buffer, out);
 }
 
 const char *rl_command_guard_text(void) {
   return rl_command_guarding;
 }
 
-int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
-                     const char *fingerprint, uint64_t age_us, const char *expected, unsigned db) {
-  size_t bound = sizeof rl_command_guarding + strlen(record_key) + strlen(fingerprint) +
-                 strlen(make) + strlen(expected) + 11 * RL_COMMAND_FRAME;
-  char *out = rl_buffer_reserve(buffer, bound, true);
-  if (out == NULL) {
-    return 0;
-  }
-  out = rl_command_header(out, '*', 9);
-  out = rl_command_text(out, "EVAL");
-  out = rl_command_text(out, rl_command_guarding);
-  out = rl_command_text(out, "1");
-  out = rl_command_text(out, record_key);
-  out = rl_command_text(out, make);
-  out = rl_command_text(out, fingerprint);
-  out = rl_command_number(out, age_us);
-  out = rl_command_text(out, expected);
-  out = rl_command_number(out, db);
-  rl_command_finish(buffer, out);
-  return 1;
+bool rl_command_guard(rl_buffer *buffer, const char *record_key, const char *action,
+                      const char *fingerprint, uint64_t age_us, const char *expected, unsigned db) {
+  char age[RL_COMMAND_DIGITS + 1] = "", number[RL_COMMAND_DIGITS + 1] = "";
+  (void)rl_command_digits(age, age_us);
+  (void)rl_command_digits(number, db);
+  const rl_command_bytes arguments[] = {
+      rl_command_word("EVAL"), rl_command_word(rl_command_guarding),
+      rl_command_word("1"),    rl_command_word(record_key),
+      rl_command_word(action), rl_command_word(fingerprint),
+      rl_command_word(age),    rl_command_word(expected),
+      rl_command_word(number)};
+  return rl_command_arguments(buffer, arguments, sizeof arguments / sizeof *arguments);
 }
 
-int rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count) {
+bool rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count) {
   size_t bound = RL_COMMAND_FRAME;
   for (unsigned i = 0; i < count; i++) {
     bound += arguments[i].length + RL_COMMAND_FRAME;
   }
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
-    return 0;
+    return false;
   }
   out = rl_command_header(out, '*', count);
   for (unsigned i = 0; i < count; i++) {
     out = rl_command_argument(out, arguments[i].bytes, arguments[i].length);
   }
-  rl_command_finish(buffer, out);
-  return 1;
+  return rl_command_finish(buffer, out);
 }

@@ -1,7 +1,10 @@
 /*
- * The commands that a node is sent, in RESP.
+ * The commands for a node, in RESP.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
+ * connection and no lock. It includes base, and hiredis's parser.
  */
 #ifndef RL_COMMAND_H
 #define RL_COMMAND_H
@@ -13,154 +16,36 @@
 #include "base/rl_buffer.h"
 
 typedef enum rl_script {
-  RL_SCRIPT_NONE = 0, /* the command is none */
-  RL_SCRIPT_RELEASE,  /* delete the key if it holds the token: 1, else 0 */
-  RL_SCRIPT_EXTEND,   /* prolong the key if it holds the token: 1, else 0 */
-  /* These are for several keys. */
-  RL_SCRIPT_RELEASE_ALL, /* delete each key that holds the token: 1 if all did, else 0 */
-  RL_SCRIPT_EXTEND_ALL,  /* prolong all keys if each of them holds the token: 1, else 0 */
-  RL_SCRIPT_ACQUIRE_ALL, /* set all keys if none is there: OK, else the number of one that is */
-  RL_SCRIPT_HEAL_ALL,    /* set all keys if none holds anything but the token: likewise */
-  /* With a fencing token or a guard, for one or several keys: rl_command_watched(). */
-  RL_SCRIPT_TAKE, /* set all keys if none is there, and raise their counters */
-  RL_SCRIPT_KEEP, /* prolong all keys if each of them holds the token, and raise their counters */
-  RL_SCRIPT_CONFIRM, /* raise the counters of all keys if each of them holds the token */
-  /* Beside a key there is a queue of those who wait for it, a string: rl_notify.c. */
-  RL_SCRIPT_RELEASE_NOTIFY, /* RELEASE, and call the first of them: 2 if there is one, 3 if we may not */
-  RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same of several keys */
-  RL_SCRIPT_ENQUEUE,            /* stand in the queue: rl_command_queue() */
-  RL_SCRIPT_DEQUEUE,            /* leave it, and call the first if the key is free */
-  RL_SCRIPT_TAKE_HERE,          /* TAKE of one record, whose hash is in the text: rl_guard.c */
+  RL_SCRIPT_NONE = 0, /* the command is no script */
+  RL_SCRIPT_RELEASE,  /* deletes the key if it has the token: 1, otherwise 0 */
+  RL_SCRIPT_EXTEND,   /* prolongs the key if it has the token: 1, otherwise 0 */
+  /* For several keys: */
+  RL_SCRIPT_RELEASE_ALL, /* deletes each key with the token: 1 if all had it, otherwise 0 */
+  RL_SCRIPT_EXTEND_ALL,  /* prolongs all keys if each has the token: 1, otherwise 0 */
+  RL_SCRIPT_ACQUIRE_ALL, /* sets all keys if none exists: OK, otherwise the number of one */
+  RL_SCRIPT_HEAL_ALL,    /* sets all keys if none has another token: OK, otherwise its number */
+  /* With a fencing token or a guard, for one or several keys (rl_command_watched()): */
+  RL_SCRIPT_TAKE,    /* sets all keys if none exists, and raises their counters */
+  RL_SCRIPT_KEEP,    /* prolongs all keys if each has the token, and raises their counters */
+  RL_SCRIPT_CONFIRM, /* raises the counters of all keys if each has the token */
+  /* With the queue of waiters beside a key, a string (rl_notify.c): */
+  RL_SCRIPT_RELEASE_NOTIFY,     /* RELEASE, and notifies the head: 2; if that is denied: 3 */
+  RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same for several keys */
+  RL_SCRIPT_ENQUEUE,            /* enqueues a ticket (rl_command_queue()) */
+  RL_SCRIPT_DEQUEUE,            /* dequeues a ticket, and notifies the head if the key is free */
+  RL_SCRIPT_TAKE_HERE,          /* TAKE, with the hash of one record in its text (rl_guard.c) */
   RL_SCRIPT_COUNT
 } rl_script;
 
-/* The keys and the value of a lock on the wire; any bytes. */
+/* The keys and the token of a lock; any bytes. */
 typedef struct rl_command_key {
   const char *key;
   size_t key_length;
   const char *token;
   size_t token_length;
-  unsigned count;          /* of keys that stand one behind the other in |key|; 0 is one */
-  const uint16_t *lengths; /* of each of them, where there are several */
+  unsigned count;          /* of keys, which are contiguous in |key|; 0 means 1 */
+  const uint16_t *lengths; /* of several keys */
 } rl_command_key;
-
-/*
- * Each appends one command and returns 1, or returns 0, having appended nothing, when there was no
- * room (rl_buffer_reserve()).
- */
-
-/* SET key token NX PX ttl_ms, for one key. */
-int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms);
-
-/*
- * EVALSHA, or EVAL with |by_text|, of |script| for |key|. |ttl_ms| is how long the key is to live; the
- * scripts that release have no such argument. Only a release may be asked for with |grow| false.
- */
-int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
-                      uint64_t ttl_ms, int grow);
-
-/*
- * What is put behind a key for the queue of those who wait for it, and for the sign that there is one; and before a
- * client's channel.
- */
-#define RL_COMMAND_QUEUE ":redlock-queue"
-#define RL_COMMAND_WAIT ":redlock-wait"
-#define RL_COMMAND_CHANNEL "redlock:call:"
-
-/* One of the scripts that release and call. |entry| leaves the queue with it, unless it is NULL. */
-int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
-                       const char *entry, int grow);
-
-/*
- * STAND and LEAVE: |entry| is 16 hexadecimal digits of a channel, and 8 by which its client knows what waits. A call is
- * a message of these 8 and the key. How to stand:
- *   NEW     it certainly does not stand there yet
- *   CHECK   it may
- *   EVICT   and from there on the position in which it stood when the key was free the last time. If the key is free
- *           again, and nobody who stood before it has left, then who is first has not come, and goes
- *   JOIN    as NEW; but where others stand already it does no more than stand behind them, and answers as if the key
- *           did not expire
- * STAND answers 0 when the key is free, and nobody comes before |entry|. Else the position in the queue, from 1, or 0
- * when that is full, and so many units as ms are left of the key and two more; none of a key that is free, where
- * others come first and have been called; one of a key that does not expire, or where the queue is full.
- */
-#define RL_COMMAND_ENQUEUE_UNIT 2000
-#define RL_COMMAND_QUEUE_MAX 1024
-typedef enum rl_command_enqueue {
-  RL_COMMAND_ENQUEUE_NEW,
-  RL_COMMAND_ENQUEUE_CHECK,
-  RL_COMMAND_ENQUEUE_EVICT,
-  RL_COMMAND_ENQUEUE_APPEND = RL_COMMAND_QUEUE_MAX + 1
-} rl_command_enqueue;
-
-int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
-                     size_t length, const char *entry, unsigned mode);
-
-/*
- * How TAKE, KEEP and CONFIRM are asked. Each answers "word now fence": the node's clock in microseconds, and
- * 0 but where TAKE has raised the counters. The word is
- *   OK     it was done;
- *   1...   TAKE: the key of that number is somebody's. Nothing was done;
- *   no     KEEP, CONFIRM: a key does not hold the token. Nothing was done;
- *   other  TAKE: the record of the node is not |record|, or the node is not |run_id|. Nothing was done.
- * An error says that a key is of another type (WRONGTYPE), or to TAKE that a counter holds no number, or has come to
- * its end; nothing was done then, either. KEEP and CONFIRM write a number in the place of what is none: a lease is not
- * lost because its counter is. A counter that is high enough they prolong, which a node that is out of memory does, too.
- */
-typedef struct rl_command_watch {
-  rl_script script;
-  const char *body; /* the text, or its SHA-1, where it is not that of the table */
-  bool by_text;
-  bool own; /* TAKE: a key that holds the token already is no obstacle, and |fence| was issued */
-  uint64_t fence; /* 0 for none. TAKE: what to propose; else what was issued: never less is kept */
-  uint64_t
-      ttl_ms; /* how long the keys are to live; their counters live for a week more, or a little longer */
-  const char *seal; /* TAKE, with a guard: the key that shows that the record is ours; else NULL */
-  const char
-      *run_id; /* TAKE, with a seal: who the node must be, "run_id-past" or "-past"; or NULL */
-} rl_command_watch;
-
-int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_command_watch *watch);
-
-/* What is put behind a key for its counter of fencing tokens. */
-#define RL_COMMAND_COUNTER ":redlock-fence"
-
-/*
- * EVAL of the script that looks at the record of a node, and with |make| makes one where it must be made:
- *   look    only looks
- *   make    makes one where there is none, where it is of another server, or is of the future
- *   clock   also where it is |expected|: the node's clock has been stepped
- *   spoil   deletes it where it is |expected|: its clock was stepped, and is too wrong to make one by
- *   ready   always, as if it had been made |age_us| ago
- * It answers "now run_id why record": the node's clock in microseconds, who it is, why the record is to be made
- * ("empty", "restart", "clock"; "-" when it is there, as it is now), and the record, which is nothing where it is
- * still to be made. A record is "run_id born why fingerprint": when it was made, by the node's clock, and why.
- * A record of other clients is answered and not replaced (but with "ready"), even if it is of another server, under
- * the name of this one; and so is one in another database than |db|, with " database=n" behind it. Beside a record that
- * was made is its seal (RL_LINEAGE_SEAL). A server on which a seal would prove nothing keeps neither, and answers an
- * error that begins with RL_COMMAND_NO_SEAL and says how it stores a short string.
- */
-#define RL_COMMAND_NO_SEAL "NOSEAL a short string is"
-
-int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
-                     const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);
-
-/* The text of that script. */
-const char *rl_command_guard_text(void);
-
-/*
- * EVAL of a script that puts the token of |key| in the place of that of |old|, if all keys hold that and
- * more than |floor_ms| is left of each; 1, else 0. The keys then live for |ttl_ms|. With |here|, which may be NULL, the
- * node's record and its run_id are compared first; -1, if they are others.
- */
-typedef struct rl_command_here {
-  const char *record_key;
-  const char *record;
-  const char *run_id;
-} rl_command_here;
-
-int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
-                      uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here);
 
 /* An argument of a command: any bytes. */
 typedef struct rl_command_bytes {
@@ -172,15 +57,134 @@ static inline rl_command_bytes rl_command_word(const char *text) {
   return (rl_command_bytes){text, text != NULL ? strlen(text) : 0};
 }
 
-/* A command of |count| arguments. */
-int rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count);
+/*
+ * Each function appends one command. It returns false, and appends nothing, if there is no room
+ * (rl_buffer_reserve()).
+ */
 
-/* Returns true if the script is TAKE, of whatever server. */
+/* A command of |count| arguments. */
+bool rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count);
+
+/* SET key token NX PX ttl_ms, for one key. */
+bool rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms);
+
+/*
+ * EVALSHA, or EVAL with |by_text|, of |script|. |ttl_ms| is the life of the key; a release ignores
+ * it. With |grow| false nothing is allocated.
+ */
+bool rl_command_script(rl_buffer *buffer, rl_script script, bool by_text, const rl_command_key *key,
+                       uint64_t ttl_ms, bool grow);
+
+/*
+ * Suffixes of a key: its queue of waiters, and its waiters flag. The prefix of a client's channel.
+ */
+#define RL_COMMAND_QUEUE ":redlock-queue"
+#define RL_COMMAND_WAIT ":redlock-wait"
+#define RL_COMMAND_CHANNEL "redlock:call:"
+
+/* A script that releases and notifies. It also dequeues |entry|, which may be NULL. */
+bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
+                        const rl_command_key *key, const char *entry, bool grow);
+
+/*
+ * ENQUEUE and DEQUEUE. |entry| has 16 hexadecimal digits of a client's channel, and 8 of a ticket's
+ * id. A notification is a message of these 8 and the key. Modes:
+ *   NEW     the entry is certainly not in the queue
+ *   CHECK   the entry may be in the queue
+ *   EVICT   from there on: the entry's position when the key was last free. If the key is free
+ *           again, and the position is the same, the head is unresponsive, and is evicted
+ *   APPEND  as NEW; but behind other waiters it only appends, and answers as if the key did not
+ *           expire
+ * ENQUEUE answers 0 if the key is free and |entry| is the head. Otherwise it answers the position
+ * in the queue, from 1, or 0 if the queue is full, plus units: the remaining ms of the key and two
+ * more; none if the key is free and an earlier waiter is notified; one if the key does not expire,
+ * or if the queue is full.
+ */
+#define RL_COMMAND_ENQUEUE_UNIT 2000
+#define RL_COMMAND_QUEUE_MAX 1024
+typedef enum rl_command_enqueue {
+  RL_COMMAND_ENQUEUE_NEW,
+  RL_COMMAND_ENQUEUE_CHECK,
+  RL_COMMAND_ENQUEUE_EVICT,
+  RL_COMMAND_ENQUEUE_APPEND = RL_COMMAND_QUEUE_MAX + 1
+} rl_command_enqueue;
+
+bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
+                      size_t length, const char *entry, unsigned mode);
+
+/*
+ * TAKE, KEEP and CONFIRM. Each answers "word now fence": the node's clock in microseconds, and the
+ * counter if TAKE has raised it, otherwise 0. The word is
+ *   OK     done;
+ *   1...   TAKE: the key of that number exists. Nothing is changed;
+ *   no     KEEP, CONFIRM: a key does not have the token. Nothing is changed;
+ *   other  TAKE: the record's seal or |run_id| differs. Nothing is changed.
+ * An error says that a key has another type (WRONGTYPE). For TAKE also that a counter is no number,
+ * or is exhausted. Nothing is changed then. KEEP and CONFIRM overwrite a counter that is no number,
+ * because a lease outlives its counter. They prolong a counter that is high enough, which also
+ * works on a node that is out of memory.
+ */
+typedef struct rl_command_watch {
+  rl_script script;
+  const char *body; /* text or SHA-1, if it is not that of the table; or NULL */
+  bool by_text;
+  bool own;           /* TAKE: a key with the token is no obstacle, and |fence| was issued */
+  uint64_t fence;     /* 0 for none. TAKE: the proposal; otherwise the issued token, a minimum */
+  uint64_t ttl_ms;    /* life of the keys; their counters live for a week more */
+  const char *seal;   /* TAKE with a guard: the key of the record's seal; or NULL */
+  const char *run_id; /* TAKE with a seal: the server, "run_id-history" or "-history"; or NULL */
+} rl_command_watch;
+
+bool rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
+                        const rl_command_watch *watch);
+
+/* The suffix of a key's counter of fencing tokens. */
+#define RL_COMMAND_COUNTER ":redlock-fence"
+
+/*
+ * EVAL of the script that checks the record of a node. |action|:
+ *   look    only checks
+ *   make    creates a record if there is none, or if it is of another server or of the future
+ *   clock   also if it is |expected|: the node's clock was stepped
+ *   spoil   deletes it if it is |expected|: the clock was stepped, and is too wrong to create one
+ *   ready   always creates a record, of the age |age_us|
+ * It answers "now run_id why record": the node's clock in microseconds, its identity, why a record
+ * must be created ("empty", "restart", "clock"; "-" if there is one), and the record or nothing. A
+ * record is "run_id created why fingerprint", with the node's time of the creation.
+ * A record with another fingerprint is answered and not replaced (but by "ready"), even if it is of
+ * another server: then under the identity of this one. So is one in another database than |db|,
+ * with " database=n". A new record has a seal (RL_LINEAGE_SEAL). A server on which a seal proves
+ * nothing gets neither, and answers an error: RL_COMMAND_NO_SEAL and the encodings of a short
+ * string.
+ */
+#define RL_COMMAND_NO_SEAL "NOSEAL a short string is"
+
+bool rl_command_guard(rl_buffer *buffer, const char *record_key, const char *action,
+                      const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);
+
+/* Returns the text of that script. */
+const char *rl_command_guard_text(void);
+
+/*
+ * EVAL of a script that replaces the token of |old| by that of |key|, if all keys have it for more
+ * than |floor_ms|: 1, otherwise 0. The keys then live for |ttl_ms|. With |here|, which may be NULL,
+ * it first compares the node's record and run_id: -1 if they differ.
+ */
+typedef struct rl_command_here {
+  const char *record_key;
+  const char *record;
+  const char *run_id;
+} rl_command_here;
+
+bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
+                       uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here);
+
+/* Returns true if the script is TAKE or TAKE_HERE. */
 static inline bool rl_command_takes(rl_script script) {
   return script == RL_SCRIPT_TAKE || script == RL_SCRIPT_TAKE_HERE;
 }
 
-/* The text of a script, and the SHA-1 by which EVALSHA names it. Of TAKE_HERE what TAKE has. */
+/* Return the text of a script, and its SHA-1 for EVALSHA. TAKE_HERE returns those of TAKE. */
 const char *rl_command_script_text(rl_script script);
 const char *rl_command_script_sha1(rl_script script);
 

@@ -16,7 +16,7 @@
 #define RL_LINEAGE_KEY "redlock:lineage" /* followed by ":" and the cluster's name, if any */
 /*
  * A record's seal is a key of this text and the first digits of the record's SHA-1. It is short
- * because newer servers count the key when they choose an encoding of the value (rl_script.c).
+ * because newer servers count the key when they choose an encoding of the value (rl_command.c).
  */
 #define RL_LINEAGE_SEAL RL_LINEAGE_KEY " "
 #define RL_LINEAGE_SEAL_DIGITS "12"
