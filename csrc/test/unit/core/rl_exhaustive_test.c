@@ -258,7 +258,7 @@ static int expected_now(const fake_world *world, const plan *todo, const tally *
 
 /*
  * An attempt that no majority answered in time stays taken if the one before was and its nodes are only slow
- * (rl_lock_retry_test has that rule). Either result is right here.
+ * (rl_pause_test has that rule). Either result is right here.
  */
 static int told(const rl_lock *lock, int before, int end) {
   bool either = end == REDLOCK_E_UNAVAILABLE && before == REDLOCK_E_TAKEN;

@@ -401,5 +401,5 @@ int main(void) {
       cmocka_unit_test(
           a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal),
   };
-  return cmocka_run_group_tests_name("rl_regression", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("rl_core_regression", tests, NULL, NULL);
 }

@@ -1,0 +1,420 @@
+/*
+ * Backfill: nodes that get the key after the decision.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "lock/rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+
+static rl_lock *start(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_non_null(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_turn(world);
+  return lock;
+}
+
+static rl_lock *start_once(fake_world *world) {
+  redlock_options once = fake_once();
+  return start(world, &once);
+}
+
+/* Nodes 0 and 1 of three. */
+static void a_majority_answers(fake_world *world) {
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+}
+
+/* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
+static rl_lock *taken_behind(fake_world *world) {
+  redlock_options once = fake_once();
+  rl_lock *first = fake_lock(world, "first", &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  a_majority_answers(world);
+  fake_pass(world, 101 * MS);
+  rl_lock *lock = start_once(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  return lock;
+}
+
+/* The more nodes hold the key, the more of them may forget it. */
+static void backfill_asks_a_node_that_comes_up_after_the_decision(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = start_once(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  redlock_time deadline_us = lock->deadline_us;
+  fake_pass(world, 500 * MS);
+  fake_reply(world, 2, "+OK\r\n"); /* the handshake */
+  assert_int_equal(fake_next(world, 2), FAKE_SET);
+  assert_string_equal(world->nodes[2].queue[0].token, rl_attempt_token(lock->lease));
+  fake_answer(world, 2);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
+  assert_int_equal(lock->deadline_us, deadline_us);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* When the key of node 2 expires. */
+static redlock_time expiry(fake_world *world) {
+  return fake_store_expiry(&world->nodes[2].store, world->now_us, KEY);
+}
+
+/* A key that lives longer than the others would keep the resource from others for nothing. */
+static void backfill_sets_the_rest_of_the_ttl(void **state) {
+  (void)state;
+  static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
+  for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
+    for (unsigned delayed = 0; delayed <= 1; delayed++) {
+      redlock_options options = fake_once();
+      options.lock_delay_us = delayed ? 250 * MS : 0;
+      fake_world *world = fake_world_new(3);
+      world->nodes[2].policy = FAKE_SILENT;
+      rl_lock *lock = start(world, &options);
+      a_majority_answers(world);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      fake_pass(world, waits_us[i]);
+      fake_reply(world, 2, "+OK\r\n"); /* the handshake */
+      fake_answer(world, 2);
+      redlock_time end_us = FAKE_START_US + 10 * SECONDS + options.lock_delay_us;
+      assert_true(expiry(world) >= end_us && expiry(world) < end_us + MS);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+static void assert_joined(fake_world *world, rl_lock *lock) {
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
+  assert_true(expiry(world) >= lock->deadline_us);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+}
+
+static void backfill_asks_a_node_that_has_caught_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world);
+  assert_int_equal(world->nodes[2].sets, 1);
+  fake_pass(world, 50 * MS);
+  (void)fake_answer(world, 2); /* what it owed */
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_joined(world, lock);
+  assert_true(fake_world_end(world));
+}
+
+/* The node denies an extend that overtook nothing: its SET is on its way behind it. */
+static void extend_does_not_heal_a_node_in_backfill(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  (void)fake_answer(world, 2); /* what it owed */
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 2); /* it joins */
+  (void)fake_answer(world, 2);               /* the extend: no such key */
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* It has answered, but owes more, and for longer than an attempt of the lock may last. */
+static void backfill_skips_a_node_that_is_behind(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, "first", &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  a_majority_answers(world);
+  fake_pass(world, 101 * MS);
+  once.node_timeout_us = 10 * MS;
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world); /* to node 2 as well */
+  a_majority_answers(world);
+  fake_pass(world, 120 * MS);
+  (void)fake_answer(world, 2); /* the SET of |first|; the extend has been owed for 120 ms */
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 1);
+  (void)fake_answer(world, 2);
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_joined(world, lock);
+  assert_true(fake_world_end(world));
+}
+
+/* With many locks it takes time to go through them: not for each reply of a node that comes and goes. */
+static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world);
+  redlock_time start_us = world->now_us;
+  (void)fake_answer(world, 2); /* what it owed */
+  assert_int_equal(fake_next(world, 2), FAKE_SET);
+  assert_int_equal(world->core.backfills->at_us, start_us + RL_BACKFILL_EVERY_US);
+  /* It answers only when the next lock has been taken without it. */
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+  a_majority_answers(world);
+  redlock_options quick = fake_once();
+  quick.node_timeout_us = MS;
+  rl_lock *next = fake_lock(world, "next", &quick);
+  fake_pass(world, 6 * MS);
+  assert_error(rl_lock_acquire(next, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(next), REDLOCK_OK);
+  unsigned sets = world->nodes[2].sets;
+  while (world->nodes[2].queued > 0) {
+    (void)fake_answer(world, 2);
+  }
+  assert_int_equal(world->nodes[2].sets, sets);
+  assert_int_equal(rl_core_deadline(&world->core), start_us + RL_BACKFILL_EVERY_US);
+  fake_pass(world, start_us + RL_BACKFILL_EVERY_US - 1 - world->now_us);
+  assert_int_equal(world->nodes[2].sets, sets);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[2].sets, sets + 1);
+  fake_settle(world);
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER); /* nothing is left to do */
+  assert_true(fake_world_end(world));
+}
+
+/* It has caught up, but the locks have just been gone through; and then its connection breaks. */
+static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world);
+  world->core.backfills->at_us = world->now_us + RL_BACKFILL_EVERY_US;
+  (void)fake_answer(world, 2); /* what it owed */
+  assert_int_equal(world->nodes[2].sets, 1);
+  world->nodes[2].policy = FAKE_HANGS;
+  fake_break(world, 2, "Connection reset by peer");
+  fake_pass(world, RL_BACKFILL_EVERY_US);
+  assert_true(rl_core_deadline(&world->core) > world->now_us + RL_BACKFILL_EVERY_US);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void backfill_pauses_during_an_operation(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 2); /* what it owed */
+  assert_int_equal(world->nodes[2].sets, 1);
+  fake_pass(world, 100 * MS); /* Nobody has answered the extend. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void backfill_asks_a_node_that_is_back(void **state) {
+  (void)state;
+  for (unsigned refused = 0; refused <= 1; refused++) {
+    fake_world *world = fake_world_new(3);
+    world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
+    rl_lock *lock = start_once(world);
+    fake_answer(world, 0);
+    fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    fake_pass(world, 4 * SECONDS); /* longer than a connection may take */
+    world->nodes[2].policy = FAKE_ACCEPTS;
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+    assert_joined(world, lock);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* An extend that fails leaves the lease as it was; one that succeeds carries the node along. */
+static void backfill_joins_an_extended_lease(void **state) {
+  (void)state;
+  for (unsigned failed = 0; failed <= 1; failed++) {
+    fake_world *world = fake_world_new(3);
+    world->nodes[2].policy = FAKE_REFUSES;
+    rl_lock *lock = start_once(world);
+    fake_answer(world, 0);
+    fake_answer(world, 1);
+    fake_pass(world, 2 * SECONDS);
+    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+    fake_turn(world);
+    if (failed) {
+      fake_reply(world, 0, "-OOM\r\n");
+      fake_reply(world, 1, "-OOM\r\n");
+    }
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), failed ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK);
+    world->nodes[2].policy = FAKE_ACCEPTS;
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+    assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
+    assert_int_equal(expiry(world), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
+    assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(expiry(world), world->now_us + 30 * SECONDS);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Returns true if the SET was executed is not known: sent again, it could be executed after its release. */
+static void backfill_skips_a_node_that_disconnected_during_its_set(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[2].sets, 1);
+  fake_break(world, 2, "Connection reset by peer");
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_int_equal(world->nodes[2].connections, 2);
+  assert_int_equal(world->nodes[2].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
+static void backfill_ends_with_the_lease(void **state) {
+  (void)state;
+  for (unsigned what = 0; what < 6; what++) {
+    fake_world *world = fake_world_new(3);
+    world->nodes[2].policy = FAKE_SILENT;
+    rl_lock *lock = start_once(world);
+    fake_answer(world, 0);
+    fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    if (what == 0) {
+      world->now_us = lock->deadline_us;
+      rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+    } else if (what == 1) {
+      assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    } else if (what == 2) {
+      rl_lock_expire(lock, world->now_us);
+    } else if (what == 3) {
+      rl_lock_free(lock, world->now_us);
+    } else if (what == 4) {
+      world->now_us = lock->deadline_us;
+      assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
+    } else {
+      rl_core_close(&world->core, world->now_us);
+    }
+    if (what == 4) {
+      rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+    } else if (what != 0) {
+      fake_reply(world, 2, "+OK\r\n");
+    }
+    world->nodes[2].policy = FAKE_ACCEPTS;
+    fake_settle(world);
+    assert_int_equal(world->nodes[2].sets, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Attempts with keys of |length| bytes, to be released on |node| when it is up. */
+static void owe_releases(fake_world *world, unsigned node, unsigned count, size_t length) {
+  static char name[REDLOCK_KEY_MAX];
+  memset(name, 'x', sizeof name);
+  rl_resource *resource = rl_resource_new(NULL, 0, name, length);
+  assert_non_null(resource);
+  for (unsigned i = 0; i < count; i++) {
+    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, resource, NULL,
+                                         (const unsigned char *)"12345678901234567890");
+    assert_non_null(attempt);
+    attempt->sent = (uint32_t)1 << node;
+    rl_attempt_will_live(attempt, world->now_us, 10000);
+    rl_release_begin(&world->core, world->now_us, attempt, true);
+    rl_attempt_unref(&world->core.attempts, attempt);
+  }
+  rl_resource_unref(resource);
+  assert_int_equal(world->core.releases->count, count);
+}
+
+/* The releases that are due go first, and what they leave may be too little for another SET. */
+static void backfill_skips_a_node_with_a_full_queue(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = start_once(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
+  world->nodes[2].blocked = true;
+  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count,
+                   RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
+  assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
+  assert_int_equal(lock->waiting, 0);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+/* What it owes is answered first: joining gives way. */
+static void backfill_waits_for_outstanding_replies(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = start_once(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  owe_releases(world, 2, RL_BACKFILL_WINDOW, 1);
+  world->nodes[2].blocked = true;
+  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count, RL_BACKFILL_WINDOW);
+  assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
+  rl_core_input(&world->core, 2, world->now_us, ":1\r\n", 4);
+  fake_turn(world);
+  assert_int_equal(lock->lease->sent, 3);
+  fake_pass(world, RL_BACKFILL_EVERY_US);
+  assert_int_equal(lock->lease->sent, 7);
+  assert_int_equal(world->core.nodes[2]->link.outstanding_count, RL_BACKFILL_WINDOW);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(backfill_asks_a_node_that_comes_up_after_the_decision),
+      cmocka_unit_test(backfill_sets_the_rest_of_the_ttl),
+      cmocka_unit_test(backfill_asks_a_node_that_has_caught_up),
+      cmocka_unit_test(extend_does_not_heal_a_node_in_backfill),
+      cmocka_unit_test(backfill_skips_a_node_that_is_behind),
+      cmocka_unit_test(backfill_visits_all_locks_every_100_ms_at_most),
+      cmocka_unit_test(backfill_does_not_wait_for_a_node_that_disconnects_again),
+      cmocka_unit_test(backfill_pauses_during_an_operation),
+      cmocka_unit_test(backfill_asks_a_node_that_is_back),
+      cmocka_unit_test(backfill_joins_an_extended_lease),
+      cmocka_unit_test(backfill_skips_a_node_that_disconnected_during_its_set),
+      cmocka_unit_test(backfill_ends_with_the_lease),
+      cmocka_unit_test(backfill_skips_a_node_with_a_full_queue),
+      cmocka_unit_test(backfill_waits_for_outstanding_replies),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

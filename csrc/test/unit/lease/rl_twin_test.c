@@ -1,0 +1,183 @@
+/*
+ * Twins: one server under two names has one vote.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "lock/rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+
+static rl_lock *start(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_non_null(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_turn(world);
+  return lock;
+}
+
+static rl_lock *start_once(fake_world *world) {
+  redlock_options once = fake_once();
+  return start(world, &once);
+}
+
+/* --------------------------------------------------------------- three proxies of one server */
+
+/* All SETs go to the store of node 0: it grants the first, and denies the others. */
+static rl_lock *start_at_one_server(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = start(world, options);
+  fake_answer(world, 0);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  (void)fake_reply(world, 2, "$-1\r\n");
+  return lock;
+}
+
+static void twin_nodes_are_named_in_the_error(void **state) {
+  (void)state;
+  char message[1024];
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_at_one_server(world, &once);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].releases, 0); /* The key stays until it is known. */
+  assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_RELEASE);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_reply(world, 2, ":0\r\n").verb, FAKE_RELEASE); /* Node 1 deleted it. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(
+      rl_lock_message(lock, message, sizeof message),
+      "10.0.0.2:6379: it is the same server as 10.0.0.1:6379; each node must be a server of its "
+      "own"));
+  assert_int_equal(world->core.nodes[1]->twins, 1);
+  fake_settle(world);
+  /* Now it is known before a SET is sent. */
+  unsigned sets = world->nodes[1].sets;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[1].sets, sets);
+  assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_ERROR);
+  fake_answer(world, 0);
+  (void)fake_reply(world, 2, "$-1\r\n");
+  assert_int_equal(fake_reply(world, 2, ":1\r\n").verb, FAKE_RELEASE);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->core.nodes[2]->twins, 1);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void twin_is_forgotten_with_either_connection(void **state) {
+  (void)state;
+  for (unsigned broken = 0; broken <= 1; broken++) {
+    redlock_options once = fake_once();
+    fake_world *world = fake_world_new(3);
+    (void)start_at_one_server(world, &once);
+    (void)fake_reply(world, 1, ":1\r\n");
+    assert_int_equal(world->core.nodes[1]->twins, 1);
+    fake_break(world, broken, "Connection reset by peer");
+    assert_int_equal(world->core.nodes[1]->twins, 0);
+    assert_string_equal(world->core.nodes[1]->error, "");
+    fake_settle(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* One lease was granted by node 0 and refused by node 1 for that reason, another one the other way round. */
+static void server_under_two_names_has_one_vote(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options once = fake_once();
+  rl_lock *locks[2];
+  for (unsigned i = 0; i < 2; i++) {
+    locks[i] = fake_lock(world, i == 0 ? KEY : "another", &once);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_answer(world, i);
+    (void)fake_reply(world, 1 - i, "$-1\r\n");
+    fake_answer(world, 2);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_reply(world, 1 - i, ":1\r\n");
+    fake_answer(world, 2);
+    if (i == 0) {
+      fake_answer(world, 0);
+    }
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  assert_int_equal(world->core.nodes[1]->twins, 5);
+  assert_int_equal(world->core.nodes[0]->twins, 0);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+/* It was not connected when the lock was taken, so that it was not asked. */
+static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  lock->lease->sent &= ~2u; /* As if it had not been connected. */
+  lock->lease->refused = 0;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_EXTEND);
+  assert_int_equal(world->core.nodes[1]->twins, 5);
+  fake_answer(world, 0);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+/* A split vote between two clients looks the same at first. */
+static void twin_test_runs_once_on_a_connection(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 2; i++) {
+    rl_lock *lock = start_at_one_server(world, &once);
+    if (i == 0) {
+      (void)fake_reply(world, 1, ":0\r\n");
+      fake_break(world, 2, "Connection reset by peer");
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    fake_settle(world);
+    world->core.nodes[2]->link.tested = true;
+  }
+  assert_int_equal(world->core.nodes[1]->twins, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void twin_test_without_reply_ends_with_the_attempt(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_at_one_server(world, &once);
+  fake_pass(world, 99 * MS);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(twin_nodes_are_named_in_the_error),
+      cmocka_unit_test(twin_is_forgotten_with_either_connection),
+      cmocka_unit_test(server_under_two_names_has_one_vote),
+      cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
+      cmocka_unit_test(twin_test_runs_once_on_a_connection),
+      cmocka_unit_test(twin_test_without_reply_ends_with_the_attempt),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
