@@ -243,7 +243,6 @@ local list = {
     "if (attempt == NULL) { return; } attempt->lock = NULL; if (!attempt->releasing",
     "if (attempt == NULL) { return; } attempt->lock = NULL; if (!attempt->releasing && rl_lock_attach(lock) == NULL" },
   { "heal-before-majority", "a node without the key gets it before a majority has confirmed",
-    "assert(lock->extended);", "",
     "rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);",
     "rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);"
       .. " for (unsigned i = 0; i < lock->core->node_count; i++) { if (lock->votes[i].settled"
@@ -267,7 +266,7 @@ local list = {
   { "lost-late-still-held", "a lease that a majority denies after the round goes on to count",
     "&& rl_quorum_denied(", "&& !rl_quorum_denied(", by = replay },
   { "extend-sent-late", "an extend goes out again by its text after its round",
-    "lock->round != command->round || !rl_extend_goes_on(lock, now_us)", "lock->lease == NULL" },
+    "lock->round != command->round || !rl_extend_is_wanted(lock, now_us)", "lock->lease == NULL" },
 
   -- Auto-extended leases.
   { "renewed-late", "an automatic extend is due after two thirds of the ttl",
@@ -293,7 +292,7 @@ local list = {
   { "loss-reported-late", "the deadline of a lease has no timer",
     "redlock_time next_us = lock->deadline_us;", "redlock_time next_us = rl_time_add(lock->deadline_us, 20000);" },
   { "loss-reported-again", "every automatic extend that fails is reported",
-    "if (told == reason || (rl_loss_only_warns(told) && rl_loss_only_warns(reason))) {", "if (false) {" },
+    "if (reported == reason || (rl_loss_only_warns(reported) && rl_loss_only_warns(reason))) {", "if (false) {" },
   { "renewal-is-busy", "an automatic extend in flight refuses the user's operations",
     "return rl_lock_is_in_flight(lock) && !lock->automatic;", "return rl_lock_is_in_flight(lock);" },
 
@@ -308,7 +307,7 @@ local list = {
     "rl_hash_bytes(0, owner->owner, owner->owner_length)", "0",
     "memcmp(one->owner, other->owner, one->owner_length) == 0", "true" },
   { "reentry-on-a-part", "an acquire counts though its owner holds only a part of it",
-    ": all ? NULL", ": true ? NULL" },
+    ": !all ?", ": false ?" },
   { "reentry-failed-counts", "a nested acquire whose extend has failed counts",
     "return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->nesting;", "return false;" },
   { "reentry-waits-with-the-lease", "a nested acquire lasts as long as the one that took the lease might",
@@ -316,7 +315,7 @@ local list = {
   { "reentry-waits-for-ever", "a nested acquire that extends has no budget",
     "RL_OPERATION_EXTEND, now_us, budget_us, false", "RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false" },
   { "reentry-with-another-token", "a nested acquire that brings a token of its own counts",
-    "*refused = given ?", "*refused = false ?" },
+    "*refused = custom ?", "*refused = false ?" },
   { "detached-under-others", "a lease is detached though other locks of its owner count on it",
     "if (rl_ring_is_shared(lock) && rl_ring_remaining(lock, now_us) > 0) {", "if (false) {" },
   { "reentry-release-mistaken", "after a nested fire-and-forget release the next one is taken for the same",
@@ -369,7 +368,7 @@ local list = {
     "rl_options_key_ms(lock->current, left_us)", "rl_options_key_ms(lock->current, lock->ttl_us)",
     by = replay },
   { "returns-on-a-bare-majority", "a blocking call returns with its decision, without a grace period",
-    "rl_time_min(moment_us, lock->ttl_us / RL_GRACE_TTL_SHARE)", "rl_time_min(moment_us, 0)" },
+    "rl_time_min(period_us, lock->ttl_us / RL_GRACE_TTL_SHARE)", "rl_time_min(period_us, 0)" },
   { "no-release", "nothing is released",
     "return attempt->sent & (attempt->uncertain |", "return attempt->sent & 0 & (attempt->uncertain |", by = both },
   { "no-release-after-failure", "an attempt that failed is not released",

@@ -115,7 +115,7 @@ return {
   -- csrc/core/base/rl_reason.c
   { "rl_reason_new", "+ 1 to + 2", why = "a byte more than needed" },
   -- csrc/core/lease/rl_reentry.c
-  { "rl_reentry_carry", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
+  { "rl_reentry_own", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
   { "rl_reentry_move", "> to >=", why = equal },
   { "rl_reentry_move", "+ 1 to + 2", why = "any number of a round that is new will do" },
   { "rl_reentry_set_owner", "+ 1 to + 2", why = "room for one more than needed" },

@@ -72,7 +72,7 @@ return function(behaviour)
     local text = assert(plain:detach())
     local ok, err = pcall(other.attach, other, text, { fence = true })
     assert.is_false(ok)
-    assert.is_truthy(err:find("had been acquired without a fencing token", 1, true), err)
+    assert.is_truthy(err:find("was acquired without a fencing token", 1, true), err)
   end)
 
   test("caller_supplied_token_has_any_bytes", function(client, other)

@@ -3,20 +3,21 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * ("Distributed Locks with Redis", The Redlock Algorithm, steps 1 to 5, with the corrections of
- * docs/design.md)
- *   A1. Draw a fresh token. Read the clock, before the first byte: round_start_us.
- *   A2. SET key token NX PX ttl to all nodes at once. A node that is known not to answer is not
- *       waited for.
- *   A3. Count votes. Decide with the vote that makes it certain, or at the attempt's deadline.
- *       A node whose connection comes up later gets its SET then, as long as the attempt is not over;
- *       while the lease lasts it may join (rl_backfill.c). Its key ends with the others.
- *   A4. A majority, or as many as the client's quorum asks for: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
- *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
- *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
- *       and begin again at A1 after a random pause, or when the nodes notify (rl_notify.c), while attempts
- *       and budget last. The last attempt comes when a majority that answers as fast as it ever did can
- *       just answer before the budget ends.
+ * "Distributed Locks with Redis", The Redlock Algorithm, steps 1 to 5, with the corrections of
+ * docs/design.md.
+ *   ACQ-1. Draw a fresh token. Read the clock before the first byte: round_start_us.
+ *   ACQ-2. Send SET key token NX PX ttl to all nodes at once, except to a node that is known not to
+ *          answer.
+ *   ACQ-3. Count votes. Decide with the vote that makes the result certain, or at the deadline of
+ *          the attempt. A node whose connection comes up during the attempt gets its SET then;
+ *          later the backfill sends it (rl_backfill.c). Its key ends with the others.
+ *   ACQ-4. A majority, or the quorum of the client, has granted: the deadline of the lease is
+ *          round_start_us + ttl - drift. If the clock, read after the deciding vote, has not
+ *          reached it, the client holds the lock until then. Otherwise the attempt has failed.
+ *   ACQ-5. The attempt has failed: release the token on each node that may have executed the SET,
+ *          without waiting. While attempts and budget last, begin again at ACQ-1 after a random
+ *          delay, or when the nodes notify (rl_notify.c). The last attempt starts when a majority
+ *          that is as fast as its fastest replies can just answer within the budget.
  */
 #include "lease/rl_acquire.h"
 
@@ -37,15 +38,16 @@
 #include "wait/rl_waitlist.h"
 
 /*
- * The first attempt is always made, or nobody would ever learn that the nodes have become faster. Who stood in a line has
- * heard from another, and made none.
+ * Returns true unless this is the first attempt, which is made however slow the nodes were:
+ * otherwise the client would never notice that they have recovered. A promoted waiter has only
+ * copied the result of its predecessor, so its next attempt is its first.
  */
 static bool rl_acquire_is_retry(const rl_lock *lock) {
   return lock->result != REDLOCK_PENDING &&
          (lock->waitlist == NULL || lock->waitlist->attempt_us != 0);
 }
 
-/* A1. Returns false when the operation has ended instead. */
+/* ACQ-1 */
 static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) &&
                   rl_time_sub(lock->budget_us, now_us) <= rl_pause_needs(lock->core);
@@ -53,16 +55,16 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_TOO_LATE;
   }
   if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {
-    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The ttl is all drift. */
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift takes all of the ttl. */
     return RL_BEGUN_ENDED;
   }
   rl_release_settle_failed(lock, now_us, true);
   if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us)) {
-    rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
+    rl_lock_end(lock, now_us, REDLOCK_OK); /* OWN-2 */
     rl_lock_end_grace(lock);
     return RL_BEGUN_ENDED;
   }
-  if (lock->attempt == NULL) { /* Else the caller has given a token. */
+  if (lock->attempt == NULL) { /* Otherwise the caller supplied a token. */
     lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
   }
   if (lock->attempt == NULL) {
@@ -78,14 +80,14 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   return RL_BEGUN;
 }
 
-/* A key that is set later than the others is to end with them; 0 when their time is over. */
+/* Returns the time to live of a key that ends with the others; 0 if they have ended. */
 static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
                                   redlock_time now_us) {
   redlock_duration left_us = rl_time_sub(keys_end_us, now_us);
   return left_us == 0 ? 0 : rl_options_key_ms(lock->current, left_us);
 }
 
-/* SET NX, or what takes its place when a lease is taken over. Returns NULL, or why it was not sent. */
+/* Queues SET NX, or the script that attaches a lease. Returns NULL, or why it was not queued. */
 static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node *node,
                                     uint64_t key_ms) {
   const rl_attach *attach = rl_lock_attach(lock);
@@ -99,7 +101,7 @@ static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node 
   return queued ? NULL : "out of memory";
 }
 
-/* A2, for one node. Returns NULL, or why it was not sent. */
+/* ACQ-2 */
 static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
@@ -111,12 +113,12 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
     return unsent;
   }
   const rl_attach *attach = rl_lock_attach(lock);
-  bool doubtful = attach != NULL && (attach->suspect & rl_node_bit(node)) != 0;
+  bool suspect = attach != NULL && (attach->suspect & rl_node_bit(node)) != 0;
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
-  return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
+  return suspect ? "it had not answered when the lock was detached" : NULL; /* ATT-3 */
 }
 
-/* By the text of the script, while the round lasts, or the lease. */
+/* Sends the text of the script, while the round or the lease lasts. */
 static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
                                   const rl_outstanding *command) {
   rl_lock *lock = command->attempt->lock;
@@ -128,12 +130,12 @@ static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
   }
   bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == command->attempt &&
               now_us < lock->round_deadline_us;
-  bool joins = lock->phase == RL_PHASE_GRACE && lock->lease == command->attempt &&
-               rl_lock_remaining(lock, now_us) > 0;
+  bool backfills = lock->phase == RL_PHASE_GRACE && lock->lease == command->attempt &&
+                   rl_lock_remaining(lock, now_us) > 0;
   redlock_time keys_end_us =
       asks ? rl_time_add(lock->round_start_us, lock->ttl_us) : lock->keys_end_us;
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
-  if ((!asks && !joins) || key_ms == 0 ||
+  if ((!asks && !backfills) || key_ms == 0 ||
       !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, command->attempt, key_ms)) {
     return false;
   }
@@ -141,26 +143,26 @@ static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
   return true;
 }
 
-/* A3: what the votes come to so far. */
+/* ACQ-3. Returns what the votes mean so far. */
 static rl_decision rl_acquire_decision(const rl_lock *lock) {
   return rl_quorum_decide_acquire(&lock->quorum, rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
 }
 
-/* A5: this attempt has failed. */
+/* ACQ-5 */
 static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   rl_attempt *attempt = lock->attempt;
   lock->attempt = NULL;
   rl_release_failed(lock, now_us, attempt);
   redlock_duration delay_us = REDLOCK_NEVER;
   if (error == REDLOCK_E_TAKEN && rl_lock_attach(lock) != NULL) {
-    error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
+    error = REDLOCK_E_LOST; /* The nodes no longer have the lease that was handed over. */
   }
   if (error == REDLOCK_E_TAKEN && lock->waitlist != NULL) {
     rl_waitlist_held_elsewhere(lock->core, lock->resource);
   }
   if (error == REDLOCK_E_UNAVAILABLE && lock->result == REDLOCK_E_TAKEN &&
       rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE && rl_pause_hears(lock, now_us)) {
-    error = REDLOCK_E_TAKEN; /* The nodes are only slow: what they answered before stands. */
+    error = REDLOCK_E_TAKEN; /* The nodes are only slow: their previous answers stand. */
   }
   if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {
     lock->attempts_left--;
@@ -176,7 +178,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   rl_notify_wait(lock, now_us);
 }
 
-/* A4 */
+/* ACQ-4 */
 static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us =
       rl_validity_deadline(lock->round_start_us, lock->ttl_us, lock->current->drift_factor);
@@ -198,7 +200,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   rl_backfill_begin(lock, now_us);
 }
 
-/* A3 to A5: acts on the votes as soon as they are decisive. */
+/* ACQ-3 to ACQ-5 */
 static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   rl_decision decision = rl_acquire_decision(lock);
   if (decision == RL_DECISION_MAJORITY && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
@@ -207,7 +209,7 @@ static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   if (decision == RL_DECISION_MAJORITY) {
     rl_acquire_granted(lock, now_us);
   } else if (decision == RL_DECISION_DENIED && rl_twin_test(lock, now_us)) {
-    return; /* Its answers decide. */
+    return; /* The answers to the test decide. */
   } else if (decision != RL_DECISION_NONE) {
     rl_acquire_failed(lock, now_us,
                       decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE
@@ -215,7 +217,6 @@ static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* A node that was waited for has come up while the lease lasts. */
 static void rl_acquire_grace_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   (void)rl_backfill(lock, now_us, node);
 }

@@ -3,25 +3,29 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * No clock is compared with another: time on the way is counted by the nodes, whose keys expire.
- *   H1. Only a lease that lasts is detached. It ends for its lock there and then, and nothing is released:
- *       the keys stay, and live for as long as they did.
- *   H2. A node that may yet execute a SET of the token is doubtful: its key may have been gone in between,
- *       and somebody else have had it. On every other node the key with the token, if it is still there,
- *       has been there all the time, for no SET of that token is sent any more. So it is with each key of a lock
- *       on several resources.
- *   H3. Attaching is an acquire, with a fresh token, of steps A1 to A5 of rl_acquire.c. But in place of SET NX
- *       it sends a script that puts the fresh token in the place of the handed one, if all keys hold
- *       that, with a full ttl. Doubtful nodes are sent it, too, but have no vote.
- *   H4. A majority: then at every moment since H1 a majority of the nodes held the one token or the other, so
- *       that nobody else can have had the lock. The validity counts from the round's own start.
- *   H5. No majority: the fresh token is released wherever it may have come to be. What is left of the handed
- *       one expires. Nobody holds the lock then, and two who attach at once are never both granted:
- *       the token of a node is replaced once, and two majorities share a node.
- *   H6. A key of which no more is left than lock_delay is a lease's no more: it only keeps others out.
- *   H7. It is tried once. A second try finds no majority of the handed token where the first had one.
- *   H8. After H4 the handed token is released where it may be left: on nodes that were behind, and not asked to
- *       replace it, and on doubtful ones.
+ * No clock is compared with another: the nodes count the time in between, because their keys
+ * expire.
+ *   ATT-1. Only a lease that lasts is detached. It ends for its lock at once, and nothing is
+ *          released: the keys stay until they expire.
+ *   ATT-2. A node that may yet execute a SET of the token is suspect: its key may have been gone in
+ *          between, and another client may have held it. On every other node a key with the token
+ *          has been there all the time, because no SET of that token is sent any more. This holds
+ *          for each key of a lock on several resources.
+ *   ATT-3. Attaching is an acquire with a fresh token, by ACQ-1 to ACQ-5. In place of SET NX it
+ *          sends a script that replaces the handed token by the fresh one, with a full ttl, if all
+ *          keys hold the handed token. Suspect nodes get it too, but have no vote.
+ *   ATT-4. A majority replaced the token: since ATT-1 a majority has always held one token or the
+ *          other, so no other client can have held the lock. The validity counts from the start of
+ *          this round.
+ *   ATT-5. No majority: the fresh token is released, and the rest of the handed token expires. No
+ *          client holds the lock then. Two clients that attach at once are never both granted: each
+ *          node replaces a token once, and two majorities share a node.
+ *   ATT-6. A key with no more than lock_delay left belongs to no lease: it only keeps other clients
+ *          out.
+ *   ATT-7. An attach is tried once. A second try would find no majority of the handed token where
+ *          the first one had one.
+ *   ATT-8. After ATT-4 the handed token is released where it may remain: on nodes that were behind
+ *          and did not get the script, and on suspect nodes.
  */
 #include "lease/rl_attach.h"
 
@@ -39,7 +43,7 @@ const char *rl_attach_fit_fence(rl_options *options, uint64_t fence) {
   bool asked = options->fence == REDLOCK_YES;
   options->fence = fence > 0 ? REDLOCK_YES : REDLOCK_NO;
   return asked && fence == 0
-             ? "fence: the lease that was detached had been acquired without a fencing token"
+             ? "fence: the lease that was detached was acquired without a fencing token"
              : NULL;
 }
 
@@ -67,7 +71,7 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
   const rl_attach *attach = rl_lock_attach(lock);
   uint32_t left = attach->suspect | ~lock->lease->sent;
-  rl_fence_adopt(lock, attach->fence); /* F6 */
+  rl_fence_adopt(lock, attach->fence); /* FEN-6 */
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];
     bool granted = vote->settled && rl_vote_counts_as(vote->vote) == RL_COUNT_GRANTED;

@@ -10,28 +10,31 @@
 #include "node/rl_node.h"
 #include "wire/rl_handover.h"
 
-/* What a lock has until it has tried to. */
+/* The lease that the next acquire of a lock attaches. */
 typedef struct rl_attach {
-  rl_attempt *handed; /* a reference: the token that is to be replaced; released by H8 alone */
-  uint32_t suspect;
-  uint64_t key_ms;   /* how long its keys live at most */
-  uint64_t fence;    /* the fencing token of the lease; 0 for none */
-  uint64_t floor_ms; /* a key of which so little is left is a lease's no more */
+  rl_attempt *handed; /* a reference: the token to replace; only ATT-8 releases it */
+  uint32_t suspect;   /* nodes of ATT-2 */
+  uint64_t key_ms;    /* longest time to live of its keys */
+  uint64_t fence;     /* the fencing token of the lease; 0 if none */
+  uint64_t floor_ms;  /* time to live of a key that belongs to no lease any more (ATT-6) */
 } rl_attach;
 
 /*
- * A lease keeps the fencing token that it was granted with, |fence|, whatever |options| say, and gets none later: they
- * are made to say so. Returns NULL, or what is wrong with that, as a static sentence.
+ * Sets |options| to the fencing token |fence| of the lease: a lease keeps the token that it was
+ * granted with, and gets none later. Returns NULL, or why the options ask for more, as a static
+ * sentence.
  */
 const char *rl_attach_fit_fence(rl_options *options, uint64_t fence);
 
-/* H4. The next acquire of the lock takes the lease over. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
+/*
+ * Makes the next acquire of the lock attach the lease. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY.
+ */
 int rl_attach_set(rl_lock *lock, const rl_handover *handover);
 
-/* H8. The lock has its lease, and what it attached is still known. */
+/* ATT-8. The lock has its lease. */
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us);
 
-/* It has been tried, or the lock goes, or the process has forked. */
+/* Drops the lease to attach: it was tried, or the lock is freed, or the process has forked. */
 void rl_attach_forget(rl_lock *lock);
 
 #endif

@@ -1,19 +1,20 @@
 /*
- * Joining: a node that could not be asked when a lock was taken gets the key while the lease lasts.
+ * Backfill: a node that could not be asked at the acquire gets the key while the lease lasts.
  *
  * SPDX-License-Identifier: MIT
  *
- * The more nodes hold a key, the more of them may forget it. A node that was down, behind or full when
- * its lock was taken has no key of it, and the lease stands on the others until the next extend.
- *   J1. When a lease begins, the nodes to which its SET was not sent are noted.
- *   J2. Such a node is well again when it has come up, or answers and is not behind. With a guard it may vote, too.
- *   J3. Then it is sent the SET of each lease that it lacks: once, not while an operation is in flight,
- *       and not when the lease is over. A node to which the SET was sent is never sent it again, even
- *       if its connection broke: it may yet be executed. The next extend will see.
- *   J4. The key lives for what is left, not for the ttl: it ends with the others. Rounded up to whole
- *       milliseconds it never ends before them.
- *   J5. Joining gives way to operations: the locks are gone through every 100 ms at most, and a node
- *       that owes much is given no more.
+ * The more nodes hold a key, the more of them may lose it. A node that was down, behind or full at
+ * the acquire has no key, and the lease stands on the other nodes until the next extend.
+ *   FILL-1. At the start of a lease, note the nodes that got no SET.
+ *   FILL-2. Such a node is well again when it has come up, or answers and is not behind. With a
+ *           guard it must have a vote.
+ *   FILL-3. Then it gets the SET of each lease that it lacks: once, not while an operation is in
+ *           flight, and not after the lease. A node that got a SET never gets it again, even if its
+ *           connection broke: it may yet execute the first one. The next extend will show.
+ *   FILL-4. The key lives for what is left, not for the ttl, so that it ends with the others.
+ *           Rounded up to milliseconds it never ends before them.
+ *   FILL-5. Operations come first: the locks are searched every 100 ms at most, and a node with
+ *           many commands outstanding gets no more.
  */
 #include "lease/rl_backfill.h"
 
@@ -43,7 +44,7 @@ void rl_backfill_ready(rl_core *core, rl_node *node) {
   }
 }
 
-/* J3. Whether the lock has a key that the node lacks. */
+/* FILL-3. Returns true if the lock has a key that the node lacks. */
 static bool rl_backfill_lacks(const rl_lock *lock, redlock_time now_us, const rl_node *node) {
   return rl_lock_remaining(lock, now_us) > 0 && node->twins == 0 &&
          (lock->lease->sent & rl_node_bit(node)) == 0;
@@ -55,8 +56,8 @@ bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
     return true;
   }
   uint64_t key_ms =
-      rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
-  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) ||     /* G4 */
+      rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* FILL-4 */
+  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) ||     /* GRD-4 */
       rl_link_oldest_age(link, now_us) > rl_round_patience(lock) ||
       link->outstanding_count >= RL_BACKFILL_WINDOW ||
       !rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||
@@ -67,7 +68,7 @@ bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
   return true;
 }
 
-/* J3, for all locks. A node that is behind is looked at again when it has answered. */
+/* FILL-3, for all locks. A node that is behind waits until it has answered. */
 static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) {
   bool done = true;
   node->lacks_keys = false;
@@ -102,7 +103,7 @@ void rl_backfill_continue(rl_core *core, redlock_time now_us) {
       continue;
     }
     if (node->link.phase != RL_LINK_UP || quarantined_us == REDLOCK_NEVER) {
-      core->backfills->due &= ~rl_node_bit(node); /* Until it has come up, or answers. */
+      core->backfills->due &= ~rl_node_bit(node); /* Until it has come up, or answers (FILL-2). */
     } else if (quarantined_us > 0) {
       later |= rl_node_bit(node);
       later_us = rl_time_min(later_us, rl_time_add(now_us, quarantined_us));

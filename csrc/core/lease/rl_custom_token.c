@@ -1,11 +1,10 @@
 /*
- * A token that the caller gives for the next acquire of a lock, in place of a fresh one.
+ * A token that the caller supplies for the next acquire of a lock, in place of a fresh one.
  *
  * SPDX-License-Identifier: MIT
  *
- * Everything else rests on tokens that are never used twice: a release of the first use that comes late
- * deletes the key of the second. So a given token is good for one attempt; what would be the next one
- * has nothing to go on with.
+ * No token may be used twice: a late release of its first use deletes the key of its second use. So
+ * a supplied token serves one attempt, and the acquire makes no other.
  */
 #include "lease/rl_custom_token.h"
 

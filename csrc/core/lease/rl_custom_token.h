@@ -1,5 +1,5 @@
 /*
- * A token that the caller gives for the next acquire of a lock, in place of a fresh one.
+ * A token that the caller supplies for the next acquire of a lock, in place of a fresh one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,13 +8,13 @@
 
 #include "lock/rl_lock.h"
 
-/* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY, having changed nothing. */
+/* Copies the token. Returns REDLOCK_OK, or REDLOCK_E_NO_MEMORY, having changed nothing. */
 int rl_custom_token_set(rl_lock *lock, const void *token, size_t token_length);
 
-/* The attempt with the token, whose reference is the caller's from now on; NULL when none was given. */
+/* Returns the attempt with the token, and its reference; NULL if the caller has supplied none. */
 rl_attempt *rl_custom_token_take(rl_lock *lock);
 
-/* The lock goes, or the process has forked. */
+/* Drops the token: the lock is freed, or the process has forked. */
 void rl_custom_token_forget(rl_lock *lock);
 
 #endif

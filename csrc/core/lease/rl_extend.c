@@ -3,25 +3,25 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * ("Distributed Locks with Redis", Making the algorithm more reliable: a client may extend the lock
- * by sending a script that prolongs the key if it still holds the client's value; it should only
- * consider the lock extended if a majority did so within the validity time.)
- *   E1. Only while the lease lasts. Read the clock, before the first byte.
- *   E2. Compare-and-expire on all nodes. One that does not know the script is sent its text, in the round,
- *       and after E3 while the lease lasts: it is to keep the key as long as the others.
- *   E3. A majority of confirmations in this round, or as many as the client's quorum asks for, before the old
- *       deadline: the new deadline is round_start_us + ttl - drift, or the old one if that is later.
- *   E4. Then a node that answers that it has no such key is given it again (SET NX): the lock heals.
- *       Before E3 that would re-create a lock that may be lost.
- *   E5. So many nodes say "not yours" that too few are left for E3, in time or late: an assumption of
- *       docs/safety.md is broken, and somebody else may have the lock. The lease ends there and then;
- *       what is left of it is released. With a quorum above the majority that is so before anybody else can
- *       have it; but no extend could succeed any more.
- *   E6. Anything else changes nothing. The old deadline stands, the next extend may succeed.
+ * "Distributed Locks with Redis", Making the algorithm more reliable: the client may extend its
+ * lock by a script that prolongs the key if it still holds the token. The lock is extended only if
+ * a majority did so within the validity.
+ *   EXT-1. Only while the lease lasts. Read the clock before the first byte.
+ *   EXT-2. Send compare-and-expire to all nodes. A node that does not know the script gets its
+ *          text, in the round and, while the lease lasts, after EXT-3: it must keep the key as long
+ *          as the others.
+ *   EXT-3. A majority, or the quorum of the client, confirms in this round, before the old
+ *          deadline. The new deadline is round_start_us + ttl - drift, or the old one if that is
+ *          later.
+ *   EXT-4. Then a node that denied the key gets it again by SET NX: the lock heals. Before EXT-3
+ *          that could create a lock anew that is lost.
+ *   EXT-5. So many nodes deny the key, in the round or later, that too few are left for EXT-3: an
+ *          assumption of docs/safety.md is broken, and another client may hold the lock. The lease
+ *          ends at once, and its keys are released. With a quorum above the majority no other
+ *          client can hold the lock yet, but no extend could succeed any more.
+ *   EXT-6. Anything else changes nothing. The old deadline stands, and the next extend may succeed.
  */
 #include "lease/rl_extend.h"
-
-#include <assert.h>
 
 #include "base/rl_validity.h"
 #include "lease/rl_fence.h"
@@ -34,11 +34,11 @@
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
 
-/* E1. Returns false when the operation has ended instead. */
+/* EXT-1 */
 static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   (void)entropy;
   if (rl_lock_remaining(lock, now_us) == 0) {
-    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
     return RL_BEGUN_ENDED;
   }
   if (lock->automatic || rl_ring_is_nesting(lock)) {
@@ -48,11 +48,11 @@ static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsign
   return RL_BEGUN;
 }
 
-/* E2, for one node. Returns NULL, or why it was not sent. */
+/* EXT-2 */
 static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (rl_lock_remaining(lock, now_us) == 0) {
-    return "the lease has expired"; /* E1: the node came up when the client had been stopped for a while. */
+    return "the lease has expired"; /* The node came up after a pause of the client. */
   }
   if (!rl_fence_queue_extend(lock, now_us, node, false, key_ms)) {
     return "out of memory";
@@ -61,8 +61,8 @@ static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *n
   return NULL;
 }
 
-/* Returns true if the round asks yet, or was confirmed and the node may still do what the others have done. */
-static bool rl_extend_goes_on(const rl_lock *lock, redlock_time now_us) {
+/* Returns true if the round still asks, or has confirmed a lease that lasts. */
+static bool rl_extend_is_wanted(const rl_lock *lock, redlock_time now_us) {
   return lock->phase == RL_PHASE_ROUND ||
          (lock->phase == RL_PHASE_GRACE && rl_lock_remaining(lock, now_us) > 0);
 }
@@ -71,8 +71,8 @@ static bool rl_extend_send_again(rl_node *node, redlock_time now_us,
                                  const rl_outstanding *command) {
   const rl_lock *lock = command->attempt->lock;
   if (command->kind == RL_OUTSTANDING_HEAL || lock == NULL || lock->round != command->round ||
-      !rl_extend_goes_on(lock, now_us)) {
-    return false; /* The next extend heals; or the round is over. */
+      !rl_extend_is_wanted(lock, now_us)) {
+    return false; /* The next extend heals; or the round has ended. */
   }
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (!rl_fence_queue_extend(lock, now_us, node, true, key_ms)) {
@@ -82,15 +82,14 @@ static bool rl_extend_send_again(rl_node *node, redlock_time now_us,
   return true;
 }
 
-/* E4, for one node. The majority has confirmed in this round. */
+/* EXT-4, for one node */
 static void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  /* A lease of which more is left than it was extended by: the key must not end before it. */
+  /* The lease may last longer than this extend asked for: the key must not end before it. */
   redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
   uint64_t key_ms = rl_options_key_ms(lock->current, rl_time_max(lock->ttl_us, left_us));
-  assert(lock->extended);
-  bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is on its way. */
+  bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is in flight. */
   if (rl_lock_remaining(lock, now_us) == 0 || asked ||
-      !rl_guard_votes(node->link.guard, now_us) || /* G4 */
+      !rl_guard_votes(node->link.guard, now_us) || /* GRD-4 */
       !rl_link_has_room(&node->link, RL_OUTSTANDING_HEAL) ||
       !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_HEAL, lock->lease, key_ms)) {
     return;
@@ -98,7 +97,7 @@ static void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
 }
 
-/* E3 */
+/* EXT-3 */
 static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us =
       rl_validity_deadline(lock->round_start_us, lock->ttl_us, lock->current->drift_factor);
@@ -115,7 +114,7 @@ static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* E3, E5, E6: acts on the votes as soon as they are decisive. */
+/* EXT-3, EXT-5, EXT-6 */
 static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
   rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);
@@ -131,7 +130,7 @@ static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* E5: a node has answered after the round of an extend that failed. */
+/* EXT-4, EXT-5: a node has answered after the round. */
 static void rl_extend_grace_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
                                  redlock_vote vote) {
   if (lock->phase == RL_PHASE_GRACE) {

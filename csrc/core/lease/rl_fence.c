@@ -3,22 +3,24 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * (docs/safety.md has the proof.) Beside each key the nodes keep a counter, which only grows. An acquire raises
- * it in the same script that sets the key (RL_SCRIPT_TAKE of rl_command.c).
- *   F1. An attempt proposes p: what the clocks of the nodes show, by the median of those that are known, or else the
- *       program's own, in tenths of a millisecond, but more than any token that the lock has seen. All nodes adopt
- *       the same p as a rule.
- *   F2. A node that grants its vote raises its counter to v, which is p, or the next number where the counter
- *       has come that far already, and p within a second of the node's clock.
- *   F3. When a majority has granted, m is the greatest v so far. A node confirms m that has answered v = m. One that
- *       has answered less is asked to raise its counter to m, which it does while the key is ours: never otherwise, for
- *       the next holder may have raised it to m as well. One that answers more later does not confirm.
- *   F4. A majority has confirmed: m is the token, if the deadline, looked at after that, has not come (A4). It is a
- *       second round of the same attempt, and ends with it. If no majority can confirm any more, the attempt has
- *       failed (A5).
- *   F5. An extend raises the counters to m, so that they live a week longer than the keys; a node that is given
- *       the key again, or joins, is given its counter, too. Neither confirms anything.
- *   F6. A lease that moves to another lock of its owner, or to another process, keeps its token: it is one grant.
+ * docs/safety.md has the proof. Beside each key the nodes keep a counter, which only grows. An
+ * acquire raises it in the script that sets the key (RL_SCRIPT_TAKE of rl_command.c).
+ *   FEN-1. An attempt proposes p: the time of the nodes' clocks, by the median of the known clocks,
+ *          or else of the program's own clock, in tenths of a millisecond, but more than any token
+ *          that the lock has seen. As a rule all nodes adopt p.
+ *   FEN-2. A node that grants its vote raises its counter to v: to p, limited to a second from the
+ *          node's clock, or to the next number if the counter is past that.
+ *   FEN-3. When a majority has granted, m is the greatest v so far. A node that answered v = m
+ *          confirms m. A node that answered less is asked to raise its counter to m, which it does
+ *          only while the key is ours, because the next holder may have raised it to m, too. A
+ *          later answer above m does not confirm.
+ *   FEN-4. A majority has confirmed: m is the token, if the deadline, checked after that, has not
+ *          passed (ACQ-4). This is a second round of the same attempt, and ends with it. If no
+ *          majority can confirm any more, the attempt has failed (ACQ-5).
+ *   FEN-5. An extend raises the counters to m, so that they live a week longer than the keys. A
+ *          heal and a backfill give the node its counter, too. None of these confirms.
+ *   FEN-6. A lease that moves to another lock of its owner, or to another process, keeps its token:
+ *          it is one grant.
  */
 #include "lease/rl_fence.h"
 
@@ -60,8 +62,8 @@ void rl_fence_adopt(rl_lock *lock, uint64_t token) {
 }
 
 /*
- * F1. Before any node has told its clock, the program's own is as good as it is right: nodes that agree on what it shows
- * need no second round. Without one it is 1, which each of them takes for a second ago.
+ * FEN-1. Without any known clock the estimate is 1, which each node replaces by its own time of a
+ *        second ago.
  */
 static uint64_t rl_fence_estimate(const rl_core *core, redlock_time now_us) {
   const rl_node_clock *clocks[REDLOCK_NODES_MAX];
@@ -92,14 +94,14 @@ void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *com
   uint32_t bit = rl_node_bit(node);
   if (!rl_fence_is_on(lock) || lock->phase != RL_PHASE_ROUND || lock->round != command->round ||
       lock->attempt != command->attempt) {
-    return; /* Too late, or it has joined. */
+    return; /* It is late, or a backfill. */
   }
   fence->granted |= bit;
   fence->last = rl_time_max(fence->last, value);
   if (value > fence->highest && !fence->settled) {
     fence->highest = value;
     fence->confirmed = bit;
-  } else if (value == 0 || value > fence->highest) { /* Of no use for m. */
+  } else if (value == 0 || value > fence->highest) { /* It cannot confirm m. */
     fence->refused |= bit;
     rl_round_set_reason(lock, node->index, "its counter of fencing tokens differs");
   } else if (value == fence->highest) {
@@ -107,7 +109,7 @@ void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *com
   }
 }
 
-/* F3. The node has the key, and its counter is less than m. */
+/* FEN-3. The node has the key, and its counter is less than m. */
 static void rl_fence_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_fence *fence = rl_fence_of(lock);
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
@@ -146,7 +148,7 @@ rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us) {
   return possible >= needed ? RL_DECISION_NONE : RL_DECISION_UNAVAILABLE;
 }
 
-/* Returns true if the round that has asked is the one in flight, and is still to be answered by the node. */
+/* Returns true if the round in flight awaits the answer of the node to |command|. */
 static bool rl_fence_awaits(const rl_lock *lock, const rl_node *node,
                             const rl_outstanding *command) {
   return lock != NULL && lock->phase == RL_PHASE_ROUND && lock->round == command->round &&
@@ -164,7 +166,7 @@ void rl_fence_answered(rl_lock *lock, redlock_time now_us, const rl_node *node,
     fence->confirmed |= rl_node_bit(node);
   } else {
     fence->refused |= rl_node_bit(node);
-    rl_round_set_reason(lock, node->index, error != NULL ? error : "it has lost the key meanwhile");
+    rl_round_set_reason(lock, node->index, error != NULL ? error : "it has lost the key");
   }
   rl_round_decide(lock, now_us);
 }
@@ -199,14 +201,14 @@ void rl_fence_granted(rl_lock *lock) {
   fence->token = fence->highest;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     if ((fence->granted >> i & 1) != 0) {
-      rl_reasons_drop(lock->reasons, i); /* It was not needed. */
+      rl_reasons_drop(lock->reasons, i); /* Its confirmation was not needed. */
     }
   }
 }
 
 bool rl_fence_queue_set(const rl_lock *lock, redlock_time now_us, rl_node *node,
                         rl_outstanding_kind kind, rl_attempt *attempt, uint64_t key_ms) {
-  bool own = attempt == lock->lease; /* F5 */
+  bool own = attempt == lock->lease; /* FEN-5 */
   if (!rl_fence_is_on(lock) && node->link.guard == NULL) {
     return rl_link_queue_set(&node->link, now_us, kind, attempt, lock->round, key_ms);
   }

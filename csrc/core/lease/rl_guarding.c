@@ -1,5 +1,5 @@
 /*
- * What follows for leases and waiting rounds when the guard has learned something of the nodes.
+ * What news of the guard mean for leases and rounds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@ void rl_guarding_prepare(rl_core *core) {
   }
 }
 
-/* J2 of rl_backfill.c. */
+/* FILL-2 */
 static void rl_guarding_backfill(rl_core *core, uint32_t nodes) {
   for (unsigned i = 0; nodes != 0 && i < core->node_count; i++) {
     if ((nodes >> i & 1) != 0) {
@@ -50,9 +50,9 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
   }
   uint32_t near = rl_guard_review(core->guards, now_us);
   rl_guarding_backfill(core, near);
-  uint32_t told = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
+  uint32_t known = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
   for (unsigned i = 0; i < core->node_count; i++) {
-    if ((told >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
+    if ((known >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
       RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
         rl_round_node_up(lock, now_us, core->nodes[i]);
       }

@@ -1,5 +1,5 @@
 /*
- * The end of a lease: it is given up, or lost.
+ * The end of a lease that is lost, or of no use any more.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +23,6 @@ void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_release_let_go(lock, now_us, unreleased, grow);
 }
 
-/* What others count on goes to them (O5). */
 void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_reentry_leave(lock, now_us);
   rl_lease_drop_own(lock, now_us, grow);
@@ -36,7 +35,7 @@ void rl_lease_lose(rl_lock *lock, redlock_time now_us) {
   rl_lease_drop_own(lock, now_us, true);
   lock->keys_end_us = now_us;
   rl_result_denied(lock);
-  if (rl_ring_is_nesting(lock)) { /* O3. Whose acquire has failed releases nothing. */
+  if (rl_ring_is_nesting(lock)) { /* OWN-3: the acquire has failed, and has nothing to release. */
     rl_reentry_leave(lock, now_us);
     rl_loss_clear(lock);
     lock->lost = false;

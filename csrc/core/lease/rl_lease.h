@@ -1,5 +1,5 @@
 /*
- * The end of a lease: it is given up, or lost.
+ * The end of a lease that is lost, or of no use any more.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,13 +8,18 @@
 
 #include "lock/rl_lock.h"
 
-/* The lease is lost: it ends, and what is left of it is released. */
+/* The lease is lost: ends it, and releases its keys. */
 void rl_lease_lose(rl_lock *lock, redlock_time now_us);
 
-/* The lock gives up its lease, and what was not confirmed of the last one: both are released. */
+/*
+ * Ends the lease of the lock, and releases it and the previous one, if its release was not
+ * confirmed.
+ */
 void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow);
 
-/* The same; but a lease on which other locks count goes to one of them (O5 of rl_reentry.c). */
+/*
+ * The same, unless other locks share the lease: then one of them becomes the lease owner (OWN-5).
+ */
 void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow);
 
 #endif

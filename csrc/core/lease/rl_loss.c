@@ -1,5 +1,5 @@
 /*
- * Losses: which leases have ended without their holder's doing, and why.
+ * Losses: leases that have ended without an act of their holder, and the reason.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,13 +30,13 @@ void rl_loss_report_expired(rl_lock *lock) {
   rl_loss_report(lock, rl_loss_reason(lock), lock->deadline_us);
 }
 
-/* One warning is enough: the other would only take its place, and be followed by the first again. */
+/* One warning is enough: two would replace each other again and again. */
 static void rl_loss_report_one(rl_lock *lock, int reason, redlock_time since_us) {
   if (!rl_renewal_reports(lock)) {
     return;
   }
-  int told = lock->loss;
-  if (told == reason || (rl_loss_only_warns(told) && rl_loss_only_warns(reason))) {
+  int reported = lock->loss;
+  if (reported == reason || (rl_loss_only_warns(reported) && rl_loss_only_warns(reason))) {
     return;
   }
   lock->loss = reason;
@@ -45,10 +45,11 @@ static void rl_loss_report_one(rl_lock *lock, int reason, redlock_time since_us)
 }
 
 void rl_loss_report(rl_lock *lock, int reason, redlock_time since_us) {
-  rl_loss_report_one(lock, reason, since_us);
-  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
-    rl_loss_report_one(other, reason, since_us);
-  }
+  rl_lock *at = lock;
+  do {
+    rl_loss_report_one(at, reason, since_us);
+    at = rl_ring_next(at);
+  } while (at != lock);
 }
 
 void rl_loss_clear(rl_lock *lock) {
@@ -59,32 +60,33 @@ void rl_loss_clear(rl_lock *lock) {
 }
 
 void rl_loss_clear_all(rl_lock *lock) {
-  rl_loss_clear(lock);
-  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
-    rl_loss_clear(other);
-  }
+  rl_lock *at = lock;
+  do {
+    rl_loss_clear(at);
+    at = rl_ring_next(at);
+  } while (at != lock);
 }
 
 int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us) {
-  const rl_lock *carrier = rl_ring_owner(lock);
-  const rl_lock *teller = lock->renewal != NULL ? lock : carrier;
-  bool lasts = rl_lock_remaining(carrier, now_us) > 0;
-  if (teller->loss != REDLOCK_OK && (lasts || !rl_loss_only_warns(teller->loss))) {
-    *since_us = teller->renewal->loss.since_us;
-    return teller->loss;
+  const rl_lock *lease_owner = rl_ring_owner(lock);
+  const rl_lock *reporter = lock->renewal != NULL ? lock : lease_owner;
+  bool lasts = rl_lock_remaining(lease_owner, now_us) > 0;
+  if (reporter->loss != REDLOCK_OK && (lasts || !rl_loss_only_warns(reporter->loss))) {
+    *since_us = reporter->renewal->loss.since_us;
+    return reporter->loss;
   }
-  *since_us = lock->lost ? lock->keys_end_us : carrier->deadline_us;
-  if (lock->lost || carrier->deadline_us == 0) {
+  *since_us = lock->lost ? lock->keys_end_us : lease_owner->deadline_us;
+  if (lock->lost || lease_owner->deadline_us == 0) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
   }
-  return lasts ? REDLOCK_OK : rl_loss_reason(carrier);
+  return lasts ? REDLOCK_OK : rl_loss_reason(lease_owner);
 }
 
 /*
- * Leases whose deadline nobody has looked at: a program that only asks takes no turns. What is in flight is for
- * the next turn, which reads first.
+ * Reports leases that have expired: a program that only asks for losses takes no turns. An
+ * operation in flight waits for the next turn, which reads replies first.
  */
-static void rl_loss_look(rl_core *core, redlock_time now_us) {
+static void rl_loss_report_due(rl_core *core, redlock_time now_us) {
   rl_timers_entry *timer;
   while ((timer = rl_timers_take(&core->timers, now_us)) != NULL) {
     rl_lock *lock = rl_lock_of_timer(timer);
@@ -99,15 +101,15 @@ static void rl_loss_look(rl_core *core, redlock_time now_us) {
 rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
   rl_list *queue = &core->losses->queue;
   if (rl_list_is_empty(queue)) {
-    rl_loss_look(core, now_us);
+    rl_loss_report_due(core, now_us);
   }
   rl_loss *loss = RL_LIST_FIRST(queue, rl_loss, queue);
   rl_lock *lock = loss == NULL ? NULL : loss->lock;
   if (lock != NULL) {
-    /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
-    rl_lock *carrier = (rl_lock *)rl_ring_owner(lock);
-    if (carrier->lease != NULL && rl_lock_remaining(carrier, now_us) == 0) {
-      rl_loss_report_expired(carrier);
+    /* Reports what rl_loss_of() returns: otherwise the timer would report it once more. */
+    rl_lock *lease_owner = (rl_lock *)rl_ring_owner(lock);
+    if (lease_owner->lease != NULL && rl_lock_remaining(lease_owner, now_us) == 0) {
+      rl_loss_report_expired(lease_owner);
     }
     rl_list_remove(&loss->queue);
   }

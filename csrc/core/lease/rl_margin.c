@@ -3,21 +3,22 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The nodes that are known to hold a lease's key are a set in its attempt.
- *   M1. A node belongs to it that has said in the lease's last round that it set the key, put it in the place of a
- *       handed one, gave it back or extended it: in time or late.
- *   M2. One that denies the lease belongs to it no more.
- *   M3. When an extend is confirmed, only those belong to it that have confirmed: the other keys end when they
- *       would have ended before. What is answered later is added. But an extend by less than is left of the lease
- *       adds nobody: a node that has not confirmed the longer one before it lets its key end with the shorter one.
- *       Nor does it take any away: a key is never made shorter.
- *   M4. Another client needs |quorum| nodes without the key. N minus those that are known are without it at most.
- *       So margin = known + quorum - N - 1 more may lose it, and there is still no second holder.
- *   M5. A node whose clock was seen to be stepped forward, or that was seen to have forgotten its keys (rl_guard.c),
- *       does not count until it answers as in M1 again: its key may have ended early. It votes for nobody meanwhile
- *       (G4 of rl_guard.c), so without it the margin is 0 at least. (Where most were stepped alike, it was our own
- *       clock, for all that is known: G6.)
- * What a node has lost since it answered, nobody knows before it is asked again.
+ * The attempt of a lease has the set of nodes that are known to hold its key.
+ *   MAR-1. A node enters the set if it has answered in the last round of the lease, in time or
+ *          later, that it set the key, attached it, healed it or extended it.
+ *   MAR-2. A node that denies the lease leaves the set.
+ *   MAR-3. A confirmed extend reduces the set to the nodes that confirmed it: the other keys end at
+ *          their old time. Later answers add nodes. An extend by less than is left of the lease
+ *          changes nothing: a node without the previous, longer extend lets its key end with the
+ *          shorter one, and no key is made shorter.
+ *   MAR-4. Another client needs |quorum| nodes without the key. At most N minus the set are without
+ *          it. So margin = set + quorum - N - 1 more nodes may lose it before a second holder is
+ *          possible.
+ *   MAR-5. A node whose clock was stepped forward, or that has lost its keys (rl_guard.c), is
+ *          suspect until it answers as in MAR-1: its key may have ended early. It has no vote
+ *          meanwhile (GRD-4), so without it the margin is at least 0. If most nodes were stepped
+ *          alike, the client's own clock may be the cause (GRD-6).
+ * A node may have lost a key since its last answer: only another question shows it.
  */
 #include "lease/rl_margin.h"
 
@@ -35,14 +36,14 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_v
   bool sets = command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
               command->kind == RL_OUTSTANDING_ATTACH || command->kind == RL_OUTSTANDING_EXTEND;
   bool confirms = command->kind == RL_OUTSTANDING_CONFIRM;
-  bool prolongs = confirms || command->kind == RL_OUTSTANDING_EXTEND;
+  bool extends = confirms || command->kind == RL_OUTSTANDING_EXTEND;
   bool granted = verdict.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
-                 command->round == lease->lock->round && !(prolongs && lease->shorter); /* M3 */
+                 command->round == lease->lock->round && !(extends && lease->shorter); /* MAR-3 */
   if (granted && sets) {
-    lease->suspect &= ~rl_node_bit(node); /* M5 */
+    lease->suspect &= ~rl_node_bit(node); /* MAR-5 */
   }
   if (!confirms && (!sets || !lease->held)) {
-    return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
+    return; /* rl_release.c notes what an attempt sets before it is a lease. */
   }
   if (rl_vote_counts_as(verdict.vote) == RL_COUNT_DENIED) {
     lease->set &= ~rl_node_bit(node);
@@ -53,7 +54,7 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_v
 
 void rl_margin_confirmed(const rl_lock *lock) {
   if (lock->lease->shorter) {
-    return; /* M3 */
+    return; /* MAR-3 */
   }
   lock->lease->set = 0;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -63,7 +64,7 @@ void rl_margin_confirmed(const rl_lock *lock) {
   }
 }
 
-/* M5 */
+/* MAR-5 */
 static uint32_t rl_margin_certain(const rl_lock *lock) {
   return lock->lease->set & ~lock->lease->suspect;
 }
@@ -79,11 +80,11 @@ void rl_margin_suspect(const rl_core *core, const rl_node *node) {
   }
 }
 
-/* Returns true if its clock is why the node is doubted. */
+/* Returns true if the node is suspect because of its clock. */
 static bool rl_margin_was_stepped(const rl_lock *lock, unsigned index) {
   const rl_guard *guard = lock->core->nodes[index]->link.guard;
-  bool doubted = (lock->lease->set & lock->lease->suspect & (uint32_t)1 << index) != 0;
-  return doubted && guard != NULL && (guard->stepped || guard->why == RL_LINEAGE_CLOCK);
+  bool suspect = (lock->lease->set & lock->lease->suspect & (uint32_t)1 << index) != 0;
+  return suspect && guard != NULL && (guard->stepped || guard->why == RL_LINEAGE_CLOCK);
 }
 
 bool rl_margin_is_suspect(const rl_lock *lock) {
@@ -96,11 +97,12 @@ bool rl_margin_is_suspect(const rl_lock *lock) {
 }
 
 int rl_margin_of(const rl_lock *lock, redlock_time now_us) {
-  const rl_lock *carrier = rl_ring_owner(lock);
-  if (rl_lock_remaining(carrier, now_us) == 0) {
+  const rl_lock *lease_owner = rl_ring_owner(lock);
+  if (rl_lock_remaining(lease_owner, now_us) == 0) {
     return -1;
   }
-  int margin = rl_quorum_margin(lock->core->node_count, rl_quorum_count(rl_margin_certain(carrier)),
-                                rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
-  return carrier->lease->suspect != 0 && margin < 0 ? 0 : margin; /* M5 */
+  int margin =
+      rl_quorum_margin(lock->core->node_count, rl_quorum_count(rl_margin_certain(lease_owner)),
+                       rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
+  return lease_owner->lease->suspect != 0 && margin < 0 ? 0 : margin; /* MAR-5 */
 }

@@ -7,25 +7,27 @@
 #define RL_MARGIN_H
 
 #include "lock/rl_lock.h"
-#include "node/rl_node.h"
 #include "node/rl_verdict.h"
 
-/* M3: an extend begins. Whether it asks for less than is left of the lease. */
+/* MAR-3. An extend begins. */
 void rl_margin_extends(const rl_lock *lock, redlock_time now_us);
 
-/* M1, M2: a node has answered. To be called before the answer becomes a vote. */
+/* MAR-1, MAR-2. A node has answered. To be called before the answer becomes a vote. */
 void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_verdict verdict);
 
-/* M3: the extend of this round is confirmed. */
+/* MAR-3. The extend of this round is confirmed. */
 void rl_margin_confirmed(const rl_lock *lock);
 
-/* M5. The keys that the node has had may have ended. */
-void rl_margin_suspect(const struct rl_core *core, const rl_node *node);
+/* MAR-5. The node may have lost the keys that it had. */
+void rl_margin_suspect(const rl_core *core, const rl_node *node);
 
-/* M5. Whether for that reason fewer nodes are known to hold the key of the lock's own lease than an extend needs. */
+/*
+ * MAR-5. Returns true if stepped clocks leave fewer certain keys of the lock's own lease than an
+ * extend needs.
+ */
 bool rl_margin_is_suspect(const rl_lock *lock);
 
-/* M4. The margin of the lease that the lock holds at |now_us|; -1 when it holds none. */
+/* MAR-4. Returns the margin of the lease that the lock holds at |now_us|; -1 if it holds none. */
 int rl_margin_of(const rl_lock *lock, redlock_time now_us);
 
 #endif

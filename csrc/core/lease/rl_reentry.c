@@ -1,29 +1,33 @@
 /*
- * Re-entrance: an owner that acquires what it holds already counts, and waits for nobody.
+ * Re-entrance: an owner acquires again what it holds, without waiting.
  *
  * SPDX-License-Identifier: MIT
  *
- * An owner is a few bytes that the caller gives: a coroutine's number, a request's, a name. Locks of one
- * client with the same owner count on one lease. Nodes know nothing of it: there is one token.
- *   O1. The lock that was granted the lease carries it. The locks that count on it stand in a ring with it,
- *       and each of them is held as long as the lease lasts.
- *   O2. An acquire of resources that its owner holds by one lease, all of them, counts: it joins the ring and
- *       ends there and then. Nothing is sent. That is looked at when it begins, and before each attempt.
- *   O3. Two thirds of what it asks for must be left: an extend would be due else (R1 of rl_renew.c). Otherwise
- *       the lease goes to the lock that acquires, which extends it first (E1 to E6). It counts if that
- *       ends well, else it leaves again, and the others are where they were. If it is alone by then, it releases.
- *       No such extend goes beyond max_hold (R4): what counts at the end counts on what is left. It lasts no
- *       longer than the node_timeout of its acquire; all other extends go by the options of the lease.
- *   O4. It is refused, for it would wait for itself, where its owner holds only some of the resources, or
- *       holds them by several leases, or where it brings a token of its own, or asks for a fencing token where the
- *       lease has none. It is also refused where the
- *       lease has run out or is lost: whoever is inside of that must not go on as if nothing were.
- *   O5. A release of a lock that others count with takes it out of the ring, and sends nothing. If it carried
- *       the lease, another carries it from then on, as it is: token, deadline, and how it keeps itself.
- *       Alone, it is released. The last release releases, whichever lock that is.
- *   O6. A lock that extends takes the lease first. An automatic extend in flight ends (R3), an extend of the
- *       owner's by another of its locks is not disturbed: BUSY.
- *   O7. A lease that is lost is lost for all locks of the ring, and each release that is due says so.
+ * An owner is a few bytes from the caller: the number of a coroutine or a request, or a name. Locks
+ * of one client with the same owner share one lease. The nodes do not know it: there is one token.
+ *   OWN-1. The lock that was granted the lease is the lease owner. The locks that share the lease
+ *          are in a ring with it, and each of them is held as long as the lease lasts.
+ *   OWN-2. An acquire of resources that its owner holds by one lease, all of them, shares it: the
+ *          lock enters the ring and the operation ends at once. Nothing is sent. This is checked at
+ *          the beginning and before each attempt.
+ *   OWN-3. Two thirds of the requested time must be left, because otherwise an extend would be due
+ *          (REN-1). If less is left, the acquiring lock becomes the lease owner and extends the
+ *          lease first (EXT-1 to EXT-6). It shares the lease if that succeeds. Otherwise it leaves
+ *          the ring, and nothing has changed for the other locks; if there are none, it releases.
+ *          Such an extend does not go beyond max_hold (REN-4): near the end the acquire shares what
+ *          is left. It takes no longer than the node_timeout of its acquire; all other extends use
+ *          the options of the lease.
+ *   OWN-4. An acquire is refused if it would wait for itself: if its owner holds only some of the
+ *          resources, or holds them by several leases, or if it brings a token of its own, or asks
+ *          for a fencing token that the lease lacks. It is also refused if the lease has expired or
+ *          is lost: code inside of that must not go on as if nothing had happened.
+ *   OWN-5. The release of a lock that shares its lease takes it out of the ring, and sends nothing.
+ *          If it was the lease owner, another lock becomes the lease owner, with the same token,
+ *          deadline and automatic extends. The last release of the ring releases the lease,
+ *          whichever lock that is.
+ *   OWN-6. A lock that extends becomes the lease owner first. An automatic extend in flight ends
+ *          (REN-3). An extend by another lock of the owner is not disturbed: BUSY.
+ *   OWN-7. A lost lease is lost for all locks of the ring, and each release of them reports it.
  */
 #include "lease/rl_reentry.h"
 
@@ -37,7 +41,7 @@
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
 
-/* -------------------------------------------------------------------------------- the carriers */
+/* --------------------------------------------------------------------------- the lease owners */
 
 static uint64_t rl_reentry_hash_owner(const rl_reentry *owner) {
   return rl_hash_bytes(0, owner->owner, owner->owner_length);
@@ -52,74 +56,77 @@ static bool rl_reentry_same_owner(const rl_reentry *one, const rl_reentry *other
          memcmp(one->owner, other->owner, one->owner_length) == 0;
 }
 
-static void rl_reentry_carry(rl_lock *lock, rl_resource *resource) {
+static void rl_reentry_own(rl_lock *lock, rl_resource *resource) {
   rl_reentry *reentry = rl_reentry_of(lock);
   uint64_t hash = resource->count > 1 ? rl_reentry_hash_owner(reentry)
                                       : rl_reentry_hash(reentry, rl_resource_at(resource, 0));
   resource->references++;
   reentry->lease_resource = resource;
-  rl_hash_insert(&lock->core->reentries->carriers, &reentry->entry, hash);
+  rl_hash_insert(&lock->core->reentries->lease_owners, &reentry->entry, hash);
 }
 
-static void rl_reentry_put_down(const rl_lock *lock) {
+static void rl_reentry_disown(const rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
   if (reentry->lease_resource != NULL) {
-    rl_hash_remove(&lock->core->reentries->carriers, &reentry->entry);
+    rl_hash_remove(&lock->core->reentries->lease_owners, &reentry->entry);
     rl_resource_unref(reentry->lease_resource);
     reentry->lease_resource = NULL;
   }
 }
 
-static bool rl_reentry_has(const rl_reentry *carrier, const rl_reentry *owner,
+static bool rl_reentry_has(const rl_reentry *lease_owner, const rl_reentry *owner,
                            rl_resource_name name) {
-  const rl_resource *carried = carrier->lease_resource;
+  const rl_resource *resource = lease_owner->lease_resource;
   bool found = false;
-  for (unsigned i = 0; i < carried->count && !found; i++) {
-    rl_resource_name other = rl_resource_at(carried, i);
+  for (unsigned i = 0; i < resource->count && !found; i++) {
+    rl_resource_name other = rl_resource_at(resource, i);
     found = other.length == name.length && memcmp(other.resource, name.resource, name.length) == 0;
   }
-  return found && rl_reentry_same_owner(carrier, owner);
+  return found && rl_reentry_same_owner(lease_owner, owner);
 }
 
 static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_reentry *owner,
                                    rl_resource_name name) {
-  rl_hash_entry *entry = rl_hash_find(&core->reentries->carriers, hash);
+  rl_hash_entry *entry = rl_hash_find(&core->reentries->lease_owners, hash);
   for (; entry != NULL; entry = rl_hash_find_next(entry)) {
-    const rl_reentry *carrier = RL_OWNER(entry, rl_reentry, entry);
-    if (rl_reentry_has(carrier, owner, name)) {
-      return carrier->lock;
+    const rl_reentry *lease_owner = RL_OWNER(entry, rl_reentry, entry);
+    if (rl_reentry_has(lease_owner, owner, name)) {
+      return lease_owner->lock;
     }
   }
   return NULL;
 }
 
-/* The lock by which the owner holds a resource, or NULL. */
+/* Returns the lock by which the owner holds a resource, or NULL. */
 static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner,
                                 rl_resource_name name) {
   rl_lock *lock = rl_reentry_find_in(core, rl_reentry_hash(owner, name), owner, name);
   return lock != NULL ? lock : rl_reentry_find_in(core, rl_reentry_hash_owner(owner), owner, name);
 }
 
-/* The lock by which the owner holds the resources of |lock|. |*all|: all of them, and by no other. */
+/*
+ * Returns the lock by which the owner holds a resource of |lock|, or NULL. |*all| receives true if
+ * it holds all of them by that lock.
+ */
 static rl_lock *rl_reentry_find_all(const rl_lock *lock, bool *all) {
-  rl_lock *carrier =
+  rl_lock *lease_owner =
       rl_reentry_find(lock->core, rl_reentry_of(lock), rl_resource_at(lock->resource, 0));
   *all = true;
   for (unsigned i = 1; i < lock->resource->count; i++) {
     rl_lock *other =
         rl_reentry_find(lock->core, rl_reentry_of(lock), rl_resource_at(lock->resource, i));
-    *all = *all && other == carrier;
-    carrier = carrier != NULL ? carrier : other;
+    *all = *all && other == lease_owner;
+    lease_owner = lease_owner != NULL ? lease_owner : other;
   }
-  return carrier;
+  return lease_owner;
 }
 
 /* ------------------------------------------------------------------------------------ the ring */
 
-/* The newest stands before the carrier, which it will ask for most. */
-static void rl_reentry_join_ring(rl_lock *lock, rl_lock *carrier) {
+/* Before the lease owner, which the lock will look for most. */
+static void rl_reentry_enter_ring(rl_lock *lock, rl_lock *lease_owner) {
   rl_list_remove(&rl_reentry_of(lock)->ring);
-  rl_list_append(&rl_reentry_of(carrier)->ring, &rl_reentry_of(lock)->ring);
+  rl_list_append(&rl_reentry_of(lease_owner)->ring, &rl_reentry_of(lock)->ring);
 }
 
 static void rl_reentry_leave_ring(rl_lock *lock) {
@@ -131,16 +138,16 @@ static void rl_reentry_leave_ring(rl_lock *lock) {
 }
 
 /*
- * O5. |to| carries what |from| has carried, a lease or one that was lost. Both are in the ring, and neither
- * has an operation of the user's in flight.
+ * OWN-5. Makes |to| the lease owner in place of |from|, even of a lost lease. Both are in the ring,
+ *        and neither has an operation of the user in flight.
  */
 static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   rl_attempt *lease = from->lease;
   redlock_time deadline_us = from->deadline_us;
   rl_renew_stop(from, now_us);
   assert(!rl_lock_is_in_flight(from) && !rl_lock_is_in_flight(to));
-  rl_reentry_carry(to, rl_reentry_of(from)->lease_resource);
-  rl_reentry_put_down(from);
+  rl_reentry_own(to, rl_reentry_of(from)->lease_resource);
+  rl_reentry_disown(from);
   if (lease == NULL) {
     return;
   }
@@ -150,10 +157,10 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   lease->lock = to;
   rl_lock_end_grace(to);
   to->round =
-      (from->round > to->round ? from->round : to->round) + 1; /* No late reply is a vote. */
+      (from->round > to->round ? from->round : to->round) + 1; /* No reply in flight is a vote. */
   rl_renew_copy_end(to, from);
   to->lease_ttl_us = from->lease_ttl_us;
-  rl_fence_adopt(to, rl_fence_token(from)); /* F6 */
+  rl_fence_adopt(to, rl_fence_token(from)); /* FEN-6 */
   to->random = from->random;
   rl_renew_schedule(to, now_us);
 }
@@ -172,7 +179,7 @@ void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
 
 void rl_reentry_forget(rl_lock *lock) {
   if (rl_reentry_of(lock) != NULL) {
-    rl_reentry_put_down(lock);
+    rl_reentry_disown(lock);
     rl_reentry_leave_ring(lock);
   }
 }
@@ -192,7 +199,8 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
     return REDLOCK_E_HELD;
   }
   if (reentry == NULL) {
-    bool room = rl_lock_reserve_extension(lock) && rl_hash_reserve(&all->carriers, all->owned + 1);
+    bool room =
+        rl_lock_reserve_extension(lock) && rl_hash_reserve(&all->lease_owners, all->owned + 1);
     reentry = room ? calloc(1, sizeof *reentry) : NULL;
     if (reentry == NULL) {
       return REDLOCK_E_NO_MEMORY;
@@ -202,7 +210,7 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
     rl_list_init(&reentry->ring);
     lock->extension->reentry = reentry;
   }
-  rl_reentry_leave(lock, now_us); /* What it was inside of has run out. */
+  rl_reentry_leave(lock, now_us); /* The lease that it shared has expired. */
   reentry->owner_length = (uint8_t)length;
   if (length > 0) {
     memcpy(reentry->owner, owner, length);
@@ -210,41 +218,43 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
   return REDLOCK_OK;
 }
 
-/* O3. Whether so much is left that no extend is due for what the acquire asks for. */
-static bool rl_reentry_suffices(const rl_lock *carrier, redlock_time now_us,
+/* OWN-3. Returns true if so much is left that the acquire needs no extend. */
+static bool rl_reentry_suffices(const rl_lock *lease_owner, redlock_time now_us,
                                 const rl_options *asked) {
   redlock_duration asked_us = rl_validity_deadline(0, asked->ttl_us, asked->drift_factor);
-  return rl_lock_remaining(carrier, now_us) >= asked_us - asked_us / 3;
+  return rl_lock_remaining(lease_owner, now_us) >= asked_us - asked_us / 3;
 }
 
-/* The end of the lease is looked at, if nobody has asked for that yet, and |lock| does. */
-static void rl_reentry_watch(const rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
-  if (rl_renewal_reports(lock) && !rl_lock_is_in_flight(carrier) &&
-      carrier->current->auto_extend != REDLOCK_YES) {
-    rl_renew_schedule(carrier, now_us);
+/* Sets the timer for the end of the lease, if only |lock| reports losses. */
+static void rl_reentry_watch(const rl_lock *lock, rl_lock *lease_owner, redlock_time now_us) {
+  if (rl_renewal_reports(lock) && !rl_lock_is_in_flight(lease_owner) &&
+      lease_owner->current->auto_extend != REDLOCK_YES) {
+    rl_renew_schedule(lease_owner, now_us);
   }
 }
 
 /*
- * O2. A lock is to count. It has the lease's options from now on, so that nothing has to be allocated when
- * the lease comes to it. False when out of memory.
+ * OWN-2. Lets |lock| share the lease. It takes the options of the lease, so that becoming the lease
+ *        owner allocates nothing. Returns false when out of memory.
  */
-static bool rl_reentry_join(rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
-  rl_options options = *carrier->current;
+static bool rl_reentry_share(rl_lock *lock, rl_lock *lease_owner, redlock_time now_us) {
+  rl_options options = *lease_owner->current;
   options.notify_lost = lock->current->notify_lost;
   if (!rl_renew_reserve(lock, &options) || !rl_fence_reserve(lock, &options) ||
       !rl_lock_set_options(lock, &options)) {
     return false;
   }
-  rl_reentry_join_ring(lock, carrier);
-  rl_reentry_watch(lock, carrier, now_us);
+  rl_reentry_enter_ring(lock, lease_owner);
+  rl_reentry_watch(lock, lease_owner, now_us);
   return true;
 }
 
-/* A lock that counts already is acquired once more. Its loss is to be told from now on, if that asks for it. */
-static bool rl_reentry_ask_again(rl_lock *lock, rl_lock *carrier, const rl_options *asked,
-                                 redlock_time now_us) {
-  redlock_duration ttl_us = lock->ttl_us; /* That of an automatic extend in flight. */
+/*
+ * The lock shares the lease already. From now on it reports losses if the new acquire asks for it.
+ */
+static bool rl_reentry_share_again(rl_lock *lock, rl_lock *lease_owner, const rl_options *asked,
+                                   redlock_time now_us) {
+  redlock_duration ttl_us = lock->ttl_us; /* of an automatic extend in flight */
   rl_options options = *lock->current;
   options.notify_lost = REDLOCK_YES;
   if (asked->notify_lost != REDLOCK_YES || lock->current->notify_lost == REDLOCK_YES) {
@@ -254,58 +264,58 @@ static bool rl_reentry_ask_again(rl_lock *lock, rl_lock *carrier, const rl_optio
     return false;
   }
   lock->ttl_us = ttl_us;
-  rl_reentry_watch(lock, carrier, now_us);
+  rl_reentry_watch(lock, lease_owner, now_us);
   return true;
 }
 
-/* A token comes with a grant: a lease that was granted without one has none. */
-static bool rl_reentry_lacks_fence(const rl_lock *carrier, const rl_options *asked) {
-  return asked->fence == REDLOCK_YES && rl_fence_token(carrier) == 0;
+/* A lease gets a fencing token only when it is granted. */
+static bool rl_reentry_lacks_fence(const rl_lock *lease_owner, const rl_options *asked) {
+  return asked->fence == REDLOCK_YES && rl_fence_token(lease_owner) == 0;
 }
 
-/* O4. What stands in the way of counting with |carrier|, and why; REDLOCK_OK if nothing does. */
-static int rl_reentry_obstacle(const rl_lock *carrier, redlock_time now_us, const rl_options *asked,
-                               bool all, bool given, const char **refused) {
-  if (rl_lock_remaining(carrier, now_us) == 0) {
+/* OWN-4. Returns REDLOCK_OK, or why the acquire is refused, with the sentence |*refused|. */
+static int rl_reentry_obstacle(const rl_lock *lease_owner, redlock_time now_us,
+                               const rl_options *asked, bool all, bool custom,
+                               const char **refused) {
+  if (rl_lock_remaining(lease_owner, now_us) == 0) {
     *refused = "its owner's lease has expired or is lost: release it first";
-    return carrier->lost ? REDLOCK_E_LOST : REDLOCK_E_EXPIRED;
+    return lease_owner->lost ? REDLOCK_E_LOST : REDLOCK_E_EXPIRED;
   }
   *refused =
-      given ? "its owner holds it already, with another token"
-      : all
-          ? NULL
-          : "its owner already holds some of the resources and would wait for itself: acquire all "
-            "resources at once";
-  if (*refused == NULL && rl_reentry_lacks_fence(carrier, asked)) {
-    *refused = "its owner already holds it without a fencing token: set fence in the first acquire";
-  }
+      custom ? "its owner holds it already, with another token"
+      : !all
+          ? "its owner already holds some of the resources and would wait for itself: acquire all "
+            "resources at once"
+      : rl_reentry_lacks_fence(lease_owner, asked)
+          ? "its owner already holds it without a fencing token: set fence in the first acquire"
+          : NULL;
   return *refused != NULL ? REDLOCK_E_HELD : REDLOCK_OK;
 }
 
 rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const rl_options *asked,
-                                     bool given, int *error, const char **refused) {
+                                     bool custom, int *error, const char **refused) {
   bool all = true;
   bool again = rl_ring_remaining(lock, now_us) > 0;
-  rl_lock *carrier = !rl_ring_is_owned(lock) ? NULL
-                     : again                 ? (rl_lock *)rl_ring_owner(lock)
-                                             : rl_reentry_find_all(lock, &all);
-  if (carrier == NULL) {
+  rl_lock *lease_owner = !rl_ring_is_owned(lock) ? NULL
+                         : again                 ? (rl_lock *)rl_ring_owner(lock)
+                                                 : rl_reentry_find_all(lock, &all);
+  if (lease_owner == NULL) {
     return RL_REENTRY_ALONE;
   }
-  *error = rl_reentry_obstacle(carrier, now_us, asked, all, given, refused);
-  if (*error == REDLOCK_OK && !(again ? rl_reentry_ask_again(lock, carrier, asked, now_us)
-                                      : rl_reentry_join(lock, carrier, now_us))) {
+  *error = rl_reentry_obstacle(lease_owner, now_us, asked, all, custom, refused);
+  if (*error == REDLOCK_OK && !(again ? rl_reentry_share_again(lock, lease_owner, asked, now_us)
+                                      : rl_reentry_share(lock, lease_owner, now_us))) {
     *error = REDLOCK_E_NO_MEMORY;
   }
   if (*error != REDLOCK_OK) {
     return RL_REENTRY_REFUSED;
   }
   rl_reentry_of(lock)->depth += again;
-  if (rl_reentry_suffices(carrier, now_us, asked) || rl_renewal_is_capped(carrier) ||
-      rl_lock_is_busy(carrier)) {
-    return RL_REENTRY_SHARED; /* What is in flight is an extend. */
+  if (rl_reentry_suffices(lease_owner, now_us, asked) || rl_renewal_is_capped(lease_owner) ||
+      rl_lock_is_busy(lease_owner)) {
+    return RL_REENTRY_SHARED; /* An extend is in flight. */
   }
-  rl_renew_stop(carrier, now_us);
+  rl_renew_stop(lease_owner, now_us);
   (void)rl_reentry_take(lock, now_us);
   lock->ttl_us = asked->ttl_us;
   rl_reentry_of(lock)->nesting = true;
@@ -315,9 +325,10 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
 
 bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us) {
   bool all;
-  rl_lock *carrier = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
-  return carrier != NULL && all && rl_lock_remaining(carrier, now_us) > 0 &&
-         !rl_reentry_lacks_fence(carrier, lock->current) && rl_reentry_join(lock, carrier, now_us);
+  rl_lock *lease_owner = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
+  return lease_owner != NULL && all && rl_lock_remaining(lease_owner, now_us) > 0 &&
+         !rl_reentry_lacks_fence(lease_owner, lock->current) &&
+         rl_reentry_share(lock, lease_owner, now_us);
 }
 
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
@@ -342,20 +353,20 @@ bool rl_reentry_release_lost(const rl_lock *lock) {
 }
 
 int rl_reentry_take(rl_lock *lock, redlock_time now_us) {
-  rl_lock *carrier = (rl_lock *)rl_ring_owner(lock);
-  if (carrier == lock || rl_lock_remaining(carrier, now_us) == 0) {
+  rl_lock *lease_owner = (rl_lock *)rl_ring_owner(lock);
+  if (lease_owner == lock || rl_lock_remaining(lease_owner, now_us) == 0) {
     return REDLOCK_OK;
   }
-  if (rl_lock_is_busy(carrier)) {
+  if (rl_lock_is_busy(lease_owner)) {
     return REDLOCK_E_BUSY;
   }
-  rl_reentry_move(carrier, lock, now_us);
+  rl_reentry_move(lease_owner, lock, now_us);
   return REDLOCK_OK;
 }
 
 void rl_reentry_granted(rl_lock *lock) {
   if (rl_ring_is_owned(lock)) {
-    rl_reentry_carry(lock, lock->resource);
+    rl_reentry_own(lock, lock->resource);
   }
 }
 
@@ -366,7 +377,7 @@ bool rl_reentry_failed(rl_lock *lock, int result) {
   bool again = rl_reentry_of(lock)->depth > 0;
   rl_reentry_of(lock)->depth -= again && result != REDLOCK_OK;
   rl_reentry_of(lock)->nesting =
-      !again && result == REDLOCK_E_LOST; /* It leaves when all have lost. */
+      !again && result == REDLOCK_E_LOST; /* It leaves in rl_lease_lose(). */
   return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->nesting;
 }
 
@@ -396,5 +407,5 @@ void rl_reentry_free(rl_lock *lock) {
 }
 
 void rl_reentries_free(rl_core *core) {
-  rl_hash_free(&core->reentries->carriers);
+  rl_hash_free(&core->reentries->lease_owners);
 }

@@ -1,71 +1,79 @@
 /*
- * Re-entrance: an owner that acquires what it holds already counts, and waits for nobody.
+ * Re-entrance: an owner acquires again what it holds, without waiting.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef RL_REENTRY_H
 #define RL_REENTRY_H
 
+#include "base/rl_hash.h"
 #include "lock/rl_ring.h"
 
-/* Where carriers are looked for: by owner and resource, those of several resources by the owner alone. */
 typedef struct rl_reentries {
-  rl_hash carriers;
-  size_t owned; /* locks that have an owner, or had one */
+  rl_hash lease_owners; /* by owner and resource; with several resources, by the owner alone */
+  size_t owned;         /* locks that have or had an owner */
 } rl_reentries;
 
 /*
- * Says whose the lock is from its next acquire on; nobody's if |length| is 0, which is at most
- * REDLOCK_OWNER_MAX. Returns REDLOCK_OK; HELD, if another owner holds it; NO_MEMORY.
+ * Sets the owner from the next acquire on. |length| is 0 for none, and at most REDLOCK_OWNER_MAX.
+ * Returns REDLOCK_OK; HELD if another owner holds the lock; NO_MEMORY.
  */
 int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, size_t length);
 
 typedef enum rl_reentry_answer {
-  RL_REENTRY_ALONE,   /* its owner holds nothing of it: it goes on like any other */
-  RL_REENTRY_SHARED,  /* O2 */
-  RL_REENTRY_EXTENDS, /* O3: the lease is the lock's now, which is to extend it */
-  RL_REENTRY_REFUSED  /* O4 */
+  RL_REENTRY_ALONE,   /* the owner holds none of the resources: an ordinary acquire */
+  RL_REENTRY_SHARED,  /* OWN-2 */
+  RL_REENTRY_EXTENDS, /* OWN-3: the lock is the lease owner, and must extend the lease */
+  RL_REENTRY_REFUSED  /* OWN-4 */
 } rl_reentry_answer;
 
 /*
- * O1 to O4: an acquire begins, with |asked|, and |given| a token. What it is refused with goes to |*error|
- * and |*refused|.
+ * OWN-1 to OWN-4. An acquire begins, with the options |asked|, and |custom| if it brings a token.
+ * |*error| and |*refused| receive a refusal.
  */
 rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const rl_options *asked,
-                                     bool given, int *error, const char **refused);
+                                     bool custom, int *error, const char **refused);
 
-/* O2: an attempt begins. Whether the lock counts on a lease that its owner has got meanwhile. */
+/* OWN-2. An attempt begins. Returns true if the lock now shares a lease of its owner. */
 bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us);
 
-/* O5: a release begins. Whether it was one of several, and the lease goes on. */
+/* OWN-5. A release begins. Returns true if the lease goes on. */
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us);
 
-/* O7: the same of a lease that is lost: whether the lock has yet to be released once more. */
+/* OWN-7. The same of a lost lease: returns true if the lock must be released once more. */
 bool rl_reentry_release_lost(const rl_lock *lock);
 
-/* O6: an extend begins. REDLOCK_OK when the lock has the lease now, or there is none that lasts; BUSY. */
+/*
+ * OWN-6. An extend begins. Returns REDLOCK_OK if the lock is the lease owner, or there is no lease;
+ * BUSY.
+ */
 int rl_reentry_take(rl_lock *lock, redlock_time now_us);
 
-/* The lock has been granted a lease. */
+/* OWN-1. The lock has been granted a lease. */
 void rl_reentry_granted(rl_lock *lock);
 
-/* O3: an operation of the lock has ended. Whether it was an acquire that is not to count after all. */
+/* OWN-3. An operation of the lock has ended. Returns true if a nested acquire has failed. */
 bool rl_reentry_failed(rl_lock *lock, int result);
 
-/* What the lock holds goes, whatever the extend in flight ends with. */
+/* The lock does not share the lease, whatever the result of the extend in flight. */
 void rl_reentry_stop_nesting(rl_lock *lock);
 
-/* O7: the lock's lease is lost. */
+/* OWN-7. The lease of the lock is lost. */
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us);
 
-/* O5: the lock holds nothing any more; a lease that others count on goes to one of them. */
+/*
+ * OWN-5. The lock leaves the ring. If other locks share its lease, one of them becomes the lease
+ * owner.
+ */
 void rl_reentry_leave(rl_lock *lock, redlock_time now_us);
 
-/* The same, and the lease goes to nobody (a forked child; a lease that is detached). */
+/*
+ * The lock leaves the ring, and no other lock gets its lease: a forked child, or a detached lease.
+ */
 void rl_reentry_forget(rl_lock *lock);
 
-/* The lock has left, and goes. */
+/* Frees the state of a lock that has left its ring. */
 void rl_reentry_free(rl_lock *lock);
-void rl_reentries_free(struct rl_core *core);
+void rl_reentries_free(rl_core *core);
 
 #endif

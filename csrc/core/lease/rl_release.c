@@ -3,14 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * RELEASE ("Distributed Locks with Redis": the client releases by deleting the key only if it holds
- * the random value; this is done on all instances, whether or not the client believes that it got
- * the lock there):
- *   R1. The lease ends, before the first byte (rl_lock_release()).
- *   R2. Compare-and-delete on every node to which a SET may have gone, whatever it answered.
- *   R3. Count votes (rl_quorum.c). What is still to be sent goes on without the operation.
- * An attempt that failed, a lock that is freed and a client that is closed leave tokens behind that
- * nobody waits for. They take step R2 only, and stand in a list until every node has been told.
+ * "Distributed Locks with Redis": the client deletes the key on all instances, only if it holds the
+ * random value, whether or not the client believes that it got the lock there.
+ *   REL-1. The lease ends before the first byte (rl_lock_release()).
+ *   REL-2. Send compare-and-delete to each node that may have got a SET, whatever it answered.
+ *   REL-3. Count votes (rl_quorum.c). Releases that cannot be sent yet go on without the operation.
+ * A failed attempt, a freed lock and a closed client leave tokens for which no caller waits. They
+ * take step REL-2 only, and stay in a list until each node has been asked.
  */
 #include "lease/rl_release.h"
 
@@ -26,7 +25,6 @@
 
 /* ---------------------------------------------------------------------------------- the list */
 
-/* Each node counts the releases of the list that are due on it. */
 static void rl_release_count(rl_core *core, uint32_t before, uint32_t after) {
   for (unsigned i = 0; i < core->node_count && before != after; i++) {
     core->nodes[i]->due_count += after >> i & 1;
@@ -52,7 +50,7 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
   rl_attempt_unref(&core->attempts, attempt);
 }
 
-/* Too much is due on |node|: the oldest attempts are forgotten there, of one kind. */
+/* Too many releases are due on |node|: forgets the oldest, of attempts with or without a lease. */
 static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
   unsigned forgotten = 0;
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
@@ -87,8 +85,7 @@ static void rl_release_list(rl_core *core, rl_attempt *attempt) {
   }
 }
 
-/* Goes through the list again at |at_us|. */
-static void rl_release_look_at(rl_core *core, redlock_time at_us) {
+static void rl_release_continue_at(rl_core *core, redlock_time at_us) {
   core->releases->again_at_us = rl_time_min(core->releases->again_at_us, at_us);
 }
 
@@ -99,21 +96,20 @@ static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_nod
   rl_release_set_due(core, attempt, attempt->due | rl_node_bit(node));
   attempt->later |= rl_node_bit(node);
   rl_release_list(core, attempt);
-  rl_release_look_at(core, at_us);
+  rl_release_continue_at(core, at_us);
 }
 
-/* ---------------------------------------------------------------------------------------- R2 */
+/* ------------------------------------------------------------------------------------- REL-2 */
 
 /*
- * Returns true if nodes are not to be asked yet that the release waits for. After a pause of the process the moment is over
- * before the answers are read that have come meanwhile: they are read first.
+ * Returns true if the release must wait on some nodes. After a pause of the process the time is up,
+ * but answers may have come: they are read first.
  */
 static bool rl_release_waits(const rl_core *core, redlock_time now_us, const rl_attempt *attempt) {
   bool reading = core->releases->reading && attempt->expired_us > now_us;
   return attempt->later != 0 && (attempt->later_us > now_us || reading);
 }
 
-/* Sends the release of |attempt| to those nodes that it is due on and that can take it. */
 static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   uint32_t round = attempt->lock != NULL ? attempt->lock->round : 0;
   bool wait = rl_release_waits(core, now_us, attempt);
@@ -129,23 +125,23 @@ static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *atte
     } else if (rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {
       rl_release_set_due(core, attempt, attempt->due & ~bit);
     } else if (grow) {
-      rl_release_look_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
+      rl_release_continue_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
     } else {
       core->releases->again = true;
     }
   }
   if (wait && attempt->later != 0) {
-    rl_release_look_at(core, attempt->later_us);
+    rl_release_continue_at(core, attempt->later_us);
   }
 }
 
-/* Sends what can be sent, and keeps in the list what cannot; what has expired by itself is dropped. */
+/* Sends what can be sent, and keeps the rest in the list until the keys have expired. */
 static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   bool expired = attempt->expired_us <= now_us;
   if (!expired || !rl_attempt_is_queued(attempt)) {
     rl_release_send(core, now_us, attempt, grow);
   }
-  /* What is due stays so: that is how the lock sees that it was not sent. */
+  /* |due| keeps the nodes that got no release: the operation reads it. */
   if (expired || attempt->due == 0) {
     rl_release_unlist(core, attempt);
   } else {
@@ -154,11 +150,11 @@ static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *att
 }
 
 /*
- * The nodes that may have the token, or may yet have it: a release that was answered, or a SET that was
- * refused, tells nothing of a SET that a node has not read yet.
- * Where others may have the same token and the attempt was never a lease, only those that have certainly
- * set it: what was not answered may be the key of another, and a key of ours has its ttl.
- * A release also leaves the queues in which the lease has waited (rl_notify.c), where its SET was refused, too.
+ * Returns the nodes that have the token, or may yet have it: an answered release, or a refused SET,
+ * proves nothing about a SET that the node has not read yet. If another client may have the same
+ * token, and the attempt was never a lease, only nodes that certainly set it: another key may be
+ * that of the other client, and a key of ours has its ttl. A release also dequeues the ticket of
+ * the lease (rl_notify.c), where its SET was refused, too.
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
   if (attempt->custom && !attempt->held) {
@@ -241,7 +237,6 @@ void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *
   rl_release_continue(core, now_us);
 }
 
-/* The nodes on which a release of the list is due for the first time, or was not answered. */
 uint32_t rl_release_due(const rl_core *core) {
   uint32_t due = 0;
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
@@ -252,7 +247,7 @@ uint32_t rl_release_due(const rl_core *core) {
 
 /* ----------------------------------------------------------------------------------- answers */
 
-/* The node may read the SET only now, if ever: the release is due, even if it was given up already. */
+/* The node may read the SET only now, so its release is due again. */
 static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *attempt,
                              uint32_t bit) {
   if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
@@ -264,8 +259,8 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
 }
 
 /*
- * A SET was answered. Where it was refused, or as a script was not known, it has set nothing, for no other
- * SET had this token.
+ * A SET was answered. If the node refused it, or did not know the script, the node has no key: no
+ * other SET had this token.
  */
 static void rl_release_set_answered(rl_core *core, redlock_time now_us,
                                     const rl_outstanding *command, uint32_t bit,
@@ -287,7 +282,7 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us,
   } else if (verdict.ran) {
     attempt->set |= attempt->held ? 0 : bit;
     if (attempt->custom) {
-      rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
+      rl_release_again(core, now_us, attempt, bit); /* The key is certainly ours. */
     }
   }
   if (rl_attempt_is_queued(attempt)) {
@@ -296,8 +291,8 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us,
 }
 
 /*
- * A node that may yet read a SET from a connection that has ended is asked again, and again in twice the
- * time, while the key could live.
+ * A node that may yet read a SET of an ended connection is asked again, each time after twice the
+ * delay, while the key may live.
  */
 static void rl_release_repeat(rl_core *core, const rl_node *node, redlock_time now_us,
                               rl_attempt *attempt) {
@@ -309,8 +304,8 @@ static void rl_release_repeat(rl_core *core, const rl_node *node, redlock_time n
 }
 
 /*
- * A release that was answered with an error, of a node that is loading or busy, is tried again while
- * the key may live; not where its SET was refused, and not one that was refused for who we are.
+ * A release that failed, because the node is loading or busy, is repeated while the key may live:
+ * not if the SET was refused, nor if the user lacks the right.
  */
 static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time now_us,
                              rl_attempt *attempt, const char *error) {
@@ -321,7 +316,7 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
   }
 }
 
-/* What looks, what deletes and what raises counters leaves no key behind. */
+/* Returns true if the command leaves no key behind. */
 static bool rl_release_needs_none(const rl_outstanding *command) {
   return command->kind == RL_OUTSTANDING_CONFIRM || command->kind >= RL_OUTSTANDING_ASK;
 }
@@ -345,7 +340,7 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
       rl_notify_note_contention(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
-    attempt->uncertain &= ~bit; /* It had executed the SET. */
+    attempt->uncertain &= ~bit; /* The node had executed the SET. */
   } else if (!verdict.ran) {
     rl_release_retry(core, node, now_us, attempt, error);
   } else {
@@ -365,7 +360,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
   }
   if (command->kind != RL_OUTSTANDING_RELEASE) {
     rl_attempt_unanswered(attempt, now_us);
-    if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates nothing. */
+    if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates no key. */
       attempt->uncertain |= bit;
       attempt->asked &= ~bit;
     }
@@ -398,8 +393,7 @@ void rl_release_reset(rl_core *core) {
 
 /* ----------------------------------------------------------------------------- the operation */
 
-/* R2: a release has its own list of nodes, and goes on when the operation has ended. */
-/* R2 */
+/* REL-2 */
 static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
@@ -417,7 +411,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
     } else if ((attempt->refused & ~attempt->uncertain & bit) != 0) {
       rl_round_settle(lock, i, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
     } else if ((attempt->due & bit) == 0) {
-      continue; /* It has been sent. */
+      continue; /* The release is outstanding. */
     } else if (node->link.phase == RL_LINK_UP) {
       rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, "too many commands are waiting for the node",
                       REDLOCK_NEVER);
@@ -429,19 +423,19 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* A node that the release waited for has come up, and rl_release_continue() has been there. */
+/* An awaited node has come up, and rl_release_continue() has tried to send. */
 static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node) {
   if ((lock->attempt->due & rl_node_bit(node)) != 0) {
     bool gone = lock->attempt->expired_us <= now_us;
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR,
-                    gone ? "its key has expired by now" : "the release could not be queued",
+                    gone ? "its key has expired" : "the release could not be queued",
                     REDLOCK_NEVER);
   }
 }
 
 /*
- * R3. What a release ends with. When it is repeated, a node may say "not there" because the first one
- * has deleted the key: that is no loss.
+ * REL-3. Of a repeated release: a node may deny the key because the first release has deleted it.
+ * That is no loss.
  */
 static int rl_release_result(const rl_lock *lock, rl_decision decision) {
   bool majority = lock->quorum.granted >= rl_quorum_majority(lock->quorum.nodes);
@@ -465,7 +459,7 @@ static void rl_release_ended(rl_lock *lock, redlock_time now_us, int result) {
   }
 }
 
-/* R3 */
+/* REL-3 */
 static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
   rl_decision decision = rl_quorum_decide_release(&lock->quorum);
   if (decision != RL_DECISION_NONE) {
@@ -473,7 +467,6 @@ static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* By the text of the script, or without notifying waiters. */
 static bool rl_release_send_again(rl_node *node, redlock_time now_us,
                                   const rl_outstanding *command) {
   return !rl_twin_test_is_over(node, command->attempt) &&

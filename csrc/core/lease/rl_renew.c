@@ -1,32 +1,32 @@
 /*
- * Automatic extension: a lease that keeps itself.
+ * Automatic extension: the core extends a lease with auto_extend by itself.
  *
  * SPDX-License-Identifier: MIT
  *
- * With |auto_extend| the core begins the extends by itself. They are extends like the user's: steps E1
- * to E6 of rl_extend.c hold for them as they are. In particular none re-creates a token, and none
- * counts after the deadline. What is added is when they begin and when they end:
- *   R1. The next extend is due |extend_every| after the start of the last round that was confirmed; a
- *       third of the ttl, if that is not said, so that it can fail and be tried again before the
- *       deadline. It is two thirds of the validity at most, for the same reason; and 10 ms at least, if a third of
- *       the ttl is not less: nobody is to flood the nodes by mistake. An eighth of it is
- *       left to chance, and three quarters after an operation of the user's: leases that were taken at
- *       once are not extended at once.
- *   R2. After an extend that failed, the next is due when a quarter of what was left has passed: the
- *       nearer the deadline, the more often; but not within 5 ms. The deadline itself is always
- *       looked at.
- *   R3. Whatever the user begins goes before: it ends the automatic extend in flight, which by E6 has
- *       changed nothing. What that has sent is answered in a round that is over, and does not count.
- *       What the user sees of his last operation is kept apart (rl_result.h).
- *   R4. |max_hold| after the start of the lease no automatic extend counts any more. The last one
- *       asks for what is left until then, and no more follow. So it is with extends for nested acquires (O3 of
- *       rl_reentry.c), for which the user has not asked either.
- *   R5. A lease that has ended otherwise than by a release is lost, and is told so once (rl_loss.h). No
- *       extend follows: whoever wants the lock again has to acquire it.
- *   R6. Where so many nodes may have lost the key early, for their clocks were stepped, that those which certainly
- *       have it are no quorum any more (M5 of rl_margin.c), the holder is told, and the next extend is due soon: a
- *       twelfth of the ttl after the last, for a clock may be stepped with each reply.
- *       The lease lasts: a node that was stepped votes for nobody meanwhile (G6 of rl_guard.c).
+ * An automatic extend follows EXT-1 to EXT-6 like an extend of the user. In particular, it never
+ * creates a key anew for a lost lease, and does not count after the deadline. These rules add its
+ * beginning and its end:
+ *   REN-1. The next extend is due |extend_every| after the start of the last confirmed round; by
+ *          default a third of the ttl, so that it can fail and be repeated before the deadline. It
+ *          is at most two thirds of the validity, for the same reason, and at least 10 ms, unless a
+ *          third of the ttl is less: a wrong option must not flood the nodes. A random part is
+ *          subtracted: up to an eighth, or up to three quarters after an operation of the user, so
+ *          that leases that began together are not extended together.
+ *   REN-2. After a failed extend, the next is due when a quarter of the rest has passed, but not
+ *          within 5 ms: the nearer the deadline, the more often. A timer also runs at the deadline
+ *          itself.
+ *   REN-3. An operation of the user goes first. It ends the automatic extend in flight, which by
+ *          EXT-6 has changed nothing. The answers belong to a round that has ended, and do not
+ *          count. The result of the user's last operation is kept meanwhile (rl_result.h).
+ *   REN-4. |max_hold| after the start of the lease no automatic extend counts any more. The last
+ *          one asks for the rest of that time, and no other follows. The same holds for the extend
+ *          of a nested acquire (OWN-3), which the user did not ask for either.
+ *   REN-5. A lease that ends without a release is lost, and reported once (rl_loss.h). No extend
+ *          follows: a client that wants the lock again must acquire it.
+ *   REN-6. If the clocks of so many nodes were stepped that the nodes that certainly have the key
+ *          are no quorum any more (MAR-5), the holder is warned, and the next extend is due a
+ *          twelfth of the ttl after the last one, because each reply may show another step. The
+ *          lease lasts: a node whose clock was stepped has no vote meanwhile (GRD-6).
  */
 #include "lease/rl_renew.h"
 
@@ -40,7 +40,7 @@
 #include "lock/rl_outbox.h"
 #include "lock/rl_ring.h"
 
-/* Returns true if that of a lock which counts on the lock's lease is, or its own. */
+/* Returns true if a lock that shares the lease reports its loss. */
 static bool rl_renew_watches(const rl_lock *lock) {
   const rl_lock *at = lock;
   while (!rl_renewal_reports(at) && rl_ring_next(at) != lock) {
@@ -73,14 +73,14 @@ void rl_renew_free(rl_lock *lock) {
 
 /* -------------------------------------------------------------------------------------- when */
 
-void rl_renew_copy_end(rl_lock *lock, const rl_lock *carrier) {
-  lock->keys_end_us = carrier->keys_end_us;
-  if (lock->renewal != NULL && carrier->renewal != NULL) {
-    lock->renewal->hold_until_us = carrier->renewal->hold_until_us;
+void rl_renew_copy_end(rl_lock *lock, const rl_lock *lease_owner) {
+  lock->keys_end_us = lease_owner->keys_end_us;
+  if (lock->renewal != NULL && lease_owner->renewal != NULL) {
+    lock->renewal->hold_until_us = lease_owner->renewal->hold_until_us;
   }
 }
 
-/* R1. When the next extend is due, counted from the deadline that the last one has led to. */
+/* REN-1. Returns when the next extend is due. */
 static redlock_time rl_renew_due(rl_lock *lock) {
   redlock_duration valid_us =
       rl_validity_deadline(0, lock->lease_ttl_us, lock->current->drift_factor);
@@ -95,7 +95,7 @@ static redlock_time rl_renew_due(rl_lock *lock) {
   return rl_time_sub(lock->deadline_us, valid_us - every_us);
 }
 
-/* R1, R2. Sets the timer; nothing is in flight, and the lease lasts. */
+/* REN-1, REN-2. Sets the timer. Nothing is in flight, and the lease lasts. */
 static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
   redlock_time next_us = lock->deadline_us;
   if (rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock)) {
@@ -103,7 +103,7 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
     redlock_duration left_us = rl_lock_remaining(lock, now_us);
     redlock_duration pause_us = rl_time_max(left_us / 4, RL_RENEW_RETRY_MIN_US);
     if (lock->result != REDLOCK_OK && due_us <= now_us) {
-      due_us = rl_time_add(now_us, pause_us); /* R2 */
+      due_us = rl_time_add(now_us, pause_us); /* REN-2 */
     }
     next_us = rl_time_min(next_us, due_us);
   }
@@ -121,7 +121,7 @@ void rl_renew_schedule(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* R6. Whether the holder was told. */
+/* REN-6. Returns true if the holder was warned. */
 static bool rl_renew_suspect(rl_lock *lock, redlock_time now_us) {
   if (lock->lease == NULL || rl_lock_remaining(lock, now_us) == 0 || !rl_renew_watches(lock) ||
       !rl_margin_is_suspect(lock)) {
@@ -131,13 +131,13 @@ static bool rl_renew_suspect(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-/* R6. When the next extend may begin. */
+/* REN-6. Returns when the next extend may begin. */
 static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
   redlock_duration pause_us = rl_time_max(lock->lease_ttl_us / 12, RL_RENEW_EVERY_MIN_US);
   return rl_time_max(now_us, rl_time_add(lock->round_start_us, pause_us));
 }
 
-/* R6. Only here: an extend that leaves the doubt as it is is followed by the next when that is due. */
+/* REN-6. An extend that does not end the suspicion is followed by the next one in due time. */
 void rl_renew_suspect_all(rl_core *core, redlock_time now_us) {
   RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     if (rl_renew_suspect(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
@@ -159,7 +159,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
         hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
   }
   if (lock->result == REDLOCK_OK) {
-    /* The nodes are there again. Some may have confirmed it before they were stepped. */
+    /* The warning ends, unless nodes confirmed before their clocks were stepped. */
     if (!rl_renew_suspect(lock, now_us)) {
       rl_loss_clear_all(lock);
     }
@@ -191,7 +191,7 @@ void rl_renew_cap(rl_lock *lock, redlock_time now_us) {
   if (left_us < lock->ttl_us) {
     lock->ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;
   }
-  assert(lock->ttl_us > 0); /* The lease lasts, and ends a millisecond before. */
+  assert(lock->ttl_us > 0); /* The lease lasts at least a millisecond longer. */
 }
 
 void rl_renew_stop(rl_lock *lock, redlock_time now_us) {

@@ -1,48 +1,44 @@
 /*
- * Automatic extension: a lease that keeps itself.
+ * Automatic extension: the core extends a lease with auto_extend by itself.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef RL_RENEW_H
 #define RL_RENEW_H
 
-#include <stdbool.h>
-
 #include "lease/rl_loss.h"
-#include "lock/rl_result.h"
 
-/* After an extend that failed, the next one comes no sooner than this. */
-#define RL_RENEW_RETRY_MIN_US (5 * REDLOCK_MILLISECONDS)
-
-/* Automatic extends are no closer than this, unless the ttl wants it: thousands of leases share the nodes. */
-#define RL_RENEW_EVERY_MIN_US (10 * REDLOCK_MILLISECONDS)
+#define RL_RENEW_RETRY_MIN_US (5 * REDLOCK_MILLISECONDS)  /* REN-2 */
+#define RL_RENEW_EVERY_MIN_US (10 * REDLOCK_MILLISECONDS) /* REN-1 */
 
 /*
- * Makes room for what |options| ask for, if they do and the lock has none. The room is the lock's until
- * it is freed. False when out of memory.
+ * Makes room for what |options| ask for, until the lock is freed. Returns false when out of memory.
  */
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options);
 void rl_renew_free(rl_lock *lock);
 
-/* R1, R2: an operation, the user's or an automatic one, has ended: when to look at the lock again. */
+/* REN-1, REN-2. An operation has ended: sets the timer of the lock. */
 void rl_renew_ended(rl_lock *lock, redlock_time now_us);
 
-/* R1, R5: the lock's timer is due while nothing is in flight. */
+/* REN-1, REN-5. The timer of the lock is due while nothing is in flight. */
 void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 
-/* A lease has come from another lock of its owner, or another one counts on it: when to look at it. */
+/* Sets the timer: a lease has come from another lock of its owner, or another lock shares it. */
 void rl_renew_schedule(rl_lock *lock, redlock_time now_us);
 
-/* R6: a node may have lost the keys that it had (rl_margin_suspect()): for all leases. */
-void rl_renew_suspect_all(struct rl_core *core, redlock_time now_us);
+/* REN-6, for all leases. A node may have lost its keys (rl_margin_suspect()). */
+void rl_renew_suspect_all(rl_core *core, redlock_time now_us);
 
-/* R4: an extend that the user has not asked for is about to be sent, while the lease lasts and is not capped. */
+/*
+ * REN-4. Shortens the ttl of an extend that the user did not ask for. The lease lasts, and is not
+ * capped.
+ */
 void rl_renew_cap(rl_lock *lock, redlock_time now_us);
 
-/* When the lease of |carrier| ends is when that of |lock| does. */
-void rl_renew_copy_end(rl_lock *lock, const rl_lock *carrier);
+/* Copies the end of the lease of |lease_owner| to |lock|. */
+void rl_renew_copy_end(rl_lock *lock, const rl_lock *lease_owner);
 
-/* R3: ends the automatic extend in flight, if there is one. The lease stays as it is. */
+/* REN-3. Ends the automatic extend in flight, if there is one. The lease stays as it is. */
 void rl_renew_stop(rl_lock *lock, redlock_time now_us);
 
 #endif

@@ -10,7 +10,7 @@
 #include "lease/rl_backfill.h"
 #include "lock/rl_round.h"
 
-/* Returns true if no SET of the token was sent to the node, or it has refused the only one. */
+/* Returns true if the node got no SET of the token, or has refused the only one. */
 static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
   uint32_t refused = attempt->refused & ~attempt->uncertain;
   return !attempt->custom && ((refused | ~attempt->sent) & rl_node_bit(node)) != 0;
@@ -44,7 +44,7 @@ bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt) {
   return attempt->releasing && (attempt->tested & rl_node_bit(node)) != 0;
 }
 
-/* One node can be named, not which of several. */
+/* Names the twin if there is only one candidate. */
 static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
   const char *name = "another node";
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -55,7 +55,7 @@ static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
                  "it is the same server as %.100s; each node must be a server of its own", name);
 }
 
-/* Returns true if another node has no vote already because it may be the same server as |node|. */
+/* Returns true if another node has lost its vote already because it may be the same server. */
 static bool rl_twin_is_explained(const rl_core *core, const rl_node *node) {
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((core->nodes[i]->twins & rl_node_bit(node)) != 0) {
@@ -88,12 +88,11 @@ static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attemp
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     if ((attempt->tests >> i & 1) != 0) {
-      node->link.tested = node->twins != 0; /* Else the next attempt tells. */
-      rl_round_withdraw(
-          lock, i,
-          node->twins != 0
-              ? node->error
-              : "it denied the lock, as did a node that is the same server as another");
+      node->link.tested = node->twins != 0; /* Otherwise the next attempt tests. */
+      rl_round_withdraw(lock, i,
+                        node->twins != 0
+                            ? node->error
+                            : "it denied the lock, like a node that is the same server as another");
     }
   }
 }

@@ -1,5 +1,5 @@
 /*
- * Detaching a lease: H1 and H2 of rl_attach.c.
+ * Detaching a lease: ATT-1 and ATT-2 of rl_attach.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +27,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   const rl_core *core = lock->core;
   bool lasts = rl_lock_remaining(lock, now_us) > 0;
   if (lock->abandoned && rl_lock_is_extending(lock)) {
-    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED); /* Its caller is gone. */
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED); /* Its caller has gone. */
   }
   if (rl_lock_is_busy(lock)) {
     return lock->abandoned ? REDLOCK_E_NOT_HELD : REDLOCK_E_BUSY;
@@ -36,14 +36,13 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
     return REDLOCK_E_CLOSED;
   }
   if (rl_ring_is_shared(lock) && rl_ring_remaining(lock, now_us) > 0) {
-    return REDLOCK_E_HELD; /* By others of its owner's locks, too. */
+    return REDLOCK_E_HELD; /* Other locks share the lease. */
   }
   if (!lasts) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
   }
   const rl_attempt *lease = lock->lease;
-  const rl_resource *resource =
-      lease->resource; /* Its owner may have taken more than this lock names. */
+  const rl_resource *resource = lease->resource; /* may have more names than the lock: OWN-2 */
   handover->node_count = core->node_count;
   handover->suspect = lease->asked | lease->uncertain;
   handover->nodes = rl_detach_nodes(core);

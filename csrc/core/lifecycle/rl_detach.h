@@ -1,5 +1,5 @@
 /*
- * Detaching a lease: H1 and H2 of rl_attach.c.
+ * Detaching a lease: ATT-1 and ATT-2 of rl_attach.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,16 +9,16 @@
 #include "lock/rl_lock.h"
 #include "wire/rl_handover.h"
 
-/* What tells the nodes of |core| apart from those of other clients: rl_handover_nodes(). */
+/* Returns the hash of the core's nodes: rl_handover_nodes(). */
 uint64_t rl_detach_nodes(const rl_core *core);
 
 /*
- * What |handover| says of the lease, which must last. It points into the lock. H1, H2.
- * Errors: BUSY, LOST, NOT_HELD, CLOSED.
+ * Describes the lease, which must last, in |handover|, whose pointers refer to the lock. Errors:
+ * BUSY, LOST, NOT_HELD, HELD, CLOSED.
  */
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover);
 
-/* H1. The lease is not the lock's any more, and is not released. */
+/* ATT-1. Separates the lease from the lock, without releasing it. */
 void rl_lock_detach(rl_lock *lock);
 
 #endif

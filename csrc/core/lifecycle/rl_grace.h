@@ -1,5 +1,5 @@
 /*
- * Late nodes: how long a caller that does nothing between its calls should go on for them.
+ * The grace period: how long a blocking call waits for slow nodes after its operation has ended.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,9 +9,9 @@
 #include "lock/rl_lock.h"
 
 /*
- * Until when to go on with rl_core.h's steps after the operation on |lock| has ended, so that the nodes
- * that were not needed for its decision get their commands too; not after |now_us| when there is nothing
- * to go on for. To be asked again after each step.
+ * Returns until when the caller must go on with the steps of rl_core.h after the operation on
+ * |lock| has ended; at most |now_us| if there is nothing to wait for. To be called again after each
+ * step.
  */
 redlock_time rl_grace_until(const rl_lock *lock, redlock_time now_us);
 

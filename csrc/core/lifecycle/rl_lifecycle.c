@@ -34,8 +34,8 @@
 /* -------------------------------------------------------------------------------------- life */
 
 /*
- * Behind the votes of a lock there is room for its options, if they are not the core's, and for what it
- * has besides when its leases keep themselves.
+ * Behind the votes of a lock are its options, unless they are the core's, and its rl_renewal, if it
+ * needs one.
  */
 static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options) {
   size_t own = rl_options_equal(options, &core->options) ? 0 : sizeof *options;
@@ -92,11 +92,11 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
 
 /* ------------------------------------------------------------------------------------ ending */
 
-/* An acquire has ended before it came to use the token that it was given. */
+/* An acquire has ended before it used its supplied token. */
 static void rl_lock_drop_custom_token(rl_lock *lock, redlock_time now_us) {
-  rl_attempt *given = lock->attempt;
+  rl_attempt *custom = lock->attempt;
   lock->attempt = NULL;
-  rl_release_let_go(lock, now_us, given, true);
+  rl_release_let_go(lock, now_us, custom, true);
 }
 
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
@@ -104,7 +104,7 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
     rl_attach_forget(lock);
   }
   if (rl_reentry_failed(lock, result)) {
-    rl_lease_drop(lock, now_us, true); /* O3, or released: the others have gone meanwhile. */
+    rl_lease_drop(lock, now_us, true); /* OWN-3 */
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
     rl_lock_drop_custom_token(lock, now_us);
@@ -153,7 +153,7 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us) {
   bool lasts = rl_ring_remaining(lock, now_us) > 0;
   rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);
   if (lasts) {
-    rl_loss_clear(lock); /* Extends failed, but it is not lost. */
+    rl_loss_clear(lock); /* Extends failed, but the lease was not lost. */
   }
   rl_lease_drop(lock, now_us, true);
 }
@@ -181,7 +181,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
   free(lock);
-  rl_tickets_send(core, now_us); /* Who has waited keeps nobody waiting until the next turn. */
+  rl_tickets_send(core, now_us); /* The next waiter must not wait for the next turn. */
 }
 
 void rl_lock_reset(rl_lock *lock) {
@@ -207,14 +207,14 @@ void rl_lock_reset(rl_lock *lock) {
   rl_attach_forget(lock);
 }
 
-/* The lease is over. When it ended can still be asked for (rl_loss_of()). */
-static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
-  const rl_lock *carrier = rl_ring_owner(lock);
-  redlock_time deadline_us = carrier->deadline_us;
+/* The lease has expired. rl_loss_of() still returns since when. */
+static void rl_lock_expire_lease(rl_lock *lock, redlock_time now_us) {
+  const rl_lock *lease_owner = rl_ring_owner(lock);
+  redlock_time deadline_us = lease_owner->deadline_us;
   if (lock->lease != NULL) {
     rl_loss_report_expired(lock);
   } else {
-    rl_renew_copy_end(lock, carrier);
+    rl_renew_copy_end(lock, lease_owner);
   }
   rl_lock_expire(lock, now_us);
   lock->deadline_us = deadline_us;
@@ -227,16 +227,15 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
     if (lock->lost) {
       rl_result_end(lock, REDLOCK_E_LOST);
       if (operation == RL_OPERATION_ACQUIRE && !rl_reentry_release_lost(lock)) {
-        rl_reentry_leave(lock, now_us); /* Whose acquire has failed releases nothing. */
+        rl_reentry_leave(lock, now_us); /* A failed acquire has nothing to release. */
       }
-    } else if (rl_ring_owner(lock)->lease ==
-               NULL) { /* Detached, closed, or its process has forked. */
+    } else if (rl_ring_owner(lock)->lease == NULL) { /* detached, closed, or in a forked child */
       rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
     } else {
       bool nested = lock->lease == NULL;
-      rl_lock_run_out(lock, now_us);
+      rl_lock_expire_lease(lock, now_us);
       if (nested && operation == RL_OPERATION_ACQUIRE) {
-        rl_loss_clear(lock); /* Its owner is told of the loss; this acquire has only failed. */
+        rl_loss_clear(lock); /* Other locks report the loss; this acquire has only failed. */
       }
     }
   }
@@ -273,8 +272,8 @@ int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   return error;
 }
 
-/* The operation in flight has no caller: it gives way. A release goes on without the lock. */
-static void rl_lock_make_way(rl_lock *lock, redlock_time now_us) {
+/* Ends an operation without a caller. A release goes on without the lock. */
+static void rl_lock_yield(rl_lock *lock, redlock_time now_us) {
   if (lock->abandoned) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   }
@@ -290,7 +289,7 @@ bool rl_lock_is_extending(const rl_lock *lock) {
 }
 
 int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
-  rl_lock_make_way(lock, lock->core->now_us);
+  rl_lock_yield(lock, lock->core->now_us);
   if (rl_lock_is_busy(lock)) {
     return REDLOCK_E_BUSY;
   }
@@ -299,19 +298,17 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
   return REDLOCK_E_INVALID;
 }
 
-/* The user begins an operation. */
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
                          redlock_time budget_us, bool unheard, bool notify) {
   rl_list_remove(&lock->queue);
-  rl_timers_clear(&lock->core->timers,
-                  &lock->timer); /* The next automatic extend: it has to wait. */
+  rl_timers_clear(&lock->core->timers, &lock->timer); /* The next automatic extend waits. */
   rl_result_drop(lock);
   lock->abandoned = unheard;
   rl_lock_begin_send(lock, operation, now_us, budget_us, notify);
   return REDLOCK_OK;
 }
 
-/* Nothing has to be asked of the nodes. What the lock's lease is in the middle of goes on. */
+/* The operation needs no command. An automatic extend in flight goes on. */
 static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool unheard,
                                bool notify) {
   rl_list_remove(&lock->queue);
@@ -323,16 +320,15 @@ static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result
   return REDLOCK_OK;
 }
 
-/* What every operation asks first. */
 static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
-  rl_lock_make_way(lock, now_us);
+  rl_lock_yield(lock, now_us);
   if (rl_lock_is_busy(lock)) {
     return REDLOCK_E_BUSY;
   }
   return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;
 }
 
-static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *given,
+static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *custom,
                                  const redlock_options *options, bool notify) {
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
   if (error != REDLOCK_OK) {
@@ -365,7 +361,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   redlock_time budget_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
   const char *refused = NULL;
-  switch (rl_reentry_acquire(lock, now_us, &current, given != NULL || rl_lock_attach(lock) != NULL,
+  switch (rl_reentry_acquire(lock, now_us, &current, custom != NULL || rl_lock_attach(lock) != NULL,
                              &error, &refused)) {
   case RL_REENTRY_SHARED:
     return rl_lock_end_at_once(lock, RL_OPERATION_ACQUIRE, REDLOCK_OK, false, notify);
@@ -381,19 +377,19 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left =
       attempts < RL_LOCK_ATTEMPTS_ALL ? attempts & RL_LOCK_ATTEMPTS_ALL : RL_LOCK_ATTEMPTS_ALL;
-  lock->attempt = given;
-  if (given != NULL || rl_lock_attach(lock) != NULL) {
-    lock->attempts_left = 1; /* A token is used once (rl_custom_token.c, rl_attach.c). */
+  lock->attempt = custom;
+  if (custom != NULL || rl_lock_attach(lock) != NULL) {
+    lock->attempts_left = 1; /* rl_custom_token.c, ATT-7 */
   }
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
 }
 
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
                     bool notify) {
-  rl_attempt *given = rl_custom_token_take(lock);
-  int error = rl_lock_begin_acquire(lock, now_us, given, options, notify);
+  rl_attempt *custom = rl_custom_token_take(lock);
+  int error = rl_lock_begin_acquire(lock, now_us, custom, options, notify);
   if (error != REDLOCK_OK) {
-    rl_attempt_unref(&lock->core->attempts, given);
+    rl_attempt_unref(&lock->core->attempts, custom);
   }
   return error;
 }
@@ -407,11 +403,11 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (error != REDLOCK_OK) {
     return error;
   }
-  /* What is not said is as it was when the lock was acquired: the ttl, too. */
+  /* Other options, and the default ttl, are those of the acquire. */
   rl_options current = *lock->current;
   current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : rl_lock_options(lock)->ttl_us;
-  redlock_options given = {.ttl_us = ttl_us};
-  const char *wrong = rl_options_read(&current, &given);
+  redlock_options asked = {.ttl_us = ttl_us};
+  const char *wrong = rl_options_read(&current, &asked);
   if (wrong == NULL) {
     wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
   }
@@ -430,8 +426,8 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
 }
 
-/* The release was sent by a caller who did not wait, and who comes back for its result. */
-static int rl_lock_hear(rl_lock *lock, bool notify) {
+/* The caller of a fire-and-forget release comes back for its result. */
+static int rl_lock_take_up(rl_lock *lock, bool notify) {
   lock->abandoned = false;
   lock->notify = notify;
   if (notify && !rl_lock_is_busy(lock)) {
@@ -446,21 +442,21 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_LOST);
   }
   if (rl_reentry_release(lock, now_us)) {
-    bool still = rl_ring_owner(lock)->lease != NULL; /* Then the next release is another one. */
+    bool still = rl_ring_owner(lock)->lease != NULL; /* The next release is another one. */
     return rl_lock_end_at_once(lock, RL_OPERATION_RELEASE, lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED,
                                unheard && !still, notify);
   }
   rl_reentry_leave(lock, now_us);
   if (lock->lease == NULL && lock->unreleased == NULL) {
     int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
-    lock->lost = false; /* It is said once of each acquire. */
+    lock->lost = false; /* It is reported once for each acquire. */
     lock->deadline_us = 0;
     rl_loss_clear(lock);
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);
   }
   rl_renew_stop(lock, now_us);
   rl_loss_clear(lock);
-  /* R1. The lease ends here, long before the first byte. */
+  /* REL-1 */
   lock->repeated = lock->lease == NULL;
   lock->had_expired = lock->repeated ? lock->had_expired : rl_lock_remaining(lock, now_us) == 0;
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
@@ -470,16 +466,15 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, unheard, notify);
 }
 
-/* Returns true if such a release is under way, or has ended so that there is nothing to begin again. */
-static bool rl_lock_awaits_hearing(const rl_lock *lock) {
+/*
+ * Returns true if such a release is in flight, or has ended with a result that needs no repetition.
+ */
+static bool rl_lock_may_take_up(const rl_lock *lock) {
   return lock->abandoned && rl_result_of(lock).operation == RL_OPERATION_RELEASE &&
          (rl_lock_is_busy(lock) || rl_result_of(lock).result != REDLOCK_E_UNAVAILABLE);
 }
 
-/*
- * Ends the extend in flight: a release must not wait for it, since its caller may be gone. Its round is over, so by
- * E6 it has changed nothing.
- */
+/* Ends the extend in flight, whose caller may be gone. By EXT-6 it has changed nothing. */
 static int rl_lock_may_release(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_is_extending(lock)) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
@@ -488,15 +483,15 @@ static int rl_lock_may_release(rl_lock *lock, redlock_time now_us) {
 }
 
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
-  if (rl_lock_awaits_hearing(lock)) {
-    return rl_lock_hear(lock, notify);
+  if (rl_lock_may_take_up(lock)) {
+    return rl_lock_take_up(lock, notify);
   }
   int error = rl_lock_may_release(lock, now_us);
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, false, notify);
 }
 
 int rl_lock_release_send(rl_lock *lock, redlock_time now_us) {
-  if (rl_lock_awaits_hearing(lock)) {
+  if (rl_lock_may_take_up(lock)) {
     return REDLOCK_OK;
   }
   int error = rl_lock_may_release(lock, now_us);
@@ -524,11 +519,11 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
 int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,
                          rl_attempt *attempt, bool notify) {
   if (rl_ring_owner(lock)->lease != NULL) {
-    rl_lock_run_out(lock, now_us);
+    rl_lock_expire_lease(lock, now_us);
   } else if (lock->unreleased != NULL) {
     rl_lease_drop(lock, now_us, true);
   } else {
-    rl_reentry_leave(lock, now_us); /* The lease that it has counted on is lost. */
+    rl_reentry_leave(lock, now_us); /* The lease that it shared is lost. */
   }
   (void)rl_lock_set_options(lock, rl_lock_options(lock)); /* Allocates nothing. */
   lock->attempt = attempt;

@@ -3,12 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * What ends, and by which function:
- *   an operation: rl_lock_end() when votes or time decide it, rl_lock_cancel() when the caller does
- *   a lease: rl_lease_lose() when nodes deny it, rl_lock_expire() when time was up before it was told
- *   both: rl_lock_close() with the client, rl_lock_free() with the lock
- * All of these release what may be left on nodes. rl_lock_reset() ends both in a forked child, and
- * sends nothing.
+ * An operation ends by rl_lock_end() when votes or time decide it, and by rl_lock_cancel() when the
+ * caller does. A lease ends by rl_lease_lose() when nodes deny it, and by rl_lock_expire() when its
+ * time is up before the caller learns of it. rl_lock_close() ends both with the client,
+ * rl_lock_free() with the lock. All of them release what may remain on nodes. rl_lock_reset() ends
+ * both in a forked child, and sends nothing.
  */
 #ifndef RL_LIFECYCLE_H
 #define RL_LIFECYCLE_H
@@ -16,97 +15,99 @@
 #include "lock/rl_lock.h"
 #include "lock/rl_result.h"
 
-/* NULL when out of memory. |options| that are the core's are shared, and must not change any more. */
+/*
+ * Returns a lock on one resource, or NULL when out of memory. If |options| equal the core's, the
+ * lock uses those, which must not change any more.
+ */
 rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
                      const rl_options *options);
 
-/* The same for one to REDLOCK_RESOURCES_MAX resources, none of them twice. */
+/* The same for 1 to REDLOCK_RESOURCES_MAX different resources. */
 rl_lock *rl_lock_new_many(struct rl_core *core, const redlock_resource *resources, size_t count,
                           const rl_options *options);
 
-/*
- * Frees the lock; its token is released on every node that may hold it. Allocates nothing.
- */
+/* Frees the lock, and releases its token on each node that may hold it. Allocates nothing. */
 void rl_lock_free(rl_lock *lock, redlock_time now_us);
 
 /*
- * Begin an operation. The commands go out with the next rl_core_send(). |notify| puts the lock in
- * the queue of ended operations when it has ended. Errors as redlock.h says.
+ * Begin an operation. The next rl_core_send() sends its commands. With |notify| the lock enters the
+ * queue of ended operations at the end. Errors: as in redlock.h.
  */
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
                     bool notify);
 
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
 
-/* Ends an extend in flight, whose end is not reported. */
+/* Ends an extend in flight without reporting its end. */
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
 
 /*
- * A release that nobody waits for. It is launched at once, whatever the nodes owe. An acquire or an
- * extend that comes before it has ended takes its place, and it goes on without the lock; another
- * release takes it up, and is told what it ends with.
+ * A fire-and-forget release, which no in-flight limit delays. An acquire or an extend before its
+ * end takes its place, and it goes on without the lock. Another release takes it up, and gets its
+ * result.
  */
 int rl_lock_release_send(rl_lock *lock, redlock_time now_us);
 
 /*
- * The caller of the operation in flight is gone. The operation goes on, and gives way to the next one; another
- * release takes a release up.
+ * The caller of the operation in flight is gone. The operation goes on until the next one takes its
+ * place; a release takes up a release.
  */
 void rl_lock_abandon(rl_lock *lock);
 
-/* Returns true if an extend of the user's is in flight, which a release would end. */
+/* Returns true if an extend of the user is in flight, which a release would end. */
 bool rl_lock_is_extending(const rl_lock *lock);
 
-/* The end of what is in flight is to be told by rl_core_next_ended(). */
+/* Makes rl_core_next_ended() return the lock when its operation in flight has ended. */
 void rl_lock_report_end(rl_lock *lock);
 
 /*
- * An operation that cannot begin, because an argument is wrong: |wrong| is a static sentence. Returns
- * REDLOCK_E_INVALID, which is the lock's result from now on, or REDLOCK_E_BUSY.
+ * Refuses an operation because of a wrong argument: |wrong| is a static sentence. Returns
+ * REDLOCK_E_INVALID, which becomes the lock's result, or REDLOCK_E_BUSY.
  */
 int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong);
 
-/* Ends the operation in flight with |error|; what it may have set is released. */
+/* Ends the operation in flight with |error|, and releases the keys that it may have set. */
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
 
-/* The same for one that has only just begun, and may have ended at once: an acquire does not count then. */
+/*
+ * The same for an operation that has just begun, and may have ended at once: an acquire is undone.
+ */
 void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error);
 
 /*
- * The lease was granted or extended, but ran out before the caller could be told: it is released, and
- * the result is REDLOCK_E_EXPIRED.
+ * The lease expired before the caller learned of it: releases it. The result is REDLOCK_E_EXPIRED.
  */
 void rl_lock_expire(rl_lock *lock, redlock_time now_us);
 
 /*
- * "No validity, no lock": what a caller may be told at |now_us| that the last operation has ended
- * with. Every result leaves through here. REDLOCK_OK of an acquire or an extend means that the lease
- * lasts at |now_us|; if it does not any more, it expires now, and the result is REDLOCK_E_EXPIRED, or
- * REDLOCK_E_CLOSED when the client was closed. REDLOCK_PENDING while the operation is in flight.
+ * "No validity, no lock". Returns the result of the last operation for its caller at |now_us|;
+ * REDLOCK_PENDING while it is in flight. Every result passes here. REDLOCK_OK of an acquire or an
+ * extend means that the lease lasts at |now_us|; otherwise it expires now, and the result is
+ * REDLOCK_E_EXPIRED, or REDLOCK_E_CLOSED if the client was closed.
  */
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us);
 
-/* The client is closed: ends the operation in flight with REDLOCK_E_CLOSED, releases the lease. */
+/* Ends the operation in flight with REDLOCK_E_CLOSED, and releases the lease. */
 void rl_lock_close(rl_lock *lock, redlock_time now_us);
 
-/* The lock's timer is due. */
+/* Handles the timer of the lock, which is due. */
 void rl_lock_timer(rl_lock *lock, redlock_time now_us);
 
-/* Forgets lease and operation without releasing anything (a forked child). */
+/* Drops lease and operation without releasing anything: a forked child. */
 void rl_lock_reset(rl_lock *lock);
 
-/* The operation could not begin, because of |error|, which is returned. */
+/* Makes |error| the result of an operation that could not begin. Returns |error|. */
 int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error);
 
 /*
- * For operator/rl_ask.c. Returns REDLOCK_OK if the operation may begin; begins it with |attempt|, which
- * no node will hold.
+ * For operator/rl_ask.c. Returns REDLOCK_OK if the operation may begin; begins it with |attempt|,
+ * which no node will hold.
  */
 int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
 int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,
                          rl_attempt *attempt, bool notify);
 
-/* What follows when an operation has ended: rl_upper. */
+/* An operation has ended with |result|: for rl_upper. */
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result);
 
 #endif

@@ -1,25 +1,29 @@
 /*
- * Launching: what has been begun and not been sent, and when it may be.
+ * Pacing: when the commands of an operation are sent.
  *
  * SPDX-License-Identifier: MIT
  *
- *   L1. What is held goes before what is wanted: extends and releases, then acquires. But every fourth
- *       launch is an acquire's, so that leases that are extended all the time keep nobody out.
- *   L2. Extends go by their deadlines, the nearest first; an extend that reaches its deadline ends, and so does one
- *       for an acquire (O3 of rl_reentry.c) that reaches the end of its budget. A release goes before what is
- *       left for longer than a third of its ttl, for its caller waits: of thousands of leases that keep
- *       themselves, extends always wait. After that time it goes whatever the window says. One that nobody
- *       waits for goes at once, for its caller may not come again.
- *   L3. Acquires go in the order in which they were begun. They wait for as long as their budget, or
- *       their ttl, whichever is shorter.
- *   L4. The window is open while a majority of the nodes, or as many as the operation needs, may be asked and
- *       none owes far too much. A node that is behind is not counted: it could not answer in time anyway. Where
- *       not so many could be had by waiting, nobody waits. An acquire then fails. What is held waits for full nodes
- *       that are behind, too: they may go on, the lease has time, and after 3 s of silence their
- *       connections end. But for one that owes far too much an extend waits no longer than a quarter of what the lease
- *       has left, whatever |node_timeout| is.
- *   L5. A node to which the first connection is on its way will be sent a command of each round in flight when it is
- *       there. Until then, but no longer than a node may be behind, it owes as many.
+ *   PACE-1. Extends and releases go before acquires: a held lock is worth more than a wanted one.
+ *           But every fourth round is that of an acquire, so that leases that are always extended
+ *           exclude no client.
+ *   PACE-2. Extends go by their deadlines, the nearest first. An extend at its deadline ends, as
+ *           does an extend for an acquire (OWN-3) at the end of its budget. A release goes before
+ *           leases that last longer than a third of its ttl, because its caller waits: with
+ *           thousands of auto-extended leases there are always extends. After that time it goes
+ *           whatever the in-flight limit. A fire-and-forget release goes at once, because its
+ *           caller may not come again.
+ *   PACE-3. Acquires go in the order of their beginning. They wait for as long as their budget, or
+ *           their ttl if that is shorter.
+ *   PACE-4. The limit lets a round begin while a majority of the nodes, or the quorum that the
+ *           operation needs, is below its limit, and no node is far above it. A node that is behind
+ *           does not count: it could not answer in time. If waiting cannot bring enough nodes, no
+ *           round waits. An acquire then fails. An extend or a release waits for full nodes that
+ *           are behind, too: they may recover, the lease has time, and after 3 s of silence their
+ *           connections end. But for a node far above its limit an extend waits at most a quarter
+ *           of what is left of the lease, whatever |node_timeout| is.
+ *   PACE-5. A node whose first connection is in progress will get a command of each round in
+ *           flight. Until then, but no longer than a node may be behind, these commands count as
+ *           outstanding.
  */
 #include "lifecycle/rl_pacer.h"
 
@@ -29,22 +33,22 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_waitlist.h"
 
-/* -------------------------------------------------------------------------------- the window */
+/* ------------------------------------------------------------------------ the in-flight limit */
 
-/* L5. Until when the node owes a command of each round in flight; 0 when it does not, or does not owe too much. */
+/* PACE-5. Returns until when the node counts as full; 0 if it does not. */
 static redlock_time rl_pacer_awaited(const rl_core *core, const rl_node *node,
                                      redlock_duration patience_us) {
   const rl_pacer *pacer = &core->pacer;
   size_t in_flight = core->busy_count - pacer->acquire_count - pacer->renewals.count -
                      core->waitlists->queued_count;
   bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
-  bool first = node->failures == 0; /* Or the first since the node was well. */
-  return on_its_way && first && in_flight >= pacer->window
+  bool first = node->failures == 0; /* or the first after the node was well */
+  return on_its_way && first && in_flight >= pacer->in_flight_limit
              ? rl_time_add(node->tried_us, patience_us)
              : 0;
 }
 
-/* L4. After how long a node that answers nothing is behind, for |lock|. */
+/* PACE-4. Returns after how long without a reply a node is behind, for |lock|. */
 static redlock_duration rl_pacer_patience(const rl_lock *lock, redlock_time now_us) {
   redlock_duration patience_us = rl_round_patience(lock);
   return lock->operation == RL_OPERATION_EXTEND
@@ -52,7 +56,10 @@ static redlock_duration rl_pacer_patience(const rl_lock *lock, redlock_time now_
              : patience_us;
 }
 
-/* L4. Whether |lock| may be launched; else |*until_us| is made no later than when to look again. */
+/*
+ * PACE-4. Returns true if the round of |lock| may begin; otherwise |*until_us| is at most the time
+ * of the next check.
+ */
 static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_lock *lock,
                              redlock_time *until_us) {
   const rl_pacer *pacer = &core->pacer;
@@ -72,12 +79,12 @@ static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_
       continue;
     }
     redlock_duration behind_us = rl_link_oldest_age(link, now_us);
-    redlock_duration window = pacer->window + link->nearest_us / pacer->command_us;
-    if (link->outstanding_count < window) {
+    redlock_duration limit = pacer->in_flight_limit + link->nearest_us / pacer->command_us;
+    if (link->outstanding_count < limit) {
       ready++;
     } else if (behind_us <= patience_us) {
       full++;
-      overfull = overfull || link->outstanding_count / RL_PACER_OVERFULL >= window;
+      overfull = overfull || link->outstanding_count / RL_PACER_OVERFULL >= limit;
       behind_at_us = rl_time_min(behind_at_us, rl_time_add(now_us, patience_us - behind_us + 1));
     } else {
       behind += lock->operation != RL_OPERATION_ACQUIRE;
@@ -93,7 +100,8 @@ static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_
 void rl_pacer_give_up(rl_lock *lock, redlock_time now_us) {
   redlock_time until_us = REDLOCK_NEVER;
   if (lock->result != REDLOCK_PENDING) {
-    rl_lock_end(lock, now_us, lock->result); /* The votes of the attempt before say why. */
+    rl_lock_end(lock, now_us,
+                lock->result); /* The votes of the previous attempt give the reason. */
     return;
   }
   const char *reason = rl_pacer_is_open(lock->core, now_us, lock, &until_us)
@@ -127,9 +135,12 @@ redlock_time rl_pacer_deadline(const rl_core *core) {
   return wanted_us;
 }
 
-/* --------------------------------------------------------------------------------- launching */
+/* ----------------------------------------------------------------------------------- sending */
 
-/* L1. The next lock to be launched, or NULL, and then when to look again is noted. */
+/*
+ * PACE-1. Returns the lock whose round begins next; or NULL, having noted the time of the next
+ * check.
+ */
 static rl_lock *rl_pacer_next(rl_core *core, redlock_time now_us, bool entropy) {
   rl_pacer *pacer = &core->pacer;
   rl_lock *renewal = pacer->renewals.count > 0 ? rl_lock_of_timer(pacer->renewals.heap[0]) : NULL;
@@ -139,7 +150,7 @@ static rl_lock *rl_pacer_next(rl_core *core, redlock_time now_us, bool entropy) 
   redlock_time until_us = REDLOCK_NEVER;
   pacer->closed_until_us = 0;
   if (renewal != NULL && renewal->timer.due_us <= now_us) {
-    return renewal; /* L2 */
+    return renewal; /* PACE-2 */
   }
   for (unsigned i = 0; i < 2; i++) {
     if (order[i] != NULL && rl_pacer_is_open(core, now_us, order[i], &until_us)) {
@@ -152,7 +163,7 @@ static rl_lock *rl_pacer_next(rl_core *core, redlock_time now_us, bool entropy) 
   return NULL;
 }
 
-/* A1, E1. Its round begins, unless the operation ends instead. */
+/* ACQ-1, EXT-1. Begins the round, unless the operation ends instead. */
 static void rl_pacer_one(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   const rl_steps *steps = lock->core->upper->steps[lock->operation];
   rl_begun begun = steps->begin != NULL ? steps->begin(lock, now_us, entropy) : RL_BEGUN;
@@ -167,7 +178,7 @@ static void rl_pacer_one(rl_lock *lock, redlock_time now_us, const unsigned char
 void rl_pacer_send(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                    size_t entropy_length) {
   rl_pacer *pacer = &core->pacer;
-  for (unsigned launched = 0; launched < RL_PACER_MAX; launched++) {
+  for (unsigned sent = 0; sent < RL_PACER_MAX; sent++) {
     rl_lock *lock = rl_pacer_next(core, now_us, entropy_length >= RL_LOCK_ENTROPY);
     if (lock == NULL) {
       return;

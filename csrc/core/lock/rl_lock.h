@@ -121,7 +121,7 @@ struct rl_lock {
  * In-flight limit of a node: so many commands, or more if the fastest reply took longer than they
  * need at 10 us each. A distant node then has work while its replies are on their way.
  */
-#define RL_PACER_WINDOW 256
+#define RL_PACER_IN_FLIGHT 256
 #define RL_PACER_COMMAND_US 10
 
 typedef struct rl_pacer {
@@ -130,7 +130,7 @@ typedef struct rl_pacer {
   unsigned acquire_count;       /* of |acquires|, which need entropy */
   unsigned renewals_in_a_row;   /* sent since the last acquire */
   redlock_time closed_until_us; /* no node has room until then, or until a node answers */
-  unsigned window;              /* RL_PACER_WINDOW; tests reduce it */
+  unsigned in_flight_limit;     /* RL_PACER_IN_FLIGHT; tests reduce it */
   redlock_duration command_us;  /* RL_PACER_COMMAND_US; tests increase it */
 } rl_pacer;
 

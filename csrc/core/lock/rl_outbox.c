@@ -14,7 +14,7 @@
 
 void rl_outbox_init(rl_core *core) {
   rl_list_init(&core->pacer.acquires);
-  core->pacer.window = RL_PACER_WINDOW;
+  core->pacer.in_flight_limit = RL_PACER_IN_FLIGHT;
   core->pacer.command_us = RL_PACER_COMMAND_US;
 }
 

@@ -246,7 +246,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     error = rl_link_has_room(&node->link, lock->operation == RL_OPERATION_ACQUIRE
                                               ? RL_OUTSTANDING_ACQUIRE
                                               : RL_OUTSTANDING_EXTEND)
-                ? rl_round_steps(lock)->send(lock, now_us, node) /* A2, E2 */
+                ? rl_round_steps(lock)->send(lock, now_us, node) /* ACQ-2, EXT-2 */
                 : "too many commands are waiting for the node";
     if (error != NULL) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error, REDLOCK_NEVER);

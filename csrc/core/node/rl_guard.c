@@ -40,7 +40,7 @@
  *       before anybody else looks. That it was stepped is forgotten with a record that was made for it, and not with the
  *       connection, nor because the node refused to answer. Where a majority of the nodes was stepped alike, it was our own
  *       clock that stood still, for all that is known. Then no record is made, but we wait for Q. Either way leases have lost what
- *       they had there (M5 of rl_margin.c), and their holders are told (R6 of rl_renew.c).
+ *       they had there (MAR-5), and their holders are told (REN-6).
  *   G7. Whoever does not vote is asked again when an acquire wants him, once a second: others may have made him ready.
  */
 #include "node/rl_guard.h"
@@ -465,7 +465,7 @@ static bool rl_guard_step_is_recorded(const rl_guard *guard, const rl_lineage_an
          strcmp(guard->record, answer->record) != 0;
 }
 
-/* M5 of rl_margin.c. The record that we know is not there any more, and it was not us who made it anew. */
+/* MAR-5. The record that we know is not there any more, and it was not us who made it anew. */
 static bool rl_guard_compare_records(const rl_node *node, const rl_lineage_answer *answer,
                                      rl_guard_action make) {
   const char *known = node->link.guard->record;

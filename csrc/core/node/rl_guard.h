@@ -53,8 +53,8 @@ void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix, si
 
 /* What a reply has shown, for rl_guarding.c to act on. */
 typedef struct rl_guard_news {
-  bool suspect;  /* the node may have lost the keys that it had: M5 of rl_margin.c */
-  bool review;   /* leases are to be looked at: R6 of rl_renew.c */
+  bool suspect;  /* the node may have lost the keys that it had: MAR-5 */
+  bool review;   /* leases are to be looked at: REN-6 */
   uint32_t near; /* nodes of which it is known since if their clocks are near */
 } rl_guard_news;
 

@@ -16,13 +16,15 @@
 #include "lock/rl_steps.h"
 
 /*
- * Begins |operation|. |question| may be NULL. |notify| puts the lock in the queue of ended operations
- * at the end. Errors: INVALID, BUSY, CLOSED, HELD, NO_MEMORY.
+ * Begins |operation|. |question| may be NULL. |notify| puts the lock in the queue of ended
+ * operations at the end. Errors: INVALID, BUSY, CLOSED, HELD, NO_MEMORY.
  */
 int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
                 const rl_question *question, bool notify);
 
-/* Returns the answers to the lock's last |operation|, which live as long as the lock; NULL if none. */
+/*
+ * Returns the answers to the lock's last |operation|, which live as long as the lock; NULL if none.
+ */
 void *rl_ask_answers(const rl_lock *lock, rl_operation operation);
 
 /* -- for the operations -- */

@@ -7,17 +7,17 @@
  *          round trip. It also shows the right to run scripts by their names. If keys are to be
  *          searched, the examination follows the answer: a server that reads two commands at once
  *          answers both when it has executed both.
- *   DOC-2. The examination is one script. It asks for the role, the settings and the clock, and tries
- *          each command that a lock needs under a key that does not exist, so it changes nothing.
- *          The key is the lock's key with a suffix, so that the ACL of the lock's keys applies. Of
- *          the lock's own key the script asks only if it exists. It searches keys only on demand.
- *          A node that knows no scripts is asked for its role: a Sentinel looks like a server whose
- *          commands were renamed.
- *   DOC-3. The nodes have a second, or node_timeout if that is longer: so a slow node differs from a
- *          node that is down.
+ *   DOC-2. The examination is one script. It asks for the role, the settings and the clock, and
+ *          tries each command that a lock needs under a key that does not exist, so it changes
+ *          nothing. The key is the lock's key with a suffix, so that the ACL of the lock's keys
+ *          applies. Of the lock's own key the script asks only if it exists. It searches keys only
+ *          on demand. A node that knows no scripts is asked for its role: a Sentinel looks like a
+ *          server whose commands were renamed.
+ *   DOC-3. The nodes have a second, or node_timeout if that is longer: so a slow node differs from
+ *          a node that is down.
  *   DOC-4. The operation succeeds if a majority has answered.
- *   DOC-5. The answers are kept as they came: any of them may be missing, or a lie. Only the password
- *          is masked.
+ *   DOC-5. The answers are kept as they came: any of them may be missing, or a lie. Only the
+ *          password is masked.
  */
 #include "operator/rl_doctor.h"
 
@@ -36,12 +36,13 @@ typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE
 
 /*
  * Answers one string of "name=value" and spaces. No value has a space but that of "said", the last:
- *   set get pttl pexpire exists del time info scan   why the node refused it: "command", or "key" for
+ *   set get pttl pexpire exists del time info scan   why the node refused it: "command", or "key"
+ *   for
  *          the key, or "unknown" for a command that it does not know
- *   version valkey run_id role read_only replicas maxmemory policy aof aof_write rdb_save cluster    of INFO
- *   own    1 if the user may read the lock's own key
- *   now    the node's clock in microseconds
- *   keys   number of strings without expiry that look like the token of a lock; "key" is one of them;
+ *   version valkey run_id role read_only replicas maxmemory policy aof aof_write rdb_save cluster
+ *   of INFO own    1 if the user may read the lock's own key now    the node's clock in
+ *   microseconds keys   number of strings without expiry that look like the token of a lock; "key"
+ *   is one of them;
  *          "more" is 1 if the search did not reach all keys
  *   said   the first other error
  * Commands that write come first, because old servers need it.

@@ -1,11 +1,12 @@
 /*
- * Findings: what is wrong with nodes and options, by what the doctor was told, and what to do about it.
+ * Findings: what is wrong with nodes and options, by what the doctor was told, and what to do about
+ * it.
  *
  * SPDX-License-Identifier: MIT
  *
- * Each check looks at what was told, and finds at most one thing of each node. What was not told is not found: a node that
- * keeps its INFO to itself has no role. The checks are gone through for each finding that is asked for, so that none is
- * kept.
+ * Each check looks at what was told, and finds at most one thing of each node. What was not told is
+ * not found: a node that keeps its INFO to itself has no role. The checks are gone through for each
+ * finding that is asked for, so that none is kept.
  */
 #include "operator/rl_finding.h"
 
@@ -120,13 +121,19 @@ static double rl_finding_ms(redlock_duration duration_us) {
   return (double)duration_us / (double)REDLOCK_MILLISECONDS;
 }
 
-/* -------------------------------------------------------------------------- what it cannot vote for */
+/*
+ * -------------------------------------------------------------------------- what it cannot vote
+ * for
+ */
 
 static bool rl_finding_lacks_rights(const rl_doctor_node *node) {
   return !node->answered && strncmp(node->said, "NOPERM", 6) == 0;
 }
 
-/* What to do about a server that is there, and answers |said|; NULL when that is no answer of a server. */
+/*
+ * What to do about a server that is there, and answers |said|; NULL when that is no answer of a
+ * server.
+ */
 static const char *rl_finding_advice(const char *said) {
   static const char *const advices[][2] = {
       {"WRONGPASS ", "check its username and password"},
@@ -179,7 +186,9 @@ static const char *rl_finding_patience(const char *quarantine) {
              : "wait, or run bootstrap() if the cluster is new and has no locks";
 }
 
-/* What the guard says of a node that answers. That it is another node is found by its run_id, too. */
+/*
+ * What the guard says of a node that answers. That it is another node is found by its run_id, too.
+ */
 static void rl_finding_check_quarantined(rl_finding_search *search, unsigned index) {
   const rl_doctor_node *node = &search->doctor->nodes[index];
   size_t length;
@@ -314,7 +323,10 @@ typedef struct rl_finding_missing {
   rl_finding_rights lock, doctor, keys;
 } rl_finding_missing;
 
-/* Those of which the node says |why|: "command" when its user may not, "unknown" when it does not know them. */
+/*
+ * Those of which the node says |why|: "command" when its user may not, "unknown" when it does not
+ * know them.
+ */
 static void rl_finding_collect(const rl_doctor *doctor, const rl_doctor_node *node, const char *why,
                                rl_finding_missing *missing) {
   static const char *const needed[] = {"set", "get", "del", "pttl", "pexpire", "exists"};

@@ -1,10 +1,11 @@
 /*
- * Findings: what is wrong with nodes and options, by what the doctor was told, and what to do about it.
+ * Findings: what is wrong with nodes and options, by what the doctor was told, and what to do about
+ * it.
  *
  * SPDX-License-Identifier: MIT
  *
- * A new finding is a line here, a check in rl_finding.c, and a line in docs/operating.md and in the FindingName of
- * types.lua, which a spec compares with this table.
+ * A new finding is a line here, a check in rl_finding.c, and a line in docs/operating.md and in the
+ * FindingName of types.lua, which a spec compares with this table.
  */
 #ifndef RL_FINDING_H
 #define RL_FINDING_H
@@ -95,7 +96,9 @@ typedef struct rl_finding {
 /* The |index|th finding, from 0, the gravest first. False when there are no more. */
 bool rl_finding_at(const rl_doctor *doctor, unsigned index, rl_finding *finding);
 
-/* The number that a node has told under |name|, of at most 16 digits; false when it has told none. */
+/*
+ * The number that a node has told under |name|, of at most 16 digits; false when it has told none.
+ */
 bool rl_finding_number(const rl_doctor_node *node, const char *name, uint64_t *number);
 
 #endif

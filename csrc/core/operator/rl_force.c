@@ -4,10 +4,11 @@
  * SPDX-License-Identifier: MIT
  *
  * The holder learns nothing of it, and goes on until its deadline. redlock.h names this risk.
- *   FORCE-1. The node must hold the token of the question. With REDLOCK_TOKEN_ANY it deletes the key
- *            whatever the key holds.
+ *   FORCE-1. The node must hold the token of the question. With REDLOCK_TOKEN_ANY it deletes the
+ *            key whatever the key holds.
  *   FORCE-2. Each command is sent once: a command that is late, or repeated, could meet the key of
- *            the next holder. The comparison of tokens protects that key, REDLOCK_TOKEN_ANY does not.
+ *            the next holder. The comparison of tokens protects that key, REDLOCK_TOKEN_ANY does
+ *            not.
  *   FORCE-3. The lock is released if a majority has no such key any more, and at least one node had
  *            it.
  */

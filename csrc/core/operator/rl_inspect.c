@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   INSP-1. One script asks each node for the type of the key, its time to live and its value, all of
- *           one moment. It changes nothing.
- *   INSP-2. A string of at most REDLOCK_TOKEN_MAX bytes is a token, of any client. Anything else is no
- *           lock, but prevents one.
+ *   INSP-1. One script asks each node for the type of the key, its time to live and its value, all
+ *           of one moment. It changes nothing.
+ *   INSP-2. A string of at most REDLOCK_TOKEN_MAX bytes is a token, of any client. Anything else is
+ *           no lock, but prevents one.
  *   INSP-3. The operation succeeds if a majority has answered.
- *   INSP-4. A token that a majority holds is the holder's. Its majority ends when so many of its keys
- *           have expired that the rest is no majority.
+ *   INSP-4. A token that a majority holds is the holder's. Its majority ends when so many of its
+ *           keys have expired that the rest is no majority.
  */
 #include "operator/rl_inspect.h"
 
@@ -49,7 +49,10 @@ static const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *
   return rl_ask_send(lock, now_us, node, 0, arguments, 4);
 }
 
-/* Copies the word up to the next space. Returns the bytes of the word and the space; 0 if it is empty. */
+/*
+ * Copies the word up to the next space. Returns the bytes of the word and the space; 0 if it is
+ * empty.
+ */
 static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t length) {
   size_t used = 0;
   while (used < length && bytes[used] != ' ' && used + 1 < size) {
@@ -60,7 +63,10 @@ static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t
   return used == 0 ? 0 : used + (used < length);
 }
 
-/* Returns a number of milliseconds; for any other word, as -1, REDLOCK_NEVER: the key does not expire. */
+/*
+ * Returns a number of milliseconds; for any other word, as -1, REDLOCK_NEVER: the key does not
+ * expire.
+ */
 static redlock_duration rl_inspect_ttl(const char *word) {
   redlock_duration ttl_us = 0;
   for (; *word != '\0'; word++) {
@@ -121,8 +127,8 @@ static bool rl_inspect_same(const rl_inspected *a, const rl_inspected *b) {
 }
 
 /*
- * Returns how many nodes hold the token of |one| for at least as long as |one|. |*nodes| receives how
- * many hold it at all.
+ * Returns how many nodes hold the token of |one| for at least as long as |one|. |*nodes| receives
+ * how many hold it at all.
  */
 static unsigned rl_inspect_count(const rl_inspected *inspected, unsigned count,
                                  const rl_inspected *one, unsigned *nodes) {

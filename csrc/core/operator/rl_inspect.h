@@ -28,7 +28,8 @@ const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node);
 
 /*
  * INSP-4. Returns the answer of a node with the token that a majority holds; NULL if no token has a
- * majority. |*ttl_us| receives the time until the majority expires, |*nodes| the nodes with the token.
+ * majority. |*ttl_us| receives the time until the majority expires, |*nodes| the nodes with the
+ * token.
  */
 const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl_us,
                                       unsigned *nodes);

@@ -287,7 +287,7 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
  */
 static bool rl_turn_has_many_outstanding(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    if (rl_core_end(&client->core, i)->link.outstanding_count >= RL_PACER_WINDOW) {
+    if (rl_core_end(&client->core, i)->link.outstanding_count >= RL_PACER_IN_FLIGHT) {
       return true;
     }
   }

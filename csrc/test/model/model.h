@@ -331,7 +331,7 @@ bool model_may_execute(const model_config *config, const model_node *node, unsig
 void model_node_step(const model_config *config, model_state *state, const model_step *step);
 void model_client_step(const model_config *config, model_state *state, const model_step *step);
 
-/* The attempt has its token and its majority: is it in time for a lease? (A4) */
+/* The attempt has its token and its majority: is it in time for a lease? (ACQ-4) */
 void model_granted(const model_config *config, model_state *state, unsigned client);
 
 /* A node's vote, its confirmation; the end of an attempt that asks for a fencing token. */

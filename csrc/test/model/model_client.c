@@ -67,7 +67,7 @@ static void model_detach(const model_config *config, model_state *state, unsigne
   model_next_attempt(config, state, index);
 }
 
-/* A5, R1, R2: the attempt, or the lease, is over. */
+/* ACQ-5, REL-1, REL-2: the attempt, or the lease, is over. */
 static void model_close(const model_config *config, model_state *state, unsigned index) {
   const model_client *client = &state->clients[index];
   model_fence_close(state, index);
@@ -84,7 +84,7 @@ static void model_close(const model_config *config, model_state *state, unsigned
   model_next_attempt(config, state, index);
 }
 
-/* A1, A2 */
+/* ACQ-1, ACQ-2 */
 static void model_start(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   unsigned asked = 0;
@@ -102,7 +102,7 @@ static void model_start(const model_config *config, model_state *state, unsigned
   }
 }
 
-/* A4: the majority has come, and has confirmed the fencing token. Was it in time? */
+/* ACQ-4: the majority has come, and has confirmed the fencing token. Was it in time? */
 void model_granted(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   model_client *other = &state->clients[1 - index];
@@ -128,7 +128,7 @@ void model_granted(const model_config *config, model_state *state, unsigned inde
   }
 }
 
-/* A3 */
+/* ACQ-3 */
 static void model_reply_set(const model_config *config, model_state *state,
                             const model_step *step) {
   unsigned index = model_client_of(config, step->who);
@@ -136,7 +136,7 @@ static void model_reply_set(const model_config *config, model_state *state,
   uint8_t *set = &state->nodes[step->node].messages[step->who].set;
   *set = config->release_to_voters || config->fence ? MODEL_SET_COUNTED : MODEL_SET_NONE;
   bool silent = model_attaches(state, step->who) && !config->attach_all &&
-                state->nodes[step->node].doubtful != 0; /* H3 */
+                state->nodes[step->node].doubtful != 0; /* ATT-3 */
   if (client->phase == MODEL_ACQUIRING && !silent) {
     client->votes++;
     if (config->fence) {
@@ -155,7 +155,7 @@ static void model_reply_confirm(const model_config *config, model_state *state,
 
 /* ------------------------------------------------------------------------------------------ extend */
 
-/* E1, E2 */
+/* EXT-1, EXT-2 */
 static void model_begin_extend(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   client->phase = MODEL_EXTENDING;
@@ -170,7 +170,7 @@ static void model_begin_extend(const model_config *config, model_state *state, u
   }
 }
 
-/* E6. Later refusals still show the holder of each key. */
+/* EXT-6. Later refusals still show the holder of each key. */
 static void model_end_extend(const model_config *config, model_state *state, model_client *client) {
   client->phase = MODEL_HELD;
   client->elapsed = 0;
@@ -184,13 +184,13 @@ static void model_end_extend(const model_config *config, model_state *state, mod
   }
 }
 
-/* E5. Returns true if so many nodes have refused the extend that no majority is left. */
+/* EXT-5. Returns true if so many nodes have refused the extend that no majority is left. */
 static bool model_lost(const model_config *config, const model_state *state, unsigned index) {
   unsigned denied = model_denied(config, state, state->clients[index].attempt);
   return model_list_length(config, index) - denied < model_extend_quorum(config, index);
 }
 
-/* E4. A heal with an outdated record has no effect. */
+/* EXT-4. A heal with an outdated record has no effect. */
 static void model_heal(const model_config *config, model_node *node, unsigned index,
                        const model_client *client) {
   model_messages *messages = &node->messages[client->attempt];
@@ -203,7 +203,7 @@ static void model_heal(const model_config *config, model_node *node, unsigned in
   messages->extend = MODEL_EXTEND_NONE;
 }
 
-/* E3, then E4 */
+/* EXT-3, then EXT-4 */
 static void model_extended(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   unsigned used = client->elapsed + config->drift;
@@ -224,7 +224,7 @@ static void model_extended(const model_config *config, model_state *state, unsig
   }
 }
 
-/* E3: acts on the votes as soon as they are decisive, if the old deadline has not been reached. */
+/* EXT-3: acts on the votes as soon as they are decisive, if the old deadline has not been reached. */
 static void model_decide_extend(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   bool late = client->validity == 0 && !config->extend_late;

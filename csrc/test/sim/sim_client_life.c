@@ -114,7 +114,7 @@ void sim_client_start(sim *s, unsigned index) {
     abort();
   }
   if (s->config.window != 0) {
-    client->core.pacer.window = s->config.window;
+    client->core.pacer.in_flight_limit = s->config.window;
     client->core.pacer.command_us = REDLOCK_SECONDS;
   }
   client->core.quorum = s->config.quorum;

@@ -262,7 +262,7 @@ static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_i
   size_t owed = link->outstanding_count;
   for (unsigned i = 0; i < 3; i++) {
     self->client->processed_us = i == 2 ? 0 : redlock_now() + 100 * SECONDS;
-    link->outstanding_count = i == 1 ? RL_PACER_WINDOW : RL_PACER_WINDOW - 1;
+    link->outstanding_count = i == 1 ? RL_PACER_IN_FLIGHT : RL_PACER_IN_FLIGHT - 1;
     looks = 0;
     assert_error(rl_turn_start(self->client), REDLOCK_OK);
     assert_int_equal(looks, i == 0 ? 0 : 1);

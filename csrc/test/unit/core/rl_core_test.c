@@ -458,7 +458,7 @@ static void drain(fake_world *world, unsigned node) {
 static void outstanding_replies_are_bounded_and_leave_room_for_releases(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
-  world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
+  world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   rl_lock *held = fake_lock(world, "held", &options);
@@ -507,7 +507,7 @@ static void message_names_a_budget_that_expired_before_sending(void **state) {
 static void queued_bytes_are_bounded(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
-  world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
+  world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   char *name = malloc(REDLOCK_KEY_MAX);
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
@@ -539,7 +539,7 @@ static void queued_bytes_are_bounded(void **state) {
 static void release_without_room_is_sent_later(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
-  world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
+  world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   options.ttl_us = 600 * SECONDS;

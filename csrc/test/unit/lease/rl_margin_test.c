@@ -418,7 +418,7 @@ static void a_round_is_launched_when_the_quorum_may_be_asked(void **state) {
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *other;
     fake_world *world = held(3, quorum, &other);
-    world->core.pacer.window = 1;
+    world->core.pacer.in_flight_limit = 1;
     rl_lock *first = fake_lock(world, "first", NULL);
     begin_acquire(world, first);
     (void)fake_answer(world, 0);

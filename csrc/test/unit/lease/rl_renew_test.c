@@ -278,7 +278,7 @@ static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **st
   redlock_options options = kept();
   options.max_hold_us = 12 * SECONDS;
   fake_world *world = held_by(1, &lock, &options);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
   fake_pass(world, THIRD_US - 10 * MS);

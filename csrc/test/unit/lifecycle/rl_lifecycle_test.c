@@ -145,7 +145,7 @@ static void fire_and_forget_does_not_wait_for_busy_nodes(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);

@@ -81,7 +81,7 @@ static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **
   }
   fake_turn(world);
   assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
-  world->core.pacer.window = 16;
+  world->core.pacer.in_flight_limit = 16;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < BURST; i++) {
     assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
@@ -99,7 +99,7 @@ static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **
 /* One node, whose window is one command. */
 static fake_world *narrow_world(void) {
   fake_world *world = fake_world_new(1);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   return world;
 }
@@ -194,7 +194,7 @@ static void an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before
   options.wait_us = 100 * MS;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", &options);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
@@ -267,7 +267,7 @@ static void an_extend_that_waits_is_not_looked_at_before_the_node_is_behind(void
 static void room_on_less_than_a_majority_is_not_enough(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
@@ -428,7 +428,7 @@ static void a_hung_minority_holds_nobody_up(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < 8; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -447,7 +447,7 @@ static void a_slow_minority_is_waited_for_in_the_end(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < RL_PACER_OVERFULL; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -473,7 +473,7 @@ static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
   options.node_timeout_us = 60 * SECONDS;
   rl_lock *lock = fake_lock(world, "r", &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  world->core.pacer.window = 1;
+  world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < RL_PACER_OVERFULL + 1; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -494,7 +494,7 @@ static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
 /* What is on its way to a distant node and back does not stand in line there. */
 static void a_distant_node_is_sent_more_at_once(void **state) {
   (void)state;
-  static rl_lock *locks[RL_PACER_WINDOW + 1000];
+  static rl_lock *locks[RL_PACER_IN_FLIGHT + 1000];
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.node_timeout_us = SECONDS;
@@ -600,9 +600,9 @@ a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void 
   (void)state;
   static rl_lock *locks[BURST];
   fake_world *world = burst_before_connections(locks);
-  assert_int_equal(asking(locks), RL_PACER_WINDOW);
+  assert_int_equal(asking(locks), RL_PACER_IN_FLIGHT);
   fake_pass(world, 5 * MS);
-  assert_int_equal(asking(locks), RL_PACER_WINDOW);
+  assert_int_equal(asking(locks), RL_PACER_IN_FLIGHT);
   for (unsigned i = 0; i < world->count; i++) {
     world->nodes[i].policy = FAKE_ACCEPTS;
     world->nodes[i].connected = true;
@@ -621,7 +621,7 @@ static void connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most
   for (unsigned i = 0; i < 10; i++) {
     fake_turn(world);
   }
-  assert_int_equal(asking(locks), BURST - RL_PACER_WINDOW);
+  assert_int_equal(asking(locks), BURST - RL_PACER_IN_FLIGHT);
   fake_pass(world, 100 * MS);
   for (unsigned i = 0; i < BURST; i++) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_E_UNAVAILABLE);
