@@ -314,7 +314,7 @@ static void a_node_that_has_lost_the_key_does_not_confirm(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock,
                  "'orders:42': 2 of 3 nodes granted it, but no majority confirmed its fencing "
-                 "token: 10.0.0.1:6379: it has lost the key meanwhile; 10.0.0.3:6379: gone");
+                 "token: 10.0.0.1:6379: it has lost the key; 10.0.0.3:6379: gone");
   assert_true(token_of(lock) == 0);
   assert_true(counter(world, 0) < clock_of(world));
   fake_settle(world);
