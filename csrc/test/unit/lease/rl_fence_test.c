@@ -1014,7 +1014,7 @@ static void a_lease_that_is_handed_over_without_a_token_gets_none(void **state) 
   assert_error(rl_attach_set(heir, &handover), REDLOCK_OK);
   assert_error(rl_lock_acquire(heir, world->now_us, NULL, false), REDLOCK_E_INVALID);
   assert_message(heir,
-                 "'orders:42': fence: the lease that was detached had been acquired without a "
+                 "'orders:42': fence: the lease that was detached was acquired without a "
                  "fencing token");
   redlock_options off = {.fence = REDLOCK_NO};
   assert_error(rl_lock_acquire(heir, world->now_us, &off, false), REDLOCK_OK);
