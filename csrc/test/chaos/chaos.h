@@ -19,6 +19,8 @@
 
 #include "redlock.h"
 
+typedef unsigned long long ull; /* for printf() */
+
 #define CHAOS_NODES 5
 #define CHAOS_WORKERS_MAX 32
 #define CHAOS_RESOURCES 6

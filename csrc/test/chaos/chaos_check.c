@@ -91,9 +91,9 @@ static void check_exclusion(check *self) {
       check_violated(
           self, "exclusion",
           "resource %u: worker %u.%u believed from %llu until %llu (%.8s), worker %u.%u from %llu (%.8s)",
-          hold->resource, last->worker, last->generation, (unsigned long long)last->from_us,
-          (unsigned long long)check_hold_end(last), last->token, hold->worker, hold->generation,
-          (unsigned long long)hold->from_us, hold->token);
+          hold->resource, last->worker, last->generation, (ull)last->from_us,
+          (ull)check_hold_end(last), last->token, hold->worker, hold->generation,
+          (ull)hold->from_us, hold->token);
     }
     if (last == NULL || last->resource != hold->resource ||
         check_hold_end(hold) > check_hold_end(last)) {
@@ -135,10 +135,9 @@ static void check_inspections(check *self) {
       const check_hold *hold = &self->holds.items[j];
       if (hold->resource == found->resource && hold->from_us <= found->from_us &&
           check_hold_end(hold) >= found->until_us && !same_token(hold->token, found->token)) {
-        check_violated(self, "inspect",
-                       "resource %u: worker %u found %.8s to hold it, at %llu, but %.8s did",
-                       found->resource, found->worker, found->token,
-                       (unsigned long long)found->from_us, hold->token);
+        check_violated(
+            self, "inspect", "resource %u: worker %u found %.8s to hold it, at %llu, but %.8s did",
+            found->resource, found->worker, found->token, (ull)found->from_us, hold->token);
       }
     }
   }
@@ -186,9 +185,8 @@ static void check_budget(check *self) {
             call->budget_us + ALLOWANCE_US +
                 excuse_us(self, call->worker, call->started_us, call->started_us + call->took_us)) {
       check_violated(self, "budget", "worker %u.%u: %s (%s) took %llu us at %llu, budget %llu us",
-                     call->worker, call->generation, call->name, call->result,
-                     (unsigned long long)call->took_us, (unsigned long long)call->started_us,
-                     (unsigned long long)call->budget_us);
+                     call->worker, call->generation, call->name, call->result, (ull)call->took_us,
+                     (ull)call->started_us, (ull)call->budget_us);
     }
   }
 }
@@ -228,8 +226,8 @@ static void check_leftover(check *self) {
               first->at_us + LINGER_US + longest_excuse_us(self, first->at_us, second->at_us)) {
         check_violated(self, "leftover",
                        "node %u: key of resource %u (%.8s) was there at %llu, and still at %llu",
-                       first->node, first->resource, first->token, (unsigned long long)first->at_us,
-                       (unsigned long long)second->at_us);
+                       first->node, first->resource, first->token, (ull)first->at_us,
+                       (ull)second->at_us);
         break;
       }
     }
@@ -239,7 +237,7 @@ static void check_leftover(check *self) {
   }
   if (check_counted(self, "end", "left") > 0) {
     check_violated(self, "leftover", "%llu keys are left at the end",
-                   (unsigned long long)check_counted(self, "end", "left"));
+                   (ull)check_counted(self, "end", "left"));
   }
 }
 
@@ -257,9 +255,9 @@ static void check_progress(check *self) {
                    hold->from_us <= bound->until_us;
       }
       if (!acquired) {
-        check_violated(
-            self, "progress", "resource %u: nobody acquired it from %llu to %llu, without faults",
-            resource, (unsigned long long)bound->from_us, (unsigned long long)bound->until_us);
+        check_violated(self, "progress",
+                       "resource %u: nobody acquired it from %llu to %llu, without faults",
+                       resource, (ull)bound->from_us, (ull)bound->until_us);
       }
     }
   }
@@ -274,8 +272,7 @@ static void check_needs(check *self) {
       uint64_t counted = check_counted(self, need->what + 5, need->name);
       if (counted < need->count) {
         check_violated(self, "reachability", "%s %s: %llu, at least %llu are needed",
-                       need->what + 5, need->name, (unsigned long long)counted,
-                       (unsigned long long)need->count);
+                       need->what + 5, need->name, (ull)counted, (ull)need->count);
       }
     }
   }
@@ -319,8 +316,8 @@ static void check_kilobytes(check *self, unsigned worker, uint64_t first_us, uin
   uint64_t after = most_kilobytes(self, worker, last_us - edge_us, last_us);
   uint64_t room = flat ? before / 100 + FLAT_KILOBYTES : ROOM_KILOBYTES;
   if (after > before + room) {
-    check_violated(self, "memory", "worker %u: %llu kB have become %llu kB", worker,
-                   (unsigned long long)before, (unsigned long long)after);
+    check_violated(self, "memory", "worker %u: %llu kB have become %llu kB", worker, (ull)before,
+                   (ull)after);
   }
 }
 
@@ -349,7 +346,7 @@ static void check_settled(check *self, unsigned worker, settled_counts *counts) 
   bool leaked = median > counts->usual;
   if (counts->usual != 0 && (leaked || median + SUBSCRIBERS_MAX < counts->usual)) {
     check_violated(self, "descriptors", "worker %u had %llu descriptors, now %llu", worker,
-                   (unsigned long long)counts->usual, (unsigned long long)median);
+                   (ull)counts->usual, (ull)median);
   }
   *counts = (settled_counts){.usual = leaked ? median : counts->usual};
 }
@@ -363,7 +360,7 @@ static void check_descriptors(check *self, unsigned worker) {
     }
     if (memory->descriptors > DESCRIPTORS_MAX) {
       check_violated(self, "descriptors", "worker %u has %llu descriptors", worker,
-                     (unsigned long long)memory->descriptors);
+                     (ull)memory->descriptors);
     } else if (strcmp(memory->phase, "settled") == 0) {
       counts.of[memory->descriptors]++;
       counts.samples++;

@@ -38,6 +38,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+typedef unsigned long long ull; /* for printf() */
+
 #define CHECK_WORD 48
 #define CHECK_WORDS 10
 

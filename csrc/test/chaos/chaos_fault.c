@@ -235,8 +235,8 @@ static bool worker_stop_step(chaos_run *run, chaos_fault *fault, redlock_time no
     return false;
   }
   (void)kill(atomic_load(&run->shared->slots[fault->target].pid), SIGCONT);
-  chaos_log(run->log, "main stop %u %llu %llu", fault->target, (unsigned long long)fault->from_us,
-            (unsigned long long)redlock_now());
+  chaos_log(run->log, "main stop %u %llu %llu", fault->target, (ull)fault->from_us,
+            (ull)redlock_now());
   return true;
 }
 
@@ -479,7 +479,7 @@ void chaos_faults_turn(chaos_run *run, redlock_time now_us) {
     if (fault->kind->step(run, fault, now_us)) {
       fault_claim(run, fault, false);
       chaos_log(run->log, "main fault %s %u %llu %llu %u", fault->kind->name, fault->target,
-                (unsigned long long)fault->from_us, (unsigned long long)redlock_now(), fault->held);
+                (ull)fault->from_us, (ull)redlock_now(), fault->held);
       chaos_need_met(run, fault->kind->name, fault->held);
       fault->kind = NULL;
     }

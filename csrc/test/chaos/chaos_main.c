@@ -142,9 +142,8 @@ static void workers_measure(chaos_run *run) {
     }
     if (fscanf(file, "%lu %lu", &total, &resident) == 2) {
       chaos_log(run->log, "main memory %u %u %llu %lu %u %s", i, run->hands[i].generation - 1,
-                (unsigned long long)redlock_now(),
-                resident * (unsigned long)sysconf(_SC_PAGESIZE) / 1024, count_descriptors(pid),
-                chaos_phase_names[atomic_load(&run->shared->phase)]);
+                (ull)redlock_now(), resident * (unsigned long)sysconf(_SC_PAGESIZE) / 1024,
+                count_descriptors(pid), chaos_phase_names[atomic_load(&run->shared->phase)]);
     }
     (void)fclose(file);
   }
@@ -161,8 +160,7 @@ static void run_turn(chaos_run *run, bool leaving) {
   chaos_pause(TURN_US);
   redlock_time now_us = redlock_now();
   if (now_us > before_us + 100 * MS) {
-    chaos_log(run->log, "main late %llu %llu", (unsigned long long)before_us,
-              (unsigned long long)now_us);
+    chaos_log(run->log, "main late %llu %llu", (ull)before_us, (ull)now_us);
   }
   chaos_faults_turn(run, now_us);
   workers_watch(run, leaving);
@@ -180,8 +178,7 @@ static void run_until(chaos_run *run, redlock_time end_us) {
 
 static void run_phase(chaos_run *run, chaos_phase phase) {
   atomic_store(&run->shared->phase, phase);
-  chaos_log(run->log, "main phase %s %llu", chaos_phase_names[phase],
-            (unsigned long long)redlock_now());
+  chaos_log(run->log, "main phase %s %llu", chaos_phase_names[phase], (ull)redlock_now());
 }
 
 /* Puts down all keys of all nodes; returns how many. */
@@ -249,8 +246,7 @@ static void run_calm(chaos_run *run) {
   redlock_time settled_us = now_us + run->settings.settle_ms * MS;
   redlock_time give_up_us =
       horizon_us + (run->settings.control == NULL ? PROGRESS_US : PROGRESS_CONTROL_US);
-  chaos_log(run->log, "main bound %llu %llu", (unsigned long long)now_us,
-            (unsigned long long)give_up_us);
+  chaos_log(run->log, "main bound %llu %llu", (ull)now_us, (ull)give_up_us);
   run_until(run, settled_us > horizon_us ? settled_us : horizon_us);
   while (!run_all_acquired(run, before) && redlock_now() < give_up_us) {
     run_turn(run, false);
@@ -291,7 +287,7 @@ static void run_leave(chaos_run *run) {
   while (run_look_at_keys(run) > 0 && redlock_now() < horizon_us) {
     chaos_pause(100 * MS);
   }
-  chaos_log(run->log, "main empty %llu %u", (unsigned long long)(redlock_now() - expired_us),
+  chaos_log(run->log, "main empty %llu %u", (ull)(redlock_now() - expired_us),
             run_look_at_keys(run));
 }
 
@@ -320,13 +316,13 @@ static void run_all(chaos_run *run) {
   redlock_time end_us = began_us + run->settings.seconds * REDLOCK_SECONDS;
   redlock_time last_us = began_us + OVERTIME * run->settings.seconds * REDLOCK_SECONDS;
   chaos_need_log(run);
-  chaos_log(run->log, "main set seed %llu", (unsigned long long)run->settings.seed);
+  chaos_log(run->log, "main set seed %llu", (ull)run->settings.seed);
   chaos_log(run->log, "main set workers %u", run->settings.workers);
   chaos_log(run->log, "main set resources %d", CHAOS_RESOURCES);
   chaos_log(run->log, "main set veterans %u", run->shared->veterans);
   chaos_log(run->log, "main set flat-from %llu",
-            (unsigned long long)(began_us + run->settings.flat_seconds * REDLOCK_SECONDS));
-  chaos_log(run->log, "main set began %llu", (unsigned long long)began_us);
+            (ull)(began_us + run->settings.flat_seconds * REDLOCK_SECONDS));
+  chaos_log(run->log, "main set began %llu", (ull)began_us);
   run_phase(run, CHAOS_WARMING);
   run_until(run, began_us + run->settings.warm_seconds * REDLOCK_SECONDS);
   do {
@@ -340,7 +336,7 @@ static void run_all(chaos_run *run) {
   run_leave(run);
   chaos_need_log_counts(run);
   chaos_log(run->log, "main count rounds-of-overtime %u", rounds);
-  chaos_log(run->log, "main set ended %llu", (unsigned long long)redlock_now());
+  chaos_log(run->log, "main set ended %llu", (ull)redlock_now());
 }
 
 static void run_open(chaos_run *run, const char *program) {
@@ -409,8 +405,8 @@ static uint64_t number(const char *text, uint64_t least, uint64_t most) {
   errno = 0;
   unsigned long long value = strtoull(text, &end, 10);
   if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
-    (void)fprintf(stderr, "chaos: %s: a number from %llu to %llu is wanted\n", text,
-                  (unsigned long long)least, (unsigned long long)most);
+    (void)fprintf(stderr, "chaos: %s: a number from %llu to %llu is wanted\n", text, (ull)least,
+                  (ull)most);
     usage();
   }
   return value;

@@ -178,6 +178,6 @@ void chaos_need_log_counts(chaos_run *run) {
   chaos_log(run->log, "main count clocks-in-use %u", count_clocks_in_use(run));
   for (size_t i = 0; i < COUNTERS; i++) {
     chaos_log(run->log, "main count %s %llu", counters[i].name,
-              (unsigned long long)counters[i].count(run, counters[i].which));
+              (ull)counters[i].count(run, counters[i].which));
   }
 }

@@ -7,8 +7,6 @@
 
 #include "chaos_check.h"
 
-typedef unsigned long long number;
-
 static void report_counts(const check *self, const char *what, const char *title) {
   bool titled = false;
   for (size_t i = 0; i < self->counts.count; i++) {
@@ -20,7 +18,7 @@ static void report_counts(const check *self, const char *what, const char *title
       (void)fprintf(self->report, "\n%s\n", title);
       titled = true;
     }
-    (void)fprintf(self->report, "  %-24s %10llu", counter->name, (number)counter->count);
+    (void)fprintf(self->report, "  %-24s %10llu", counter->name, (ull)counter->count);
     if (counter->longest_us > 0) {
       (void)fprintf(self->report, "   longest %8.3f s", (double)counter->longest_us / 1e6);
     }
@@ -42,7 +40,7 @@ static void report_holds(const check *self) {
   (void)fprintf(
       self->report,
       "\nholds\n  %zu, for %.1f s together; %llu times extended; %zu ended with their worker\n",
-      self->holds.count, (double)held_us / 1e6, (number)check_counted(self, "holds", "extended"),
+      self->holds.count, (double)held_us / 1e6, (ull)check_counted(self, "holds", "extended"),
       killed);
 }
 
@@ -52,12 +50,12 @@ static void report_memory(const check *self) {
               self->report);
   uint64_t flat_from_us = check_counted(self, "set", "flat-from");
   for (unsigned worker = 0; worker < check_counted(self, "set", "veterans"); worker++) {
-    number first = 0;
-    number warm = 0;
-    number last = 0;
-    number most = 0;
-    number settled = 0;
-    number descriptors = 0;
+    ull first = 0;
+    ull warm = 0;
+    ull last = 0;
+    ull most = 0;
+    ull settled = 0;
+    ull descriptors = 0;
     for (size_t i = 0; i < self->memories.count; i++) {
       const check_memory *memory = &self->memories.items[i];
       if (memory->worker != worker) {
@@ -79,13 +77,12 @@ void check_report(const check *self) {
   if (self->report == NULL) {
     return;
   }
-  number took_us = check_counted(self, "set", "ended") - check_counted(self, "set", "began");
+  ull took_us = check_counted(self, "set", "ended") - check_counted(self, "set", "began");
   (void)fprintf(self->report, "chaos: seed %llu, %llu workers, %.0f s\n%zu violations\n",
-                (number)check_counted(self, "set", "seed"),
-                (number)check_counted(self, "set", "workers"), (double)took_us / 1e6,
-                self->violations);
+                (ull)check_counted(self, "set", "seed"), (ull)check_counted(self, "set", "workers"),
+                (double)took_us / 1e6, self->violations);
   (void)fprintf(self->report, "%llu keys left at the end, all gone %.3f s after the workers\n",
-                (number)check_counted(self, "end", "left"),
+                (ull)check_counted(self, "end", "left"),
                 (double)check_counted(self, "end", "empty-us") / 1e6);
   report_holds(self);
   report_counts(self, "fault", "faults, with a lock held meanwhile");

@@ -39,7 +39,7 @@ static void worker_log_delay(worker *self, redlock_time now_us) {
   self->logged_us = now_us;
   if (delay_us > TOLD_DELAY_US) {
     chaos_log(self->log, "w%u.%u late %llu %llu", self->index, self->generation,
-              (unsigned long long)(now_us - delay_us), (unsigned long long)now_us);
+              (ull)(now_us - delay_us), (ull)now_us);
   }
 }
 
@@ -52,8 +52,7 @@ void worker_end(worker *self, const worker_call *call, int result) {
   }
   chaos_log(self->log, "w%u.%u call %s %s %s %llu %llu %llu", self->index, self->generation,
             call->name, redlock_error_name(result), chaos_phase_names[call->phase],
-            (unsigned long long)call->started_us, (unsigned long long)took_us,
-            (unsigned long long)call->budget_us);
+            (ull)call->started_us, (ull)took_us, (ull)call->budget_us);
 }
 
 redlock_options worker_draw_options(worker *self) {
@@ -140,9 +139,8 @@ static void worker_look(worker *self, unsigned resource) {
    */
   if (now_us < mine->until_us && from_us < now_us && until_us > mine->from_us) {
     chaos_log(self->log, "w%u.%u witness %u %llu %llu w%llu %llu %llu", self->index,
-              self->generation, resource, (unsigned long long)mine->from_us,
-              (unsigned long long)mine->until_us, (unsigned long long)index,
-              (unsigned long long)from_us, (unsigned long long)until_us);
+              self->generation, resource, (ull)mine->from_us, (ull)mine->until_us, (ull)index,
+              (ull)from_us, (ull)until_us);
   }
 }
 
@@ -182,7 +180,7 @@ void worker_enter_by(worker *self, unsigned resource, redlock_lock *lock, unsign
   }
   hold->number = atomic_fetch_add(&self->slot->numbers, 1) + 1;
   chaos_log(self->log, "w%u.%u hold %u %s %llu %llu", self->index, self->generation, resource,
-            hold->token, (unsigned long long)hold->from_us, (unsigned long long)hold->until_us);
+            hold->token, (ull)hold->from_us, (ull)hold->until_us);
   worker_look(self, resource);
   worker_publish(self, resource);
   atomic_store(&self->shared->owners[resource],
@@ -199,7 +197,7 @@ void worker_prolong(worker *self, unsigned resource) {
   }
   hold->until_us = deadline_us;
   chaos_log(self->log, "w%u.%u extend %u %s %llu %llu", self->index, self->generation, resource,
-            hold->token, (unsigned long long)redlock_now(), (unsigned long long)deadline_us);
+            hold->token, (ull)redlock_now(), (ull)deadline_us);
   worker_publish(self, resource);
 }
 
@@ -218,7 +216,7 @@ static void worker_go(worker *self, unsigned resource, const char *how) {
   hold->held = false;
   worker_publish(self, resource);
   chaos_log(self->log, "w%u.%u %s %u %s %llu", self->index, self->generation, how, resource,
-            hold->token, (unsigned long long)now_us);
+            hold->token, (ull)now_us);
   atomic_fetch_sub(&self->slot->held, 1);
 }
 

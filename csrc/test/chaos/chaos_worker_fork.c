@@ -38,10 +38,10 @@ static void child_locks(worker *self) {
   }
   const char *token = redlock_lock_token(lock);
   chaos_log(self->log, "w%u.%u hold %u %s %llu %llu", self->index, self->generation, resource,
-            token, (unsigned long long)from_us, (unsigned long long)deadline_us);
+            token, (ull)from_us, (ull)deadline_us);
   chaos_pause(sim_below(&self->random, 20 * REDLOCK_MILLISECONDS));
   chaos_log(self->log, "w%u.%u leave %u %s %llu", self->index, self->generation, resource, token,
-            (unsigned long long)redlock_now());
+            (ull)redlock_now());
   call = worker_begin(self, "child-release", options.node_timeout_us);
   worker_end(self, &call, redlock_lock_release(lock));
   redlock_lock_free(lock); /* Or freeing the client would not be its end. */

@@ -118,7 +118,7 @@ static void ways_detach(worker *self) {
 
 static void ways_attached(worker *self, const chaos_text *text) {
   chaos_log(self->log, "w%u.%u attach %u %s %llu", self->index, self->generation, text->resource,
-            text->token, (unsigned long long)redlock_now());
+            text->token, (ull)redlock_now());
 }
 
 static void ways_use_attached(worker *self, const chaos_text *text, redlock_lock *lock) {
@@ -180,7 +180,7 @@ static void ways_supplied(worker *self) {
   char token[REDLOCK_TOKEN_LENGTH + 1];
   bool again = worker_misbehaves(self, CHAOS_REUSES_TOKEN);
   (void)snprintf(token, sizeof token, "given-%u-%u-%llu", again ? 0 : self->index,
-                 again ? 0 : self->generation, again ? 0 : (unsigned long long)redlock_now());
+                 again ? 0 : self->generation, again ? 0 : (ull)redlock_now());
   if (redlock_lock_give_token(lock, token, strlen(token)) != REDLOCK_OK) {
     chaos_fail("a token could not be given");
   }
@@ -239,8 +239,7 @@ static void ways_inspect(worker *self) {
   if (redlock_lock_holder(lock, &holder) == REDLOCK_OK) {
     bool wrong = worker_misbehaves(self, CHAOS_LOGS_WRONG_HOLDER);
     chaos_log(self->log, "w%u.%u inspect %u %s %llu %llu", self->index, self->generation, resource,
-              wrong ? "another" : (const char *)holder.token, (unsigned long long)call.started_us,
-              (unsigned long long)ended_us);
+              wrong ? "another" : (const char *)holder.token, (ull)call.started_us, (ull)ended_us);
     ways_count(self, CHAOS_WAY_INSPECTED);
   }
   redlock_lock_free(lock);

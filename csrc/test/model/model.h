@@ -30,6 +30,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+typedef unsigned long long ull; /* for printf() */
+
 #define MODEL_NODES_MAX 5
 #define MODEL_CLIENTS 2
 #define MODEL_ATTEMPTS_MAX 4 /* of both clients together */

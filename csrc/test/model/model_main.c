@@ -66,9 +66,8 @@ static const char *model_outcome(const model_result *result) {
 
 static void model_report(const model_config *config, const model_result *result, bool quiet) {
   printf("    %s; %llu states, %llu transitions, depth %u, %.1f s, %zu MiB; ",
-         model_outcome(result), (unsigned long long)result->states,
-         (unsigned long long)result->transitions, result->depth, result->seconds,
-         result->bytes >> 20);
+         model_outcome(result), (ull)result->states, (ull)result->transitions, result->depth,
+         result->seconds, result->bytes >> 20);
   model_config_print(stdout, config);
   printf("\n");
   if (!quiet) {

@@ -135,7 +135,7 @@ static bool replay_walks(const replay_arguments *arguments) {
          (!result.two_holders || config.losses > 0 || config.timeless > 0) &&
          (!result.repeated || config.crashes > 0);
     if (!ok) {
-      printf("seed %llu: ", (unsigned long long)seed);
+      printf("seed %llu: ", (ull)seed);
       model_config_print(stdout, &config);
       printf("\n");
       model_print_trace(stdout, &config, trace.steps,
@@ -145,11 +145,11 @@ static bool replay_walks(const replay_arguments *arguments) {
     model_trace_free(&trace);
   }
   printf("%s - replay: %llu random walks of the model, %llu steps, equal after every step\n",
-         ok ? "ok" : "not ok", (unsigned long long)done, (unsigned long long)steps);
+         ok ? "ok" : "not ok", (ull)done, (ull)steps);
   printf("    %llu of them were cut short where the core sends in another order than the walk\n",
-         (unsigned long long)cut);
+         (ull)cut);
   for (unsigned i = 0; i < REPLAY_EVENTS; i++) {
-    printf("    %-44s %10llu\n", replay_event_texts[i], (unsigned long long)events[i]);
+    printf("    %-44s %10llu\n", replay_event_texts[i], (ull)events[i]);
     if (ok && events[i] == 0 && arguments->walks >= 1000) {
       printf("not ok - replay: never: %s\n", replay_event_texts[i]);
       ok = false;
@@ -243,8 +243,7 @@ static bool replay_control(const char *change) {
     replay_one_walk(seed, change, &config, &trace, &result);
     model_trace_free(&trace);
     if (result.differs) {
-      printf("ok - control %s: noticed in walk %llu: %s\n", change, (unsigned long long)seed,
-             result.difference);
+      printf("ok - control %s: noticed in walk %llu: %s\n", change, (ull)seed, result.difference);
       return true;
     }
   }

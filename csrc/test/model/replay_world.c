@@ -206,7 +206,7 @@ static void replay_show_clock(redlock_time shows_us, char reply[FAKE_REPLY_MAX],
     return;
   }
   int length = snprintf(answer, sizeof answer - 8, "%.*s%llu%s", (int)(clock - bytes - 2),
-                        bytes + 2, (unsigned long long)shows_us, clock + strcspn(clock, " \r"));
+                        bytes + 2, (ull)shows_us, clock + strcspn(clock, " \r"));
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s", length - 2, answer);
 }
 

@@ -25,7 +25,7 @@ static void check_bounds_killed(sim *s, const sim_client *client) {
         client->advance_us > socket->heard_us + RL_LINK_SILENCE_US) {
       sim_violation(s, "bounds",
                     "client %u: node %u owes replies, is silent since %llu us, and is kept",
-                    client->index, i, (unsigned long long)(client->advance_us - socket->heard_us));
+                    client->index, i, (ull)(client->advance_us - socket->heard_us));
     }
     if (rl_buffer_length(&node->link.output) > RL_LINK_OUTPUT_MAX) {
       sim_violation(s, "bounds", "client %u: %zu bytes wait for node %u", client->index,
@@ -68,8 +68,7 @@ static void check_bounds_sent(sim *s, const sim_client *client, unsigned node,
   if (socket->sent_count > 0 &&
       sent->at_us > socket->sent[socket->sent_head].at_us + patience_us + CHECK_BOUNDS_BEHIND_US) {
     sim_violation(s, "bounds", "client %u asks node %u, which has not answered for %llu us",
-                  client->index, node,
-                  (unsigned long long)(sent->at_us - socket->sent[socket->sent_head].at_us));
+                  client->index, node, (ull)(sent->at_us - socket->sent[socket->sent_head].at_us));
   }
 }
 

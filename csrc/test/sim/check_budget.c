@@ -28,7 +28,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
     bool waits = options->wait_us != REDLOCK_NEVER && options->wait_us != 0;
     if (waits && spent_us >= options->wait_us && lock->begun_us < now_us) {
       sim_violation(s, "budget", "client %u: acquire goes on after its budget of %llu us",
-                    client->index, (unsigned long long)options->wait_us);
+                    client->index, (ull)options->wait_us);
     }
     attempts = options->wait_us == 0                          ? 1
                : options->retry_count == REDLOCK_RETRIES_NONE ? 1
@@ -37,7 +37,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
                                                               : 4;
     if (lock->attempts > attempts) {
       sim_violation(s, "budget", "client %u: acquire makes %u attempts, may make %llu",
-                    client->index, lock->attempts, (unsigned long long)attempts);
+                    client->index, lock->attempts, (ull)attempts);
     }
     /*
      * A queued or notified waiter makes no attempts: their number becomes a number of pauses, of 1
@@ -52,8 +52,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
   }
   if (spent_us > bound_us + paused_us + attempts * CHECK_BUDGET_SLACK_US) {
     sim_violation(s, "budget", "client %u: operation %d takes %llu us, may take %llu",
-                  client->index, (int)lock->operation, (unsigned long long)spent_us,
-                  (unsigned long long)(bound_us + paused_us));
+                  client->index, (int)lock->operation, (ull)spent_us, (ull)(bound_us + paused_us));
   }
 }
 
@@ -88,8 +87,7 @@ static void check_budget_pacing(sim *s, const sim_client *client, sim_lock *lock
   }
   if (now_us > until_us + paused_us + CHECK_BUDGET_SLACK_US) {
     sim_violation(s, "budget", "client %u: operation %d waits for its launch since %llu us",
-                  client->index, (int)lock->operation,
-                  (unsigned long long)(now_us - lock->waiting_us));
+                  client->index, (int)lock->operation, (ull)(now_us - lock->waiting_us));
   }
 }
 

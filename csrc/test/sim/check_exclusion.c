@@ -41,7 +41,7 @@ static void check_exclusion_granted(sim *s, const sim_client *client, const sim_
                       "client %u was given resource %u with token %u, but client %u holds it with "
                       "token %u for another %llu us",
                       client->index, lock->resource, lock->lease, i, theirs->lease,
-                      (unsigned long long)(ends_us - s->now_us));
+                      (ull)(ends_us - s->now_us));
       }
     }
   }

@@ -55,13 +55,13 @@ static void check_fence_increases(sim *s, const sim_client *client, const sim_lo
   for (size_t i = 0; i < s->fence_count[resource]; i++) {
     if (s->fences[resource][i].fence == fence) {
       sim_violation(s, "fence", "client %u is given fencing token %llu of resource %u again",
-                    client->index, (unsigned long long)fence, resource);
+                    client->index, (ull)fence, resource);
     }
   }
   if (fence <= most) {
     sim_violation(s, "fence",
                   "client %u is given fencing token %llu of resource %u, which is less than %llu",
-                  client->index, (unsigned long long)fence, resource, (unsigned long long)most);
+                  client->index, (ull)fence, resource, (ull)most);
   }
   check_fence_issue(s, resource, fence);
 }
@@ -77,15 +77,13 @@ static void check_fence_granted(sim *s, const sim_client *client, const sim_lock
   if (own->attaches) {
     if (fence != own->handed_fence) {
       sim_violation(s, "fence", "client %u attaches a lease with fencing token %llu, and has %llu",
-                    client->index, (unsigned long long)own->handed_fence,
-                    (unsigned long long)fence);
+                    client->index, (ull)own->handed_fence, (ull)fence);
     }
     sim_count_if(s, fence != 0, SIM_FENCE_ATTACHED);
     return;
   }
   if ((own->acquired.fence == REDLOCK_YES) != (fence != 0) || fence > CHECK_FENCE_MAX) {
-    sim_violation(s, "fence", "client %u is given fencing token %llu", client->index,
-                  (unsigned long long)fence);
+    sim_violation(s, "fence", "client %u is given fencing token %llu", client->index, (ull)fence);
     return;
   }
   if (fence == 0) {
@@ -95,7 +93,7 @@ static void check_fence_granted(sim *s, const sim_client *client, const sim_lock
   sim_count(s, asked ? SIM_FENCE_TWO_ROUNDS : SIM_FENCE_ONE_ROUND);
   if (confirmed < sim_config_quorum(&s->config, client->nodes)) {
     sim_violation(s, "fence", "client %u is given fencing token %llu, which %u of %u nodes confirm",
-                  client->index, (unsigned long long)fence, confirmed, client->nodes);
+                  client->index, (ull)fence, confirmed, client->nodes);
   }
   for (unsigned i = 0; i < (own->both ? 2u : 1u); i++) {
     check_fence_increases(s, client, own, own->resource ^ i, fence);
@@ -110,8 +108,7 @@ static void check_fence_used(sim *s, const sim_client *client, const sim_lock *o
   uint64_t fence = s->tokens[own->lease].fence;
   if (rl_lock_remaining(own->lock, client->reading_us) > 0 && rl_fence_token(own->lock) != fence) {
     sim_violation(s, "fence", "client %u was given fencing token %llu, and now has %llu",
-                  client->index, (unsigned long long)fence,
-                  (unsigned long long)rl_fence_token(own->lock));
+                  client->index, (ull)fence, (ull)rl_fence_token(own->lock));
   }
   sim_count_if(s, own->moved && fence != 0, SIM_FENCE_MOVED);
 }
@@ -134,12 +131,11 @@ static void check_fence_sent(sim *s, const sim_client *client, unsigned node,
     if (token->granted || token->over || released || again || token->raised[node] == 0 ||
         token->raised[node] >= sent->fence) {
       sim_violation(s, "fence", "client %u asks node %u to confirm %llu, which it need not",
-                    client->index, node, (unsigned long long)sent->fence);
+                    client->index, node, (ull)sent->fence);
     }
   } else if (leased && sent->fence != token->fence) {
     sim_violation(s, "fence", "client %u tells node %u fencing token %llu of a lease with %llu",
-                  client->index, node, (unsigned long long)sent->fence,
-                  (unsigned long long)token->fence);
+                  client->index, node, (ull)sent->fence, (ull)token->fence);
   }
   sim_count_if(s, leased && sent->own && token->fence != 0, SIM_FENCE_BACKFILLED);
   if (sent->kind == SIM_COMMAND_SET && sent->fence != 0 && sent->own != sent->leased) {

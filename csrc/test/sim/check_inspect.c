@@ -81,7 +81,7 @@ static void check_inspect_holder(sim *s, const sim_client *client, const sim_loc
   } else if (holder != NULL && ttl_us != lasts_us) {
     sim_violation(s, "inspect",
                   "client %u is told that token %u has a majority for %llu us; it has for %llu",
-                  client->index, token, (unsigned long long)ttl_us, (unsigned long long)lasts_us);
+                  client->index, token, (ull)ttl_us, (ull)lasts_us);
   }
 }
 

@@ -245,7 +245,7 @@ static void check_leftover_closed(sim *s, const sim_client *client, unsigned nod
   if (!never_up && !silent && s->breach == SIM_BREACH_NONE) {
     sim_violation(s, "leftover",
                   "client %u gave up its connection to node %u, which had spoken %llu us before",
-                  client->index, node, (unsigned long long)(now_us - socket->heard_us));
+                  client->index, node, (ull)(now_us - socket->heard_us));
   }
   sim_count(s, SIM_CONNECTION_TIMED_OUT);
 }

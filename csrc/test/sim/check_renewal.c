@@ -73,8 +73,7 @@ static void check_renewal_turned(sim *s, sim_client *client) {
     if (now_us < own->deadline_us && rl_core_deadline(&client->core) > due_us) {
       sim_violation(s, "renewal",
                     "client %u wants to look at the lease of token %u %llu us too late",
-                    client->index, own->lease,
-                    (unsigned long long)(rl_core_deadline(&client->core) - due_us));
+                    client->index, own->lease, (ull)(rl_core_deadline(&client->core) - due_us));
     }
   }
 }
@@ -83,7 +82,7 @@ static void check_renewal_extended(sim *s, const sim_client *client, const sim_l
   uint64_t end_us = own->taken_us + own->acquired.max_hold_us;
   if (own->lock->automatic && own->acquired.max_hold_us != 0 && own->deadline_us > end_us) {
     sim_violation(s, "renewal", "client %u: an automatic extend goes %llu us beyond max_hold",
-                  client->index, (unsigned long long)(own->deadline_us - end_us));
+                  client->index, (ull)(own->deadline_us - end_us));
   }
   if (own->lock->automatic && !check_renewal_extends(own)) {
     sim_violation(s, "renewal", "client %u: a lease keeps itself that was not asked to",
@@ -130,8 +129,7 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
                   reason);
   } else if (lasts != rl_loss_only_warns(reason) && !own->lock->lost) {
     sim_violation(s, "renewal", "client %u is told %d of a lease of which %llu us are left",
-                  client->index, reason,
-                  (unsigned long long)rl_lock_remaining(own->lock, client->reading_us));
+                  client->index, reason, (ull)rl_lock_remaining(own->lock, client->reading_us));
   } else if (own->reported == reason) {
     sim_violation(s, "renewal", "client %u is told %d twice", client->index, reason);
   }

@@ -32,10 +32,10 @@ static void check_revival_changed(sim *s, const sim_client *client, const sim_lo
                   after);
   } else if (before == after && deadline_us < lock->deadline_us) {
     sim_violation(s, "revival", "client %u: the lease of token %u has become shorter by %llu us",
-                  client->index, after, (unsigned long long)(lock->deadline_us - deadline_us));
+                  client->index, after, (ull)(lock->deadline_us - deadline_us));
   } else if (before == after && (lock->over_seen || reading_us >= lock->deadline_us)) {
     sim_violation(s, "revival", "client %u: token %u was extended %llu us after it had run out",
-                  client->index, after, (unsigned long long)(reading_us - lock->deadline_us));
+                  client->index, after, (ull)(reading_us - lock->deadline_us));
   }
 }
 
@@ -49,8 +49,8 @@ static void check_revival_granted(sim *s, const sim_client *client, const sim_lo
           s, "revival",
           "client %u attached what was detached %llu us ago, but resource %u was taken %llu "
           "us after that",
-          client->index, (unsigned long long)(s->now_us - lock->detached_us), resource,
-          (unsigned long long)(s->taken_us[resource] - lock->detached_us));
+          client->index, (ull)(s->now_us - lock->detached_us), resource,
+          (ull)(s->taken_us[resource] - lock->detached_us));
     }
     s->taken_us[resource] = s->now_us;
   }

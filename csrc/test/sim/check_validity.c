@@ -30,8 +30,8 @@ static void check_validity_counted(sim *s, const sim_client *client, const sim_l
         s, "validity",
         "client %u counts on resource %u for another %llu us, but only %u of %u nodes keep "
         "token %u so long (the nearest lacks %lld us)",
-        client->index, lock->resource, (unsigned long long)(lock->ends_us - s->now_us), kept,
-        client->nodes, lock->lease, shortest_us == SIM_NEVER ? -1ll : (long long)shortest_us);
+        client->index, lock->resource, (ull)(lock->ends_us - s->now_us), kept, client->nodes,
+        lock->lease, shortest_us == SIM_NEVER ? -1ll : (long long)shortest_us);
   }
 }
 
@@ -49,7 +49,7 @@ static void check_validity_backfill(sim *s, const sim_client *client, const sim_
              (ttl_us > left_us + drift_us + 1000 && !core->extended)) { /* else it may be a heal */
     sim_violation(s, "validity",
                   "client %u gives a node a key for %llu us, of which %llu us are left",
-                  client->index, (unsigned long long)ttl_us, (unsigned long long)left_us);
+                  client->index, (ull)ttl_us, (ull)left_us);
   }
 }
 

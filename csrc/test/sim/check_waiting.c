@@ -86,8 +86,7 @@ static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own
                       3 * own->slept_needs_us;
   if (spent_us > bound_us + client->paused_us - own->slept_paused_us + CHECK_WAITING_SLACK_US) {
     sim_violation(s, "waiting", "client %u, lock %u: sleeps for %llu us, may for %llu us",
-                  client->index, (unsigned)(own - client->locks), (unsigned long long)spent_us,
-                  (unsigned long long)bound_us);
+                  client->index, (unsigned)(own - client->locks), (ull)spent_us, (ull)bound_us);
   }
 }
 
@@ -102,8 +101,8 @@ static void check_waiting_pace(sim *s, const sim_client *client, const sim_lock 
   uint64_t others = sim_waiting_others(s, client->index, own->named) - own->attempts_before;
   if (own->attempts > CHECK_WAITING_ATTEMPTS + spent_us / pace_us + 2 * others) {
     sim_violation(s, "waiting", "client %u, lock %u: %u attempts in %llu us, others have made %llu",
-                  client->index, (unsigned)(own - client->locks), own->attempts,
-                  (unsigned long long)spent_us, (unsigned long long)others);
+                  client->index, (unsigned)(own - client->locks), own->attempts, (ull)spent_us,
+                  (ull)others);
   }
 }
 
@@ -246,7 +245,7 @@ static void check_waiting_watched(sim *s) {
     uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) * 5 / 4 + 500000;
     if (s->now_us > since_us + bound_us) {
       sim_violation(s, "waiting", "client %u, lock %u: waits for %llu us for what is free",
-                    client->index, i % s->config.locks, (unsigned long long)(s->now_us - since_us));
+                    client->index, i % s->config.locks, (ull)(s->now_us - since_us));
     }
   }
 }

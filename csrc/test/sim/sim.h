@@ -74,6 +74,7 @@
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
 
 typedef struct sim sim;
+typedef unsigned long long ull; /* for printf() */
 
 /* ---- nodes (sim_node.c) ---- */
 
@@ -261,7 +262,6 @@ typedef struct sim_lock {
   uint64_t pacing_due_us;   /* end of the pacing, as read last; or 0 */
   uint64_t begun_true_us;   /* true time */
   uint64_t attempts_before; /* of other clients for its resource, when it was begun */
-  uint64_t grants_before;   /* of its resource, when it was begun */
   uint64_t
       queued_call; /* number of the call of the core after which it was first in a wait list; 0: none */
   uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */
@@ -467,22 +467,18 @@ struct sim {
   char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
   uint64_t calls; /* of the core */
   bool notifying; /* all runs are with notifications */
-  uint64_t resource_grants[SIM_RESOURCES_MAX];
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us
       [SIM_RESOURCES_MAX]; /* true time: since when it has been free; SIM_NEVER: it is held */
-  uint64_t
-      overtaken[2];   /* most grants that came before one, over all runs: without and with |fair| */
-  uint64_t grants;    /* in this run */
-  uint64_t forced;    /* keys deleted by force in this run */
-  uint64_t forgotten; /* keys that nodes have lost before their time */
-  bool fenced;        /* all runs are with fencing tokens */
-  int often;          /* a fault that is frequent in all runs; -1: none */
-  bool guarded;       /* all runs are with a guard, those with a breach, too */
-  uint32_t asks;      /* inspections and forces in this run */
-  bool calm_grant;    /* one after the faults had stopped */
-  uint64_t calm_us;   /* when the last bytes arrive that were on the way when the faults stopped */
-  uint64_t largest_outstanding;
+  uint64_t grants;         /* in this run */
+  uint64_t forced;         /* keys deleted by force in this run */
+  uint64_t forgotten;      /* keys that nodes have lost before their time */
+  bool fenced;             /* all runs are with fencing tokens */
+  int often;               /* a fault that is frequent in all runs; -1: none */
+  bool guarded;            /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;           /* inspections and forces in this run */
+  bool calm_grant;         /* one after the faults had stopped */
+  uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */
 };

@@ -54,6 +54,11 @@ uint64_t sim_application_hold(sim *s, const sim_lock *own) {
   }
 }
 
+void sim_application_keep(sim *s, sim_lock *own) {
+  own->state = SIM_APPLICATION_HOLD;
+  sim_application_schedule(s, own, sim_application_hold(s, own));
+}
+
 uint64_t sim_application_think(sim *s) {
   return sim_application_draw(s, sim_application_calm(s) ? 2000 : s->config.think_us + 1);
 }
@@ -77,7 +82,6 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operati
   own->attempts = 0;
   own->begun_true_us = s->now_us;
   own->attempts_before = sim_waiting_others(s, client->index, own->named);
-  own->grants_before = s->resource_grants[own->named];
   own->queued_call = 0;
   own->enqueued = false;
   own->slept_us = 0;
@@ -149,8 +153,7 @@ static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint6
     sim_violation(s, "reentry", "a lock that is not held cannot have another owner");
   }
   sim_count(s, SIM_ACQUIRE_HELD);
-  own->state = SIM_APPLICATION_HOLD;
-  sim_application_schedule(s, own, sim_application_hold(s, own));
+  sim_application_keep(s, own);
   return false;
 }
 
@@ -255,8 +258,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
     sim_application_idle(s, own);
   } else if (result == REDLOCK_E_HELD) {
     sim_count(s, SIM_ACQUIRE_HELD);
-    own->state = SIM_APPLICATION_HOLD;
-    sim_application_schedule(s, own, sim_application_hold(s, own));
+    sim_application_keep(s, own);
     if (!held) {
       sim_violation(s, "budget", "held, though it was not acquired");
     }

@@ -16,6 +16,9 @@ bool sim_application_calm(const sim *s);
 /* Draws the time until the next use of a lease: often near its end. */
 uint64_t sim_application_hold(sim *s, const sim_lock *own);
 
+/* The lock is held: schedules its next use. */
+void sim_application_keep(sim *s, sim_lock *own);
+
 /* Draws the time until the next operation of an idle lock. */
 uint64_t sim_application_think(sim *s);
 

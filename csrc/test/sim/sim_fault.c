@@ -118,7 +118,7 @@ static void sim_fault_step_forward(sim *s, sim_node *node, unsigned index) {
   sim_clock_step(&node->clock, s->now_us, (int64_t)step_us);
   node->stepped_us = s->now_us;
   sim_count(s, SIM_INJECTED_STEP_FORWARD);
-  sim_trace_fault(s, index, s->now_us, "wall clock +%llu us", (unsigned long long)step_us);
+  sim_trace_fault(s, index, s->now_us, "wall clock +%llu us", (ull)step_us);
 }
 
 static void sim_fault_step_back(sim *s, sim_node *node, unsigned index) {
@@ -130,7 +130,7 @@ static void sim_fault_step_back(sim *s, sim_node *node, unsigned index) {
   sim_clock_step(&node->clock, s->now_us, -(int64_t)step_us);
   node->back_step_us += step_us;
   sim_count(s, SIM_INJECTED_STEP_BACK);
-  sim_trace_fault(s, index, s->now_us, "wall clock -%llu us", (unsigned long long)step_us);
+  sim_trace_fault(s, index, s->now_us, "wall clock -%llu us", (ull)step_us);
 }
 
 static void sim_fault_node(sim *s, sim_fault kind) {
@@ -338,7 +338,7 @@ static void sim_fault_assumption(sim *s) {
     uint64_t step_us = sim_fault_draw(s, s->config.ttl_max_us);
     sim_clock_step(&client->clock, s->now_us, -(int64_t)step_us);
     sim_trace_fault(s, SIM_NODES_MAX + client->index, s->now_us, "its clock -%llu us",
-                    (unsigned long long)step_us);
+                    (ull)step_us);
     break;
   }
   case SIM_BREACH_REPLY_LOST:

@@ -140,7 +140,7 @@ void sim_guard_ready(sim *s) {
     sim_record *record = &node->data.records[s->config.databases ? 1 : 0][0];
     uint64_t created_us = sim_watch_wall_us(s, i) - sim_guard_quarantine_us(s);
     int length = snprintf(record->text, sizeof record->text, "%s %llu ready %s", node->run_id,
-                          (unsigned long long)created_us, core->guards->fingerprint);
+                          (ull)created_us, core->guards->fingerprint);
     record->used = true;
     record->length = (uint16_t)length;
     rl_sha1(record->sha1, record->text, record->length);

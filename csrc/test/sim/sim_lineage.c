@@ -35,7 +35,7 @@ void sim_watch_restart(sim *s, unsigned index) {
     state = (state ^ 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
     state ^= state >> 31;
     (void)snprintf(node->run_id + 16 * (size_t)i, sizeof node->run_id - 16 * (size_t)i, "%016llx",
-                   (unsigned long long)state);
+                   (ull)state);
   }
   memcpy(node->run_id + 32, "deadbeef-", 10);
   sim_watch_past(node, 0);
@@ -166,10 +166,10 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
   created_us -= strcmp(why, "ready") == 0 ? resp_number(command, 6) : 0;
   sim_record *record =
       sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], true);
-  int length = record == NULL ? -1
-                              : snprintf(record->text, sizeof record->text, "%s %llu %s %.*s",
-                                         node->run_id, (unsigned long long)created_us, why,
-                                         (int)command->lengths[5], command->words[5]);
+  int length = record == NULL
+                   ? -1
+                   : snprintf(record->text, sizeof record->text, "%s %llu %s %.*s", node->run_id,
+                              (ull)created_us, why, (int)command->lengths[5], command->words[5]);
   if (length < 0 || (size_t)length >= sizeof record->text) {
     sim_violation(s, "wire", "a record that is too long, or one too many");
     return false;

@@ -108,8 +108,8 @@ static unsigned sim_main_counters(const sim *s, uint64_t need, bool all) {
     bool low = s->counters[i] < need;
     missing += low;
     if (all || low) {
-      (void)printf("%12llu  %s%s\n", (unsigned long long)s->counters[i],
-                   sim_counter_text((sim_counter)i), low ? "   <-- too seldom" : "");
+      (void)printf("%12llu  %s%s\n", (ull)s->counters[i], sim_counter_text((sim_counter)i),
+                   low ? "   <-- too seldom" : "");
     }
   }
   return missing;
@@ -120,12 +120,10 @@ static void sim_main_configuration(const sim *s) {
   (void)printf("# seed %llu: %u nodes, %u clients with %u locks on %u resources, ttl %llu and %llu "
                "ms, lock_delay %llu ms, drift_factor %g, node_timeout %llu us, delays %llu to %llu "
                "us\n",
-               (unsigned long long)s->seed, config->nodes, config->clients, config->locks,
-               config->resources, (unsigned long long)config->ttl_us[0] / 1000,
-               (unsigned long long)config->ttl_us[1] / 1000,
-               (unsigned long long)config->lock_delay_us / 1000, config->drift_factor,
-               (unsigned long long)config->node_timeout_us,
-               (unsigned long long)config->delay_from_us, (unsigned long long)config->delay_to_us);
+               (ull)s->seed, config->nodes, config->clients, config->locks, config->resources,
+               (ull)config->ttl_us[0] / 1000, (ull)config->ttl_us[1] / 1000,
+               (ull)config->lock_delay_us / 1000, config->drift_factor,
+               (ull)config->node_timeout_us, (ull)config->delay_from_us, (ull)config->delay_to_us);
 }
 
 /* Runs a seed once more, with everything it does written down. */
@@ -153,17 +151,17 @@ static uint64_t sim_main_seed, sim_main_run;
 static void sim_main_aborted(int number) {
   (void)printf("seed %llu: assertion: the core has noticed it itself\ncaught by assertion within "
                "%llu seeds\n",
-               (unsigned long long)sim_main_seed, (unsigned long long)sim_main_run);
+               (ull)sim_main_seed, (ull)sim_main_run);
   (void)fflush(stdout);
   (void)signal(number, SIG_DFL);
 }
 
 static int sim_main_caught(sim *s, const sim_arguments *arguments, uint64_t seed, uint64_t runs) {
-  (void)printf("seed %llu: %s: %s\n", (unsigned long long)seed, s->checker, s->failure);
-  (void)printf("caught by %s within %llu seeds\n", s->checker, (unsigned long long)runs);
+  (void)printf("seed %llu: %s: %s\n", (ull)seed, s->checker, s->failure);
+  (void)printf("caught by %s within %llu seeds\n", s->checker, (ull)runs);
   if (arguments->breach == SIM_BREACH_NONE || arguments->guarded) {
     (void)sim_main_show(s, seed, true, arguments->svg);
-    (void)printf("repeat: make sim SEED=%llu [SVG=file]\n", (unsigned long long)seed);
+    (void)printf("repeat: make sim SEED=%llu [SVG=file]\n", (ull)seed);
     return 1;
   }
   if (arguments->timeline || arguments->svg != NULL) {
@@ -185,7 +183,7 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
     simulated_us += s->now_us;
     hash = (hash ^ s->hash) * 0x9e3779b97f4a7c15u;
     if (arguments->hash) {
-      (void)printf("%llu %016llx\n", (unsigned long long)seed, (unsigned long long)s->hash);
+      (void)printf("%llu %016llx\n", (ull)seed, (ull)s->hash);
     }
     if (!ok) {
       return sim_main_caught(s, arguments, seed, i + 1);
@@ -193,19 +191,12 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
   }
   double seconds = sim_main_seconds() - began;
   unsigned missing = sim_main_counters(s, arguments->need, arguments->counters);
-  if (arguments->counters) {
-    (void)printf(
-        "%12llu  grants of others that came before one that waited, at most; with fair %llu\n",
-        (unsigned long long)s->overtaken[0], (unsigned long long)s->overtaken[1]);
-  }
   (void)printf("%llu runs from seed %llu, %llu events, %llu grants, %.1f simulated hours: 0 "
                "violations, trace %016llx\n",
-               (unsigned long long)arguments->runs, (unsigned long long)arguments->seed,
-               (unsigned long long)events, (unsigned long long)grants, (double)simulated_us / 3.6e9,
-               (unsigned long long)hash);
-  (void)fprintf(stderr, "%.1f s, %.0f runs/s, %.0f events/s, %llu replies owed at most\n", seconds,
-                (double)arguments->runs / seconds, (double)events / seconds,
-                (unsigned long long)s->largest_outstanding);
+               (ull)arguments->runs, (ull)arguments->seed, (ull)events, (ull)grants,
+               (double)simulated_us / 3.6e9, (ull)hash);
+  (void)fprintf(stderr, "%.1f s, %.0f runs/s, %.0f events/s\n", seconds,
+                (double)arguments->runs / seconds, (double)events / seconds);
   if (arguments->breach != SIM_BREACH_NONE) {
     (void)printf("survived\n");
     return arguments->guarded ? 0 : 1;
@@ -237,8 +228,8 @@ int main(int count, char **words) {
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {
     status = sim_main_show(s, arguments.seed, arguments.timeline, arguments.svg) ? 0 : 1;
-    (void)printf("seed %llu: %s%s, trace %016llx\n", (unsigned long long)arguments.seed,
-                 s->failed ? s->checker : "no violation", "", (unsigned long long)s->hash);
+    (void)printf("seed %llu: %s%s, trace %016llx\n", (ull)arguments.seed,
+                 s->failed ? s->checker : "no violation", "", (ull)s->hash);
   } else {
     status = sim_main_runs(s, &arguments);
   }

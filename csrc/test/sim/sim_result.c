@@ -70,20 +70,6 @@ static bool sim_application_quarantined(const sim *s, const sim_client *client,
   return any;
 }
 
-/* How many got the resource while it was waited for. */
-static void sim_application_served(sim *s, const sim_lock *own) {
-  bool fair = own->acquired.fair == REDLOCK_YES;
-  uint64_t before = s->resource_grants[own->named]++ - own->grants_before;
-  if (own->both) {
-    s->resource_grants[1 - own->named]++;
-  }
-  if (own->enqueued) {
-    s->overtaken[fair] = before > s->overtaken[fair] ? before : s->overtaken[fair];
-    sim_count(s, SIM_WAIT_SERVED);
-  }
-  sim_count_if(s, fair, SIM_WAIT_FAIR);
-}
-
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
                                      bool ran_out) {
   switch (result) {
@@ -94,7 +80,8 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     sim_count_if(s, own->attaches, SIM_ATTACHED);
     check_locked(s);
     s->grants++;
-    sim_application_served(s, own);
+    sim_count_if(s, own->enqueued, SIM_WAIT_SERVED);
+    sim_count_if(s, own->acquired.fair == REDLOCK_YES, SIM_WAIT_FAIR);
     own->state = SIM_APPLICATION_HOLD;
     sim_application_inside(s, client, own);
     sim_application_schedule(s, own, sim_application_hold(s, own));
@@ -130,8 +117,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
   }
   if (own->inside > 0) { /* Only the nested acquire has failed. */
     sim_count(s, SIM_REENTRY_NOT_EXTENDED);
-    own->state = SIM_APPLICATION_HOLD;
-    sim_application_schedule(s, own, sim_application_hold(s, own));
+    sim_application_keep(s, own);
     return;
   }
   sim_application_idle(s, own);
@@ -173,8 +159,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
     break;
   }
   own->failed_before = result != REDLOCK_OK;
-  own->state = SIM_APPLICATION_HOLD;
-  sim_application_schedule(s, own, sim_application_hold(s, own));
+  sim_application_keep(s, own);
 }
 
 static void sim_application_released(sim *s, sim_client *client, sim_lock *own, int result) {
@@ -184,8 +169,7 @@ static void sim_application_released(sim *s, sim_client *client, sim_lock *own, 
     }
     own->counting_down = false;
     if (own->inside > 0) {
-      own->state = SIM_APPLICATION_HOLD;
-      sim_application_schedule(s, own, sim_application_hold(s, own));
+      sim_application_keep(s, own);
     } else {
       sim_application_idle(s, own);
     }

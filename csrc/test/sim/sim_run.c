@@ -133,7 +133,7 @@ static void sim_run_phase_event(sim *s) {
   bool late = s->now_us >= s->phase_end_us;
   if (s->phase == SIM_PHASE_LIVENESS && late) {
     sim_violation(s, "liveness", "nobody has locked for %llu us after the faults had stopped",
-                  (unsigned long long)(s->now_us - s->phase_us));
+                  (ull)(s->now_us - s->phase_us));
     s->phase = SIM_PHASE_END; /* Where that is not asked for, it would go on for ever. */
   } else if (s->phase == SIM_PHASE_SETTLE && sim_run_quiet(s)) {
     check_settled(s);
@@ -141,7 +141,7 @@ static void sim_run_phase_event(sim *s) {
     s->phase = SIM_PHASE_END;
   } else if (s->phase == SIM_PHASE_SETTLE && late) {
     sim_violation(s, "liveness", "not at rest %llu us after all had been released",
-                  (unsigned long long)(s->now_us - s->phase_us));
+                  (ull)(s->now_us - s->phase_us));
     s->phase = SIM_PHASE_END;
   } else if (s->phase == SIM_PHASE_SETTLE) {
     sim_queue_add(s, s->now_us + SIM_SETTLE_EVERY_US, SIM_EVENT_PHASE, 0, 0, 0);

@@ -143,7 +143,7 @@ void sim_script_set(sim *s, int connection, const resp_request *command,
                 command->words[2], request->token, px_ms);
   sim_count(s, SIM_SET_GRANTED);
   SIM_TRACE(s, "node %u: SET %u by token %u for %llu ms: OK%s", from->node, resource,
-            request->token, (unsigned long long)px_ms,
+            request->token, (ull)px_ms,
             from->client_open ? "" : " (on a connection that was given up)");
   sim_node_reply(s, connection, request, "+OK\r\n", SIM_OUTCOME_GRANTED);
 }
@@ -453,7 +453,7 @@ void sim_script_inspect(sim *s, int connection, const resp_request *command,
   }
   uint64_t ttl_ms = key->expire_ms - sim_key_wall_ms(s, from->node);
   int length = snprintf(answer, sizeof answer, key->foreign_type ? "hash %llu" : "string %llu %.*s",
-                        (unsigned long long)ttl_ms, REDLOCK_TOKEN_LENGTH, key->value);
+                        (ull)ttl_ms, REDLOCK_TOKEN_LENGTH, key->value);
   (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
   seen.seen.ttl_us = ttl_ms * 1000;
   seen.seen.token = key->foreign_type ? SIM_NO_TOKEN : sim_tap_token(key->value, sizeof key->value);

@@ -80,7 +80,7 @@ static void sim_svg_frame(const sim_svg *svg) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
       "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" "
       "fill=\"#fff\"/>\n<text x=\"8\" y=\"18\" font-size=\"13\">seed %llu: ",
-      SIM_SVG_LEFT + SIM_SVG_WIDTH + 20, height, (unsigned long long)s->seed);
+      SIM_SVG_LEFT + SIM_SVG_WIDTH + 20, height, (ull)s->seed);
   sim_svg_escaped(svg->file, s->failed ? s->checker : "no violation");
   (void)fputs(s->failed ? ": " : "", svg->file);
   sim_svg_escaped(svg->file, s->failure);

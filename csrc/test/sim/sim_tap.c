@@ -340,8 +340,6 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     socket->heard_us = client->reading_us;
   }
   sim_tap_push(socket, &sent);
-  s->largest_outstanding =
-      socket->sent_count > s->largest_outstanding ? socket->sent_count : s->largest_outstanding;
 }
 
 void sim_tap_output(sim *s, sim_client *client) {

@@ -52,7 +52,6 @@ void sim_waiting_draw(sim *s, sim_random *random) {
 void sim_waiting_begin(sim *s) {
   for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
     s->free_us[i] = SIM_NEVER;
-    s->resource_grants[i] = 0;
     for (unsigned k = 0; k < SIM_CLIENTS_MAX; k++) {
       s->resource_attempts[k][i] = 0;
     }

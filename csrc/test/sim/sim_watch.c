@@ -295,9 +295,8 @@ static void sim_watch_send(sim *s, int connection, sim_request *request, const c
                            uint64_t fence, sim_outcome outcome) {
   const sim_connection *from = &s->connections[connection];
   char answer[64], reply[80];
-  int length =
-      snprintf(answer, sizeof answer, "%s %llu %llu", word,
-               (unsigned long long)sim_watch_wall_us(s, from->node), (unsigned long long)fence);
+  int length = snprintf(answer, sizeof answer, "%s %llu %llu", word,
+                        (ull)sim_watch_wall_us(s, from->node), (ull)fence);
   (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
   SIM_TRACE(s, "node %u: %s by token %u: %s%s", from->node,
             request->kind == SIM_COMMAND_SET      ? (request->own ? "TAKE, its own," : "TAKE")
