@@ -78,6 +78,20 @@ describe("pages", function()
     assert.are.same({}, wrong)
   end)
 
+  it("docs/cli.md has the options and the exit statuses of --help", function()
+    local help = io.popen((os.getenv("BUILD") or "build") .. "/bin/redlock --help"):read("*a")
+    local cli = read("docs/cli.md")
+    for option in help:gmatch("%f[%w-]%-%-%l[%l-]+") do
+      assert.is_truthy(cli:find("`" .. option:gsub("%-", "%%-") .. "[ `]"), option .. " is missing")
+    end
+    for option in cli:gmatch("`(%-%-%l[%l-]+)[ `]") do
+      assert.is_truthy(help:find(option, 1, true), option .. " is no option")
+    end
+    for status in help:match("Exit status.*$"):gmatch("\n  (%d+) ") do
+      assert.is_truthy(cli:find("\n| [^|]*%f[%d]" .. status .. "%f[%D]"), "the exit status " .. status .. " is missing")
+    end
+  end)
+
   for path, before in pairs(PAGES) do
     it("each block of " .. path .. " works as it is", function()
       page.run(path, page.blocks(path), before)
