@@ -14,7 +14,7 @@ rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open)
   rl_pump_wants wants = {0, 0};
   rl_core_advance(core, now_us);
   uint32_t down = rl_core_without_connection(core);
-  for (unsigned i = 0; down >> i != 0; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
     uint32_t bit = (uint32_t)1 << i;
     if ((down & bit) == 0) {
       continue;
