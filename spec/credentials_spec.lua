@@ -190,7 +190,8 @@ describe("credentials", function()
       local answers = {
         { function() error("no network", 0) end, "it got no credentials: no network" },
         { function() return nil, "s3cr3t" end, "a second value, which is hidden; raise an error() to give a reason" },
-        { function() error("the vault\r\n\27[31mis locked", 0) end, "it got no credentials: the vault   [31mis locked" },
+        { function() error("the vault\r\n\27[31mis locked", 0) end,
+          "it got no credentials: the vault   [31mis locked" },
         { function() return nil end, "it got no credentials" },
         { function() end, "it got no credentials" },
         { function() error({}) end, "it got no credentials" },

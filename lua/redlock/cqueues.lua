@@ -34,7 +34,8 @@ function loop.spawn(fn)
 end
 
 -- One coroutine in each controller polls the client for all coroutines that wait there, so that a reply does not wake
--- all of them. The coroutines that it has woken run before it checks wanted(). The client may be closed before it begins.
+-- all of them. The coroutines that it has woken run before it checks wanted(). The client may be closed before it
+-- begins.
 local function serve(seat, descriptor, called)
   local source = { pollfd = descriptor, events = "r" }
   while seat.watch == called do

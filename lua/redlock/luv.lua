@@ -1,5 +1,6 @@
 --- redlock for libuv, and so for Neovim: clients and locks whose waits let other coroutines run (loop.lua). A callback
---- of the loop resumes a waiting coroutine; in Neovim vim.schedule() does, so that the coroutine may call the whole API.
+--- of the loop resumes a waiting coroutine; in Neovim vim.schedule() does, so that the coroutine may call the whole
+--- API.
 
 local vim = rawget(_G, "vim")
 local uv = vim and (vim.uv or vim.loop) or require "luv"

@@ -1,4 +1,4 @@
---- redlock inside nginx: what has to wait yields the request, never the worker.
+--- redlock inside nginx: waits yield to other requests and never block the worker.
 
 local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
@@ -20,16 +20,16 @@ local owner_complaint, release_options, check_token = options.owner_complaint, o
 local protect = on_lost.protect
 local free_slot, move, wait, overtake = driver.free_slot, driver.move, driver.wait, driver.overtake
 
--- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
+-- Returns the running request or timer, whose end nginx reports. Only the http subsystem has it.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
 
-local calls = core.operations
-local RELEASE, RELEASE_FORGET = calls.release.code, calls.release_forget.code
-local RELEASE_SEND = calls.release_send.code
-local INSPECT, FORCE_RELEASE, DOCTOR = calls.inspect.code, calls.force_release.code, calls.doctor.code
-local BOOTSTRAP = calls.bootstrap.code
+local operations = core.operations
+local RELEASE, RELEASE_FORGET = operations.release.code, operations.release_forget.code
+local RELEASE_SEND = operations.release_send.code
+local INSPECT, FORCE_RELEASE = operations.inspect.code, operations.force_release.code
+local DOCTOR, BOOTSTRAP = operations.doctor.code, operations.bootstrap.code
 
--- Where nginx lets a request wait.
+-- Phases in which a request can wait.
 local may_wait = {
   rewrite = true,
   server_rewrite = true,
@@ -42,7 +42,7 @@ local may_wait = {
   ssl_session_fetch = true,
 }
 
--- Where nginx will tell of the end of the request that runs. In the log phase it has told already, though the
+-- Phases after which nginx reports the end of the request. In the log phase it has reported it already, although the
 -- request still exists.
 local ends_later = setmetatable(
   { set = true, balancer = true, header_filter = true, body_filter = true }, { __index = may_wait }
@@ -56,16 +56,17 @@ local function copy(methods)
   return made
 end
 
--- Those of a client that blocks: redlock/nginx_blocking.lua.
+-- Methods of a client that blocks (redlock/nginx_blocking.lua).
 local blocking_client, blocking_lock = copy(client_methods), copy(lock_methods)
 
 local function cannot_wait(method, phase)
-  return nil, method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
+  return nil, method .. "() must wait, and nginx allows no wait in phase " .. phase
+    .. "; call it in an earlier phase or a timer", "unavailable"
 end
 
 -- ------------------------------------------------------------------------------------- owners
--- Where nginx does not tell of the ends of requests, and for a client that blocks, whose a re-entrant lock is stands
--- in the request's own table: nginx uses the coroutines of requests again, and their addresses.
+-- nginx reuses coroutines of requests and their addresses. So where it does not report the end of requests, and for a
+-- client that blocks, ngx.ctx has the number of the request that owns a re-entrant lock.
 
 local NUMBER, last_number = {}, 0
 
@@ -81,9 +82,8 @@ core.number_requests_by(function()
 end)
 
 -- ------------------------------------------------------------------------------------- lasting
--- With lua_code_cache off each request has a Lua state of its own, and what goes on in it would keep
--- it for ever. A state that the master has made lasts; else a second request, or a client that is made at the
--- worker's start, tells that it does.
+-- With lua_code_cache off each request has a Lua state of its own, which running timers would keep for ever. A Lua
+-- state lasts if the master has made it, if it serves a second request, or if it makes a client at the worker's start.
 
 local made_by = ngx.worker.pid()
 local first_request
@@ -92,7 +92,7 @@ local function request_name()
   return ngx.var.connection .. ":" .. ngx.var.connection_requests
 end
 
-local function look_whether_lasting()
+local function check_lasting()
   if ngx.worker.pid() ~= made_by then
     driver.lasting = true
     return
@@ -106,7 +106,7 @@ end
 -- --------------------------------------------------------------------------------------- locks
 
 local function await(self, lock, slot, pending, writers, clock)
-  if not driver.lasting then look_whether_lasting() end
+  if not driver.lasting then check_lasting() end
   move(self, writers, clock)
   if pending then
     local results = wait(self, lock, slot)
@@ -115,9 +115,10 @@ local function await(self, lock, slot, pending, writers, clock)
   return result(lock)
 end
 
-for name, call in pairs(calls) do
-  if call.of == "lock" then
-    local number, check, of_blocking = call.code, options.arguments[call.argument], blocking_lock[name]
+for name, operation in pairs(operations) do
+  if operation.of == "lock" then
+    local number, check = operation.code, options.arguments[operation.argument]
+    local of_blocking = blocking_lock[name]
     local method = "lock:" .. name
     lock_methods[name] = function(lock, argument)
       local phase = get_phase()
@@ -135,13 +136,13 @@ for name, call in pairs(calls) do
       if not self then return nil, pending, writers end
       local answer, message, code = await(self, lock, slot, pending, writers, clock)
       if not answer then return nil, message, code end
-      if message then protect(lock, message, get_request()) end -- Its on_lost, of a lock of the worker's.
+      if message then protect(lock, message, get_request()) end -- on_lost of a lock of the worker
       return answer
     end
   end
 end
 
--- Where nothing may wait, there may not even be a timer: the worker is about to end, and that sends it.
+-- In phases without waits there may be no timer either: the worker is about to end, and its end sends the release.
 function lock_methods.release(lock, given)
   local how, slot = RELEASE, 0
   if given ~= nil and release_options(given, 2) then
@@ -175,20 +176,20 @@ end
 
 function lock_methods.detach(lock)
   local self, slot = native.caller(lock)
-  if slot then driver.bury_if_dead(self, slot) end
+  if slot then driver.free_if_dead(self, slot) end
   local text, message, code = detach(lock)
   if text then return text end
   return nil, message, code
 end
 
---- The lock belongs to the worker, or to the request that calls, from now on.
+--- Makes the worker, or the calling request, the owner of the lock.
 function lock_methods.hand_over(lock, owner)
-  if type(lock) ~= "userdata" then native.hand_over(lock) end -- which names the method that was called without a lock
+  if type(lock) ~= "userdata" then native.hand_over(lock) end -- raises that a lock is missing
   local wrong = owner_complaint(owner)
   if wrong then error("redlock: lock:hand_over(): owner " .. wrong, 2) end
   local phase = get_phase()
   if owner == "request" and not ends_later[phase] then
-    return nil, "lock:hand_over(\"request\"): no request is going to end after phase " .. phase, "unavailable"
+    return nil, 'lock:hand_over("request"): no request ends after phase ' .. phase .. '; use "worker"', "unavailable"
   end
   local ok, message, code = native.hand_over(lock, owner == "request" and get_request() or nil)
   if not ok then return nil, message, code end
@@ -198,7 +199,7 @@ end
 
 function lock_methods.start(lock, operation, argument)
   if native.is_blocking(lock) then return blocking_lock.start(lock, operation, argument) end
-  error("redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", 2)
+  error("redlock: lock:start() is not for nginx; use lock:acquire(), which lets other requests go on", 2)
 end
 
 -- ------------------------------------------------------------------------------------- clients
@@ -228,7 +229,7 @@ function client_methods.attach(self, text, given)
   return nil, message, code
 end
 
--- nil, message and code where nothing may wait.
+-- Returns true, or nil, message and code in a phase without waits.
 local function may_ask(method)
   local phase = get_phase()
   if may_wait[phase] then return true end
@@ -236,7 +237,7 @@ local function may_ask(method)
   return refused, message, code
 end
 
--- A lock object is made for each question.
+-- Runs an operation of a lock object that was made for it.
 local function ask(lock, number, argument)
   local slot = free_slot()
   local own, pending, writers, clock = start(lock, number, slot, nil, argument)
@@ -283,7 +284,8 @@ function client_methods.bootstrap(self)
   lock, message, code = new_lock(self, "redlock-bootstrap")
   if not lock then return nil, message, code end
   local slot = free_slot()
-  local own, pending, writers, clock = start(lock, BOOTSTRAP, slot) -- Not by ask(): it raises at its caller's line.
+  -- Not by ask(), because errors are raised at the line of its caller.
+  local own, pending, writers, clock = start(lock, BOOTSTRAP, slot)
   if own then
     ok, message, code = await(own, lock, slot, pending, writers, clock)
   else
@@ -320,18 +322,20 @@ function client_methods.close(self)
   return nil, "not all nodes confirmed the releases in time", "unavailable"
 end
 
--- What drives a client that has sockets of its own.
+-- These methods are for loops that drive a client with sockets of its own.
 for _, name in ipairs { "pollfd", "events", "timeout", "process", "next_ended" } do
   local of_blocking = client_methods[name]
   client_methods[name] = function(self)
-    if driver_of(self, name) then error("redlock: client:" .. name .. "() is not for nginx", 2) end
+    if driver_of(self, name) then
+      error("redlock: client:" .. name .. "() is not for nginx, which drives the client itself", 2)
+    end
     return of_blocking(self)
   end
 end
 
 local nginx = {}
 
--- Adds a node. How it is spoken to, if by TLS, goes into `routes`. Returns what is wrong, or nothing.
+-- Adds a node, and its TLS parameters to `routes`. Returns nothing, or a message.
 local function add(made, handle, node, given, routes, index)
   local ok, message = core.add(made, node)
   if not ok then return message end
@@ -341,11 +345,12 @@ local function add(made, handle, node, given, routes, index)
   if message then return name .. ": " .. message end
 end
 
--- Clients of one worker with the same nodes and options share their connections: programs make one for each request.
-local drivers = setmetatable({}, { __mode = "v" }) -- by nodes and options, as a text
+-- Clients of one worker with the same nodes and options share their connections, because programs make a client for
+-- each request.
+local drivers = setmetatable({}, { __mode = "v" }) -- by a text of nodes and options
 
--- Returns a text that is the same for equal values. Where that cannot be said of something in them, a function for one,
--- the text has its type, and seen.unique is true.
+-- Returns a text that is equal for equal values. If a value, for example a function, cannot be compared, its type
+-- stands in the text, and seen.unique becomes true.
 local function describe(value, depth, seen)
   local kind = type(value)
   if kind == "string" then return "s" .. #value .. ":" .. value end
@@ -363,7 +368,7 @@ local function describe(value, depth, seen)
   return "{" .. table.concat(parts) .. "}"
 end
 
--- Returns the text, if it is unique, and another client with the connections of such a one, if there is one.
+-- Returns the text, true if it is unique, and a client that shares the connections of an equal client, if there is one.
 local function find_shared(nodes, given)
   local seen = { unique = false }
   local text = describe({ nodes, given or {} }, 4, seen)
@@ -371,7 +376,7 @@ local function find_shared(nodes, given)
   return text, seen.unique, own and driver.another(own)
 end
 
---- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function, at its line by default.
+--- Like redlock.new(). Raises misuse at `level`, as seen from the caller of this function (default: its line).
 function nginx.new(nodes, given, level)
   level = level or 1
   local text, unique, another = find_shared(nodes, given)
@@ -381,7 +386,7 @@ function nginx.new(nodes, given, level)
   options.quorum(given_options, count, level + 1)
   local made, message = core.client(given_options)
   if not made then error("redlock: " .. message, level + 1) end
-  local handle = native.new(made) -- From here on nginx's connections are used, which may speak TLS.
+  local handle = native.new(made) -- From now on the client has nginx's connections, which may speak TLS.
   local routes = {}
   for index = 1, count do
     local wrong = add(made, handle, options.node(nodes[index], index, level + 1), given, routes, index)

@@ -1,12 +1,11 @@
---- What moves a client inside nginx: its connections, its clock, and the requests that wait.
+--- Drives a client inside nginx: its connections, its clock, and the requests that wait.
 ---
---- Every worker has, for each client, one timer that is the client's clock, and one timer for each
---- connection, in which a reader and a writer take turns. They run as long as the client is used. A node has one
---- connection, and when somebody has had to wait a second one, for calls, which is numbered behind all nodes.
---- The decisions are the core's (csrc/binding/rl_lua_nginx.c).
+--- For each client a worker has one timer for the clock, and one timer for each connection, with a reader and a writer.
+--- They run as long as the client is used. A node has one connection, and after the first wait a second one for
+--- notifications, whose number follows those of all nodes. The core decides (csrc/binding/rl_lua_nginx.c).
 ---
---- Requests die at any time, and nginx uses their coroutines again. So nothing here holds a function
---- of a request, or one that has a variable of a request; what waits is known by a number.
+--- Requests end at any time, and nginx reuses their coroutines. So no function here refers to a function or a variable
+--- of a request; a number, the slot, stands for a request that waits.
 
 local core = require "redlock.core"
 local loss = require "redlock.loss"
@@ -32,46 +31,46 @@ local error, ceil, max, min, next, pairs, pcall = error, math.ceil, math.max, ma
 local select, tostring = select, tostring
 local collectgarbage, os_clock = collectgarbage, os.clock
 
--- Milliseconds. A connection that is never used is given up by the core, not by a timeout here.
+-- Milliseconds. The core, and no timeout here, closes an unused connection.
 local CONNECT_TIMEOUT = 3000
 local SEND_TIMEOUT = 3000
 local READ_TIMEOUT = 86400000
 local READ_SIZE = 65536
-local WRITER_WAIT = 1000 -- how often one that has nothing to send looks whether it is still wanted
+local WRITER_WAIT = 1000 -- interval at which an idle writer checks if it is still wanted
 
-local LATE = 40 -- for a timer that was to be run at once, or a wait that has timed out
-local LISTEN = 5 -- what a wait that is late adds: a node answers what was only sent after the worker stood still
-local EARLY = 10 -- when a request that waits looks first whether nginx has run the clock
-local RELAUNCH = 250 -- between two tries to get a timer for the clock, or for on_lost
-local TOLD_AT_ONCE = 250 -- losses that one timer tells, each in a light thread
-local LINGER = 500 -- for how long such a timer waits for more
-local PATIENCE = 1000 -- of a request that waits, with the clock
-local TICK = 50 -- how often the clock looks while requests may end that hold locks, or locks be dropped
-local CLOSE_TICK = 5 -- while somebody waits for the end of a client
-local LONG_TICK = 250 -- and otherwise, because the worker may be told to end
-local SWEEP = 1000 -- how often it looks for waiting requests that have died
-local IDLE_END = 250 -- when a client is ended that only one request has used
-local IDLE_END_MAX = 60000 -- what that grows to when the client is used again all the same
-local LOG_PAUSE = 10000 -- between two lines that say that the same node is down
-local IDLE_COLLECT = 200 -- when the garbage collector is made to look for locks that were dropped
+local LATE = 40 -- delay after which a timer, or the end of a wait, is late
+local LISTEN = 5 -- extension of a late wait, so that replies that came while the worker stood still are read
+local EARLY = 10 -- time after which a waiting request checks first if nginx has run the clock
+local RETRY_TIMER = 250 -- time between two tries to get a timer for the clock, or for on_lost
+local LOSSES_PER_TIMER = 250 -- losses that one timer reports, each in a light thread
+local LINGER = 500 -- time that such a timer waits for more losses
+local PATIENCE = 1000 -- time that a waiting request relies on the clock
+local TICK = 50 -- interval of the clock while requests or the worker hold locks
+local CLOSE_TICK = 5 -- interval while a caller waits for the end of a client
+local LONG_TICK = 250 -- interval otherwise, because the worker may have to exit
+local SWEEP = 1000 -- interval of the search for dead waiting requests
+local IDLE_END = 250 -- idle time after which a client of a single request is ended
+local IDLE_END_MAX = 60000 -- limit of its growth, when the client is used again
+local LOG_PAUSE = 10000 -- time between two log lines about the same node
+local IDLE_COLLECT = 200 -- idle time after which the garbage collector looks for dropped locks
 local COLLECT_SECONDS = 0.001 -- of each tick
-local CLOSE_TIMEOUT = 1000 -- for the releases of a client that was closed
-local EXIT_TIMEOUT = 1000 -- for the worker's own locks, which a request of the ending worker may still need
-local EXIT_RELEASE = 500 -- and for their release, from when it was begun
+local CLOSE_TIMEOUT = 1000 -- for the releases of a closed client
+local EXIT_TIMEOUT = 1000 -- for the worker's own locks, which a request of the exiting worker may still need
+local EXIT_RELEASE = 500 -- for the release of those locks
 local EXIT_QUIET = 30
 
-local MANY = 32 -- clients of a worker, before those that are garbage are looked for
+local MANY = 32 -- clients of a worker before the search for collected ones
 
 local driver = {}
 local clients = setmetatable({}, { __mode = "kv" }) -- by driver
 
 -- ------------------------------------------------------------------------------------- waiting
--- A slot is a semaphore that one request at a time waits for. Taking one costs nothing but a look.
+-- A slot is a semaphore on which one request at a time waits. A free slot is reused.
 
 local semaphores = {} -- by slot
-local waiting = {} -- by slot: the driver whose operation is waited for, or false
-local taken = {} -- by slot: the driver for which it was taken, or false
-local overtaken = {} -- by slot: the results of a caller whose lock has begun another operation
+local waiting = {} -- slot -> driver of the operation that a request waits for, or false
+local taken = {} -- slot -> driver that uses the slot, or false
+local overtaken = {} -- slot -> results of a caller whose lock has started another operation
 local free, free_count = {}, 0
 
 local function free_slot()
@@ -85,21 +84,21 @@ local function free_slot()
 end
 driver.free_slot = free_slot
 
-local function give_slot_back(slot)
+local function return_slot(slot)
   waiting[slot], taken[slot] = false, false
   free_count = free_count + 1
   free[free_count] = slot
 end
 
--- The request that had the slot is dead. Whatever it was to acquire is released.
-local function bury(self, slot)
+-- Frees the slot of a dead request, and releases its lock.
+local function free_dead(self, slot)
   if semaphores[slot]:count() ~= 0 then semaphores[slot] = assert(semaphore.new(0)) end
   disown(self.handle, slot)
   overtaken[slot] = nil
-  give_slot_back(slot)
+  return_slot(slot)
 end
 
--- Returns true if the caller that has the slot will go on: it waits, or was woken.
+-- Returns true if the caller in the slot will go on: it waits, or was woken.
 local function is_alive(self, slot)
   local count = semaphores[slot]:count()
   if taken[slot] ~= self then return false end
@@ -107,15 +106,15 @@ local function is_alive(self, slot)
   return count <= 0
 end
 
---- An operation whose caller in the slot is dead gives way.
-function driver.bury_if_dead(self, slot)
+--- Frees the slot unless its caller lives.
+function driver.free_if_dead(self, slot)
   if is_alive(self, slot) then return end
-  if taken[slot] == self then bury(self, slot) else disown(self.handle, slot) end
+  if taken[slot] == self then free_dead(self, slot) else disown(self.handle, slot) end
 end
 
---- Another caller has not taken the result of the lock's last operation: makes way for the next one, and returns a free
---- slot. A dead caller is buried. Of one that lives a release ends an extend; anything else in flight is a mistake of
---- the caller's, and raises an error.
+--- Prepares a lock for the next operation while the caller in `slot` has not taken the last result. Returns a free
+--- slot. Frees the slot of a dead caller. A release cancels the extend of a living caller; raises misuse for any other
+--- operation in flight.
 function driver.overtake(self, lock, slot, number)
   if is_alive(self, slot) then
     overtaken[slot] = { overtake(lock, number) }
@@ -124,7 +123,7 @@ function driver.overtake(self, lock, slot, number)
       semaphores[slot]:post(1)
     end
   else
-    driver.bury_if_dead(self, slot)
+    driver.free_if_dead(self, slot)
   end
   return free_slot()
 end
@@ -141,7 +140,7 @@ local function wake_clock(self)
   if self.ticking then self.clock:post(1) end
 end
 
--- Hands out what a step of the core has led to.
+-- Wakes the requests, writers and clock that a step of the core has named.
 local function deliver(self, count, writers, clock)
   local ended, dead = self.ended, false
   for index = 1, count do
@@ -152,7 +151,7 @@ local function deliver(self, count, writers, clock)
       if sema:count() < 0 then
         sema:post(1)
       else
-        bury(self, slot)
+        free_dead(self, slot)
         dead = true
       end
     end
@@ -161,15 +160,15 @@ local function deliver(self, count, writers, clock)
   if clock or dead then wake_clock(self) end
 end
 
--- Dead requests whose operations have not ended, or who died when they had just been woken.
+-- Frees the slots of dead requests whose operations are in flight, or that died just after they were woken.
 local function sweep(self)
   for slot = 1, #semaphores do
     if taken[slot] == self then
       local count = semaphores[slot]:count()
       if waiting[slot] then
-        if count >= 0 then bury(self, slot) end
+        if count >= 0 then free_dead(self, slot) end
       elseif count > 0 then
-        if self.suspects[slot] then bury(self, slot) end
+        if self.suspects[slot] then free_dead(self, slot) end
         self.suspects[slot] = not self.suspects[slot] or nil
       end
     end
@@ -200,13 +199,12 @@ end
 
 local clock -- below
 
--- Its connection may have ended, and the next one have been begun, before the writer has its turn. And nginx may have
--- had no timer for the clock, and nobody have waited since then: a lease that keeps itself would run out, and the
--- connection outlive its worker. So the clock is run in the connection's timer then, which lasts until that ends.
+-- The connection may have ended, and the next one begun, before the writer runs. If nginx had no timer for the clock,
+-- and no request waits, an auto-extended lease would expire: then the timer of the connection runs the clock.
 local function write(self, index, sock, ticket)
   local handle, sema = self.handle, self.writers[index]
   while true do
-    if self.tickets[index] ~= ticket then return "the connection was given up" end
+    if self.tickets[index] ~= ticket then return "the connection was dropped" end
     local bytes = output(handle, index)
     if bytes then
       local sent, err = sock:send(bytes)
@@ -215,16 +213,17 @@ local function write(self, index, sock, ticket)
       if not self.ticking then spawn(clock, false, self) end
       sema:wait(WRITER_WAIT / 1000)
     else
-      return "the connection was given up"
+      return "the connection was dropped"
     end
   end
 end
 
--- A handshake that fails without having had to wait is said to be well by nginx's Lua (0.10.23); only the
--- socket, which it has closed, tells.
+-- nginx's Lua (0.10.23) reports success for a handshake that fails without a wait. Only the closed socket shows it.
 local function shake_hands(sock, route)
   if route.cert then
-    if not sock.setclientcert then return nil, "this nginx is too old to show a certificate of its own: tls.cert" end
+    if not sock.setclientcert then
+      return nil, "tls.cert: this nginx is too old to send a client certificate; upgrade it"
+    end
     local ok, err = sock:setclientcert(route.cert, route.key)
     if not ok then return nil, err end
   end
@@ -232,27 +231,27 @@ local function shake_hands(sock, route)
   local ok, err = sock:sslhandshake(false, route.server_name, not route.unverified)
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
   if ok and not sock:getreusedtimes() then
-    return nil, "the certificate was refused: not for this host, expired, or not signed by whom nginx trusts"
+    return nil, "the certificate was refused: not for this host, expired, or not signed by a CA that nginx trusts"
   end
   return ok, err
 end
 
--- It has a light thread of its own, so that it can be ended.
-local function ask(asking, asked, name, node)
-  asking.ok, asking.username, asking.password = pcall(asked, name, node)
+-- Calls the credentials function in a light thread of its own, so that it can be killed.
+local function ask(asking, fn, name, node)
+  asking.ok, asking.username, asking.password = pcall(fn, name, node)
   asking.answered = true
   asking.ended:post(1)
 end
 
--- A worker that ends, or a client that has ended, does not wait for a function that hangs.
+-- Returns false if the worker exits or the client has ended: they do not wait for a hanging function.
 local function may_still_answer(self)
   local used, is_closed = select(5, state(self.handle))
   return self.ticking or used and not is_closed and not exiting()
 end
 
--- A function of the client's may say as whom to log in. It may wait here, and is found by the client, so that it
--- keeps nothing alive. Until it answers, the core waits for it as for a connection; each attempt that begins
--- meanwhile waits for the same answer. Returns whether to go on.
+-- Calls the credentials function, which may wait. The client object refers to the function, so that it keeps nothing
+-- alive. Until it returns, the core waits as for a connection, and so does each attempt that begins meanwhile. Returns
+-- true if the driver must connect.
 local function log_in(self, index)
   local name, node = asks(self.handle, index)
   if not name then return true end
@@ -269,7 +268,7 @@ local function log_in(self, index)
   return answer(self.handle, index, asking.ok, asking.username, asking.password)
 end
 
--- Returns true if a function is still to answer. One that calls ngx.exit() ends its timer, and with it whoever waits.
+-- Returns true if the function runs. A function that calls ngx.exit() ends its timer, and with it the wait for it.
 local function is_asking(self, index)
   local asking = self.asking[index]
   return asking and (asking.answered or asking.ended:count() < 0)
@@ -290,10 +289,9 @@ local function open(self, index, sock, ticket)
   return reason
 end
 
--- One connection, from its making to its end, in a timer of its own: what nginx allocates for it is
--- given back with the timer, unless that has become the clock's.
+-- Runs one connection in a timer of its own, whose end frees nginx's memory for it, unless the timer became the clock.
 local function connection(_, self, index, ticket)
-  if self.tickets[index] ~= ticket then return end -- It was given up before nginx ran it.
+  if self.tickets[index] ~= ticket then return end -- It was dropped before nginx ran it.
   self.late[index] = nil
   local goes_on = log_in(self, index)
   ticket = self.tickets[index]
@@ -344,19 +342,18 @@ end
 
 -- ----------------------------------------------------------------------------------- the clock
 
--- nginx drops a timer when too many run already. One that was to be run at once would have had its turn before
--- a wait that began after it has timed out.
+-- Returns true if nginx has dropped a timer because too many run: it runs before a later wait times out.
 local function is_lost(self, made, began)
   return made <= began and self.now - made >= LATE
 end
 
--- When a worker was stopped, nginx runs timers before it reads. So a wait that timed out late is a little longer: what
--- the nodes have said is heard before their silence counts.
+-- Returns true if a wait timed out late. After a stall nginx runs timers before it reads, so such a wait goes on a
+-- little, and replies are read before silence counts.
 local function is_late(began, wait)
   return now() - began - wait >= LATE
 end
 
--- Returns true if nginx has read nothing for a while: it reads once for all that it runs between two looks at the time.
+-- Returns true if nginx has read nothing for a while: its cached time is old.
 local function is_behind()
   local looked_at = cached_now()
   update_time()
@@ -368,45 +365,47 @@ local function look_for_lost_timers(self, began)
     if is_lost(self, made, began) then
       self.late[index] = nil
       self.tickets[index] = self.tickets[index] + 1
-      closed(self.handle, index, "nginx has not run the timer: see lua_max_running_timers and worker_connections")
+      closed(self.handle, index, "nginx has not run the timer: raise lua_max_running_timers or worker_connections")
       deliver(self, settle(self.handle, self.ended))
     end
   end
 end
 
--- on_lost may wait, so it has a light thread of its own. It may be called when the request that gave it has ended, if
--- the lock was the worker's.
-local function tell(on_lost, lock, reason)
+-- Calls on_lost in a light thread of its own, because it may wait. For a lock of the worker its request may have ended.
+local function report(on_lost, lock, reason)
   local err = loss.call(on_lost, lock, reason)
   if err then ngx.log(ngx.ERR, err) end
 end
 
--- Thousands of leases may be lost at once, and nginx has few timers. So one timer tells many losses, and those that
--- come shortly after. What it does not tell stays in the core's queue.
-local function teller(_, self)
+-- Reports many losses, and those that follow shortly, in one timer: thousands of leases may be lost at once, and nginx
+-- has few timers. The rest stays in the core's queue.
+local function reporter(_, self)
   local count = 0
-  self.tell_at = 0
+  self.report_at = 0
   repeat
     local on_lost, lock, reason = lost(self.handle)
-    while on_lost and count < TOLD_AT_ONCE do
-      spawn(tell, on_lost, lock, reason)
+    while on_lost and count < LOSSES_PER_TIMER do
+      spawn(report, on_lost, lock, reason)
       count = count + 1
-      if count < TOLD_AT_ONCE then on_lost, lock, reason = lost(self.handle) end
+      if count < LOSSES_PER_TIMER then on_lost, lock, reason = lost(self.handle) end
     end
-  until count == TOLD_AT_ONCE or exiting() or not self.losses:wait(LINGER / 1000)
+  until count == LOSSES_PER_TIMER or exiting() or not self.losses:wait(LINGER / 1000)
   wake_clock(self)
 end
 
--- One that has been asked for, and has not run soon, nginx has dropped. If it runs all the same, it finds nothing.
-local function launch_teller(self)
+-- Starts a reporter, again if nginx has not run the last one soon. A late one finds no losses.
+local function start_reporter(self)
   if self.losses:count() < 0 then return self.losses:post(1) end
-  if self.now < self.tell_at then return end
-  self.tell_at = self.now + RELAUNCH
-  local ok, err = timer_at(0, teller, self)
-  if not ok then ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which comes later: ", err) end
+  if self.now < self.report_at then return end
+  self.report_at = self.now + RETRY_TIMER
+  local ok, err = timer_at(0, reporter, self)
+  if not ok then
+    ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which runs later; raise lua_max_running_timers: ",
+      err)
+  end
 end
 
--- A node that comes and goes is logged once for each LOG_PAUSE, whichever of the clients that are alike notices it.
+-- Logs a change of a node, at most once in LOG_PAUSE for all clients with the same nodes and options.
 local function log_change(self, index)
   local log, mask = self.log, lshift(1, index - 1)
   local is_down = band(self.down, mask) == 0
@@ -425,14 +424,14 @@ local function log_change(self, index)
   self.down = bxor(self.down, mask)
 end
 
--- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
--- one has. Returns for how many milliseconds nothing is due, at most `longest`.
+-- Advances the core's time and does what it wants. `began` is the start of a wait that has timed out, if any. Returns
+-- the milliseconds until the next deadline, at most `longest`.
 local function step(self, longest, began)
   local count, writers, _, wait, wanted, unwanted, at, losses, changed =
     advance(self.handle, self.ended, longest, self.down)
   self.now = at
   deliver(self, count, writers)
-  if losses then launch_teller(self) end
+  if losses then start_reporter(self) end
   if changed ~= 0 then each(self, changed, log_change) end
   if began and next(self.late) then look_for_lost_timers(self, began) end
   if wanted ~= 0 then each(self, wanted, connect) end
@@ -443,8 +442,8 @@ local function step(self, longest, began)
   return wait
 end
 
--- A lock that belongs to no request and is dropped is left to the garbage collector, which rests when the worker
--- does. Two rounds of it are certain to find what was dropped before the first.
+-- Runs the garbage collector of an idle worker, which finds dropped locks that no request owns. Two rounds find all
+-- that were dropped before the first.
 local function hurry_collector(self, held, idle)
   if held <= 0 or idle < IDLE_COLLECT then
     self.collections = 0
@@ -456,9 +455,9 @@ local function hurry_collector(self, held, idle)
   end
 end
 
--- A worker that was told to end serves its requests first; what they hold ends with them. Its own locks are
--- released when it ends, over connections that speak no TLS and ask no function as whom to log in. So what is held on
--- other nodes is released here, when there was time enough for the requests that may need it.
+-- Returns true if the client of an exiting worker can end. The requests end first, and their locks with them. The end
+-- of the worker releases its own locks over connections without TLS and credentials function. So locks on other nodes
+-- are released here, after a time for the requests that may need them.
 local function is_over_at_exit(self, idle, held, owned)
   self.exit_at = self.exit_at or self.now
   if owned > 0 or idle < EXIT_QUIET then return false end
@@ -467,9 +466,9 @@ local function is_over_at_exit(self, idle, held, owned)
     if self.abandoned then
       release_leases(self.handle)
       self.released_at = self.now
-    else -- Who has them is told first.
+    else -- Report the loss first.
       self.abandoned = true
-      if abandon(self.handle) then launch_teller(self) end
+      if abandon(self.handle) then start_reporter(self) end
     end
     return false
   end
@@ -480,7 +479,7 @@ local function is_over_at_exit(self, idle, held, owned)
   return over >= EXIT_TIMEOUT
 end
 
--- Returns true if the client's threads are to end. `idle` is for how long nothing was begun.
+-- Returns true if the client's threads must end. `idle` is the time since the last operation began.
 local function is_over(self, idle)
   local _, held, owned, running, used, is_closed = state(self.handle)
   hurry_collector(self, held - owned, idle)
@@ -500,7 +499,7 @@ end
 
 local function stop(self)
   local used, is_closed = select(5, state(self.handle))
-  if exiting() and (abandon(self.handle) or self.losses:count() < 0) then launch_teller(self) end
+  if exiting() and (abandon(self.handle) or self.losses:count() < 0) then start_reporter(self) end
   if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.handle) end
   if is_closed or not used then native.forget(self.handle) end
   for index, writer in pairs(self.writers) do
@@ -513,7 +512,7 @@ local function stop(self)
   if closers > 0 then self.done:post(closers) end
 end
 
--- For how long the clock may sleep at most.
+-- Returns the longest sleep of the clock.
 local function longest(self)
   local _, held, owned, running, _, is_closed = state(self.handle)
   if is_closed then return CLOSE_TICK end
@@ -540,7 +539,7 @@ end
 
 function clock(_, self)
   if self.ticking then return end
-  self.ticking, self.running, self.launched = true, true, nil
+  self.ticking, self.running, self.clock_requested = true, true, nil
   local ok, err = pcall(turn, self)
   if not ok then ngx.log(ngx.ERR, "redlock: ", err) end
   stop(self)
@@ -551,8 +550,8 @@ end
 local drivers = setmetatable({}, { __mode = "k" })
 local driver_limit = MANY
 
--- What was logged about the nodes of clients that are alike: which are down, and when that was logged. By nodes and
--- options, as a text.
+-- Logged states of nodes, shared by clients with the same nodes and options: the nodes that are down, and the times of
+-- their log lines. By a text of nodes and options.
 local logs = setmetatable({}, { __mode = "v" })
 
 local function log_of(text)
@@ -561,9 +560,9 @@ local function log_of(text)
   return log
 end
 
--- Clients that are made for each request become garbage faster than the collector thinks, because
--- each is a small thing to it.
-local function look_after_clients()
+-- Collects garbage when there are many clients: a client for each request is small for the collector, which runs too
+-- late.
+local function limit_clients()
   local alive = 0
   for _ in pairs(drivers) do alive = alive + 1 end
   if alive < driver_limit then return end
@@ -575,16 +574,15 @@ local function look_after_clients()
   driver_limit = used + MANY
   if used < alive and not driver.warned then
     driver.warned = true
-    ngx.log(ngx.WARN, "redlock: ", alive - used, " clients have become garbage; make one client for each worker,",
-      " not one for each request")
+    ngx.log(ngx.WARN, "redlock: ", alive - used, " clients were dropped; make one client for each worker,",
+      " not for each request")
   end
 end
 
---- The table that stands for a client in its threads. It must not hold the client itself. `routes` has for each node
---- that speaks TLS how (nginx_tls.lua).
---- `text` is the same for clients that are alike.
+--- Makes the table that stands for a client in its threads, and must not refer to the client itself. `routes` has the
+--- TLS parameters of nodes (nginx_tls.lua). `text` is equal for clients with the same nodes and options.
 function driver.new(handle, count, routes, client, text)
-  look_after_clients()
+  limit_clients()
   local log = log_of(text)
   local self = {
     handle = handle,
@@ -592,17 +590,17 @@ function driver.new(handle, count, routes, client, text)
     routes = routes,
     unreachable_at_exit = next(routes) ~= nil or credentials_of(client) ~= nil,
     running = false,
-    ended = {}, -- slots, for the core to write into
+    ended = {}, -- slots of ended operations, written by the core
     now = 0, -- at the last step
-    late = {}, -- by connection: since when its timer has not been run
-    asking = {}, -- by connection: what the function, which has not answered yet, does so in
-    tickets = {}, -- by connection: which of those made under its number is the last one
-    launch_at = 0, -- when a timer for the clock may be asked for again
-    tell_at = 0, -- and one for on_lost
+    late = {}, -- connection -> time at which its timer was requested
+    asking = {}, -- connection -> results of the running credentials function
+    tickets = {}, -- connection -> number of its last timer
+    start_at = 0, -- earliest time of the next request for a clock timer
+    report_at = 0, -- likewise for an on_lost timer
     log = log,
-    down = log.down, -- nodes that this client has found down, or has not reached since they were logged as down
+    down = log.down, -- nodes that this client found down, or has not reached since they were logged as down
     idle_end = IDLE_END,
-    suspects = {}, -- slots that were woken, and whose request has not been seen since
+    suspects = {}, -- slots that were woken, and whose request has not run since
     collections = 0,
   }
   drivers[self] = true
@@ -616,56 +614,57 @@ function driver.another(self)
   return native.another(self.handle, self)
 end
 
--- A semaphore that the master makes, for init_by_lua, is of no use in a worker after a reload: it
--- remembers the log of a configuration that is gone.
+-- Makes the semaphores in the worker, because a semaphore of the master refers to the log of a configuration that a
+-- reload removes.
 local function prepare(self)
-  self.writers = {} -- by connection, from when it is made for the first time
+  self.writers = {} -- by connection, from its first use
   self.clock, self.done = assert(semaphore.new(0)), assert(semaphore.new(0))
-  self.losses = assert(semaphore.new(0)) -- one that tells them waits for more
+  self.losses = assert(semaphore.new(0)) -- where a reporter waits for more
 end
 
--- There are phases without timers: init, and the end of a worker.
-local function launch(self)
+-- Requests a timer for the clock. There are phases without timers: init, and the exit of a worker.
+local function start_clock(self)
   if not self.writers then prepare(self) end
   local at = now()
-  if at < self.launch_at then return end
-  self.launch_at = at + RELAUNCH
+  if at < self.start_at then return end
+  self.start_at = at + RETRY_TIMER
   local called, ok = pcall(timer_at, 0, clock, self)
   self.running = called and ok and true or false
-  self.launched = self.running and at or nil
+  self.clock_requested = self.running and at or nil
 end
 
---- An operation was begun: gets its commands on their way.
+--- Sends the commands of an operation that has begun.
 local function move(self, writers, clock_sleeps)
   self.begun = true
-  if not self.running then launch(self) end
+  if not self.running then start_clock(self) end
   if writers ~= 0 then wake_writers(self, writers) end
   if clock_sleeps then wake_clock(self) end
 end
 driver.move = move
 
--- What the clock would do, had nginx run its timer. A wait that began at `began` has timed out.
+-- Runs a step of the clock for a request, because nginx may not have run its timer. `began` is the start of the wait.
 local function drive(self, began)
   step(self, LONG_TICK, began)
-  if self.launched and is_lost(self, self.launched, began) then self.running, self.launched = false, nil end
-  if not self.running then launch(self) end
+  local requested = self.clock_requested
+  if requested and is_lost(self, requested, began) then self.running, self.clock_requested = false, nil end
+  if not self.running then start_clock(self) end
 end
 
---- Hands out what a call on a lock has led to.
+--- Wakes the requests, writers and clock after a call on a lock.
 function driver.settle(self)
   deliver(self, settle(self.handle, self.ended))
 end
 
--- For how long to wait before looking oneself: with the clock, until it has surely stopped; without, until the core
--- wants to be asked, or it can be told whether nginx runs the timers.
+-- Returns the time that a request waits before it runs a step itself: with a running clock until that has surely
+-- stopped; otherwise until the next deadline, or until dropped timers are known.
 local function patience(self, lock)
   if self.ticking then return PATIENCE end
-  if self.launched or next(self.late) then return min(due(lock), EARLY) end
-  return min(due(lock), PATIENCE) -- Who stands behind another is due when its budget ends.
+  if self.clock_requested or next(self.late) then return min(due(lock), EARLY) end
+  return min(due(lock), PATIENCE) -- A queued waiter is due at the end of its budget.
 end
 
---- Lets the request wait, in the free slot that was given to start(), until its operation has ended. Returns what the
---- caller is to return, if another operation of the lock has begun since.
+--- Waits in the free slot that start() got until the operation has ended. Returns the results of the caller if another
+--- operation of the lock has begun since.
 function driver.wait(self, lock, slot)
   local sema, began = semaphores[slot], now()
   free_count = free_count - 1
@@ -677,7 +676,7 @@ function driver.wait(self, lock, slot)
     if woken then break end
     if err ~= "timeout" then error("redlock: " .. err, 0) end
     waiting[slot] = false
-    if sema:count() > 0 then sema:wait(0) end -- Woken in the step in which the time was up.
+    if sema:count() > 0 then sema:wait(0) end -- Woken just as the wait timed out.
     drive(self, began)
     if overtaken[slot] or not pending(lock) then break end
     waiting[slot] = self
@@ -685,12 +684,12 @@ function driver.wait(self, lock, slot)
   end
   local results = overtaken[slot]
   overtaken[slot] = nil
-  give_slot_back(slot)
+  return_slot(slot)
   return results
 end
 
---- Ends all operations, releases all leases, and waits, if that is possible here, until it is done. Returns whether
---- all nodes have confirmed it, which it remembers.
+--- Ends all operations, releases all leases, and waits for the replies if `may_wait`. Returns true if all nodes have
+--- confirmed the releases; a later call returns the same.
 function driver.close(self, may_wait)
   if not select(6, state(self.handle)) then
     native.close(self.handle)

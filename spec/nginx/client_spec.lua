@@ -146,7 +146,7 @@ describe("clients in nginx", function()
       for index = 11, 40 do require("redlock").new(addresses, { prefix = index .. ":" }) end
     } }]] }
     nginx:get("/")
-    local count = tonumber(nginx:complaints():match("redlock: (%d+) clients have become garbage"))
+    local count = tonumber(nginx:complaints():match("redlock: (%d+) clients were dropped"))
     assert.is_true(count >= 20 and count <= 22, tostring(count))
   end)
 
@@ -383,7 +383,7 @@ describe("clients in nginx", function()
     } }]] }
     local _, body = nginx:get("/")
     assert.are.equal("redlock: this client would stop the nginx worker while it waits; use redlock.new()\n"
-      .. "true\ntrue true true\nredlock: client:process() is not for nginx\n", body)
+      .. "true\ntrue true true\nredlock: client:process() is not for nginx, which drives the client itself\n", body)
     assert.are.equal("", nginx:complaints())
   end)
 
@@ -409,7 +409,8 @@ describe("clients in nginx", function()
     nginx:get("/")
     local _, body = nginx:get("/")
     assert.are.equal("true error down " .. farm.addresses[2]
-      .. " client:doctor() has to wait, and nginx lets nothing wait in phase header_filter unavailable", body)
+      .. " client:doctor() must wait, and nginx allows no wait in phase header_filter"
+      .. "; call it in an earlier phase or a timer unavailable", body)
     assert.are.equal("", nginx:complaints())
   end)
 
@@ -431,7 +432,7 @@ describe("clients in nginx", function()
     ]], server = [[location / { content_by_lua_block { ngx.print(said) } }]] }
     local _, body = nginx:get("/")
     assert.are.equal("true 3persistence true true"
-      .. "redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", body)
+      .. "redlock: lock:start() is not for nginx; use lock:acquire(), which lets other requests go on", body)
     assert.are.equal("", nginx:complaints())
   end)
 

@@ -216,7 +216,7 @@ describe("notifications in nginx", function()
   it("client_per_request_leaves_no_subscriber", function()
     start()
     for _, body in ipairs(at_once(15, "/own")) do assert.are.equal("true", body) end
-    quiet("clients have become garbage")
+    quiet("clients were dropped")
     nginx:stop()
     nginx = nil
     for _, node in ipairs(farm) do

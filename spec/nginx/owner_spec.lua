@@ -344,7 +344,7 @@ describe("a lock belongs to the request that took it", function()
     for _ = 1, 5 do
       nginx:get("/late")
       helper.eventually(function() return select(2, nginx:get("/late_said")) ~= "nil" end, "the log phase")
-      assert.are.equal('nil lock:hand_over("request"): no request is going to end after phase log unavailable',
+      assert.are.equal('nil lock:hand_over("request"): no request ends after phase log; use "worker" unavailable',
         (select(2, nginx:get("/late_said"))))
       assert.are.equal("true", select(2, nginx:get("/release")))
     end

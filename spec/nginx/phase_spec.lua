@@ -168,7 +168,8 @@ describe("redlock in the phases of nginx", function()
   end)
 
   local function refused(phase)
-    return "unavailable: lock:acquire() has to wait, and nginx lets nothing wait in phase " .. phase
+    return "unavailable: lock:acquire() must wait, and nginx allows no wait in phase " .. phase
+      .. "; call it in an earlier phase or a timer"
   end
 
   it("init_refuses_to_wait_and_its_timer_waits", function()
@@ -205,8 +206,9 @@ describe("redlock in the phases of nginx", function()
     end)
     assert.are.equal("true " .. refused("header_filter") .. "\ntrue " .. refused("body_filter")
       .. "\ntrue false not_held " .. refused("log")
-      .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log"
-      .. "\nclient:attach() has to wait, and nginx lets nothing wait in phase log", said)
+      .. "\nlock:extend() must wait, and nginx allows no wait in phase log; call it in an earlier phase or a timer"
+      .. "\nclient:attach() must wait, and nginx allows no wait in phase log"
+      .. "; call it in an earlier phase or a timer", said)
     for _, name in ipairs { "header", "body", "log", "dropped", "extended" } do farm:eventually_free(name) end
     assert.are.equal("", nginx:complaints())
   end)

@@ -110,7 +110,7 @@ describe("nginx without timers", function()
     -- A slow machine says first that there was no connection in time.
     helper.eventually(function()
       local body = said_within(300, "/lock?wait=100")
-      local why = "\nnginx has not run the timer: see lua_max_running_timers and worker_conn%a+\n$"
+      local why = "\nnginx has not run the timer: raise lua_max_running_timers or worker_conn%a+\n$"
       return body:find("^unavailable: .*lua_max_running_timers") and body:find(why)
     end, "the reason")
     quiet()
@@ -160,7 +160,8 @@ describe("nginx without timers", function()
     start("lua_max_running_timers 3;")
     assert.are.equal(200, (nginx:get("/one")))
     local _, body = nginx:get("/lock?wait=400")
-    assert.is_truthy(body:find("\nnginx has not run the timer: see lua_max_running_timers and worker_conn%a+\n$"), body)
+    assert.is_truthy(body:find(
+      "\nnginx has not run the timer: raise lua_max_running_timers or worker_conn%a+\n$"), body)
     assert.are.equal("unavailable", select(2, nginx:get("/wakes")))
     quiet()
   end)
@@ -262,7 +263,8 @@ describe("a loss for which nginx gave no timer", function()
   end)
 
   it("missing_timer_is_logged_four_times_a_second", function()
-    local complaint = "nginx gives no timer for on_lost, which comes later: too many pending timers"
+    local complaint = "nginx gives no timer for on_lost, which runs later; raise lua_max_running_timers: "
+      .. "too many pending timers"
     helper.unless_stalled(100, function()
       local count = complained_in_a_second("lua_max_pending_timers 4;", "0, 4", complaint)
       assert.is_true(count > 0 and count <= 6, count .. " warnings")
