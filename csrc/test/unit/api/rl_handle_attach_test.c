@@ -80,7 +80,7 @@ static int hand_over(world *one, redlock_client *client, redlock_lock **lock) {
   return redlock_lock_attach(lock, client, text, length, NULL);
 }
 
-static void another_client_goes_on_with_the_lease(void **state) {
+static void attached_lease_goes_on_in_another_client(void **state) {
   world *one = *state;
   redlock_client *other = make_client(one->farm, NULL);
   redlock_lock *lock;
@@ -99,7 +99,7 @@ static void another_client_goes_on_with_the_lease(void **state) {
   redlock_client_free(other);
 }
 
-static void the_options_of_whoever_attaches_go_before_those_of_the_lease(void **state) {
+static void options_of_attach_replace_those_of_the_lease(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
   size_t length = 0;
@@ -116,7 +116,7 @@ static void the_options_of_whoever_attaches_go_before_those_of_the_lease(void **
   redlock_lock_free(lock);
 }
 
-static void a_fencing_token_goes_with_the_lease_and_none_comes_later(void **state) {
+static void fencing_token_goes_with_the_lease(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
   redlock_lock *lock;
@@ -142,7 +142,7 @@ static void a_fencing_token_goes_with_the_lease_and_none_comes_later(void **stat
   redlock_lock_free(lock);
 }
 
-static void a_text_that_has_no_room_leaves_the_lock_held(void **state) {
+static void detach_without_room_keeps_the_lock(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
   assert_error(redlock_lock_detach(NULL, text, sizeof text, NULL), REDLOCK_E_INVALID);
@@ -157,7 +157,7 @@ static void a_text_that_has_no_room_leaves_the_lock_held(void **state) {
   assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_E_BUSY);
 }
 
-static void a_lock_that_was_detached_can_take_another_lease(void **state) {
+static void detached_lock_can_be_acquired_again(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
   assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_OK);
@@ -167,7 +167,7 @@ static void a_lock_that_was_detached_can_take_another_lease(void **state) {
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
 }
 
-static void what_is_no_text_is_refused(void **state) {
+static void attach_refuses_other_texts(void **state) {
   world *one = *state;
   redlock_lock *lock = one->lock;
   assert_error(redlock_lock_attach(NULL, one->client, "x", 1, NULL), REDLOCK_E_INVALID);
@@ -178,7 +178,7 @@ static void what_is_no_text_is_refused(void **state) {
   assert_non_null(strstr(redlock_client_message(one->client), "the text was not written"));
 }
 
-static void a_client_with_another_prefix_has_other_keys(void **state) {
+static void attach_refuses_another_prefix(void **state) {
   world *one = *state;
   const char *const prefixes[] = {"blu:", "red", NULL};
   char text[REDLOCK_HANDOVER_MAX];
@@ -198,7 +198,7 @@ static void a_client_with_another_prefix_has_other_keys(void **state) {
   redlock_client_free(same);
 }
 
-static void a_client_with_other_nodes_or_a_closed_one_takes_nothing(void **state) {
+static void attach_refuses_other_nodes_and_closed_clients(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
   size_t length = 0;
@@ -214,7 +214,7 @@ static void a_client_with_other_nodes_or_a_closed_one_takes_nothing(void **state
 }
 
 /* The third node has not answered yet: which it is has to be known. */
-static void while_a_node_is_doubtful_the_nodes_must_stand_in_the_same_order(void **state) {
+static void doubtful_node_requires_the_same_order_of_nodes(void **state) {
   world *one = *state;
   redlock_lock *lock;
   redlock_client *other;
@@ -240,7 +240,7 @@ static void while_a_node_is_doubtful_the_nodes_must_stand_in_the_same_order(void
   redlock_client_free(other);
 }
 
-static void a_text_fits_in_its_length_and_a_nul(void **state) {
+static void detached_text_fits_its_length_and_a_nul(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
   size_t length = 0;
@@ -276,7 +276,7 @@ static void begin_a_lease(world *one, bool third_is_read) {
 }
 
 /* Its answer has come while the program did something else. */
-static void an_answer_that_has_come_and_was_not_read_leaves_no_doubt(void **state) {
+static void detach_reads_pending_replies(void **state) {
   (void)state;
   world one;
   redlock_client *other;
@@ -302,7 +302,7 @@ static void an_answer_that_has_come_and_was_not_read_leaves_no_doubt(void **stat
 }
 
 /* It takes no turn where all have answered, nor on a client whose connections are another's. */
-static void where_there_is_nothing_to_read_nothing_is_looked_for(void **state) {
+static void detach_reads_nothing_without_pending_replies(void **state) {
   (void)state;
   for (unsigned carried = 0; carried < 2; carried++) {
     world one;
@@ -321,23 +321,18 @@ static void where_there_is_nothing_to_read_nothing_is_looked_for(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(another_client_goes_on_with_the_lease, begin, end),
-      cmocka_unit_test_setup_teardown(the_options_of_whoever_attaches_go_before_those_of_the_lease,
-                                      begin, end),
-      cmocka_unit_test_setup_teardown(a_fencing_token_goes_with_the_lease_and_none_comes_later,
-                                      begin, end),
-      cmocka_unit_test_setup_teardown(a_text_that_has_no_room_leaves_the_lock_held, begin, end),
-      cmocka_unit_test_setup_teardown(a_text_fits_in_its_length_and_a_nul, begin, end),
-      cmocka_unit_test(an_answer_that_has_come_and_was_not_read_leaves_no_doubt),
-      cmocka_unit_test(where_there_is_nothing_to_read_nothing_is_looked_for),
-      cmocka_unit_test_setup_teardown(a_lock_that_was_detached_can_take_another_lease, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_no_text_is_refused, begin, end),
-      cmocka_unit_test_setup_teardown(a_client_with_another_prefix_has_other_keys,
-                                      begin_with_prefix, end),
-      cmocka_unit_test_setup_teardown(a_client_with_other_nodes_or_a_closed_one_takes_nothing,
-                                      begin, end),
-      cmocka_unit_test_setup_teardown(
-          while_a_node_is_doubtful_the_nodes_must_stand_in_the_same_order, begin, end),
+      cmocka_unit_test_setup_teardown(attached_lease_goes_on_in_another_client, begin, end),
+      cmocka_unit_test_setup_teardown(options_of_attach_replace_those_of_the_lease, begin, end),
+      cmocka_unit_test_setup_teardown(fencing_token_goes_with_the_lease, begin, end),
+      cmocka_unit_test_setup_teardown(detach_without_room_keeps_the_lock, begin, end),
+      cmocka_unit_test_setup_teardown(detached_text_fits_its_length_and_a_nul, begin, end),
+      cmocka_unit_test(detach_reads_pending_replies),
+      cmocka_unit_test(detach_reads_nothing_without_pending_replies),
+      cmocka_unit_test_setup_teardown(detached_lock_can_be_acquired_again, begin, end),
+      cmocka_unit_test_setup_teardown(attach_refuses_other_texts, begin, end),
+      cmocka_unit_test_setup_teardown(attach_refuses_another_prefix, begin_with_prefix, end),
+      cmocka_unit_test_setup_teardown(attach_refuses_other_nodes_and_closed_clients, begin, end),
+      cmocka_unit_test_setup_teardown(doubtful_node_requires_the_same_order_of_nodes, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

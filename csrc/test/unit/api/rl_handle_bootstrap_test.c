@@ -42,7 +42,7 @@ static int end(void **state) {
   return loopback_end(one->farm) ? 0 : 1;
 }
 
-static void a_node_that_does_not_vote_says_for_how_long_and_why(void **state) {
+static void quarantined_node_reports_time_and_reason(void **state) {
   world *one = *state;
   redlock_node_info info;
   redlock_vote_info vote;
@@ -59,7 +59,7 @@ static void a_node_that_does_not_vote_says_for_how_long_and_why(void **state) {
   assert_non_null(strstr(vote.error, "it has no record"));
 }
 
-static void whoever_was_compiled_before_there_was_a_guard_is_told_the_rest(void **state) {
+static void program_older_than_the_guard_gets_the_rest(void **state) {
   world *one = *state;
   redlock_node_info info;
   memset(&info, 1, sizeof info);
@@ -73,7 +73,7 @@ static void whoever_was_compiled_before_there_was_a_guard_is_told_the_rest(void 
   assert_null(info.quarantine); /* It is not connected. */
 }
 
-static void bootstrap_makes_new_nodes_ready(void **state) {
+static void bootstrap_lets_new_nodes_vote(void **state) {
   world *one = *state;
   redlock_node_info info;
   assert_error(redlock_client_bootstrap(one->client), REDLOCK_OK);
@@ -89,7 +89,7 @@ static void bootstrap_makes_new_nodes_ready(void **state) {
   assert_error(redlock_lock_bootstrap(one->lock), REDLOCK_OK);
 }
 
-static void a_loop_can_begin_it(void **state) {
+static void loop_can_start_bootstrap(void **state) {
   world *one = *state;
   assert_error(redlock_lock_bootstrap_start(one->lock), REDLOCK_OK);
   assert_error(redlock_lock_bootstrap_start(one->lock), REDLOCK_E_BUSY);
@@ -102,7 +102,7 @@ static void a_loop_can_begin_it(void **state) {
   }
 }
 
-static void it_says_what_is_wrong(void **state) {
+static void bootstrap_explains_its_failure(void **state) {
   world *one = *state;
   loopback_lock(one->farm);
   loopback_down(one->farm, 0);
@@ -115,7 +115,7 @@ static void it_says_what_is_wrong(void **state) {
   assert_error(redlock_lock_bootstrap_start(NULL), REDLOCK_E_INVALID);
 }
 
-static void a_lock_that_would_live_for_too_long_is_refused(void **state) {
+static void guard_refuses_too_long_leases(void **state) {
   world *one = *state;
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS + 1000};
@@ -125,7 +125,7 @@ static void a_lock_that_would_live_for_too_long_is_refused(void **state) {
   assert_non_null(strstr(redlock_lock_message(one->lock), "the guard's max_ttl"));
 }
 
-static void settings_of_a_guard_are_looked_at(void **state) {
+static void guard_settings_are_checked(void **state) {
   (void)state;
   static const struct {
     redlock_settings settings;
@@ -163,15 +163,13 @@ static void settings_of_a_guard_are_looked_at(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_node_that_does_not_vote_says_for_how_long_and_why, begin,
-                                      end),
-      cmocka_unit_test_setup_teardown(
-          whoever_was_compiled_before_there_was_a_guard_is_told_the_rest, begin, end),
-      cmocka_unit_test_setup_teardown(bootstrap_makes_new_nodes_ready, begin, end),
-      cmocka_unit_test_setup_teardown(a_loop_can_begin_it, begin, end),
-      cmocka_unit_test_setup_teardown(it_says_what_is_wrong, begin, end),
-      cmocka_unit_test_setup_teardown(a_lock_that_would_live_for_too_long_is_refused, begin, end),
-      cmocka_unit_test(settings_of_a_guard_are_looked_at),
+      cmocka_unit_test_setup_teardown(quarantined_node_reports_time_and_reason, begin, end),
+      cmocka_unit_test_setup_teardown(program_older_than_the_guard_gets_the_rest, begin, end),
+      cmocka_unit_test_setup_teardown(bootstrap_lets_new_nodes_vote, begin, end),
+      cmocka_unit_test_setup_teardown(loop_can_start_bootstrap, begin, end),
+      cmocka_unit_test_setup_teardown(bootstrap_explains_its_failure, begin, end),
+      cmocka_unit_test_setup_teardown(guard_refuses_too_long_leases, begin, end),
+      cmocka_unit_test(guard_settings_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void put_down(world *one, unsigned node) {
   loopback_unlock(one->farm);
 }
 
-static void what_is_wrong_with_the_arguments_is_told(void **state) {
+static void doctor_checks_its_arguments(void **state) {
   world *one = *state;
   redlock_finding_info info;
   assert_error(redlock_lock_doctor(NULL, 0), REDLOCK_E_INVALID);
@@ -57,7 +57,7 @@ static void what_is_wrong_with_the_arguments_is_told(void **state) {
                       "'x': the flags are 0 or REDLOCK_DOCTOR_KEYS");
 }
 
-static void before_the_examination_nothing_is_found(void **state) {
+static void no_finding_before_the_examination(void **state) {
   world *one = *state;
   redlock_finding_info info;
   memset(&info, 1, sizeof info);
@@ -66,7 +66,7 @@ static void before_the_examination_nothing_is_found(void **state) {
   assert_null(info.message);
 }
 
-static void healthy_nodes_have_a_clean_bill(void **state) {
+static void healthy_nodes_have_no_finding(void **state) {
   world *one = *state;
   redlock_finding_info info;
   assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_OK);
@@ -77,7 +77,7 @@ static void healthy_nodes_have_a_clean_bill(void **state) {
   assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_HELD);
 }
 
-static void what_is_found_is_told_in_turn_and_lives_in_what_the_caller_gives(void **state) {
+static void findings_live_in_the_programs_struct(void **state) {
   world *one = *state;
   redlock_finding_info info, other;
   put_down(one, 1);
@@ -101,7 +101,7 @@ static void what_is_found_is_told_in_turn_and_lives_in_what_the_caller_gives(voi
   }
 }
 
-static void of_a_minority_it_tells_what_it_knows(void **state) {
+static void minority_of_nodes_is_reported(void **state) {
   world *one = *state;
   redlock_finding_info info;
   put_down(one, 0);
@@ -113,7 +113,7 @@ static void of_a_minority_it_tells_what_it_knows(void **state) {
 }
 
 /* As a script does, whose hooks run in between. */
-static void a_call_may_wait_in_steps(void **state) {
+static void doctor_may_run_in_steps(void **state) {
   world *one = *state;
   redlock_time until_us = redlock_now() + 20 * SECONDS;
   assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_DOCTOR}),
@@ -131,13 +131,12 @@ static void a_call_may_wait_in_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(what_is_wrong_with_the_arguments_is_told, begin, end),
-      cmocka_unit_test_setup_teardown(before_the_examination_nothing_is_found, begin, end),
-      cmocka_unit_test_setup_teardown(healthy_nodes_have_a_clean_bill, begin, end),
-      cmocka_unit_test_setup_teardown(
-          what_is_found_is_told_in_turn_and_lives_in_what_the_caller_gives, begin, end),
-      cmocka_unit_test_setup_teardown(of_a_minority_it_tells_what_it_knows, begin, end),
-      cmocka_unit_test_setup_teardown(a_call_may_wait_in_steps, begin, end),
+      cmocka_unit_test_setup_teardown(doctor_checks_its_arguments, begin, end),
+      cmocka_unit_test_setup_teardown(no_finding_before_the_examination, begin, end),
+      cmocka_unit_test_setup_teardown(healthy_nodes_have_no_finding, begin, end),
+      cmocka_unit_test_setup_teardown(findings_live_in_the_programs_struct, begin, end),
+      cmocka_unit_test_setup_teardown(minority_of_nodes_is_reported, begin, end),
+      cmocka_unit_test_setup_teardown(doctor_may_run_in_steps, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

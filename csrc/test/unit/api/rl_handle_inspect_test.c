@@ -51,7 +51,7 @@ static void put(world *one, unsigned nodes, const char *token) {
   loopback_unlock(one->farm);
 }
 
-static void without_a_lock_there_is_nothing_to_ask(void **state) {
+static void inspect_checks_its_arguments(void **state) {
   world *one = *state;
   redlock_key_info key;
   redlock_holder_info holder;
@@ -67,7 +67,7 @@ static void without_a_lock_there_is_nothing_to_ask(void **state) {
   assert_error(redlock_lock_force_release_start(NULL, "x", 1), REDLOCK_E_INVALID);
 }
 
-static void what_was_never_inspected_is_unknown(void **state) {
+static void key_is_unknown_before_inspect(void **state) {
   world *one = *state;
   redlock_key_info key;
   redlock_holder_info holder;
@@ -80,7 +80,7 @@ static void what_was_never_inspected_is_unknown(void **state) {
   assert_null(holder.token);
 }
 
-static void each_node_tells_what_it_holds(void **state) {
+static void inspect_reports_the_key_of_each_node(void **state) {
   world *one = *state;
   redlock_key_info key;
   redlock_holder_info holder;
@@ -111,7 +111,7 @@ static void each_node_tells_what_it_holds(void **state) {
   }
 }
 
-static void a_node_that_is_down_says_why_until_something_else_is_asked(void **state) {
+static void dead_node_is_explained_until_the_next_operation(void **state) {
   world *one = *state;
   redlock_key_info key;
   loopback_lock(one->farm);
@@ -129,7 +129,7 @@ static void a_node_that_is_down_says_why_until_something_else_is_asked(void **st
   assert_error(redlock_lock_inspect(one->lock), REDLOCK_E_HELD);
 }
 
-static void the_key_of_a_dead_holder_is_deleted_by_its_token(void **state) {
+static void force_release_deletes_the_key_by_its_token(void **state) {
   world *one = *state;
   for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
     put(one, 3, DEAD);
@@ -163,7 +163,7 @@ static int wait_in_steps(world *one) {
   return redlock_lock_result(one->lock);
 }
 
-static void a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself(void **state) {
+static void call_in_steps_keeps_the_lock_busy(void **state) {
   world *one = *state;
   put(one, 3, DEAD);
   rl_request force = {.operation = RL_OPERATION_FORCE_RELEASE,
@@ -183,7 +183,7 @@ static void a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
 }
 
-static void a_token_that_is_missing_or_too_long_is_named(void **state) {
+static void force_release_names_a_wrong_token(void **state) {
   world *one = *state;
   char token[REDLOCK_TOKEN_MAX + 1];
   memset(token, 'x', sizeof token);
@@ -199,15 +199,13 @@ static void a_token_that_is_missing_or_too_long_is_named(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(without_a_lock_there_is_nothing_to_ask, begin, end),
-      cmocka_unit_test_setup_teardown(what_was_never_inspected_is_unknown, begin, end),
-      cmocka_unit_test_setup_teardown(each_node_tells_what_it_holds, begin, end),
-      cmocka_unit_test_setup_teardown(a_node_that_is_down_says_why_until_something_else_is_asked,
-                                      begin, end),
-      cmocka_unit_test_setup_teardown(the_key_of_a_dead_holder_is_deleted_by_its_token, begin, end),
-      cmocka_unit_test_setup_teardown(
-          a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself, begin, end),
-      cmocka_unit_test_setup_teardown(a_token_that_is_missing_or_too_long_is_named, begin, end),
+      cmocka_unit_test_setup_teardown(inspect_checks_its_arguments, begin, end),
+      cmocka_unit_test_setup_teardown(key_is_unknown_before_inspect, begin, end),
+      cmocka_unit_test_setup_teardown(inspect_reports_the_key_of_each_node, begin, end),
+      cmocka_unit_test_setup_teardown(dead_node_is_explained_until_the_next_operation, begin, end),
+      cmocka_unit_test_setup_teardown(force_release_deletes_the_key_by_its_token, begin, end),
+      cmocka_unit_test_setup_teardown(call_in_steps_keeps_the_lock_busy, begin, end),
+      cmocka_unit_test_setup_teardown(force_release_names_a_wrong_token, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static int end_world(void **state) {
 #define ON(nodes, name)                                                                            \
   { #name, name, begin_world, end_world, (void *)(uintptr_t)(nodes) }
 
-static void acquire_extend_release(void **state) {
+static void lock_is_acquired_extended_and_released(void **state) {
   world *one = *state;
   redlock_duration validity_us = 0;
   redlock_time before_us = redlock_now();
@@ -167,7 +167,7 @@ static void acquire_extend_release(void **state) {
   assert_string_equal(redlock_lock_message(one->lock), "'orders:42': the lock is not held");
 }
 
-static void a_token_that_was_lent_stays_until_the_next_operation(void **state) {
+static void borrowed_token_lives_until_the_next_operation(void **state) {
   world *one = *state;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   const rl_attempt *lease = rl_lock_of(one->lock)->lease;
@@ -181,7 +181,7 @@ static void a_token_that_was_lent_stays_until_the_next_operation(void **state) {
   assert_int_equal(lease->references, references);
 }
 
-static void a_lease_that_has_run_out_has_no_token(void **state) {
+static void expired_lease_has_no_token(void **state) {
   world *one = *state;
   size_t length = 1;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
@@ -194,7 +194,7 @@ static void a_lease_that_has_run_out_has_no_token(void **state) {
   assert_int_equal(strlen(redlock_lock_token(one->lock)), REDLOCK_TOKEN_LENGTH);
 }
 
-static void a_fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
+static void fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
   (void)state;
   redlock_options options = {.fence = REDLOCK_YES};
   redlock_options off = {.fence = REDLOCK_NO};
@@ -223,7 +223,7 @@ static void a_fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
   end(client, lock, farm);
 }
 
-static void a_token_may_begin_with_a_nul(void **state) {
+static void supplied_token_may_begin_with_a_nul(void **state) {
   world *one = *state;
   size_t length = 0;
   assert_error(redlock_lock_give_token(one->lock, "\0x", 2), REDLOCK_OK);
@@ -232,7 +232,7 @@ static void a_token_may_begin_with_a_nul(void **state) {
   assert_int_equal(length, 2);
 }
 
-static void a_release_that_nobody_waits_for_is_sent_at_once(void **state) {
+static void release_send_sends_at_once(void **state) {
   world *one = *state;
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
@@ -244,7 +244,7 @@ static void a_release_that_nobody_waits_for_is_sent_at_once(void **state) {
 }
 
 /* Else it is acquired as the one before, who then enters, too. */
-static void a_lock_whose_release_nobody_waits_for_gets_another_owner(void **state) {
+static void lock_gets_another_owner_after_release_send(void **state) {
   world *one = *state;
   redlock_lock *others = make_lock(one->client);
   assert_error(redlock_lock_set_owner(one->lock, "first", 5), REDLOCK_OK);
@@ -257,7 +257,7 @@ static void a_lock_whose_release_nobody_waits_for_gets_another_owner(void **stat
   redlock_lock_free(others);
 }
 
-static void an_owner_is_checked_and_is_not_changed_under_a_call(void **state) {
+static void owner_is_checked_and_stays_during_a_call(void **state) {
   world *one = *state;
   char owner[REDLOCK_OWNER_MAX + 1];
   memset(owner, 'x', sizeof owner);
@@ -279,7 +279,7 @@ static void an_owner_is_checked_and_is_not_changed_under_a_call(void **state) {
   assert_error(redlock_lock_set_owner(one->lock, "y", 1), REDLOCK_OK);
 }
 
-static void without_memory_what_is_lent_is_told_all_the_same(void **state) {
+static void token_and_message_are_returned_without_memory(void **state) {
   world *one = *state;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   no_memory = true;
@@ -305,7 +305,7 @@ static redlock_lock *lock_with_a_slow_node(const loopback *farm, const loopback 
   return make_lock(client);
 }
 
-static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **state) {
+static void core_rests_after_the_grace_period(void **state) {
   (void)state;
   loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   redlock_lock *lock = lock_with_a_slow_node(farm, slow);
@@ -329,7 +329,7 @@ static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **stat
 }
 
 /* Another thread may lead, and serve the slow node: then there is nothing to wait for any more. */
-static void a_call_that_waits_for_a_slow_node_looks_after_each_turn(void **state) {
+static void call_in_its_grace_period_watches_each_turn(void **state) {
   (void)state;
   loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   late_steps = looking_steps = 0;
@@ -347,7 +347,7 @@ static void a_call_that_waits_for_a_slow_node_looks_after_each_turn(void **state
   assert_true(loopback_end(slow));
 }
 
-static void what_a_node_says_is_the_callers_own(void **state) {
+static void texts_of_a_node_live_in_the_programs_struct(void **state) {
   world *one = *state;
   redlock_vote_info vote;
   redlock_node_info node;
@@ -361,7 +361,7 @@ static void what_a_node_says_is_the_callers_own(void **state) {
   assert_ptr_equal(node.error, node.text);
 }
 
-static void votes_are_told_node_by_node(void **state) {
+static void votes_are_reported_node_by_node(void **state) {
   world *one = *state;
   redlock_vote_info vote;
   redlock_vote_info *none = NULL;
@@ -384,7 +384,7 @@ static void votes_are_told_node_by_node(void **state) {
 }
 
 /* A node that accepts and says nothing costs the attempt its budget, and no more. */
-static void a_call_never_outlives_its_budget(void **state) {
+static void call_never_outlives_its_budget(void **state) {
   world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
@@ -420,7 +420,7 @@ static void wait_well(redlock_client *client) {
 }
 
 /* EINTR neither lengthens nor shortens a wait, and breaks nothing. */
-static void a_storm_of_signals_changes_nothing(void **state) {
+static void signals_change_no_result(void **state) {
   world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
@@ -439,7 +439,7 @@ static void a_storm_of_signals_changes_nothing(void **state) {
   fake_clock.interrupts = false;
 }
 
-static void the_last_reference_releases_what_is_still_held(void **state) {
+static void last_reference_releases_held_locks(void **state) {
   (void)state;
   loopback *farm = make_farm(3);
   redlock_client *client = make_client(farm);
@@ -468,7 +468,7 @@ static void wait_out(const redlock_lock *lock) {
 }
 
 /* The lease was good when it was decided, and is over when the loop comes round to asking. */
-static void a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock(void **state) {
+static void expired_lease_is_no_lock_when_its_result_is_read(void **state) {
   world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
@@ -505,7 +505,7 @@ static void a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock(void
 }
 
 /* The call ends with what went wrong, and its operation with it: the next one is not BUSY. */
-static void a_call_without_entropy_ends_and_leaves_nothing_in_flight(void **state) {
+static void call_without_entropy_leaves_nothing_in_flight(void **state) {
   world *one = *state;
   no_entropy = true;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_SYSTEM);
@@ -519,7 +519,7 @@ static void a_call_without_entropy_ends_and_leaves_nothing_in_flight(void **stat
   no_entropy = false;
 }
 
-static void a_lease_with_less_than_the_caller_can_count_is_no_lock(void **state) {
+static void lease_shorter_than_the_callers_unit_is_no_lock(void **state) {
   world *one = *state;
   redlock_duration left_us = 0;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
@@ -531,7 +531,7 @@ static void a_lease_with_less_than_the_caller_can_count_is_no_lock(void **state)
 }
 
 /* There is no lock that could say what was wrong with it. */
-static void a_wrong_option_at_lock_new_is_named_by_the_client(void **state) {
+static void client_names_a_wrong_option_of_lock_new(void **state) {
   (void)state;
   redlock_client *client;
   redlock_lock *lock;
@@ -560,7 +560,7 @@ static void a_wrong_option_at_lock_new_is_named_by_the_client(void **state) {
 }
 
 /* They did nothing, and said nothing. What comes from above is not what this lock is for. */
-static void how_a_lease_keeps_itself_is_refused_where_it_does_not(void **state) {
+static void extend_options_need_auto_extend(void **state) {
   (void)state;
   redlock_client *client;
   redlock_lock *lock;
@@ -661,19 +661,19 @@ static void refuse_while_one_comes(bool late) {
   end(client, lock, farm);
 }
 
-static void an_operation_that_ends_while_it_is_launched_ends_its_call(void **state) {
+static void operation_that_ends_while_it_is_sent_ends_its_call(void **state) {
   (void)state;
   refuse_while_one_comes(false);
 }
 
 /* The others are late by then: it is launched by the thread that is about to lead. */
-static void an_operation_that_ends_as_its_leader_launches_it_ends_its_call(void **state) {
+static void operation_that_ends_as_its_leader_sends_it_ends_its_call(void **state) {
   (void)state;
   refuse_while_one_comes(true);
 }
 
 /* At first a pair costs twice the time that is left to it to come. */
-static void a_thread_that_does_not_come_slows_a_leader_down_but_once(void **state) {
+static void missing_thread_delays_a_leader_only_once(void **state) {
   world *one = *state;
   let_one_come(one->client, true);
   for (unsigned i = 0; i < 5; i++) {
@@ -687,30 +687,30 @@ static void a_thread_that_does_not_come_slows_a_leader_down_but_once(void **stat
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON(3, acquire_extend_release),
-      ON(1, a_token_that_was_lent_stays_until_the_next_operation),
-      ON(1, a_lease_that_has_run_out_has_no_token),
-      cmocka_unit_test(a_fencing_token_lasts_as_long_as_the_lease_and_grows),
-      ON(1, a_token_may_begin_with_a_nul),
-      ON(1, a_release_that_nobody_waits_for_is_sent_at_once),
-      ON(3, a_lock_whose_release_nobody_waits_for_gets_another_owner),
-      ON(1, an_owner_is_checked_and_is_not_changed_under_a_call),
-      ON(1, without_memory_what_is_lent_is_told_all_the_same),
-      cmocka_unit_test(only_when_a_slow_node_has_had_its_time_the_core_may_rest),
-      cmocka_unit_test(a_call_that_waits_for_a_slow_node_looks_after_each_turn),
-      ON(1, what_a_node_says_is_the_callers_own),
-      ON(3, votes_are_told_node_by_node),
-      ON(1, a_call_never_outlives_its_budget),
-      ON(3, a_storm_of_signals_changes_nothing),
-      cmocka_unit_test(an_operation_that_ends_while_it_is_launched_ends_its_call),
-      cmocka_unit_test(an_operation_that_ends_as_its_leader_launches_it_ends_its_call),
-      ON(3, a_thread_that_does_not_come_slows_a_leader_down_but_once),
-      ON(3, a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
-      ON(3, a_call_without_entropy_ends_and_leaves_nothing_in_flight),
-      ON(3, a_lease_with_less_than_the_caller_can_count_is_no_lock),
-      cmocka_unit_test(the_last_reference_releases_what_is_still_held),
-      cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
-      cmocka_unit_test(how_a_lease_keeps_itself_is_refused_where_it_does_not),
+      ON(3, lock_is_acquired_extended_and_released),
+      ON(1, borrowed_token_lives_until_the_next_operation),
+      ON(1, expired_lease_has_no_token),
+      cmocka_unit_test(fencing_token_lasts_as_long_as_the_lease_and_grows),
+      ON(1, supplied_token_may_begin_with_a_nul),
+      ON(1, release_send_sends_at_once),
+      ON(3, lock_gets_another_owner_after_release_send),
+      ON(1, owner_is_checked_and_stays_during_a_call),
+      ON(1, token_and_message_are_returned_without_memory),
+      cmocka_unit_test(core_rests_after_the_grace_period),
+      cmocka_unit_test(call_in_its_grace_period_watches_each_turn),
+      ON(1, texts_of_a_node_live_in_the_programs_struct),
+      ON(3, votes_are_reported_node_by_node),
+      ON(1, call_never_outlives_its_budget),
+      ON(3, signals_change_no_result),
+      cmocka_unit_test(operation_that_ends_while_it_is_sent_ends_its_call),
+      cmocka_unit_test(operation_that_ends_as_its_leader_sends_it_ends_its_call),
+      ON(3, missing_thread_delays_a_leader_only_once),
+      ON(3, expired_lease_is_no_lock_when_its_result_is_read),
+      ON(3, call_without_entropy_leaves_nothing_in_flight),
+      ON(3, lease_shorter_than_the_callers_unit_is_no_lock),
+      cmocka_unit_test(last_reference_releases_held_locks),
+      cmocka_unit_test(client_names_a_wrong_option_of_lock_new),
+      cmocka_unit_test(extend_options_need_auto_extend),
       cmocka_unit_test(lock_takes_at_most_340_bytes_and_auto_extended_lease_640),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static redlock_client *holding(loopback *farm, redlock_lock **lock) {
   return client;
 }
 
-static void an_empty_list_has_nothing_to_do(void **state) {
+static void empty_list_has_nothing_to_do(void **state) {
   (void)state;
   rl_linger list = {NULL};
   rl_linger_process(&list);
@@ -47,7 +47,7 @@ static void an_empty_list_has_nothing_to_do(void **state) {
   assert_null(list.first);
 }
 
-static void a_client_is_in_the_list_once(void **state) {
+static void client_is_in_the_list_once(void **state) {
   (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
@@ -69,7 +69,7 @@ static void a_client_is_in_the_list_once(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void draining_is_bounded_for_all_together(void **state) {
+static void drain_is_bounded_for_all_clients_together(void **state) {
   (void)state;
   rl_linger list = {NULL};
   loopback *farms[3];
@@ -98,7 +98,7 @@ static void draining_is_bounded_for_all_together(void **state) {
   }
 }
 
-static void a_host_that_still_refers_to_the_client_keeps_it(void **state) {
+static void other_reference_keeps_the_client(void **state) {
   (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
@@ -121,7 +121,7 @@ static void a_host_that_still_refers_to_the_client_keeps_it(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void a_client_that_has_left_the_list_may_come_back(void **state) {
+static void client_may_return_to_the_list(void **state) {
   (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
@@ -139,7 +139,7 @@ static void a_client_that_has_left_the_list_may_come_back(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void a_child_sends_nothing_of_its_parents(void **state) {
+static void child_sends_nothing_of_its_parent(void **state) {
   (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
@@ -170,12 +170,12 @@ static void a_child_sends_nothing_of_its_parents(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_empty_list_has_nothing_to_do),
-      cmocka_unit_test(a_client_is_in_the_list_once),
-      cmocka_unit_test(draining_is_bounded_for_all_together),
-      cmocka_unit_test(a_host_that_still_refers_to_the_client_keeps_it),
-      cmocka_unit_test(a_client_that_has_left_the_list_may_come_back),
-      cmocka_unit_test(a_child_sends_nothing_of_its_parents),
+      cmocka_unit_test(empty_list_has_nothing_to_do),
+      cmocka_unit_test(client_is_in_the_list_once),
+      cmocka_unit_test(drain_is_bounded_for_all_clients_together),
+      cmocka_unit_test(other_reference_keeps_the_client),
+      cmocka_unit_test(client_may_return_to_the_list),
+      cmocka_unit_test(child_sends_nothing_of_its_parent),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static void settings_are_checked_and_named(void **state) {
 }
 
 /* Nodes are added after the client was made: it is looked at with the first lock. */
-static void a_quorum_is_from_a_majority_of_the_nodes_to_all_of_them(void **state) {
+static void quorum_is_from_a_majority_to_all_nodes(void **state) {
   (void)state;
   for (int quorum = 0; quorum <= 6; quorum++) {
     redlock_settings settings = {.quorum = quorum};
@@ -180,7 +180,7 @@ static void a_quorum_is_from_a_majority_of_the_nodes_to_all_of_them(void **state
 }
 
 /* A caller that was compiled with a newer header: what it has set must not be ignored. */
-static void what_a_newer_caller_has_set_is_refused(void **state) {
+static void fields_of_a_newer_header_are_refused(void **state) {
   (void)state;
   redlock_client *client;
   redlock_lock *lock;
@@ -264,7 +264,7 @@ static void nodes_are_checked_and_named(void **state) {
   redlock_client_free(client);
 }
 
-static void the_33rd_node_is_refused(void **state) {
+static void client_refuses_the_33rd_node(void **state) {
   (void)state;
   redlock_client *client;
   char address[16];
@@ -306,7 +306,7 @@ static void keys_are_limited_with_their_prefix(void **state) {
   free(name);
 }
 
-static void a_node_that_is_missing_is_told_from_a_client_that_is(void **state) {
+static void missing_node_and_missing_client_differ(void **state) {
   (void)state;
   redlock_client *client;
   redlock_node node = {.host = "h"};
@@ -321,7 +321,7 @@ static void a_node_that_is_missing_is_told_from_a_client_that_is(void **state) {
 }
 
 /* nginx speaks TLS for us. */
-static void tls_is_taken_where_another_carries_it(void **state) {
+static void external_client_accepts_tls(void **state) {
   (void)state;
   redlock_client *client;
   char message[128];
@@ -335,7 +335,7 @@ static void tls_is_taken_where_another_carries_it(void **state) {
   redlock_client_free(client);
 }
 
-static void null_is_an_error_and_not_a_crash(void **state) {
+static void null_is_an_error_and_no_crash(void **state) {
   (void)state;
   struct pollfd fds[1];
   redlock_node_info node;
@@ -366,7 +366,7 @@ static void null_is_an_error_and_not_a_crash(void **state) {
   assert_string_equal(redlock_lock_message(NULL), "");
 }
 
-static void a_lock_has_one_to_64_resources_and_none_twice(void **state) {
+static void lock_has_one_to_64_different_resources(void **state) {
   (void)state;
   static unsigned char names[REDLOCK_RESOURCES_MAX + 1];
   redlock_resource resources[REDLOCK_RESOURCES_MAX + 1];
@@ -416,7 +416,7 @@ static void null_has_no_resource_no_data_and_no_references(void **state) {
 
 /* ---------------------------------------------------------------------------------------- loop */
 
-static void starting_sends_nothing_until_the_loop_turns(void **state) {
+static void start_sends_nothing_before_the_next_turn(void **state) {
   world *one = *state;
   struct pollfd fds[REDLOCK_NODES_MAX];
   assert_int_equal(redlock_client_timeout(one->client), REDLOCK_NEVER);
@@ -435,7 +435,7 @@ static void starting_sends_nothing_until_the_loop_turns(void **state) {
 }
 
 /* Turns only when the epoll descriptor says so, or time has passed. */
-static void a_dead_majority_is_reported_and_used_again_when_it_is_back(void **state) {
+static void dead_majority_is_reported_and_used_again_later(void **state) {
   world *one = *state;
   redlock_node_info info;
   redlock_node_info *none = NULL;
@@ -465,7 +465,7 @@ static void a_dead_majority_is_reported_and_used_again_when_it_is_back(void **st
 
 /* -------------------------------------------------------------------------------------- ending */
 
-static void closing_in_steps_tells_whether_there_is_more_to_wait_for(void **state) {
+static void closing_step_reports_if_waiting_makes_sense(void **state) {
   world *one = *state;
   acquire(one->client, one->farm, one->lock);
   redlock_time until_us = redlock_now() + PATIENCE_US;
@@ -481,7 +481,7 @@ static void closing_in_steps_tells_whether_there_is_more_to_wait_for(void **stat
   assert_error(redlock_client_close(one->client, 0), REDLOCK_OK);
 }
 
-static void a_forked_child_takes_nothing_out_of_its_parents_epoll_set(void **state) {
+static void child_removes_nothing_from_its_parents_epoll_set(void **state) {
   (void)state;
   int status = -1;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
@@ -511,7 +511,7 @@ static void a_forked_child_takes_nothing_out_of_its_parents_epoll_set(void **sta
 }
 
 /* One owes an answer, one is not there: of those two, and of no other, a release is left behind. */
-static void close_names_the_nodes_that_have_not_confirmed_and_no_other(void **state) {
+static void close_names_exactly_the_unconfirmed_nodes(void **state) {
   world *one = *state;
   loopback_run(one->farm);
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
@@ -526,7 +526,7 @@ static void close_names_the_nodes_that_have_not_confirmed_and_no_other(void **st
   assert_non_null(strstr(message, one->farm->nodes[2].name));
 }
 
-static void freeing_a_held_lock_releases_it_without_waiting(void **state) {
+static void free_releases_a_held_lock_without_waiting(void **state) {
   (void)state;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);
@@ -538,7 +538,7 @@ static void freeing_a_held_lock_releases_it_without_waiting(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void a_lock_keeps_its_client(void **state) {
+static void lock_keeps_its_client_alive(void **state) {
   (void)state;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);
@@ -551,7 +551,7 @@ static void a_lock_keeps_its_client(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void closing_releases_and_refuses_everything_later(void **state) {
+static void close_releases_all_locks_and_refuses_operations(void **state) {
   world *one = *state;
   loopback_run(one->farm);
   redlock_lock *other;
@@ -583,7 +583,7 @@ static int child_of(redlock_client *client, redlock_lock *lock) {
   return failed;
 }
 
-static void a_child_holds_nothing_and_releases_nothing(void **state) {
+static void child_holds_and_releases_nothing(void **state) {
   (void)state;
   static loopback *farm; /* where valgrind finds it in the child, too */
   farm = loopback_new(3, LOOPBACK_UNIX);
@@ -618,7 +618,7 @@ static void a_child_holds_nothing_and_releases_nothing(void **state) {
 }
 
 /* Any number of threads, as redlock.h says: as many as a machine has. */
-static void thousands_of_calls_wait_at_once(void **state) {
+static void thousands_of_threads_can_wait(void **state) {
   (void)state;
   static rl_waiter *waiters[5000];
   redlock_client *client;
@@ -641,7 +641,7 @@ static void thousands_of_calls_wait_at_once(void **state) {
   redlock_client_free(client);
 }
 
-static void a_child_can_lock_with_connections_of_its_own(void **state) {
+static void child_acquires_by_its_own_connections(void **state) {
   (void)state;
   static loopback *farm; /* where valgrind finds it in the child, too */
   farm = loopback_new(3, LOOPBACK_UNIX);
@@ -672,27 +672,27 @@ static void a_child_can_lock_with_connections_of_its_own(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_are_checked_and_named),
-      cmocka_unit_test(a_quorum_is_from_a_majority_of_the_nodes_to_all_of_them),
-      cmocka_unit_test(what_a_newer_caller_has_set_is_refused),
+      cmocka_unit_test(quorum_is_from_a_majority_to_all_nodes),
+      cmocka_unit_test(fields_of_a_newer_header_are_refused),
       cmocka_unit_test(nodes_are_checked_and_named),
-      cmocka_unit_test(the_33rd_node_is_refused),
+      cmocka_unit_test(client_refuses_the_33rd_node),
       cmocka_unit_test(keys_are_limited_with_their_prefix),
-      cmocka_unit_test(a_node_that_is_missing_is_told_from_a_client_that_is),
-      cmocka_unit_test(tls_is_taken_where_another_carries_it),
-      cmocka_unit_test(null_is_an_error_and_not_a_crash),
-      cmocka_unit_test(a_lock_has_one_to_64_resources_and_none_twice),
+      cmocka_unit_test(missing_node_and_missing_client_differ),
+      cmocka_unit_test(external_client_accepts_tls),
+      cmocka_unit_test(null_is_an_error_and_no_crash),
+      cmocka_unit_test(lock_has_one_to_64_different_resources),
       cmocka_unit_test(null_has_no_resource_no_data_and_no_references),
-      ON(3, starting_sends_nothing_until_the_loop_turns),
-      ON(3, a_dead_majority_is_reported_and_used_again_when_it_is_back),
-      ON(3, closing_in_steps_tells_whether_there_is_more_to_wait_for),
-      cmocka_unit_test(a_forked_child_takes_nothing_out_of_its_parents_epoll_set),
-      ON(3, close_names_the_nodes_that_have_not_confirmed_and_no_other),
-      cmocka_unit_test(freeing_a_held_lock_releases_it_without_waiting),
-      cmocka_unit_test(a_lock_keeps_its_client),
-      ON(3, closing_releases_and_refuses_everything_later),
-      cmocka_unit_test(a_child_holds_nothing_and_releases_nothing),
-      cmocka_unit_test(thousands_of_calls_wait_at_once),
-      cmocka_unit_test(a_child_can_lock_with_connections_of_its_own),
+      ON(3, start_sends_nothing_before_the_next_turn),
+      ON(3, dead_majority_is_reported_and_used_again_later),
+      ON(3, closing_step_reports_if_waiting_makes_sense),
+      cmocka_unit_test(child_removes_nothing_from_its_parents_epoll_set),
+      ON(3, close_names_exactly_the_unconfirmed_nodes),
+      cmocka_unit_test(free_releases_a_held_lock_without_waiting),
+      cmocka_unit_test(lock_keeps_its_client_alive),
+      ON(3, close_releases_all_locks_and_refuses_operations),
+      cmocka_unit_test(child_holds_and_releases_nothing),
+      cmocka_unit_test(thousands_of_threads_can_wait),
+      cmocka_unit_test(child_acquires_by_its_own_connections),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

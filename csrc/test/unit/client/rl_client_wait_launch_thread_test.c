@@ -190,7 +190,7 @@ static void let_one_come(redlock_client *client, bool comes) {
   rl_client_leave(client);
 }
 
-static void what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come(void **state) {
+static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
   (void)state;
   scene all;
   open_scene(&all);
@@ -214,7 +214,7 @@ static void what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come(v
 }
 
 /* The leader would send, and is held up, too. */
-static void a_sender_that_is_late_is_not_waited_for(void **state) {
+static void late_sender_delays_no_thread(void **state) {
   (void)state;
   scene all;
   open_scene(&all);
@@ -235,7 +235,7 @@ static void a_sender_that_is_late_is_not_waited_for(void **state) {
   close_scene(&all);
 }
 
-static void a_loop_sends_though_a_called_thread_does_not_come(void **state) {
+static void loop_sends_although_a_woken_thread_is_missing(void **state) {
   (void)state;
   scene all;
   open_scene(&all);
@@ -250,7 +250,7 @@ static void a_loop_sends_though_a_called_thread_does_not_come(void **state) {
 }
 
 /* It is one of those that the others wait for. */
-static void a_sender_that_is_called_and_does_not_come_holds_nobody_up(void **state) {
+static void missing_sender_delays_no_thread(void **state) {
   (void)state;
   scene all;
   open_scene(&all);
@@ -312,7 +312,7 @@ static int launch_by_another(void) {
 }
 
 /* A process that stalls for as long as the nodes have may find them late, and tries again. */
-static void a_follower_that_was_launched_by_another_looks_for_itself_in_time(void **state) {
+static void follower_checks_an_operation_that_another_thread_sent(void **state) {
   (void)state;
   int result = REDLOCK_PENDING;
   bool stalled = true;
@@ -325,7 +325,7 @@ static void a_follower_that_was_launched_by_another_looks_for_itself_in_time(voi
   assert_error(result, REDLOCK_OK);
 }
 
-static void without_entropy_only_those_fail_that_need_it(void **state) {
+static void missing_entropy_fails_only_acquires(void **state) {
   (void)state;
   scene all;
   open_scene(&all);
@@ -345,7 +345,7 @@ static void without_entropy_only_those_fail_that_need_it(void **state) {
 }
 
 /* Between its look for wake-ups and its sleep. Those that began later wait on. */
-static void a_thread_that_is_about_to_sleep_is_woken_up_with_the_others(void **state) {
+static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
   (void)state;
   scene all;
   rl_waiter sender = {0};
@@ -438,7 +438,7 @@ static void eventually_all_that_can_have_come(crowd *self) {
   }
 }
 
-static void those_that_are_called_are_woken_eight_at_a_time(void **state) {
+static void woken_threads_are_posted_eight_at_a_time(void **state) {
   (void)state;
   crowd many;
   open_crowd(&many);
@@ -451,7 +451,7 @@ static void those_that_are_called_are_woken_eight_at_a_time(void **state) {
   close_crowd(&many);
 }
 
-static void eight_that_do_not_come_hold_up_nobody_else(void **state) {
+static void eight_missing_threads_delay_no_other_thread(void **state) {
   (void)state;
   crowd many;
   open_crowd(&many);
@@ -461,7 +461,7 @@ static void eight_that_do_not_come_hold_up_nobody_else(void **state) {
 }
 
 /* The leader leaves, too, and nobody is left to be called to lead. */
-static void nor_when_all_are_called_at_once(void **state) {
+static void missing_threads_delay_no_thread_after_a_wakeup(void **state) {
   (void)state;
   crowd many;
   open_crowd(&many);
@@ -472,16 +472,16 @@ static void nor_when_all_are_called_at_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come),
-      cmocka_unit_test(a_sender_that_is_late_is_not_waited_for),
-      cmocka_unit_test(a_loop_sends_though_a_called_thread_does_not_come),
-      cmocka_unit_test(a_sender_that_is_called_and_does_not_come_holds_nobody_up),
-      cmocka_unit_test(a_follower_that_was_launched_by_another_looks_for_itself_in_time),
-      cmocka_unit_test(without_entropy_only_those_fail_that_need_it),
-      cmocka_unit_test(a_thread_that_is_about_to_sleep_is_woken_up_with_the_others),
-      cmocka_unit_test(those_that_are_called_are_woken_eight_at_a_time),
-      cmocka_unit_test(eight_that_do_not_come_hold_up_nobody_else),
-      cmocka_unit_test(nor_when_all_are_called_at_once),
+      cmocka_unit_test(bytes_are_sent_although_a_woken_thread_is_missing),
+      cmocka_unit_test(late_sender_delays_no_thread),
+      cmocka_unit_test(loop_sends_although_a_woken_thread_is_missing),
+      cmocka_unit_test(missing_sender_delays_no_thread),
+      cmocka_unit_test(follower_checks_an_operation_that_another_thread_sent),
+      cmocka_unit_test(missing_entropy_fails_only_acquires),
+      cmocka_unit_test(wakeup_reaches_a_thread_that_falls_asleep),
+      cmocka_unit_test(woken_threads_are_posted_eight_at_a_time),
+      cmocka_unit_test(eight_missing_threads_delay_no_other_thread),
+      cmocka_unit_test(missing_threads_delay_no_thread_after_a_wakeup),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

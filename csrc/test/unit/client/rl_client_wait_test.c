@@ -116,7 +116,7 @@ static unsigned begin_all(redlock_client *client, unsigned most) {
   return count;
 }
 
-static void what_cannot_be_had_is_told_and_nobody_waits(void **state) {
+static void begin_reports_missing_memory_and_semaphores(void **state) {
   (void)state;
   redlock_client *client = make_client();
   no_growth = true;
@@ -129,7 +129,7 @@ static void what_cannot_be_had_is_told_and_nobody_waits(void **state) {
   redlock_client_free(client);
 }
 
-static void where_no_fifth_finds_room_four_wait(void **state) {
+static void four_threads_wait_without_memory_for_a_fifth(void **state) {
   (void)state;
   redlock_client *client = make_client();
   assert_int_equal(begin_all(client, 4), 4);
@@ -140,7 +140,7 @@ static void where_no_fifth_finds_room_four_wait(void **state) {
   redlock_client_free(client);
 }
 
-static void more_threads_than_a_lock_can_number_are_refused(void **state) {
+static void begin_refuses_more_threads_than_a_lock_can_number(void **state) {
   (void)state;
   redlock_client *client = make_client();
   assert_int_equal(begin_all(client, RL_LOCK_WAITED_MAX + 1), RL_LOCK_WAITED_MAX);
@@ -148,7 +148,7 @@ static void more_threads_than_a_lock_can_number_are_refused(void **state) {
 }
 
 /* As in a handler of a signal that came in the middle of a call. */
-static void a_call_that_was_begun_before_a_fork_is_none_of_the_childs(void **state) {
+static void child_inherits_no_call(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_client_enter(client);
@@ -166,7 +166,7 @@ static void a_call_that_was_begun_before_a_fork_is_none_of_the_childs(void **sta
   redlock_client_free(client);
 }
 
-static void bytes_wait_for_threads_that_are_coming_and_are_sent_once(void **state) {
+static void bytes_wait_for_arriving_threads(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_client_enter(client);
@@ -186,7 +186,7 @@ static void pass_through(redlock_client *client) {
   rl_client_leave(client);
 }
 
-static void whoever_leaves_sends_what_nobody_else_comes_to_send(void **state) {
+static void leaving_thread_sends_without_arriving_threads(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter sender = {0};
@@ -204,7 +204,7 @@ static void whoever_leaves_sends_what_nobody_else_comes_to_send(void **state) {
   redlock_client_free(client);
 }
 
-static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **state) {
+static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
@@ -257,7 +257,7 @@ static int wait_until(redlock_client *client, redlock_time until_us) {
   return error;
 }
 
-static void a_wait_that_nothing_could_end_is_refused(void **state) {
+static void endless_wait_is_refused(void **state) {
   (void)state;
   redlock_client *client = make_client();
   (void)alarm(20);
@@ -268,7 +268,7 @@ static void a_wait_that_nothing_could_end_is_refused(void **state) {
 }
 
 /* Beside it the timer: the wait is a long one. */
-static void a_leader_polls_its_event_and_takes_it_back(void **state) {
+static void leader_polls_and_clears_its_event(void **state) {
   (void)state;
   redlock_client *client = make_client();
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
@@ -286,7 +286,7 @@ static void a_leader_polls_its_event_and_takes_it_back(void **state) {
   redlock_client_free(client);
 }
 
-static void whoever_leaves_calls_a_keeper_that_would_wake_too_late(void **state) {
+static void leaving_thread_wakes_a_late_watchdog(void **state) {
   (void)state;
   redlock_client *client = make_client();
   client->watchdog.runs = true;
@@ -320,7 +320,7 @@ static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
 }
 
 /* A script's hook runs in between. */
-static void a_caller_that_is_away_does_not_lead(void **state) {
+static void absent_caller_does_not_lead(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
@@ -339,7 +339,7 @@ static void a_caller_that_is_away_does_not_lead(void **state) {
 }
 
 /* Its operation has ended, and its thread does not run yet. */
-static void until_a_call_has_returned_its_lock_is_busy(void **state) {
+static void lock_is_busy_until_its_call_has_returned(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
@@ -360,7 +360,7 @@ static void until_a_call_has_returned_its_lock_is_busy(void **state) {
   end(client, lock, farm);
 }
 
-static void only_what_takes_a_lease_starts_the_keeper(void **state) {
+static void only_acquire_and_extend_start_the_watchdog(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_options options = {.auto_extend = REDLOCK_YES, .node_timeout_us = 20 * MS};
@@ -374,7 +374,7 @@ static void only_what_takes_a_lease_starts_the_keeper(void **state) {
   end(client, lock, farm);
 }
 
-static void without_memory_to_wait_a_client_is_closed_at_once(void **state) {
+static void close_does_not_wait_without_memory(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
@@ -430,7 +430,7 @@ static bool sleeps_on(follower *self, bool turns) {
   return sleeps;
 }
 
-static void a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup(void **state) {
+static void follower_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
   (void)state;
   for (unsigned looks = 0; looks < 2; looks++) {
     pthread_t thread;
@@ -461,7 +461,7 @@ static void a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup(void *
 }
 
 /* They lie down one behind the other, and get up in any order. */
-static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
+static void five_woken_followers_leave_no_state(void **state) {
   (void)state;
   pthread_t threads[5];
   follower five[5];
@@ -528,7 +528,7 @@ static void let_it_poll(redlock_client *client) {
   client->wait.wants = (rl_wait_wants){changes, UINT32_MAX, 0};
 }
 
-static void a_leader_is_disturbed_after_a_turn_only_if_it_polls_and_asked(void **state) {
+static void leader_is_poked_after_a_turn_only_if_it_watches(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -546,7 +546,7 @@ static void a_leader_is_disturbed_after_a_turn_only_if_it_polls_and_asked(void *
 }
 
 /* Another thread has read the last of the answers. */
-static void a_leader_whose_own_operation_has_ended_is_disturbed(void **state) {
+static void leader_is_poked_when_its_operation_has_ended(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
@@ -571,7 +571,7 @@ static void nobody_is_told(redlock_client *client, void *data) {
   (void)data;
 }
 
-static void a_loss_disturbs_the_keeper_that_polls_and_no_other_leader(void **state) {
+static void loss_pokes_only_a_leading_watchdog(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -589,7 +589,7 @@ static void a_loss_disturbs_the_keeper_that_polls_and_no_other_leader(void **sta
   end_leader(client, leader);
 }
 
-static void what_threads_begin_together_is_launched_by_the_last_of_them(void **state) {
+static void last_arriving_thread_sends_for_all(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
@@ -632,7 +632,7 @@ static void what_threads_begin_together_is_launched_by_the_last_of_them(void **s
   redlock_client_free(client);
 }
 
-static void a_follower_whose_time_has_come_looks_for_itself(void **state) {
+static void follower_takes_a_turn_after_its_time(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -642,7 +642,7 @@ static void a_follower_whose_time_has_come_looks_for_itself(void **state) {
   end_leader(client, leader);
 }
 
-static void a_wake_up_that_nobody_caused_is_slept_over(void **state) {
+static void spurious_post_does_not_wake_a_follower(void **state) {
   (void)state;
   pthread_t thread;
   redlock_client *client = make_client();
@@ -662,7 +662,7 @@ static void a_wake_up_that_nobody_caused_is_slept_over(void **state) {
 }
 
 /* The one that is called may give up the last reference as soon as the mutex is free. */
-static void whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free(void **state) {
+static void last_reference_wakes_threads_before_it_unlocks(void **state) {
   (void)state;
   pthread_t thread;
   redlock_client *client = make_client();
@@ -683,7 +683,7 @@ static void whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free(v
 }
 
 /* Eight that have been woken do not come, and nothing else happens. */
-static void a_leader_polls_but_for_a_moment_while_threads_are_due(void **state) {
+static void leader_polls_briefly_while_threads_are_unposted(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -704,7 +704,7 @@ static void a_leader_polls_but_for_a_moment_while_threads_are_due(void **state) 
 }
 
 /* Threads that were called are on their way, and do not come. */
-static void bytes_wait_for_slow_threads_for_a_millisecond(void **state) {
+static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -721,7 +721,7 @@ static void bytes_wait_for_slow_threads_for_a_millisecond(void **state) {
 }
 
 /* The one that would have sent is called, and may be slow to come, as others are. */
-static void whoever_calls_the_sender_sends_instead(void **state) {
+static void thread_that_wakes_the_sender_sends_instead(void **state) {
   (void)state;
   pthread_t threads[2];
   follower two[2];
@@ -756,7 +756,7 @@ static void whoever_calls_the_sender_sends_instead(void **state) {
 }
 
 /* The keeper leads, and polls. */
-static void a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper(void **state) {
+static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
   (void)state;
   redlock_client *client = make_client();
   assert_true(rl_event_open(&client->watchdog.event));
@@ -789,7 +789,7 @@ static void descriptor_0_is_an_event_as_well(void **state) {
   }
 }
 
-static void a_wakeup_in_a_forked_child_wakes_nobody_in_the_parent(void **state) {
+static void wakeup_in_a_child_wakes_no_thread_of_the_parent(void **state) {
   (void)state;
   int status = -1;
   redlock_client *client = make_client();
@@ -830,7 +830,7 @@ static bool all_have_accepted(loopback *farm) {
 }
 
 /* All descriptors there may be are in use when the thread begins to wait. */
-static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **state) {
+static void wakeup_ends_a_call_without_an_event(void **state) {
   (void)state;
   struct rlimit limit, none;
   pthread_t thread;
@@ -865,36 +865,36 @@ static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **sta
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_cannot_be_had_is_told_and_nobody_waits),
-      cmocka_unit_test(where_no_fifth_finds_room_four_wait),
-      cmocka_unit_test(more_threads_than_a_lock_can_number_are_refused),
-      cmocka_unit_test(a_call_that_was_begun_before_a_fork_is_none_of_the_childs),
-      cmocka_unit_test(bytes_wait_for_threads_that_are_coming_and_are_sent_once),
-      cmocka_unit_test(whoever_leaves_sends_what_nobody_else_comes_to_send),
-      cmocka_unit_test(what_threads_begin_together_is_launched_by_the_last_of_them),
-      cmocka_unit_test(the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for),
-      cmocka_unit_test(whoever_leaves_calls_a_keeper_that_would_wake_too_late),
-      cmocka_unit_test(a_wait_that_nothing_could_end_is_refused),
-      cmocka_unit_test(a_leader_polls_its_event_and_takes_it_back),
-      cmocka_unit_test(a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup),
-      cmocka_unit_test(five_followers_that_are_woken_leave_nothing_behind),
-      cmocka_unit_test(a_leader_is_disturbed_after_a_turn_only_if_it_polls_and_asked),
-      cmocka_unit_test(a_leader_whose_own_operation_has_ended_is_disturbed),
-      cmocka_unit_test(a_loss_disturbs_the_keeper_that_polls_and_no_other_leader),
-      cmocka_unit_test(a_follower_whose_time_has_come_looks_for_itself),
-      cmocka_unit_test(a_wake_up_that_nobody_caused_is_slept_over),
-      cmocka_unit_test(whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free),
-      cmocka_unit_test(a_leader_polls_but_for_a_moment_while_threads_are_due),
-      cmocka_unit_test(bytes_wait_for_slow_threads_for_a_millisecond),
-      cmocka_unit_test(whoever_calls_the_sender_sends_instead),
-      cmocka_unit_test(a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper),
+      cmocka_unit_test(begin_reports_missing_memory_and_semaphores),
+      cmocka_unit_test(four_threads_wait_without_memory_for_a_fifth),
+      cmocka_unit_test(begin_refuses_more_threads_than_a_lock_can_number),
+      cmocka_unit_test(child_inherits_no_call),
+      cmocka_unit_test(bytes_wait_for_arriving_threads),
+      cmocka_unit_test(leaving_thread_sends_without_arriving_threads),
+      cmocka_unit_test(last_arriving_thread_sends_for_all),
+      cmocka_unit_test(leader_is_poked_for_what_it_does_not_poll_for),
+      cmocka_unit_test(leaving_thread_wakes_a_late_watchdog),
+      cmocka_unit_test(endless_wait_is_refused),
+      cmocka_unit_test(leader_polls_and_clears_its_event),
+      cmocka_unit_test(follower_is_woken_after_a_turn_and_by_a_wakeup),
+      cmocka_unit_test(five_woken_followers_leave_no_state),
+      cmocka_unit_test(leader_is_poked_after_a_turn_only_if_it_watches),
+      cmocka_unit_test(leader_is_poked_when_its_operation_has_ended),
+      cmocka_unit_test(loss_pokes_only_a_leading_watchdog),
+      cmocka_unit_test(follower_takes_a_turn_after_its_time),
+      cmocka_unit_test(spurious_post_does_not_wake_a_follower),
+      cmocka_unit_test(last_reference_wakes_threads_before_it_unlocks),
+      cmocka_unit_test(leader_polls_briefly_while_threads_are_unposted),
+      cmocka_unit_test(bytes_wait_one_millisecond_for_slow_threads),
+      cmocka_unit_test(thread_that_wakes_the_sender_sends_instead),
+      cmocka_unit_test(waiting_thread_takes_the_lead_from_the_watchdog),
       cmocka_unit_test(descriptor_0_is_an_event_as_well),
-      cmocka_unit_test(a_wakeup_in_a_forked_child_wakes_nobody_in_the_parent),
-      cmocka_unit_test(a_caller_that_is_away_does_not_lead),
-      cmocka_unit_test(without_memory_to_wait_a_client_is_closed_at_once),
-      cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
-      cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),
-      cmocka_unit_test(without_a_descriptor_for_the_event_a_wakeup_ends_the_call),
+      cmocka_unit_test(wakeup_in_a_child_wakes_no_thread_of_the_parent),
+      cmocka_unit_test(absent_caller_does_not_lead),
+      cmocka_unit_test(close_does_not_wait_without_memory),
+      cmocka_unit_test(lock_is_busy_until_its_call_has_returned),
+      cmocka_unit_test(only_acquire_and_extend_start_the_watchdog),
+      cmocka_unit_test(wakeup_ends_a_call_without_an_event),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ static void set_deaf(loopback *farm, bool deaf) {
 
 /* ------------------------------------------------------------------------------------ it fires */
 
-static void a_loop_on_pollfd_alone_does_not_hang_after_a_start(void **state) {
+static void pollfd_loop_does_not_hang_after_a_start(void **state) {
   loop *one = *state;
   assert_false(loop_is_ready(one)); /* Nothing to do. */
   for (unsigned i = 0; i < 3; i++) {
@@ -195,7 +195,7 @@ static void a_loop_on_pollfd_alone_does_not_hang_after_a_start(void **state) {
   }
 }
 
-static void a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late(void **state) {
+static void pollfd_loop_does_not_hang_if_asked_for_late(void **state) {
   loop *one = *state;
   redlock_client *client;
   redlock_lock *lock;
@@ -210,7 +210,7 @@ static void a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late(void 
 }
 
 /* Asked for when a time-out is over already, and nothing else will come. */
-static void a_time_out_that_is_over_makes_it_readable_from_the_beginning(void **state) {
+static void expired_time_out_makes_a_new_pollfd_readable(void **state) {
   loop *one = *state;
   redlock_options options = patient();
   redlock_client *client;
@@ -261,7 +261,7 @@ static void descriptor_0_is_one_as_well(void **state) {
   }
 }
 
-static void a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes(void **state) {
+static void pollfd_loop_does_not_hang_on_silent_nodes(void **state) {
   loop *one = *state;
   redlock_options options = patient();
   options.node_timeout_us = 30 * MS;
@@ -275,7 +275,7 @@ static void a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes(void **state) {
   assert_true(redlock_now() - before_us < 5 * SECONDS); /* Not the earlier operations' time-out. */
 }
 
-static void a_loop_on_pollfd_alone_connects_again_when_a_node_is_back(void **state) {
+static void pollfd_loop_reconnects_to_a_returning_node(void **state) {
   loop *one = *state;
   redlock_node_info info;
   loopback_lock(one->farm);
@@ -303,7 +303,7 @@ static void wait_for_answers(const loop *self) {
 }
 
 /* The thread waits for its own answers then, which may be long in coming. */
-static void what_a_blocking_call_reads_as_it_begins_wakes_the_loop(void **state) {
+static void blocking_call_wakes_the_loop_for_replies_that_it_reads(void **state) {
   loop *one = *state;
   redlock_lock *other;
   redlock_options options = patient();
@@ -330,8 +330,7 @@ static void what_a_blocking_call_reads_as_it_begins_wakes_the_loop(void **state)
 }
 
 /* A loop that takes one for each time it is woken. */
-static void
-a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round(void **state) {
+static void cancel_wakes_the_loop_despite_later_calls(void **state) {
   loop *one = *state;
   redlock_lock *other;
   acquire(one);
@@ -348,7 +347,7 @@ a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round
 }
 
 /* The same for a loop that goes by pollfds() and timeout(). */
-static void what_ended_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
+static void end_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
   loop *one = *state;
   acquire(one);
   release(one);
@@ -364,7 +363,7 @@ static void what_ended_outside_of_the_loop_leaves_no_time_to_wait(void **state) 
   assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
 }
 
-static void what_was_not_taken_from_the_queue_wakes_again(void **state) {
+static void untaken_result_wakes_the_loop_again(void **state) {
   loop *one = *state;
   redlock_lock *locks[8];
   redlock_options options = patient();
@@ -385,7 +384,7 @@ static void what_was_not_taken_from_the_queue_wakes_again(void **state) {
 }
 
 /* What a core queues outside of a turn, and nobody flushes. */
-static void bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait(void **state) {
+static void untried_bytes_leave_no_time_to_wait(void **state) {
   loop *one = *state;
   acquire(one);
   loop_rest(one, 50 * MS);
@@ -399,8 +398,7 @@ static void bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait(void **sta
 }
 
 /* Between two attempts, with all nodes down, there is no descriptor, and there is a time. */
-static void
-a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused(void **state) {
+static void wait_without_descriptors_needs_a_time(void **state) {
   loop *one = *state;
   redlock_options options = patient();
   options.retry_count = 2;
@@ -417,7 +415,7 @@ a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused(void
 /* ------------------------------------------------------------------------------------- it rests */
 
 /* A loop that does nothing but what it is woken for. */
-static void a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss(void **state) {
+static void pollfd_loop_extends_a_lease_and_reports_its_loss(void **state) {
   loop *one = *state;
   redlock_options options = {
       .ttl_us = 2400 * MS, .node_timeout_us = 300 * MS, .auto_extend = REDLOCK_YES};
@@ -449,7 +447,7 @@ static void a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss(void **
   assert_null(redlock_client_next_lost(NULL));
 }
 
-static void a_loss_that_was_found_outside_of_the_loop_wakes_it(void **state) {
+static void loss_outside_of_the_loop_wakes_it(void **state) {
   loop *one = *state;
   redlock_options options = {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
@@ -468,7 +466,7 @@ static void a_loss_that_was_found_outside_of_the_loop_wakes_it(void **state) {
 }
 
 /* Whoever goes by redlock_lock_lost() alone. */
-static void a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning(void **state) {
+static void unfetched_loss_does_not_keep_the_loop_busy(void **state) {
   loop *one = *state;
   redlock_options options = {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
@@ -482,7 +480,7 @@ static void a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning(void **st
 }
 
 /* It does not take what has ended, and would be woken for that again and again. */
-static void a_loop_that_goes_by_results_alone_rests(void **state) {
+static void loop_that_only_reads_results_rests(void **state) {
   loop *one = *state;
   for (unsigned i = 0; i < 2; i++) {
     assert_error(i == 0 ? redlock_lock_acquire_start(one->lock, NULL)
@@ -498,7 +496,7 @@ static void a_loop_that_goes_by_results_alone_rests(void **state) {
   }
 }
 
-static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
+static void operation_costs_two_event_calls_at_most(void **state) {
   loop *one = *state;
   acquire(one);
   release(one);
@@ -520,7 +518,7 @@ static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
   assert_true(take_calls(&fake_clock.timer_calls) <= 4);
 }
 
-static void an_alarm_makes_it_readable_once_the_earliest_first(void **state) {
+static void driver_time_makes_pollfd_readable_once(void **state) {
   loop *one = *state;
   acquire(one);
   release(one);
@@ -540,7 +538,7 @@ static void an_alarm_makes_it_readable_once_the_earliest_first(void **state) {
 }
 
 /* The program's function is asked by process(), so a loop has to come; not while it is just being asked. */
-static void a_function_that_is_to_be_asked_leaves_no_time_to_wait(void **state) {
+static void pending_question_leaves_no_time_to_wait(void **state) {
   loop *one = *state;
   acquire(one);
   release(one);
@@ -554,7 +552,7 @@ static void a_function_that_is_to_be_asked_leaves_no_time_to_wait(void **state) 
   one->client->asking = false;
 }
 
-static void a_client_that_was_never_asked_sets_no_timer(void **state) {
+static void client_without_pollfd_sets_no_timer(void **state) {
   loop *one = *state;
   redlock_client *client;
   redlock_lock *lock;
@@ -573,26 +571,26 @@ static void a_client_that_was_never_asked_sets_no_timer(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON(3, a_loop_on_pollfd_alone_does_not_hang_after_a_start),
-      ON(3, a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late),
-      ON(3, a_time_out_that_is_over_makes_it_readable_from_the_beginning),
+      ON(3, pollfd_loop_does_not_hang_after_a_start),
+      ON(3, pollfd_loop_does_not_hang_if_asked_for_late),
+      ON(3, expired_time_out_makes_a_new_pollfd_readable),
       cmocka_unit_test(descriptor_0_is_one_as_well),
-      ON(3, a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
-      ON(1, a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
-      ON(3, what_a_blocking_call_reads_as_it_begins_wakes_the_loop),
-      ON(3, a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round),
-      ON(3, what_ended_outside_of_the_loop_leaves_no_time_to_wait),
-      ON(3, what_was_not_taken_from_the_queue_wakes_again),
-      ON(3, bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait),
-      ON(1, a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused),
-      ON(3, a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss),
-      ON(3, a_loss_that_was_found_outside_of_the_loop_wakes_it),
-      ON(3, a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning),
-      ON(3, a_loop_that_goes_by_results_alone_rests),
-      ON(3, an_operation_costs_two_calls_to_be_woken_at_most),
-      ON(1, an_alarm_makes_it_readable_once_the_earliest_first),
-      ON(1, a_function_that_is_to_be_asked_leaves_no_time_to_wait),
-      ON(3, a_client_that_was_never_asked_sets_no_timer),
+      ON(3, pollfd_loop_does_not_hang_on_silent_nodes),
+      ON(1, pollfd_loop_reconnects_to_a_returning_node),
+      ON(3, blocking_call_wakes_the_loop_for_replies_that_it_reads),
+      ON(3, cancel_wakes_the_loop_despite_later_calls),
+      ON(3, end_outside_of_the_loop_leaves_no_time_to_wait),
+      ON(3, untaken_result_wakes_the_loop_again),
+      ON(3, untried_bytes_leave_no_time_to_wait),
+      ON(1, wait_without_descriptors_needs_a_time),
+      ON(3, pollfd_loop_extends_a_lease_and_reports_its_loss),
+      ON(3, loss_outside_of_the_loop_wakes_it),
+      ON(3, unfetched_loss_does_not_keep_the_loop_busy),
+      ON(3, loop_that_only_reads_results_rests),
+      ON(3, operation_costs_two_event_calls_at_most),
+      ON(1, driver_time_makes_pollfd_readable_once),
+      ON(1, pending_question_leaves_no_time_to_wait),
+      ON(3, client_without_pollfd_sets_no_timer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

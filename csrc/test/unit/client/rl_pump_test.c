@@ -22,7 +22,7 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
   return !no_entropy && __real_rl_entropy_fill(bytes, length);
 }
 
-static void what_becomes_of_connections_is_said_in_two_sets(void **state) {
+static void advance_returns_connections_to_close_and_to_make(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
@@ -47,7 +47,7 @@ static void what_becomes_of_connections_is_said_in_two_sets(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void output_is_named_until_it_is_sent(void **state) {
+static void output_is_reported_until_it_is_sent(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
@@ -68,7 +68,7 @@ static void output_is_named_until_it_is_sent(void **state) {
 }
 
 /* One call must not keep the caller from what has come in the meantime. */
-static void a_thousand_beginnings_take_more_than_one_call(void **state) {
+static void thousand_acquires_need_more_than_one_call(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
@@ -94,7 +94,7 @@ static void a_thousand_beginnings_take_more_than_one_call(void **state) {
 }
 
 /* What needs no entropy goes out all the same: releases above all. */
-static void without_entropy_nothing_but_acquires_is_held_back(void **state) {
+static void missing_entropy_holds_back_only_acquires(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
@@ -120,10 +120,10 @@ static void without_entropy_nothing_but_acquires_is_held_back(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_becomes_of_connections_is_said_in_two_sets),
-      cmocka_unit_test(output_is_named_until_it_is_sent),
-      cmocka_unit_test(without_entropy_nothing_but_acquires_is_held_back),
-      cmocka_unit_test(a_thousand_beginnings_take_more_than_one_call),
+      cmocka_unit_test(advance_returns_connections_to_close_and_to_make),
+      cmocka_unit_test(output_is_reported_until_it_is_sent),
+      cmocka_unit_test(missing_entropy_holds_back_only_acquires),
+      cmocka_unit_test(thousand_acquires_need_more_than_one_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

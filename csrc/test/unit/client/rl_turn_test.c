@@ -148,7 +148,7 @@ static void check_stream(const peer *self) {
   }
 }
 
-static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
+static void full_socket_is_polled_and_drained(void **state) {
   (void)state;
   peer *self = peer_new();
   int fd = redlock_client_pollfd(self->client);
@@ -179,7 +179,7 @@ static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
 }
 
 /* A finalizer flushes, and does not lose what did not fit. */
-static void what_a_full_socket_does_not_take_goes_with_the_next_turn(void **state) {
+static void next_turn_sends_what_a_full_socket_refused(void **state) {
   (void)state;
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -197,7 +197,7 @@ static void what_a_full_socket_does_not_take_goes_with_the_next_turn(void **stat
   peer_end(self);
 }
 
-static void room_is_waited_for_only_to_send_something(void **state) {
+static void room_is_polled_for_only_with_output(void **state) {
   (void)state;
   peer *self = peer_new();
   rl_socket *socket = &self->client->sockets[0];
@@ -214,7 +214,7 @@ static void room_is_waited_for_only_to_send_something(void **state) {
   peer_end(self);
 }
 
-static void only_a_send_that_fails_ends_the_connection(void **state) {
+static void only_a_failed_send_ends_the_connection(void **state) {
   (void)state;
   peer *self = peer_new();
   const rl_link *link = &self->client->core.nodes[0]->link;
@@ -232,7 +232,7 @@ static void only_a_send_that_fails_ends_the_connection(void **state) {
   peer_end(self);
 }
 
-static void bytes_are_left_to_threads_that_are_coming(void **state) {
+static void bytes_are_left_to_arriving_threads(void **state) {
   (void)state;
   peer *self = peer_new();
   self->client->wait.arriving = 1;
@@ -254,7 +254,7 @@ static void bytes_are_left_to_threads_that_are_coming(void **state) {
 }
 
 /* Looking costs a system call: it is done after a pause, and when a node owes much. */
-static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it(void **state) {
+static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
   (void)state;
   peer *self = peer_new();
   rl_link *link = &self->client->core.nodes[0]->link;
@@ -278,7 +278,7 @@ static bool is_hung_up_on(peer *self) {
   return recv(self->fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-static void a_node_that_talks_nonsense_is_hung_up_on(void **state) {
+static void invalid_reply_ends_the_connection(void **state) {
   (void)state;
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -299,7 +299,7 @@ static rl_socket *open_socket(peer *self) {
 }
 
 /* As in a program that has closed its standard input. */
-static void descriptor_0_is_read_as_any(void **state) {
+static void descriptor_0_is_read(void **state) {
   (void)state;
   peer *self = peer_new();
   struct pollfd one;
@@ -322,7 +322,7 @@ static void descriptor_0_is_read_as_any(void **state) {
 }
 
 /* The caller's descriptors stand at the end of a page, with nothing behind, and none is one of the client's. */
-static void nothing_behind_the_callers_descriptors_is_looked_at(void **state) {
+static void turn_reads_only_the_programs_descriptors(void **state) {
   (void)state;
   redlock_client *client;
   int ends[2];
@@ -360,16 +360,16 @@ static void closed_client_processes_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
-      cmocka_unit_test(what_a_full_socket_does_not_take_goes_with_the_next_turn),
-      cmocka_unit_test(a_node_that_talks_nonsense_is_hung_up_on),
-      cmocka_unit_test(room_is_waited_for_only_to_send_something),
-      cmocka_unit_test(only_a_send_that_fails_ends_the_connection),
-      cmocka_unit_test(bytes_are_left_to_threads_that_are_coming),
-      cmocka_unit_test(descriptor_0_is_read_as_any),
-      cmocka_unit_test(nothing_behind_the_callers_descriptors_is_looked_at),
+      cmocka_unit_test(full_socket_is_polled_and_drained),
+      cmocka_unit_test(next_turn_sends_what_a_full_socket_refused),
+      cmocka_unit_test(invalid_reply_ends_the_connection),
+      cmocka_unit_test(room_is_polled_for_only_with_output),
+      cmocka_unit_test(only_a_failed_send_ends_the_connection),
+      cmocka_unit_test(bytes_are_left_to_arriving_threads),
+      cmocka_unit_test(descriptor_0_is_read),
+      cmocka_unit_test(turn_reads_only_the_programs_descriptors),
       cmocka_unit_test(closed_client_processes_nothing),
-      cmocka_unit_test(a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it),
+      cmocka_unit_test(starting_turn_reads_only_if_it_is_worth_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

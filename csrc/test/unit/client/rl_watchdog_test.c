@@ -42,21 +42,21 @@ static bool is_late(redlock_time until_us) {
   return rl_watchdog_is_late(client);
 }
 
-static void it_takes_a_turn_10_ms_after_the_last(void **state) {
+static void watchdog_takes_a_turn_10_ms_after_the_last(void **state) {
   (void)state;
   assert_false(is_late(client->processed_us + QUIET_US));
   assert_true(is_late(client->processed_us + QUIET_US + 1));
   assert_true(is_late(REDLOCK_NEVER));
 }
 
-static void nobody_calls_one_that_does_not_sleep_or_run(void **state) {
+static void awake_watchdog_is_not_woken(void **state) {
   (void)state;
   assert_false(is_late(0));
   client->watchdog.runs = false;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
-static void nor_while_a_thread_is_in_a_call(void **state) {
+static void watchdog_is_not_woken_during_a_call(void **state) {
   (void)state;
   rl_waiter *waiter = rl_wait_begin(client, NULL);
   client->wait.leader = waiter;
@@ -72,13 +72,13 @@ static void nor_while_a_thread_is_in_a_call(void **state) {
   rl_wait_end(client, waiter);
 }
 
-static void nor_for_a_closed_client(void **state) {
+static void watchdog_of_a_closed_client_is_not_woken(void **state) {
   (void)state;
   client->core.closed = true;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
-static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
+static void watchdog_waits_20_ms_for_a_loop(void **state) {
   (void)state;
   rl_link *link = &client->core.nodes[0]->link;
   client->epoll_fd = 0; /* as good as any */
@@ -93,7 +93,7 @@ static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
   assert_false(is_late(REDLOCK_NEVER));
 }
 
-static void one_that_runs_is_forbidden_or_useless_is_not_started(void **state) {
+static void watchdog_is_started_once_and_only_if_allowed(void **state) {
   (void)state;
   for (unsigned i = 0; i < 3; i++) {
     client->watchdog.runs = i == 0;
@@ -108,13 +108,12 @@ static void one_that_runs_is_forbidden_or_useless_is_not_started(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(it_takes_a_turn_10_ms_after_the_last, begin, end),
-      cmocka_unit_test_setup_teardown(nobody_calls_one_that_does_not_sleep_or_run, begin, end),
-      cmocka_unit_test_setup_teardown(nor_while_a_thread_is_in_a_call, begin, end),
-      cmocka_unit_test_setup_teardown(nor_for_a_closed_client, begin, end),
-      cmocka_unit_test_setup_teardown(beside_a_loop_it_waits_20_ms_for_what_is_overdue, begin, end),
-      cmocka_unit_test_setup_teardown(one_that_runs_is_forbidden_or_useless_is_not_started, begin,
-                                      end),
+      cmocka_unit_test_setup_teardown(watchdog_takes_a_turn_10_ms_after_the_last, begin, end),
+      cmocka_unit_test_setup_teardown(awake_watchdog_is_not_woken, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_is_not_woken_during_a_call, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_of_a_closed_client_is_not_woken, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_waits_20_ms_for_a_loop, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_is_started_once_and_only_if_allowed, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

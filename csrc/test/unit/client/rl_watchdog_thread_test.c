@@ -138,7 +138,7 @@ static redlock_lock *begin_acquire(const char *address) {
 }
 
 /* A loop that is elsewhere for more than 20 ms while a node is to answer. */
-static void it_leads_while_the_loop_is_elsewhere_and_rests_when_it_comes_again(void **state) {
+static void watchdog_leads_while_the_loop_is_absent(void **state) {
   (void)state;
   loopback *farm = loopback_new(1, LOOPBACK_TCP);
   farm->nodes[0].deaf = true;
@@ -161,7 +161,7 @@ static void it_leads_while_the_loop_is_elsewhere_and_rests_when_it_comes_again(v
   assert_true(loopback_end(farm));
 }
 
-static void without_entropy_it_sleeps_between_its_turns(void **state) {
+static void watchdog_sleeps_between_turns_without_entropy(void **state) {
   (void)state;
   redlock_lock *lock = begin_acquire("127.0.0.1:1");
   atomic_store(&no_entropy, true);
@@ -179,7 +179,7 @@ static void without_entropy_it_sleeps_between_its_turns(void **state) {
   redlock_lock_free(lock);
 }
 
-static void what_cannot_be_had_is_told_and_can_be_had_later(void **state) {
+static void failed_start_can_be_repeated(void **state) {
   (void)state;
   for (unsigned i = 0; i < 4; i++) {
     no_event = i == 0;
@@ -202,7 +202,7 @@ static void count_calls(redlock_client *caller, void *data) {
 }
 
 /* It was being stopped when another thread forked, and this is the child. */
-static void it_runs_again_after_a_fork_during_its_stop(void **state) {
+static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
   (void)state;
   client->watchdog.stops = true;
   client->watchdog.runs = true;
@@ -220,7 +220,7 @@ static void it_runs_again_after_a_fork_during_its_stop(void **state) {
   wait_until_it_leads();
 }
 
-static void a_client_that_was_closed_has_none(void **state) {
+static void closed_client_has_no_watchdog(void **state) {
   (void)state;
   assert_error(start(), REDLOCK_OK);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
@@ -228,7 +228,7 @@ static void a_client_that_was_closed_has_none(void **state) {
   assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
 }
 
-static void who_is_to_be_told_of_losses_is_checked(void **state) {
+static void on_lost_checks_its_arguments(void **state) {
   (void)state;
   assert_error(redlock_client_on_lost(NULL, count_calls, &calls), REDLOCK_E_INVALID);
   client->external = true;
@@ -248,7 +248,7 @@ static void who_is_to_be_told_of_losses_is_checked(void **state) {
 }
 
 /* Of what was lost before it asked a program is told if nobody has fetched it. */
-static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **state) {
+static void earlier_loss_is_reported_once_if_unfetched(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS, .notify_lost = REDLOCK_YES};
@@ -279,15 +279,13 @@ static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **st
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(
-          it_leads_while_the_loop_is_elsewhere_and_rests_when_it_comes_again, begin, end),
-      cmocka_unit_test_setup_teardown(without_entropy_it_sleeps_between_its_turns, begin, end),
-      cmocka_unit_test_setup_teardown(what_cannot_be_had_is_told_and_can_be_had_later, begin, end),
-      cmocka_unit_test_setup_teardown(it_runs_again_after_a_fork_during_its_stop, begin, end),
-      cmocka_unit_test_setup_teardown(a_client_that_was_closed_has_none, begin, end),
-      cmocka_unit_test_setup_teardown(who_is_to_be_told_of_losses_is_checked, begin, end),
-      cmocka_unit_test_setup_teardown(what_was_lost_before_is_told_once_if_nobody_has_fetched_it,
-                                      begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_leads_while_the_loop_is_absent, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_sleeps_between_turns_without_entropy, begin, end),
+      cmocka_unit_test_setup_teardown(failed_start_can_be_repeated, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_runs_again_after_a_fork_during_its_stop, begin, end),
+      cmocka_unit_test_setup_teardown(closed_client_has_no_watchdog, begin, end),
+      cmocka_unit_test_setup_teardown(on_lost_checks_its_arguments, begin, end),
+      cmocka_unit_test_setup_teardown(earlier_loss_is_reported_once_if_unfetched, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

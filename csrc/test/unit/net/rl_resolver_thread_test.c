@@ -48,7 +48,7 @@ static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
 }
 
 /* All the look-ups of this program do: a stack of 512 kB was no thread at all. */
-static void a_look_up_works_where_the_host_has_much_thread_local_memory(void **state) {
+static void look_up_works_with_much_thread_local_memory(void **state) {
   (void)state;
   const char *error = NULL;
   host_memory[0] = 1;
@@ -79,7 +79,7 @@ static void localhost_has_an_address_with_the_port(void **state) {
   freeaddrinfo(addresses); /* the caller's, also when the look-up is gone */
 }
 
-static void a_name_that_cannot_be_has_an_error(void **state) {
+static void impossible_name_has_an_error(void **state) {
   (void)state;
   char name[80];
   const char *error = NULL;
@@ -93,7 +93,7 @@ static void a_name_that_cannot_be_has_an_error(void **state) {
   rl_resolver_free(resolver);
 }
 
-static void numbers_need_no_look_up(void **state) {
+static void numeric_address_needs_no_look_up(void **state) {
   (void)state;
   static const char *const good[] = {"127.0.0.1", "::1", "0.0.0.0", "255.255.255.255"};
   static const char *const bad[] = {"localhost", "", "1.2.3.4.5", ":::", "127.0.0.1:80"};
@@ -135,7 +135,7 @@ static rl_resolver *look_up_in_turn(const char *host, int port) {
   }
 }
 
-static void a_look_up_can_be_given_up_at_any_time(void **state) {
+static void look_up_can_be_given_up_at_any_time(void **state) {
   (void)state;
   size_t before = descriptors();
   rl_resolver *flying[8] = {NULL};
@@ -164,7 +164,7 @@ static void a_look_up_can_be_given_up_at_any_time(void **state) {
   }
 }
 
-static void an_answer_that_nobody_takes_is_freed(void **state) {
+static void abandoned_answer_is_freed(void **state) {
   (void)state;
   int before = atomic_load(&look_ups_lists);
   rl_resolver *resolver = look_up("localhost", 6379);
@@ -180,7 +180,7 @@ static void an_answer_that_nobody_takes_is_freed(void **state) {
   }
 }
 
-static void many_look_ups_at_once_all_end(void **state) {
+static void many_concurrent_look_ups_end(void **state) {
   (void)state;
   rl_resolver *many[32];
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
@@ -196,7 +196,7 @@ static void many_look_ups_at_once_all_end(void **state) {
   }
 }
 
-static void a_look_up_that_cannot_be_made_takes_nobodys_turn(void **state) {
+static void failed_look_up_frees_its_slot(void **state) {
   (void)state;
   size_t before = descriptors();
   no_thread = true;
@@ -214,7 +214,7 @@ static void a_look_up_that_cannot_be_made_takes_nobodys_turn(void **state) {
 }
 
 /* A name server that is gone must not collect threads. */
-static void the_33rd_look_up_at_once_waits_for_its_turn(void **state) {
+static void the_33rd_concurrent_look_up_is_busy(void **state) {
   (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   bool busy = false;
@@ -238,7 +238,7 @@ static void the_33rd_look_up_at_once_waits_for_its_turn(void **state) {
   rl_resolver_free(next);
 }
 
-static void closing_leaves_a_look_up_to_its_thread(void **state) {
+static void close_leaves_a_look_up_to_its_thread(void **state) {
   (void)state;
   redlock_client *client;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
@@ -265,16 +265,16 @@ static void closing_leaves_a_look_up_to_its_thread(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_look_up_works_where_the_host_has_much_thread_local_memory),
+      cmocka_unit_test(look_up_works_with_much_thread_local_memory),
       cmocka_unit_test(localhost_has_an_address_with_the_port),
-      cmocka_unit_test(a_name_that_cannot_be_has_an_error),
-      cmocka_unit_test(numbers_need_no_look_up),
-      cmocka_unit_test(a_look_up_can_be_given_up_at_any_time),
-      cmocka_unit_test(an_answer_that_nobody_takes_is_freed),
-      cmocka_unit_test(many_look_ups_at_once_all_end),
-      cmocka_unit_test(a_look_up_that_cannot_be_made_takes_nobodys_turn),
-      cmocka_unit_test(the_33rd_look_up_at_once_waits_for_its_turn),
-      cmocka_unit_test(closing_leaves_a_look_up_to_its_thread),
+      cmocka_unit_test(impossible_name_has_an_error),
+      cmocka_unit_test(numeric_address_needs_no_look_up),
+      cmocka_unit_test(look_up_can_be_given_up_at_any_time),
+      cmocka_unit_test(abandoned_answer_is_freed),
+      cmocka_unit_test(many_concurrent_look_ups_end),
+      cmocka_unit_test(failed_look_up_frees_its_slot),
+      cmocka_unit_test(the_33rd_concurrent_look_up_is_busy),
+      cmocka_unit_test(close_leaves_a_look_up_to_its_thread),
   };
   return cmocka_run_group_tests(tests, NULL, look_ups_end);
 }

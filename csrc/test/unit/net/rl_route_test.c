@@ -62,7 +62,7 @@ static int make(const redlock_node *node, const redlock_settings *settings) {
   return rl_route_make(&route, &address, node, settings, NULL, message);
 }
 
-static void every_option_reaches_the_carrier(void **state) {
+static void every_option_reaches_the_transport(void **state) {
   (void)state;
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h",
@@ -95,7 +95,7 @@ static unsigned occurrences(const char *what) {
 }
 
 /* One field each that the node says itself; the other is its client's. */
-static void a_node_takes_from_its_client_what_it_does_not_say(void **state) {
+static void node_inherits_unset_options_from_its_client(void **state) {
   (void)state;
   const redlock_settings all = {.transport = &transport,
                                 .tls = REDLOCK_YES,
@@ -136,7 +136,7 @@ static void a_node_takes_from_its_client_what_it_does_not_say(void **state) {
   rl_route_free(&route);
 }
 
-static void without_tls_nobody_asks_the_carrier(void **state) {
+static void node_without_tls_uses_no_transport(void **state) {
   (void)state;
   redlock_settings settings = {.transport = &transport, .tls = REDLOCK_YES, .tls_ca = "a"};
   redlock_node node = {.host = "h", .tls = REDLOCK_NO};
@@ -153,7 +153,7 @@ static void without_tls_nobody_asks_the_carrier(void **state) {
   assert_int_equal(freed, 0);
 }
 
-static void what_is_said_of_tls_without_tls_is_a_mistake(void **state) {
+static void tls_options_of_a_node_need_tls(void **state) {
   (void)state;
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h", .tls_server_name = "s"};
@@ -166,7 +166,7 @@ static void what_is_said_of_tls_without_tls_is_a_mistake(void **state) {
 }
 
 /* A program that names a CA and forgets "rediss" would send its password to anybody. */
-static void settings_of_tls_are_not_ignored_in_silence(void **state) {
+static void tls_options_of_a_client_need_a_choice(void **state) {
   (void)state;
   redlock_settings settings = {.transport = &transport, .tls_ca = "a"};
   redlock_node node = {.address = "redis://:secret@h"};
@@ -188,7 +188,7 @@ static void settings_of_tls_are_not_ignored_in_silence(void **state) {
   rl_route_free(&route);
 }
 
-static void a_carrier_is_needed_and_of_this_version(void **state) {
+static void tls_needs_a_transport_of_this_version(void **state) {
   (void)state;
   redlock_settings settings = {0};
   redlock_node node = {.address = "rediss://h"};
@@ -205,7 +205,7 @@ static void a_carrier_is_needed_and_of_this_version(void **state) {
   assert_null(route.transport);
 }
 
-static void what_the_carrier_refuses_is_passed_on(void **state) {
+static void refusal_of_the_transport_is_passed_on(void **state) {
   (void)state;
   static const int errors[] = {REDLOCK_E_INVALID, REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM};
   redlock_settings settings = {.transport = &transport};
@@ -219,7 +219,7 @@ static void what_the_carrier_refuses_is_passed_on(void **state) {
   assert_int_equal(freed, 0);
 }
 
-static void a_route_is_freed_once(void **state) {
+static void route_is_freed_once(void **state) {
   (void)state;
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
@@ -231,7 +231,7 @@ static void a_route_is_freed_once(void **state) {
 }
 
 /* The same through the public functions: whatever becomes of the node, what was made is given up once. */
-static void what_a_client_made_it_gives_up(void **state) {
+static void client_frees_its_routes(void **state) {
   (void)state;
   redlock_client *client;
   redlock_lock *lock;
@@ -260,15 +260,15 @@ static void what_a_client_made_it_gives_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(every_option_reaches_the_carrier, reset),
-      cmocka_unit_test_setup(a_node_takes_from_its_client_what_it_does_not_say, reset),
-      cmocka_unit_test_setup(without_tls_nobody_asks_the_carrier, reset),
-      cmocka_unit_test_setup(what_is_said_of_tls_without_tls_is_a_mistake, reset),
-      cmocka_unit_test_setup(settings_of_tls_are_not_ignored_in_silence, reset),
-      cmocka_unit_test_setup(a_carrier_is_needed_and_of_this_version, reset),
-      cmocka_unit_test_setup(what_the_carrier_refuses_is_passed_on, reset),
-      cmocka_unit_test_setup(a_route_is_freed_once, reset),
-      cmocka_unit_test_setup(what_a_client_made_it_gives_up, reset),
+      cmocka_unit_test_setup(every_option_reaches_the_transport, reset),
+      cmocka_unit_test_setup(node_inherits_unset_options_from_its_client, reset),
+      cmocka_unit_test_setup(node_without_tls_uses_no_transport, reset),
+      cmocka_unit_test_setup(tls_options_of_a_node_need_tls, reset),
+      cmocka_unit_test_setup(tls_options_of_a_client_need_a_choice, reset),
+      cmocka_unit_test_setup(tls_needs_a_transport_of_this_version, reset),
+      cmocka_unit_test_setup(refusal_of_the_transport_is_passed_on, reset),
+      cmocka_unit_test_setup(route_is_freed_once, reset),
+      cmocka_unit_test_setup(client_frees_its_routes, reset),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static bool same(int first, const char *first_host, int second, const char *seco
   return result;
 }
 
-static void the_same_address_and_port_are_one_server(void **state) {
+static void same_address_and_port_are_one_server(void **state) {
   (void)state;
   assert_true(same(LOOPBACK, "localhost", LOOPBACK, "127.0.0.1"));
   assert_true(same(TEN_1, "redis.example", TEN_1, "10.0.0.1"));
@@ -82,7 +82,7 @@ static void localhost_is_one_server_by_ipv4_and_ipv6(void **state) {
   assert_false(same(LOOPBACK_6, "localhost", OTHER_PORT, "127.0.0.1"));
 }
 
-static void what_has_no_address_is_like_nothing(void **state) {
+static void connection_without_an_address_is_no_server(void **state) {
   (void)state;
   assert_false(same(UNIX, "", UNIX, ""));
   assert_false(same(UNIX, "", LOOPBACK, "localhost"));
@@ -92,10 +92,10 @@ static void what_has_no_address_is_like_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_address_and_port_are_one_server),
+      cmocka_unit_test(same_address_and_port_are_one_server),
       cmocka_unit_test(another_port_or_address_is_another_server),
       cmocka_unit_test(localhost_is_one_server_by_ipv4_and_ipv6),
-      cmocka_unit_test(what_has_no_address_is_like_nothing),
+      cmocka_unit_test(connection_without_an_address_is_no_server),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

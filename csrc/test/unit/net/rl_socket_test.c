@@ -107,7 +107,7 @@ static int option_of(int fd, int level, int option) {
   return value;
 }
 
-static void tcp_is_tuned_and_nothing_blocks(void **state) {
+static void socket_is_tuned_and_does_not_block(void **state) {
   (void)state;
   rl_socket socket;
   int port;
@@ -132,7 +132,7 @@ static void tcp_is_tuned_and_nothing_blocks(void **state) {
   (void)close(listener);
 }
 
-static void unix_sockets_connect_at_once_or_say_why_not(void **state) {
+static void unix_socket_connects_at_once_or_explains(void **state) {
   (void)state;
   rl_socket socket_;
   char directory[SCRATCH_PATH_MAX];
@@ -173,7 +173,7 @@ static void add_address(rl_socket *socket, int port) {
   atomic_fetch_sub(&look_ups_lists, 1); /* It is part of the other. */
 }
 
-static void all_addresses_of_a_name_are_tried(void **state) {
+static void connect_tries_all_addresses_of_a_name(void **state) {
   (void)state;
   rl_socket socket;
   int closed_port;
@@ -224,7 +224,7 @@ static void line_ends(rl_transport_stream *line) {
 }
 
 /* "localhost" has two, of which servers often know one: the other is not what is wrong. */
-static void a_handshake_that_fails_tells_more_than_an_address_without_a_server(void **state) {
+static void failed_handshake_explains_more_than_a_missing_server(void **state) {
   (void)state;
   static const redlock_transport transport = {.stream_new = line_new,
                                               .shake = line_shake,
@@ -266,7 +266,7 @@ static int full_listener(int *port, int *fillers, unsigned count) {
   return listener;
 }
 
-static void an_address_that_does_not_answer_gets_its_share_of_the_time(void **state) {
+static void silent_address_gets_its_share_of_the_time(void **state) {
   (void)state;
   rl_socket socket;
   int silent_port;
@@ -301,7 +301,7 @@ static void an_address_that_does_not_answer_gets_its_share_of_the_time(void **st
   (void)close(listener);
 }
 
-static void names_are_looked_up_without_blocking(void **state) {
+static void connect_resolves_names_without_blocking(void **state) {
   (void)state;
   rl_socket socket;
   short events;
@@ -319,7 +319,7 @@ static void names_are_looked_up_without_blocking(void **state) {
   (void)close(listener);
 }
 
-static void a_look_up_outlives_the_attempt_and_is_used_by_the_next(void **state) {
+static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   (void)state;
   rl_socket socket;
   int port;
@@ -356,7 +356,7 @@ static int open_pair(rl_socket *socket) {
   return peer;
 }
 
-static void the_end_of_a_connection_is_told_without_a_signal(void **state) {
+static void end_of_a_connection_raises_no_signal(void **state) {
   (void)state;
   rl_socket socket;
   char byte;
@@ -375,7 +375,7 @@ static void the_end_of_a_connection_is_told_without_a_signal(void **state) {
   rl_socket_free(&socket, false);
 }
 
-static void a_signal_in_a_system_call_goes_unnoticed(void **state) {
+static void signal_in_a_system_call_has_no_effect(void **state) {
   (void)state;
   rl_socket socket;
   char bytes[8];
@@ -437,7 +437,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
 }
 
 /* What is registered already costs no system call, and what is not there is not registered. */
-static void a_registration_is_changed_only_when_it_has_to_be(void **state) {
+static void registration_changes_only_if_necessary(void **state) {
   (void)state;
   rl_socket socket;
   struct epoll_event event;
@@ -462,7 +462,7 @@ static void a_registration_is_changed_only_when_it_has_to_be(void **state) {
 }
 
 /* The new descriptor has the number of the old one, and must be registered all the same. */
-static void a_reused_descriptor_is_registered_anew(void **state) {
+static void reused_descriptor_is_registered_again(void **state) {
   (void)state;
   rl_socket socket;
   struct epoll_event event;
@@ -491,7 +491,7 @@ static bool has_changed(const rl_socket *socket, unsigned *before) {
   return changed;
 }
 
-static void whoever_polls_for_a_socket_is_told_of_each_other_descriptor(void **state) {
+static void change_counter_reports_each_new_descriptor(void **state) {
   (void)state;
   rl_socket socket;
   int port;
@@ -523,7 +523,7 @@ static void whoever_polls_for_a_socket_is_told_of_each_other_descriptor(void **s
 }
 
 /* As many look-ups hang as may be: another waits for its turn, and asks for it again and again. */
-static void a_look_up_that_has_to_wait_for_its_turn_asks_every_10_ms(void **state) {
+static void busy_look_up_is_retried_every_10_ms(void **state) {
   (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   rl_socket socket;
@@ -571,7 +571,7 @@ static void a_look_up_that_has_to_wait_for_its_turn_asks_every_10_ms(void **stat
   (void)close(listener);
 }
 
-static void while_a_name_is_looked_up_there_is_no_time_out(void **state) {
+static void look_up_has_no_time_out(void **state) {
   (void)state;
   rl_socket socket;
   int port;
@@ -588,7 +588,7 @@ static void while_a_name_is_looked_up_there_is_no_time_out(void **state) {
 }
 
 /* A child has copies of its parent's descriptors, of the epoll set too, which is one and the same. */
-static void a_forked_child_leaves_its_parents_epoll_set_alone(void **state) {
+static void forked_child_keeps_its_parents_epoll_set(void **state) {
   (void)state;
   for (unsigned forked = 0; forked < 2; forked++) {
     rl_socket socket;
@@ -606,7 +606,7 @@ static void a_forked_child_leaves_its_parents_epoll_set_alone(void **state) {
   }
 }
 
-static void no_address_is_left_behind(void **state) {
+static void no_address_list_leaks(void **state) {
   (void)state;
   redlock_time until_us = redlock_now() + PATIENCE_US;
   while (atomic_load(&look_ups_lists) != 0) { /* Look-ups that were given up are under way. */
@@ -617,23 +617,23 @@ static void no_address_is_left_behind(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tcp_is_tuned_and_nothing_blocks),
-      cmocka_unit_test(unix_sockets_connect_at_once_or_say_why_not),
-      cmocka_unit_test(all_addresses_of_a_name_are_tried),
-      cmocka_unit_test(a_handshake_that_fails_tells_more_than_an_address_without_a_server),
-      cmocka_unit_test(an_address_that_does_not_answer_gets_its_share_of_the_time),
-      cmocka_unit_test(names_are_looked_up_without_blocking),
-      cmocka_unit_test(a_look_up_outlives_the_attempt_and_is_used_by_the_next),
-      cmocka_unit_test(the_end_of_a_connection_is_told_without_a_signal),
-      cmocka_unit_test(a_signal_in_a_system_call_goes_unnoticed),
+      cmocka_unit_test(socket_is_tuned_and_does_not_block),
+      cmocka_unit_test(unix_socket_connects_at_once_or_explains),
+      cmocka_unit_test(connect_tries_all_addresses_of_a_name),
+      cmocka_unit_test(failed_handshake_explains_more_than_a_missing_server),
+      cmocka_unit_test(silent_address_gets_its_share_of_the_time),
+      cmocka_unit_test(connect_resolves_names_without_blocking),
+      cmocka_unit_test(look_up_outlives_its_attempt_and_serves_the_next),
+      cmocka_unit_test(end_of_a_connection_raises_no_signal),
+      cmocka_unit_test(signal_in_a_system_call_has_no_effect),
       cmocka_unit_test(descriptor_0_is_as_good_as_any),
-      cmocka_unit_test(a_registration_is_changed_only_when_it_has_to_be),
-      cmocka_unit_test(a_reused_descriptor_is_registered_anew),
-      cmocka_unit_test(whoever_polls_for_a_socket_is_told_of_each_other_descriptor),
-      cmocka_unit_test(while_a_name_is_looked_up_there_is_no_time_out),
-      cmocka_unit_test(a_look_up_that_has_to_wait_for_its_turn_asks_every_10_ms),
-      cmocka_unit_test(a_forked_child_leaves_its_parents_epoll_set_alone),
-      cmocka_unit_test(no_address_is_left_behind), /* by all of the above */
+      cmocka_unit_test(registration_changes_only_if_necessary),
+      cmocka_unit_test(reused_descriptor_is_registered_again),
+      cmocka_unit_test(change_counter_reports_each_new_descriptor),
+      cmocka_unit_test(look_up_has_no_time_out),
+      cmocka_unit_test(busy_look_up_is_retried_every_10_ms),
+      cmocka_unit_test(forked_child_keeps_its_parents_epoll_set),
+      cmocka_unit_test(no_address_list_leaks), /* by all of the above */
   };
   return cmocka_run_group_tests(tests, NULL, look_ups_end);
 }

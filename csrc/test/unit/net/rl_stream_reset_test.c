@@ -132,7 +132,7 @@ static void say_and_reset(const int ends[2], const char *said) {
   assert_int_equal(poll(&told, 1, 5000), 1); /* POLLERR */
 }
 
-static void what_the_peer_said_counts_more_than_its_reset(void **state) {
+static void reason_of_the_peer_replaces_its_reset(void **state) {
   static const char *const said[] = {"x", "y", ""};
   static const char *const reasons[] = {"because", "Connection reset by peer",
                                         "Connection reset by peer"};
@@ -151,7 +151,7 @@ static void what_the_peer_said_counts_more_than_its_reset(void **state) {
   }
 }
 
-static void so_it_does_in_a_handshake(void **state) {
+static void reason_replaces_a_reset_in_a_handshake(void **state) {
   int ends[2];
   rl_stream stream;
   char error[RL_STREAM_ERROR_MAX] = "";
@@ -168,8 +168,8 @@ static void so_it_does_in_a_handshake(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_the_peer_said_counts_more_than_its_reset),
-      cmocka_unit_test(so_it_does_in_a_handshake),
+      cmocka_unit_test(reason_of_the_peer_replaces_its_reset),
+      cmocka_unit_test(reason_replaces_a_reset_in_a_handshake),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,7 +268,7 @@ static void open_carried(void) {
 
 /* ---------------------------------------------------------------------------------------- plain */
 
-static void bytes_go_as_they_are_without_a_carrier(void **state) {
+static void bytes_are_unchanged_without_a_transport(void **state) {
   (void)state;
   assert_true(rl_stream_open(&stream, &plain, error));
   assert_false(rl_stream_shakes(&stream));
@@ -308,7 +308,7 @@ static void interrupted_call_is_repeated(void **state) {
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 4);
 }
 
-static void a_handshake_comes_byte_by_byte(void **state) {
+static void handshake_works_byte_by_byte(void **state) {
   (void)state;
   assert_true(rl_stream_open(&stream, &carried, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
@@ -320,7 +320,7 @@ static void a_handshake_comes_byte_by_byte(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_handshake_waits_for_the_kernel(void **state) {
+static void handshake_waits_for_the_kernel(void **state) {
   (void)state;
   send_room = 2;
   assert_true(rl_stream_open(&stream, &carried, error));
@@ -335,7 +335,7 @@ static void a_handshake_waits_for_the_kernel(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_refusal_is_sent_before_it_is_told(void **state) {
+static void refusal_is_sent_before_it_is_reported(void **state) {
   (void)state;
   assert_true(rl_stream_open(&stream, &carried, error));
   peer_says("?", 1);
@@ -345,7 +345,7 @@ static void a_refusal_is_sent_before_it_is_told(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void who_hangs_up_in_the_handshake_is_told_so(void **state) {
+static void end_during_the_handshake_is_named(void **state) {
   (void)state;
   assert_true(rl_stream_open(&stream, &carried, error));
   peer_hangs_up();
@@ -364,7 +364,7 @@ static void who_hangs_up_in_the_handshake_is_told_so(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_line_that_cannot_be_had_is_told(void **state) {
+static void failed_stream_is_reported(void **state) {
   (void)state;
   node.refuses = true;
   assert_false(rl_stream_open(&stream, &carried, error));
@@ -375,7 +375,7 @@ static void a_line_that_cannot_be_had_is_told(void **state) {
 
 /* ----------------------------------------------------------------------------------------- input */
 
-static void a_record_is_split_at_every_byte(void **state) {
+static void record_may_be_split_at_every_byte(void **state) {
   (void)state;
   static const unsigned char record[] = {3, 'a' ^ 0xff, 'b' ^ 0xff, 'c' ^ 0xff};
   open_carried();
@@ -389,7 +389,7 @@ static void a_record_is_split_at_every_byte(void **state) {
 }
 
 /* The kernel has no more: only the transport knows that there is something. */
-static void what_the_carrier_holds_is_read_without_the_kernel(void **state) {
+static void held_bytes_are_read_without_the_kernel(void **state) {
   (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
   open_carried();
@@ -406,7 +406,7 @@ static void what_the_carrier_holds_is_read_without_the_kernel(void **state) {
 }
 
 /* More than the transport takes at once. */
-static void a_long_record_is_read_to_its_end(void **state) {
+static void long_record_is_read_to_its_end(void **state) {
   (void)state;
   unsigned char record[51] = {50};
   open_carried();
@@ -417,7 +417,7 @@ static void a_long_record_is_read_to_its_end(void **state) {
 }
 
 /* A peer that says nothing, fast, does not keep the others waiting. */
-static void records_that_say_nothing_are_read_within_a_bound(void **state) {
+static void empty_records_are_read_within_a_bound(void **state) {
   (void)state;
   unsigned char nothing[1000] = {0};
   open_carried();
@@ -428,7 +428,7 @@ static void records_that_say_nothing_are_read_within_a_bound(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void what_was_read_counts_before_the_end(void **state) {
+static void bytes_count_before_the_end_of_a_connection(void **state) {
   (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, BAD};
   open_carried();
@@ -439,7 +439,7 @@ static void what_was_read_counts_before_the_end(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_carrier_that_cannot_read_ends_the_connection(void **state) {
+static void failed_read_ends_the_connection(void **state) {
   (void)state;
   static const unsigned char bad = BAD;
   open_carried();
@@ -451,7 +451,7 @@ static void a_carrier_that_cannot_read_ends_the_connection(void **state) {
 
 /* ---------------------------------------------------------------------------------------- output */
 
-static void nothing_is_taken_while_something_waits_for_the_kernel(void **state) {
+static void no_bytes_are_taken_while_output_waits(void **state) {
   (void)state;
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
   open_carried();
@@ -475,7 +475,7 @@ static void nothing_is_taken_while_something_waits_for_the_kernel(void **state) 
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_carrier_is_given_a_bounded_number_of_bytes(void **state) {
+static void transport_gets_a_bounded_number_of_bytes(void **state) {
   (void)state;
   static unsigned char many[100000];
   open_carried();
@@ -484,7 +484,7 @@ static void a_carrier_is_given_a_bounded_number_of_bytes(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_carrier_that_cannot_write_ends_the_connection(void **state) {
+static void failed_write_ends_the_connection(void **state) {
   (void)state;
   open_carried();
   assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
@@ -493,7 +493,7 @@ static void a_carrier_that_cannot_write_ends_the_connection(void **state) {
 }
 
 /* The kernel only knows that the connection is gone. */
-static void the_last_words_of_a_peer_count_and_not_the_reset(void **state) {
+static void last_record_of_a_peer_replaces_its_reset(void **state) {
   (void)state;
   static const unsigned char bad = BAD;
   open_carried();
@@ -511,7 +511,7 @@ static void the_last_words_of_a_peer_count_and_not_the_reset(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void a_farewell_is_said_unless_it_is_not_to_be(void **state) {
+static void farewell_is_sent_unless_the_close_is_silent(void **state) {
   (void)state;
   open_carried();
   rl_stream_close(&stream, fd, false);
@@ -528,24 +528,24 @@ static void a_farewell_is_said_unless_it_is_not_to_be(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
   const struct CMUnitTest tests[] = {
-      TEST(bytes_go_as_they_are_without_a_carrier),
+      TEST(bytes_are_unchanged_without_a_transport),
       TEST(interrupted_call_is_repeated),
-      TEST(a_handshake_comes_byte_by_byte),
-      TEST(a_handshake_waits_for_the_kernel),
-      TEST(a_refusal_is_sent_before_it_is_told),
-      TEST(who_hangs_up_in_the_handshake_is_told_so),
-      TEST(a_line_that_cannot_be_had_is_told),
-      TEST(a_record_is_split_at_every_byte),
-      TEST(what_the_carrier_holds_is_read_without_the_kernel),
-      TEST(a_long_record_is_read_to_its_end),
-      TEST(records_that_say_nothing_are_read_within_a_bound),
-      TEST(what_was_read_counts_before_the_end),
-      TEST(a_carrier_that_cannot_read_ends_the_connection),
-      TEST(nothing_is_taken_while_something_waits_for_the_kernel),
-      TEST(a_carrier_is_given_a_bounded_number_of_bytes),
-      TEST(a_carrier_that_cannot_write_ends_the_connection),
-      TEST(the_last_words_of_a_peer_count_and_not_the_reset),
-      TEST(a_farewell_is_said_unless_it_is_not_to_be),
+      TEST(handshake_works_byte_by_byte),
+      TEST(handshake_waits_for_the_kernel),
+      TEST(refusal_is_sent_before_it_is_reported),
+      TEST(end_during_the_handshake_is_named),
+      TEST(failed_stream_is_reported),
+      TEST(record_may_be_split_at_every_byte),
+      TEST(held_bytes_are_read_without_the_kernel),
+      TEST(long_record_is_read_to_its_end),
+      TEST(empty_records_are_read_within_a_bound),
+      TEST(bytes_count_before_the_end_of_a_connection),
+      TEST(failed_read_ends_the_connection),
+      TEST(no_bytes_are_taken_while_output_waits),
+      TEST(transport_gets_a_bounded_number_of_bytes),
+      TEST(failed_write_ends_the_connection),
+      TEST(last_record_of_a_peer_replaces_its_reset),
+      TEST(farewell_is_sent_unless_the_close_is_silent),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static redlock_time read_as(time_t seconds, long nanoseconds) {
   return now_us;
 }
 
-static void it_counts_microseconds_of_the_clock_that_goes_on_in_suspend(void **state) {
+static void clock_counts_suspend_in_microseconds(void **state) {
   (void)state;
   no_boottime = false;
   assert_int_equal(read_as(0, 0), 0);
@@ -46,14 +46,14 @@ static void it_counts_microseconds_of_the_clock_that_goes_on_in_suspend(void **s
   assert_int_equal(read_as(4294967296, 0), 4294967296000000);
 }
 
-static void without_it_the_monotonic_clock_is_read(void **state) {
+static void monotonic_clock_replaces_a_missing_boot_clock(void **state) {
   (void)state;
   no_boottime = true;
   assert_int_equal(read_as(7, 8000), 7000008);
   assert_int_equal(asked, CLOCK_MONOTONIC);
 }
 
-static void it_never_goes_back(void **state) {
+static void clock_never_goes_back(void **state) {
   (void)state;
   redlock_time before_us = redlock_now();
   for (unsigned i = 0; i < 100000; i++) {
@@ -65,9 +65,9 @@ static void it_never_goes_back(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_counts_microseconds_of_the_clock_that_goes_on_in_suspend),
-      cmocka_unit_test(without_it_the_monotonic_clock_is_read),
-      cmocka_unit_test(it_never_goes_back),
+      cmocka_unit_test(clock_counts_suspend_in_microseconds),
+      cmocka_unit_test(monotonic_clock_replaces_a_missing_boot_clock),
+      cmocka_unit_test(clock_never_goes_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

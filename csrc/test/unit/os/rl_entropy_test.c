@@ -49,7 +49,7 @@ static void assert_all_filled(size_t length) {
   }
 }
 
-static void every_byte_is_filled_and_none_beyond(void **state) {
+static void fill_writes_every_byte_and_none_beyond(void **state) {
   (void)state;
   now = WELL;
   assert_all_filled(1);
@@ -57,13 +57,13 @@ static void every_byte_is_filled_and_none_beyond(void **state) {
   assert_all_filled(63);
 }
 
-static void short_answers_are_completed(void **state) {
+static void fill_completes_short_answers(void **state) {
   (void)state;
   now = SHORT;
   assert_all_filled(60);
 }
 
-static void interruptions_are_ignored(void **state) {
+static void fill_ignores_interruptions(void **state) {
   (void)state;
   now = INTERRUPTED;
   calls = 0;
@@ -71,7 +71,7 @@ static void interruptions_are_ignored(void **state) {
   assert_true(calls > 300);
 }
 
-static void without_entropy_it_says_so(void **state) {
+static void fill_reports_missing_entropy(void **state) {
   (void)state;
   unsigned char bytes[8];
   now = BROKEN;
@@ -80,7 +80,7 @@ static void without_entropy_it_says_so(void **state) {
   assert_false(rl_entropy_fill(bytes, sizeof bytes));
 }
 
-static void nothing_is_always_there(void **state) {
+static void fill_of_no_bytes_succeeds(void **state) {
   (void)state;
   now = BROKEN;
   assert_true(rl_entropy_fill(NULL, 0));
@@ -88,11 +88,11 @@ static void nothing_is_always_there(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_byte_is_filled_and_none_beyond),
-      cmocka_unit_test(short_answers_are_completed),
-      cmocka_unit_test(interruptions_are_ignored),
-      cmocka_unit_test(without_entropy_it_says_so),
-      cmocka_unit_test(nothing_is_always_there),
+      cmocka_unit_test(fill_writes_every_byte_and_none_beyond),
+      cmocka_unit_test(fill_completes_short_answers),
+      cmocka_unit_test(fill_ignores_interruptions),
+      cmocka_unit_test(fill_reports_missing_entropy),
+      cmocka_unit_test(fill_of_no_bytes_succeeds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static bool is_set(rl_event *event) {
   return poll(&one, 1, 0) == 1;
 }
 
-static void it_is_readable_from_its_setting_to_its_clearing(void **state) {
+static void event_is_readable_until_it_is_cleared(void **state) {
   (void)state;
   rl_event event;
   rl_event_init(&event);
@@ -51,7 +51,7 @@ static void it_is_readable_from_its_setting_to_its_clearing(void **state) {
   rl_event_close(&event);
 }
 
-static void a_signal_does_not_keep_it_from_being_cleared(void **state) {
+static void signal_does_not_prevent_clearing(void **state) {
   (void)state;
   rl_event event;
   rl_event_init(&event);
@@ -65,7 +65,7 @@ static void a_signal_does_not_keep_it_from_being_cleared(void **state) {
 }
 
 /* A handler may come before there is one. */
-static void setting_one_that_is_not_open_does_nothing(void **state) {
+static void set_of_a_closed_event_does_nothing(void **state) {
   (void)state;
   rl_event event;
   rl_event_init(&event);
@@ -80,7 +80,7 @@ static void setting_one_that_is_not_open_does_nothing(void **state) {
   assert_int_equal(errno, ERANGE);
 }
 
-static void without_a_free_descriptor_it_is_not_open(void **state) {
+static void open_fails_without_a_descriptor(void **state) {
   (void)state;
   rl_event event;
   struct rlimit limit, none;
@@ -118,10 +118,10 @@ static void descriptor_0_is_as_good_as_any(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_is_readable_from_its_setting_to_its_clearing),
-      cmocka_unit_test(a_signal_does_not_keep_it_from_being_cleared),
-      cmocka_unit_test(setting_one_that_is_not_open_does_nothing),
-      cmocka_unit_test(without_a_free_descriptor_it_is_not_open),
+      cmocka_unit_test(event_is_readable_until_it_is_cleared),
+      cmocka_unit_test(signal_does_not_prevent_clearing),
+      cmocka_unit_test(set_of_a_closed_event_does_nothing),
+      cmocka_unit_test(open_fails_without_a_descriptor),
       cmocka_unit_test(descriptor_0_is_as_good_as_any),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static bool kernel_wipes(void) {
   return wipes;
 }
 
-static void a_child_is_told_and_may_adopt(void **state) {
+static void child_is_detected_and_may_adopt(void **state) {
   (void)state;
   rl_fork mark;
   rl_fork_init(&mark);
@@ -65,7 +65,7 @@ static void a_child_is_told_and_may_adopt(void **state) {
 }
 
 /* As on a kernel without MADV_WIPEONFORK. */
-static void without_the_page_the_process_number_tells(void **state) {
+static void process_number_replaces_a_missing_page(void **state) {
   (void)state;
   rl_fork mark;
   rl_fork_init(&mark);
@@ -95,8 +95,8 @@ static void marks_are_independent(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_child_is_told_and_may_adopt),
-      cmocka_unit_test(without_the_page_the_process_number_tells),
+      cmocka_unit_test(child_is_detected_and_may_adopt),
+      cmocka_unit_test(process_number_replaces_a_missing_page),
       cmocka_unit_test(marks_are_independent),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

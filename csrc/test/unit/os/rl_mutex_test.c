@@ -44,7 +44,7 @@ static bool is_held(void) {
   return false;
 }
 
-static void a_fork_leaves_it_as_it_was_and_free_in_the_child(void **state) {
+static void fork_keeps_the_mutex_and_frees_it_in_the_child(void **state) {
   (void)state;
   assert_true(rl_mutex_init(&mutex));
   for (unsigned held = 0; held < 2; held++) {
@@ -66,7 +66,7 @@ static void a_fork_leaves_it_as_it_was_and_free_in_the_child(void **state) {
 }
 
 /* A signal comes while its thread holds a mutex, and the handler forks. */
-static void a_handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
+static void handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
   (void)state;
   struct sigaction action = {.sa_handler = fork_in_a_handler};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
@@ -87,7 +87,7 @@ static void a_handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
   rl_mutex_free(&mutex);
 }
 
-static void what_cannot_be_made_is_told(void **state) {
+static void init_reports_what_cannot_be_made(void **state) {
   (void)state;
   rl_mutex one;
   no_attributes = true;
@@ -102,9 +102,9 @@ static void what_cannot_be_made_is_told(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_cannot_be_made_is_told),
-      cmocka_unit_test(a_fork_leaves_it_as_it_was_and_free_in_the_child),
-      cmocka_unit_test(a_handler_may_fork_while_its_thread_holds_a_mutex),
+      cmocka_unit_test(init_reports_what_cannot_be_made),
+      cmocka_unit_test(fork_keeps_the_mutex_and_frees_it_in_the_child),
+      cmocka_unit_test(handler_may_fork_while_its_thread_holds_a_mutex),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

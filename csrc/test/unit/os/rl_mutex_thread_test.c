@@ -47,7 +47,7 @@ static int wait_for(pid_t child) {
 }
 
 /* A child in which a mutex is taken hangs, and is ended by its alarm. */
-static void a_child_finds_mutexes_free_and_what_they_guard_whole(void **state) {
+static void child_finds_free_mutexes_and_consistent_data(void **state) {
   (void)state;
   pthread_t thread;
   atomic_store(&stop, false);
@@ -76,7 +76,7 @@ static void a_child_finds_mutexes_free_and_what_they_guard_whole(void **state) {
 }
 
 /* In any order: they stand in a list. */
-static void mutexes_come_and_go(void **state) {
+static void mutexes_come_and_go_during_forks(void **state) {
   (void)state;
   static rl_mutex some[3];
   static const unsigned orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}};
@@ -97,8 +97,8 @@ static void mutexes_come_and_go(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_child_finds_mutexes_free_and_what_they_guard_whole),
-      cmocka_unit_test(mutexes_come_and_go),
+      cmocka_unit_test(child_finds_free_mutexes_and_consistent_data),
+      cmocka_unit_test(mutexes_come_and_go_during_forks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

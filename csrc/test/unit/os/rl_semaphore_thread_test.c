@@ -16,7 +16,7 @@
 
 static rl_semaphore semaphore;
 
-static void what_was_posted_before_lets_one_go_on(void **state) {
+static void earlier_post_ends_the_next_wait(void **state) {
   (void)state;
   assert_true(rl_semaphore_init(&semaphore));
   rl_semaphore_post(&semaphore);
@@ -27,7 +27,7 @@ static void what_was_posted_before_lets_one_go_on(void **state) {
   rl_semaphore_free(&semaphore);
 }
 
-static void time_ends_a_sleep_and_not_before(void **state) {
+static void sleep_ends_at_its_time_and_not_before(void **state) {
   (void)state;
   assert_true(rl_semaphore_init(&semaphore));
   for (unsigned i = 0; i < 20; i++) {
@@ -84,7 +84,7 @@ static void *sleep_until_posted(void *argument) {
 }
 
 /* With a time to wait until, and without. */
-static void a_signal_handler_ends_no_sleep_and_a_post_does(void **state) {
+static void post_ends_a_sleep_and_a_signal_does_not(void **state) {
   (void)state;
   struct sigaction action = {.sa_handler = count};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
@@ -121,7 +121,7 @@ static void *answer(void *argument) {
   return NULL;
 }
 
-static void no_post_is_lost_between_two(void **state) {
+static void no_post_is_lost_between_two_threads(void **state) {
   (void)state;
   pthread_t thread;
   unsigned rounds = 2000;
@@ -139,13 +139,13 @@ static void no_post_is_lost_between_two(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_was_posted_before_lets_one_go_on),
-    cmocka_unit_test(time_ends_a_sleep_and_not_before),
+    cmocka_unit_test(earlier_post_ends_the_next_wait),
+    cmocka_unit_test(sleep_ends_at_its_time_and_not_before),
     cmocka_unit_test(sleep_ends_soon_after_a_suspend),
 #if !defined(__SANITIZE_THREAD__)
-    cmocka_unit_test(a_signal_handler_ends_no_sleep_and_a_post_does),
+    cmocka_unit_test(post_ends_a_sleep_and_a_signal_does_not),
 #endif
-    cmocka_unit_test(no_post_is_lost_between_two),
+    cmocka_unit_test(no_post_is_lost_between_two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void wait_for(seen *self) {
   }
 }
 
-static void one_with_a_handle_is_joined_and_one_without_is_detached(void **state) {
+static void thread_without_a_handle_is_detached(void **state) {
   (void)state;
   static seen joined, detached; /* A detached one may still run when the test ends. */
   pthread_t thread;
@@ -59,7 +59,7 @@ static void one_with_a_handle_is_joined_and_one_without_is_detached(void **state
   assert_ptr_equal(result, &joined);
 }
 
-static void the_hosts_signals_are_the_hosts(void **state) {
+static void thread_receives_no_signals(void **state) {
   (void)state;
   static seen one;
   sigset_t before, after;
@@ -74,7 +74,7 @@ static void the_hosts_signals_are_the_hosts(void **state) {
   }
 }
 
-static void where_its_stack_cannot_be_had_it_gets_what_the_system_gives(void **state) {
+static void thread_gets_the_default_stack_if_its_own_is_refused(void **state) {
   (void)state;
   const size_t stacks[] = {STACK, 0, SIZE_MAX / 4};
   for (unsigned i = 0; i < COUNT_OF(stacks); i++) {
@@ -88,9 +88,9 @@ static void where_its_stack_cannot_be_had_it_gets_what_the_system_gives(void **s
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(one_with_a_handle_is_joined_and_one_without_is_detached),
-      cmocka_unit_test(the_hosts_signals_are_the_hosts),
-      cmocka_unit_test(where_its_stack_cannot_be_had_it_gets_what_the_system_gives),
+      cmocka_unit_test(thread_without_a_handle_is_detached),
+      cmocka_unit_test(thread_receives_no_signals),
+      cmocka_unit_test(thread_gets_the_default_stack_if_its_own_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
