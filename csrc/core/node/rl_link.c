@@ -1,33 +1,33 @@
 /*
- * A connection to a node: its phase, its handshake, the commands for it and what is owed for them.
+ * A connection to a node: its phase, its handshake, its commands and the outstanding replies.
  *
  * SPDX-License-Identifier: MIT
  *
  *   DOWN -> CONNECTING -> HANDSHAKE -> UP -> DOWN ...   (and from every phase back to DOWN)
  *
- * A connection is given up when it could not be made in time, when the peer closed it or broke the
- * protocol, or when the node owed replies and not one byte came for 3 s, however long its keys may
- * live: all locks of the client share it. It is not given up because an attempt timed out: a release
- * that goes out on a new connection can overtake the SET that it is to undo, on the old one it cannot.
- * (What that means for a connection that was silent: rl_release.c.)
+ * A connection ends if it cannot be made in time, if the peer closes it or breaks the protocol, or
+ * if replies are outstanding and no byte arrives for 3 s, however long keys live: all locks of the
+ * client share it. It does not end because an attempt timed out: a release on a new connection can
+ * overtake the SET that it undoes; on the old one it cannot. (rl_release.c treats a silent
+ * connection.)
  *
- * A script goes out by its text (EVAL) until the node has run it once on this connection, then by its
- * name (EVALSHA). A release that nobody waits for would otherwise come to nothing on a node that does
- * not know the script, when nobody is there any more to read that and to send the text.
+ * A script is sent as text (EVAL) until the node has run it once on this connection, then by its
+ * hash (EVALSHA). Otherwise a fire-and-forget release would fail on a node without the script, and
+ * no operation would be left to send the text.
  *
- * The handshake is a list of steps, sent at once, each answered by one reply:
- *   1. AUTH [user] password, if there is a password. Must succeed. A login that was given for this connection
- *      alone is overwritten as soon as it is of no use: its bytes in the output when they have been sent, the copy
- *      of it by which errors are looked through when the handshake is over.
- *   2. SELECT db, if it is not 0. Must succeed: a lock in another database locks nothing.
- *   3. CLIENT SETNAME, for the people who look at the node. It also makes sure that every connection has
- *      answered once before a vote is asked for: a node that accepts connections and is stopped costs no
- *      operation anything. Any reply will do, unless it refuses the connection itself. If it is an odd one,
- *      EXISTS shows that the replies after it belong to the commands: no reply to it can be taken for that of
- *      a SET. If the peer closes the connection at CLIENT SETNAME, the next one sends EXISTS in its place.
- *      A node that ends also closes it: a refused connection restores CLIENT SETNAME.
- *   4. With a guard its question (rl_guard.c), whose answer is for the guard to read.
- *   5. A listener subscribes (rl_subscriber.c). From then on what comes is a message, or the answer to a PING.
+ * The handshake is a list of steps, sent at once. Each has one reply:
+ *   1. AUTH [user] password, if there is a password. Must succeed. A caller-supplied login is
+ *      overwritten as soon as possible: in the output when it is sent, its copy, which filters
+ *      errors, after the handshake.
+ *   2. SELECT db, unless it is 0. Must succeed: a lock in another database locks nothing.
+ *   3. CLIENT SETNAME, for the node's operators. It also proves that the connection answers before
+ *      an operation depends on it: a stopped node that accepts connections delays no operation. Any
+ *      reply suffices, unless it refuses the connection. After an unexpected reply, EXISTS proves
+ *      that replies match commands: no reply to EXISTS looks like that of a SET. If the peer closes
+ *      the connection at CLIENT SETNAME, the next one sends EXISTS instead. A node that ends closes
+ *      it, too: a refused connection restores CLIENT SETNAME.
+ *   4. The guard's script, if there is a guard (rl_guard.c), which reads the answer.
+ *   5. SUBSCRIBE, for a subscriber (rl_subscriber.c). Then messages and answers to PING arrive.
  */
 #include "node/rl_link.h"
 
@@ -36,11 +36,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/rl_secret.h"
+
 #define RL_LINK_OUTSTANDING_CAPACITY_MIN 64
-#define RL_LINK_HANDSHAKE_MAX 512     /* bytes of a handshake besides user and password */
-#define RL_LINK_GUARD_MAX 4096        /* and of the guard's question */
-#define RL_LINK_TOKEN_MIN 4           /* a shorter one stands in any text */
-#define RL_LINK_OUTPUT_KEPT_MAX 65536 /* a larger buffer is not kept across connections */
+#define RL_LINK_HANDSHAKE_MAX 512     /* bytes without user, password and guard */
+#define RL_LINK_GUARD_MAX 4096        /* bytes of the guard's command */
+#define RL_LINK_TOKEN_MIN 4           /* bytes; a shorter token occurs in any text */
+#define RL_LINK_OUTPUT_KEPT_MAX 65536 /* bytes; a larger buffer ends with its connection */
 
 typedef enum rl_step {
   RL_STEP_AUTH,
@@ -58,7 +60,7 @@ void rl_link_init(rl_link *link, const rl_address *address) {
   link->nearest_us = REDLOCK_NEVER;
 }
 
-/* Also what of it is in the output, if that is the handshake. */
+/* Overwrites the login, also in the output. */
 static void rl_link_forget_login(rl_link *link) {
   if (link->login.supplied && link->output.data != NULL) {
     rl_login_overwrite(link->output.data, link->output.capacity);
@@ -73,7 +75,7 @@ void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
   }
   rl_reply_close(&link->reader);
   rl_link_forget_login(link);
-  if (link->output.data != NULL) { /* It may have the address's password. */
+  if (link->output.data != NULL) { /* the address's password, perhaps */
     rl_login_overwrite(link->output.data, link->output.capacity);
   }
   rl_buffer_free(&link->output);
@@ -83,7 +85,7 @@ void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
   link->guard = NULL;
 }
 
-/* -------------------------------------------------------------------------------------- owed */
+/* ------------------------------------------------------------------------------- outstanding */
 
 static bool rl_link_grow_outstanding(rl_link *link) {
   unsigned capacity = link->outstanding_capacity == 0 ? RL_LINK_OUTSTANDING_CAPACITY_MIN
@@ -103,13 +105,13 @@ static bool rl_link_grow_outstanding(rl_link *link) {
   return true;
 }
 
-/* Makes sure that one more debt can be noted, before its command is written. */
+/* Makes room for one more outstanding command, before it is written. */
 static bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
   return link->outstanding_count < link->outstanding_capacity ||
          (grow && rl_link_grow_outstanding(link));
 }
 
-static void rl_link_append(rl_link *link, const rl_outstanding *command) {
+static bool rl_link_append(rl_link *link, const rl_outstanding *command) {
   assert(link->outstanding_count < link->outstanding_capacity);
   if (link->outstanding_count == 0) {
     link->received_us = command->sent_us;
@@ -121,6 +123,7 @@ static void rl_link_append(rl_link *link, const rl_outstanding *command) {
   if (command->attempt != NULL) {
     (void)rl_attempt_ref(command->attempt);
   }
+  return true;
 }
 
 bool rl_link_take(rl_link *link, rl_outstanding *command) {
@@ -156,19 +159,15 @@ static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
                          const rl_command_bytes *arguments, unsigned count) {
   rl_outstanding command = {NULL,          now_us,        0, RL_OUTSTANDING_HANDSHAKE, 0,
                             (uint8_t)step, RL_SCRIPT_NONE};
-  if (!rl_link_reserve_outstanding(link, true) ||
-      !rl_command_arguments(&link->output, arguments, count)) {
-    return false;
-  }
-  rl_link_append(link, &command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_arguments(&link->output, arguments, count) && rl_link_append(link, &command);
 }
 
-/* The user and the password of this connection; NULL for what there is none of. */
+/* The user and the password of this connection, or NULL. */
 static rl_command_bytes rl_link_username(const rl_link *link) {
-  const char *given = link->login.username;
+  const char *supplied = link->login.username;
   const char *own = link->address->has_username ? link->address->username : NULL;
-  return rl_command_word(given != NULL ? given : own);
+  return rl_command_word(supplied != NULL ? supplied : own);
 }
 
 static rl_command_bytes rl_link_password(const rl_link *link) {
@@ -191,7 +190,7 @@ static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
     arguments[count++] = username;
   }
   arguments[count++] = password.bytes != NULL ? password : rl_command_word("");
-  /* With room for the whole handshake: memory that grows leaves a copy behind. */
+  /* Reserve the whole handshake: a growing buffer would leave a copy of the password. */
   size_t guard = link->guard != NULL ? RL_LINK_GUARD_MAX : 0;
   return rl_buffer_reserve(&link->output,
                            RL_LINK_HANDSHAKE_MAX + guard + username.length + password.length,
@@ -199,16 +198,16 @@ static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
          rl_link_step(link, now_us, RL_STEP_AUTH, arguments, count);
 }
 
-/* The question of the guard for which |command| is. */
+/* Queues the guard's script for |command|. */
 static bool rl_link_ask(rl_link *link, const rl_outstanding *command) {
-  static const char *const makes[] = {[RL_GUARD_CHECK] = "look",
-                                      [RL_GUARD_CREATE] = "make",
-                                      [RL_GUARD_RECREATE] = "clock",
-                                      [RL_GUARD_INVALIDATE] = "spoil",
-                                      [RL_GUARD_BOOTSTRAP] = "ready"};
+  static const char *const actions[] = {[RL_GUARD_CHECK] = "look",
+                                        [RL_GUARD_CREATE] = "make",
+                                        [RL_GUARD_RECREATE] = "clock",
+                                        [RL_GUARD_INVALIDATE] = "spoil",
+                                        [RL_GUARD_BOOTSTRAP] = "ready"};
   const rl_guards *guards = link->guard->guards;
   if (!rl_link_reserve_outstanding(link, true) ||
-      !rl_command_guard(&link->output, guards->key, makes[command->step], guards->fingerprint,
+      !rl_command_guard(&link->output, guards->key, actions[command->step], guards->fingerprint,
                         guards->quarantine_us, link->guard->record, (unsigned)link->address->db)) {
     return false;
   }
@@ -218,9 +217,9 @@ static bool rl_link_ask(rl_link *link, const rl_outstanding *command) {
   return true;
 }
 
-bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action make) {
-  rl_outstanding command = {NULL,          now_us,        0, RL_OUTSTANDING_GUARD, true,
-                            (uint8_t)make, RL_SCRIPT_NONE};
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action action) {
+  rl_outstanding command = {NULL,          now_us, 0, RL_OUTSTANDING_GUARD, true, (uint8_t)action,
+                            RL_SCRIPT_NONE};
   return rl_link_ask(link, &command);
 }
 
@@ -266,7 +265,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   assert(link->outstanding_count == 0 && rl_buffer_length(&link->output) == 0);
   link->phase = RL_LINK_HANDSHAKE;
   link->login_supplied = link->login.supplied;
-  if (link->login.supplied) { /* Others were asked meanwhile, and nothing could be read. */
+  if (link->login.supplied) { /* The time until the login came does not count. */
     link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
   }
   link->nearest_us = REDLOCK_NEVER;
@@ -276,13 +275,15 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
-    link->outstanding_count = 0; /* Only steps of the handshake: they have no attempt. */
+    link->outstanding_count = 0; /* only steps, which have no attempt */
     return false;
   }
   return true;
 }
 
-/* Returns true if the handshake was sent, and still waits for the reply to what any reply will do for. */
+/*
+ * Returns true if the handshake is sent, and the reply to CLIENT SETNAME or EXISTS is outstanding.
+ */
 static bool rl_link_awaits_any_reply(const rl_link *link) {
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   for (unsigned i = 0; i < link->outstanding_count && sent; i++) {
@@ -346,30 +347,27 @@ redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us) {
 
 bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind) {
   bool acquire = kind == RL_OUTSTANDING_ACQUIRE || kind == RL_OUTSTANDING_ENQUEUE;
-  unsigned owed_max = acquire ? RL_LINK_OUTSTANDING_ACQUIRE_MAX : RL_LINK_OUTSTANDING_MAX;
+  unsigned outstanding_max = acquire ? RL_LINK_OUTSTANDING_ACQUIRE_MAX : RL_LINK_OUTSTANDING_MAX;
   size_t output_max = acquire ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
-  return link->phase == RL_LINK_UP && link->outstanding_count < owed_max &&
+  return link->phase == RL_LINK_UP && link->outstanding_count < outstanding_max &&
          rl_buffer_length(&link->output) < output_max;
 }
 
-void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY_SIZE]) {
+void rl_link_entry(const char *channel, uint32_t ticket, char entry[RL_LINK_ENTRY_SIZE]) {
   (void)snprintf(entry, RL_LINK_ENTRY_SIZE, "%s%08x", channel + strlen(RL_COMMAND_CHANNEL),
-                 (unsigned)place);
+                 (unsigned)ticket);
 }
 
-/* Writes the script of |command| and notes that its answer is owed. */
+/* Queues the script of |command|. */
 static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_script script,
                                  uint64_t ttl_ms, bool grow) {
   rl_command_key key = rl_attempt_key(command->attempt);
   command->script = (uint8_t)script;
   command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_outstanding(link, grow) ||
-      !rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow)) {
-    return false;
-  }
-  rl_link_append(link, command);
-  return true;
+  return rl_link_reserve_outstanding(link, grow) &&
+         rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow) &&
+         rl_link_append(link, command);
 }
 
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
@@ -382,11 +380,8 @@ bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind k
         link, &command, kind == RL_OUTSTANDING_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
         ttl_ms, true);
   }
-  if (!rl_link_reserve_outstanding(link, true) || !rl_command_set(&link->output, &key, ttl_ms)) {
-    return false;
-  }
-  rl_link_append(link, &command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) && rl_command_set(&link->output, &key, ttl_ms) &&
+         rl_link_append(link, &command);
 }
 
 bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
@@ -398,25 +393,22 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
                               ttl_ms, true);
 }
 
-/* The same of a script that releases and calls: the lease leaves the queue in which it has waited. */
+/* Queues a script that releases and notifies. It also dequeues the lease's ticket. */
 static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
                                     bool grow) {
   char entry[RL_LINK_ENTRY_SIZE] = "";
   rl_command_key key = rl_attempt_key(command->attempt);
-  bool leaves = (command->attempt->enqueued & link->bit) != 0;
+  bool dequeues = (command->attempt->enqueued & link->bit) != 0;
   command->script = (uint8_t)script;
   command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
-  if (leaves) {
+  if (dequeues) {
     rl_link_entry(link->notify_channel, command->attempt->ticket, entry);
   }
-  if (!rl_link_reserve_outstanding(link, grow) ||
-      !rl_command_release(&link->output, script, command->by_text, &key, leaves ? entry : NULL,
-                          grow)) {
-    return false;
-  }
-  rl_link_append(link, command);
-  return true;
+  return rl_link_reserve_outstanding(link, grow) &&
+         rl_command_release(&link->output, script, command->by_text, &key, dequeues ? entry : NULL,
+                            grow) &&
+         rl_link_append(link, command);
 }
 
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
@@ -432,7 +424,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                               0, grow);
 }
 
-/* Writes the script of |command|, as |watch| says, and notes that its answer is owed. */
+/* Queues TAKE, KEEP or CONFIRM. */
 static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_command_watch *watch) {
   rl_command_key key = rl_attempt_key(command->attempt);
   command->script = (uint8_t)watch->script;
@@ -442,8 +434,8 @@ static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_com
   if (!rl_link_reserve_outstanding(link, true) || !rl_command_watched(&link->output, &key, watch)) {
     return false;
   }
-  rl_link_append(link, command);
-  /* What comes behind the text finds the script there. A guard wants to hear first that it ran (G4). */
+  (void)rl_link_append(link, command);
+  /* Later commands find the script. The guard first waits for a reply (GRD-4). */
   link->knows[watch->script] |= watch->script != RL_SCRIPT_TAKE_HERE;
   return true;
 }
@@ -454,7 +446,7 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind 
   rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
   const rl_guard *guard = link->guard;
-  if (guard != NULL) { /* G4 */
+  if (guard != NULL) { /* GRD-4 */
     bool by_text = !link->knows[RL_SCRIPT_TAKE_HERE];
     assert(guard->body != NULL && guard->record[0] != '\0');
     watch.script = RL_SCRIPT_TAKE_HERE;
@@ -490,28 +482,21 @@ bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attemp
   const rl_guard *guard = link->guard;
   rl_command_here here = {NULL, NULL, NULL};
   assert(link->phase == RL_LINK_UP);
-  if (guard != NULL) { /* G4 */
+  if (guard != NULL) { /* GRD-4 */
     assert(guard->record[0] != '\0');
     here = (rl_command_here){guard->guards->key, guard->record, guard->run_id};
   }
-  if (!rl_link_reserve_outstanding(link, true) ||
-      !rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms,
-                         guard != NULL ? &here : NULL)) {
-    return false;
-  }
-  rl_link_append(link, &command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms,
+                           guard != NULL ? &here : NULL) &&
+         rl_link_append(link, &command);
 }
 
 bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
                              const rl_command_bytes *arguments, unsigned count) {
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_outstanding(link, true) ||
-      !rl_command_arguments(&link->output, arguments, count)) {
-    return false;
-  }
-  rl_link_append(link, command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_arguments(&link->output, arguments, count) && rl_link_append(link, command);
 }
 
 bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
@@ -522,40 +507,31 @@ bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
     return rl_link_queue_arguments(link, command, delete, 2);
   }
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_outstanding(link, true) ||
-      !(notifies
-            ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
-            : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
-    return false;
-  }
-  rl_link_append(link, command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) &&
+         (notifies
+              ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
+              : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true)) &&
+         rl_link_append(link, command);
 }
 
-bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry, unsigned mode) {
-  rl_outstanding command = {NULL, now_us, place, RL_OUTSTANDING_ENQUEUE, 0, 0, RL_SCRIPT_ENQUEUE};
+  rl_outstanding command = {NULL, now_us, ticket, RL_OUTSTANDING_ENQUEUE, 0, 0, RL_SCRIPT_ENQUEUE};
   command.by_text = !link->knows[RL_SCRIPT_ENQUEUE];
-  if (!rl_link_reserve_outstanding(link, true) ||
-      !rl_command_queue(&link->output, RL_SCRIPT_ENQUEUE, command.by_text, key, length, entry,
-                        mode)) {
-    return false;
-  }
-  rl_link_append(link, &command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_queue(&link->output, RL_SCRIPT_ENQUEUE, command.by_text, key, length, entry,
+                          mode) &&
+         rl_link_append(link, &command);
 }
 
-bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry) {
-  rl_outstanding command = {NULL, now_us, place, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
+  rl_outstanding command = {NULL, now_us, ticket, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
   command.by_text = !link->knows[RL_SCRIPT_DEQUEUE];
-  if (!rl_link_reserve_outstanding(link, true) ||
-      !rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, command.by_text, key, length, entry,
-                        RL_COMMAND_ENQUEUE_NEW)) {
-    return false;
-  }
-  rl_link_append(link, &command);
-  return true;
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, command.by_text, key, length, entry,
+                          RL_COMMAND_ENQUEUE_NEW) &&
+         rl_link_append(link, &command);
 }
 
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel) {
@@ -587,88 +563,44 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
   return rl_reply_feed(&link->reader, bytes, length) == 0 ? NULL : "out of memory";
 }
 
-/*
- * Returns where |text|, from |start| on, holds the |secret|, or the beginning of it where the text was cut; NULL if nowhere. What
- * is not printable has been replaced in the text (rl_reply.c), so any such byte may stand for any other.
- */
-static char *rl_link_find(char *text, size_t start, const char *secret, size_t length) {
-  size_t text_length = strlen(text);
-  bool cut = text_length == RL_REPLY_TEXT_MAX;
-  for (; length > 0 && start < text_length; start++) {
-    size_t same = 0;
-    while (same < length && start + same < text_length &&
-           (text[start + same] == secret[same] || text[start + same] == '?')) {
-      same++;
-    }
-    if (same == length || (cut && start + same == text_length)) {
-      return text + start;
-    }
-  }
-  return NULL;
-}
-
 void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
   rl_reply *reply = &link->reader.reply;
-  bool masks = reply->type == RL_REPLY_ERROR && attempt->token_length >= RL_LINK_TOKEN_MIN;
-  for (char *at = reply->text; masks && at != NULL;) {
-    at = rl_link_find(reply->text, (size_t)(at - reply->text), rl_attempt_token(attempt),
-                      attempt->token_length);
-    for (size_t i = 0; at != NULL && i < attempt->token_length && *at != '\0'; i++) {
-      *at++ = '*';
-    }
+  if (reply->type == RL_REPLY_ERROR && attempt->token_length >= RL_LINK_TOKEN_MIN) {
+    rl_secret_mask(reply->text, rl_attempt_token(attempt), attempt->token_length);
   }
 }
 
 /*
- * Ends the text before its first quotation that may be an argument. The one of "can't" begins none.
- */
-static void rl_link_cut_quotations(char *text) {
-  size_t at = strcspn(text, "'`\"");
-  while (text[at] != '\0') {
-    bool apostrophe = at >= 3 && strncmp(text + at - 3, "can't ", 6) == 0;
-    size_t length = apostrophe ? 1 : rl_reply_quoted_command(text + at);
-    if (length == 0) {
-      text[at] = '\0';
-      return;
-    }
-    at += length + strcspn(text + at + length, "'`\"");
-  }
-}
-
-/*
- * A server that does not know a command quotes what it was sent, with AUTH the password. What such
- * errors say before the first argument is enough, and a text that holds the password all the
- * same is not passed on. This goes for every error: a peer that greets, as Redis does not, makes each
- * reply look like that to the next command.
+ * A server quotes an unknown command with its arguments, for AUTH with the password. The error is
+ * cut before the first argument, and dropped if it still contains the password. This applies to
+ * every error: after the greeting of a peer that is no Redis, replies do not match commands.
  */
 const char *rl_link_error_text(rl_link *link) {
   char *text = link->reader.reply.text;
-  if (rl_link_password(link).bytes == NULL) {
-    return text[0] != '\0' ? text : "an error without a text";
-  }
-  if (link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL) {
-    rl_link_cut_quotations(text);
-  }
   rl_command_bytes password = rl_link_password(link);
-  if (rl_link_find(text, 0, password.bytes, password.length) != NULL) {
+  bool may_quote = link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL;
+  if (password.bytes != NULL && may_quote) {
+    rl_secret_cut_arguments(text);
+  }
+  if (password.bytes != NULL && rl_secret_is_in(text, password.bytes, password.length)) {
     return "an error that quotes the password";
   }
   return text[0] != '\0' ? text : "an error without a text";
 }
 
-/* Returns true if the error refuses whatever the connection may send. */
+/* Returns true if the error refuses all commands of the connection. */
 static bool rl_link_refuses_all(const char *error) {
   return strncmp(error, "NOAUTH ", 7) == 0 || strncmp(error, "DENIED ", 7) == 0 ||
          strncmp(error, "ERR max number of clients ", 26) == 0;
 }
 
-/* Returns true if a server says so of CLIENT SETNAME, and of nothing else. */
+/* Returns true if the error refuses only CLIENT SETNAME. */
 static bool rl_link_refuses_name(const char *error) {
   return strncmp(error, "NOPERM ", 7) == 0 || strncmp(error, "ERR unknown ", 12) == 0 ||
          strncmp(error, "ERR Unknown ", 12) == 0;
 }
 
-/* Returns true if the reply to the step lets the handshake go on. */
+/* Returns true if the handshake continues after the reply to the step. */
 static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step) {
   const rl_reply *reply = &link->reader.reply;
   bool error = reply->type == RL_REPLY_ERROR;
@@ -678,7 +610,7 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
     return ok || (error && rl_link_refuses_name(reply->text)) ||
            (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
   case RL_STEP_EXISTS:
-    return link->exists_unsent == 0 && /* It has been asked. */
+    return link->exists_unsent == 0 && /* no reply can precede its command */
            ((reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 1) ||
             (error && !rl_link_refuses_all(reply->text)));
   case RL_STEP_SUBSCRIBE:
@@ -690,7 +622,7 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
   }
 }
 
-/* Returns NULL, or why the connection must be given up. */
+/* Returns NULL, or why the connection must end. */
 static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step step) {
   if (rl_link_is_content(link, now_us, step)) {
     return NULL;
@@ -699,13 +631,13 @@ static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step 
                                                    : "the peer does not answer like a Redis server";
 }
 
-/* The guard reads its answer when the login has been forgotten, by which errors are looked through. */
+/* Filters the guard's error now, because the login is overwritten before the guard reads it. */
 static void rl_link_censor(rl_link *link) {
   rl_reply *reply = &link->reader.reply;
   if (reply->type == RL_REPLY_ERROR) {
-    const char *said = rl_link_error_text(link);
-    if (said != reply->text) {
-      (void)snprintf(reply->text, sizeof reply->text, "%s", said);
+    const char *text = rl_link_error_text(link);
+    if (text != reply->text) {
+      (void)snprintf(reply->text, sizeof reply->text, "%s", text);
     }
   }
 }

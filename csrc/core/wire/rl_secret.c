@@ -1,0 +1,53 @@
+/*
+ * Removes passwords and tokens from the errors of a node.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wire/rl_secret.h"
+
+#include <string.h>
+
+#include "wire/rl_reply.h"
+
+/* Returns the first occurrence at or behind |at|, or NULL. */
+static char *rl_secret_find(char *text, char *at, const char *secret, size_t length) {
+  size_t text_length = strlen(text);
+  bool cut = text_length == RL_REPLY_TEXT_MAX;
+  const char *end = text + text_length;
+  for (; length > 0 && at < end; at++) {
+    size_t same = 0;
+    while (same < length && at + same < end && (at[same] == secret[same] || at[same] == '?')) {
+      same++;
+    }
+    if (same == length || (cut && at + same == end)) {
+      return at;
+    }
+  }
+  return NULL;
+}
+
+bool rl_secret_is_in(char *text, const char *secret, size_t length) {
+  return rl_secret_find(text, text, secret, length) != NULL;
+}
+
+void rl_secret_mask(char *text, const char *secret, size_t length) {
+  char *at = text;
+  while ((at = rl_secret_find(text, at, secret, length)) != NULL) {
+    for (size_t i = 0; i < length && *at != '\0'; i++) {
+      *at++ = '*';
+    }
+  }
+}
+
+void rl_secret_cut_arguments(char *text) {
+  size_t at = strcspn(text, "'`\"");
+  while (text[at] != '\0') {
+    bool apostrophe = at >= 3 && strncmp(text + at - 3, "can't ", 6) == 0;
+    size_t length = apostrophe ? 1 : rl_reply_quoted_command(text + at);
+    if (length == 0) {
+      text[at] = '\0';
+      return;
+    }
+    at += length + strcspn(text + at + length, "'`\"");
+  }
+}

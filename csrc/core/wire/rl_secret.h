@@ -1,0 +1,24 @@
+/*
+ * Removes passwords and tokens from the errors of a node.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Servers quote the arguments that they received. A text is that of an rl_reply: cut, and with '?'
+ * in place of each byte that is not printable.
+ */
+#ifndef RL_SECRET_H
+#define RL_SECRET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Returns true if the text may contain the secret, or ends within it. */
+bool rl_secret_is_in(char *text, const char *secret, size_t length);
+
+/* Overwrites each occurrence of the secret by '*'. */
+void rl_secret_mask(char *text, const char *secret, size_t length);
+
+/* Cuts the text before its first quotation that may be an argument. */
+void rl_secret_cut_arguments(char *text);
+
+#endif
