@@ -154,8 +154,8 @@ demo-test:
 # Compiles without warnings what no other job compiles.
 werror:
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
-	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/crowd% bench/node_cost%,$(wildcard bench/*.c))
-	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -Icsrc/test/lib $(CORE_CPPFLAGS) -fsyntax-only $(wildcard bench/crowd*.c) bench/node_cost.c
+	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/load% bench/node_cost%,$(wildcard bench/*.c))
+	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -Icsrc/test/lib $(CORE_CPPFLAGS) -fsyntax-only $(wildcard bench/load*.c) bench/node_cost.c
 	$(if $(filter 1,$(TLS)),$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -DBENCH_TLS \
 	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
 
