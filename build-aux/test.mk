@@ -129,7 +129,7 @@ check-without-tls:
 check-safety:
 	@$(CONTROLS_LUA) build-aux/check_safety.lua docs/safety.md
 # Folders are layers.
-check-layers: lib lua
+check-layers: $(LIBRARY_OBJECTS) $(BINDING_OBJECTS)
 	@$(CONTROLS_LUA) build-aux/check_layers.lua $(BUILD)
 # How many sentences are hard to read: the ceilings only go down.
 # docs/messages.md has all messages of the library, the Lua modules and the tool.

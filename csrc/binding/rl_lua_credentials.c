@@ -75,7 +75,7 @@ bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *no
 }
 
 /* Returns true unless the function is running already. */
-static bool begin(redlock_client *client) {
+static bool begin_asking(redlock_client *client) {
   bool may;
 
   rl_client_enter(client);
@@ -195,7 +195,7 @@ static int ask_all(lua_State *L) {
 bool rl_lua_credentials_run(lua_State *L, redlock_client *client) {
   bool raises;
 
-  if (!begin(client))
+  if (!begin_asking(client))
     return false;
   luaL_checkstack(L, 8, "redlock: credentials");
   lua_pushcfunction(L, ask_all);

@@ -29,8 +29,9 @@
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
 
-#define OUTPUT_MAX 32768                          /* bytes that a writer gets at once */
-#define DRAIN_BUDGET (100 * REDLOCK_MILLISECONDS) /* time to send releases when the worker ends */
+#define OUTPUT_MAX 32768 /* bytes that a writer gets at once */
+#define NGINX_DRAIN_BUDGET                                                                         \
+  (100 * REDLOCK_MILLISECONDS) /* time to send releases when the worker ends */
 
 static uint32_t bit_of(unsigned connection) {
   return (uint32_t)1 << connection;
@@ -144,7 +145,7 @@ static void drain(redlock_client *client) {
     node->connect_at_us = reachable ? 0 : REDLOCK_NEVER;
   }
   rl_client_enter(client);
-  rl_client_drain(client, rl_time_add(now_us, DRAIN_BUDGET));
+  rl_client_drain(client, rl_time_add(now_us, NGINX_DRAIN_BUDGET));
   rl_core_reset(core);
   rl_client_leave(client);
 }
@@ -493,7 +494,7 @@ static int nginx_state(lua_State *L) {
 static int nginx_awaits(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), DRAIN_BUDGET));
+  lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), NGINX_DRAIN_BUDGET));
   return 1;
 }
 

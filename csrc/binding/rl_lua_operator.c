@@ -19,7 +19,7 @@ static void set_ttl(lua_State *L, redlock_duration ttl_us) {
 }
 
 /* Sets a field of the table on top of the stack. Copies the bytes first: a finalizer may move them. */
-static void set_token(lua_State *L, const char *field, const void *token, size_t length) {
+static void set_token_field(lua_State *L, const char *field, const void *token, size_t length) {
   char copy[REDLOCK_TOKEN_MAX];
 
   memcpy(copy, token, length);
@@ -37,7 +37,7 @@ static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
   rl_lua_copy(name, sizeof name, info.name);
   rl_lua_copy(text, sizeof text, info.error);
   if (info.state == REDLOCK_KEY_HELD)
-    set_token(L, "token", info.token, info.token_length);
+    set_token_field(L, "token", info.token, info.token_length);
   if (info.state == REDLOCK_KEY_HELD || info.state == REDLOCK_KEY_OTHER)
     set_ttl(L, info.ttl_us);
   rl_lua_set_text(L, "node", name);
@@ -53,7 +53,7 @@ int rl_lua_lock_keys(lua_State *L) {
   lua_createtable(L, 0, 3);
   if (redlock_lock_holder(self->lock, &holder) == REDLOCK_OK) {
     redlock_duration ttl_us = holder.ttl_us;
-    set_token(L, "holder", holder.token, holder.token_length);
+    set_token_field(L, "holder", holder.token, holder.token_length);
     set_ttl(L, ttl_us);
   }
   lua_createtable(L, (int)count, 0);

@@ -113,7 +113,8 @@ extern "C" {
 
 #define REDLOCK_VERSION "0.1.0"
 
-#if defined(__GNUC__)
+#if defined(REDLOCK_EXTERN)
+#elif defined(__GNUC__)
 #define REDLOCK_EXTERN __attribute__((visibility("default")))
 #else
 #define REDLOCK_EXTERN
