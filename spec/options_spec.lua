@@ -151,7 +151,7 @@ describe("wrong arguments", function()
   it("wrong_list_of_nodes_is_raised", function()
     misuse("nodes must be a list of addresses, got nil", function() redlock.new() end)
     misuse("nodes must be a list of addresses, got a string", function() redlock.new("127.0.0.1:6379") end)
-    misuse("nodes is empty; at least one is needed", function() redlock.new({}) end)
+    misuse("nodes is empty; name at least one node", function() redlock.new({}) end)
     misuse("nodes must be a list of addresses, but has a key that is a string",
       function() redlock.new({ nodes = { "127.0.0.1" } }) end)
     misuse("nodes must be a list: { { host = ... }, ... }, got a single node",
@@ -164,7 +164,7 @@ describe("wrong arguments", function()
     misuse("node 2: must be an address or a table, got 6379", function() redlock.new({ "a", 6379 }) end)
     misuse("node 1: the address contains a NUL byte", function() redlock.new({ "a\0b" }) end)
     misuse("node 1: needs a 'host' or a 'path'", function() redlock.new({ {} }) end)
-    misuse("node 1: has a 'host' and a 'path'; give one of them",
+    misuse("node 1: has a 'host' and a 'path'; set one of them",
       function() redlock.new({ { host = "a", path = "/b" } }) end)
     misuse("node 1: has a 'path', which takes no 'port'", function() redlock.new({ { path = "/b", port = 1 } }) end)
     misuse("node 2: option 'port' must be at most 65535, got 65536",
@@ -201,7 +201,7 @@ describe("wrong arguments", function()
   it("wrong_resource_is_raised", function()
     misuse("resource must be a string, got nil", function() client:new_lock() end)
     misuse("resource must be a string, got 42", function() client:acquire(42) end)
-    misuse("resource must be a string, or a list of strings, got a table", function() client:with({}, print) end)
+    misuse("the list of resources is empty; name at least one", function() client:with({}, print) end)
     misuse("resources 1 and 2 of the list are the same", function() client:acquire { "a", "a" } end)
     local function long() local made = client:new_lock(("x"):rep(5000)) return made end
     local ok, err = pcall(long)

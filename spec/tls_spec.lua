@@ -158,7 +158,7 @@ describe("TLS in Lua", function()
       { { min_version = 1.2 }, "has a 'min_version' that must be \"1.2\" or \"1.3\", got 1.2" },
       { { min_version = "1.1" }, "has a 'min_version' that must be \"1.2\" or \"1.3\", got a string" },
       { { dangerously_unverified = 1 }, "has a 'dangerously_unverified' that must be true or false" },
-      { { "/etc/ca.pem" }, "has no names in it" },
+      { { "/etc/ca.pem" }, "is a list; it must be a table such as" },
       { setmetatable({}, { __index = { ca = 5 } }), "has a 'ca' that must be a string, got a number" },
       { "/etc/ca.pem", "must be true, false or a table such as" },
       { 1, "must be true, false or a table such as { ca = \"/etc/redis/ca.pem\" }, got 1" },

@@ -1,8 +1,8 @@
---- Checks what callers hand in. Every mistake is raised at the line of the caller, and names the
---- option. Values are never quoted unless they are numbers: a text may be a password.
+--- Checks arguments. Raises misuse at the line of the caller, and names the option. Shows only numbers, because a text
+--- may be a password.
 ---
---- Which options there are, of what kind and within what bounds, is written in csrc/core/options/rl_option_table.h
---- alone. The C functions take the tables that are checked here, and read them by name.
+--- csrc/core/options/rl_option_table.h has all options with their kinds and bounds. The C functions read the tables
+--- that are checked here by name.
 
 local core = require "redlock.core"
 
@@ -22,7 +22,7 @@ local function shown(value)
   return "a " .. kind
 end
 
--- Makes a check for whole numbers. The checks return what is wrong, or nil.
+-- Makes a check for whole numbers. A check returns nil, or a complaint, which follows the name of the option.
 local function whole(low, high, unit)
   local least = string.format("must be an integer >= %.0f%s, got ", low, unit)
   local most = string.format("must be at most %.0f%s, got ", high, unit)
@@ -43,7 +43,7 @@ local function callable(value)
   return type(metatable) == "table" and metatable.__call ~= nil
 end
 
--- By the kinds of rl_option_table.h: what makes a check within bounds.
+-- Kinds of rl_option_table.h: functions that make a check for some bounds.
 local kinds = {}
 
 function kinds.duration(low, high)
@@ -73,7 +73,7 @@ function kinds.bytes()
   end
 end
 
--- A number is not shown: it may be the password, or that of a key.
+-- Does not show a number, which may be a password.
 function kinds.secret()
   return function(value)
     if type(value) ~= "string" then return "must be a string, got a " .. type(value) end
@@ -106,12 +106,11 @@ function kinds.choice(_, _, words)
   end
 end
 
-local in_milliseconds = {} -- the names of the durations
+local in_milliseconds = {} -- names of durations -> true
+local parts_of_tls = {} -- checks of the fields of the table `tls`
+local parts_of_guard = {} -- checks of the fields of the table `guard`
 
-local parts_of_tls = {} -- the checks of what is in the table `tls`
-local parts_of_guard = {} -- and in the table `guard`
-
--- The checks of a table of rl_option_table.h, by name, added to `checks`.
+-- Adds the checks of a table of rl_option_table.h to `checks`, by name.
 local function add(checks, rows)
   for _, row in ipairs(rows) do
     local check = kinds[row.kind](row.low, row.high, row.words)
@@ -127,24 +126,24 @@ local function add(checks, rows)
   return checks
 end
 
---- Returns true if this is nginx. Programs that let nobody read a global that is not there are asked kindly.
+--- Returns true inside nginx. Programs may raise an error for a missing global (strict.lua), hence pcall.
 function options.inside_nginx()
   local ok, ngx = pcall(function(host) return host.ngx end, _G)
   return ok and type(ngx) == "table" and ngx.get_phase ~= nil
 end
 
---- Returns true where a client must not block: in a worker of nginx, not in its threads (ngx.run_worker_thread), which
---- have no sockets of nginx's.
+--- Returns true where a client must not block: in a worker of nginx, but not in its threads (ngx.run_worker_thread),
+--- which have no cosockets.
 function options.must_yield()
   return options.inside_nginx() and _G.ngx.socket ~= nil
 end
 
--- What is for nginx alone.
+-- Options for nginx only.
 local of_host = add({}, core.options.host)
 if not options.inside_nginx() then
   for name in pairs(of_host) do
     of_host[name] = function()
-      return "is for nginx, where a lock belongs to a request or to the worker"
+      return "is for nginx only, where a request or the worker owns a lock"
     end
   end
 end
@@ -156,7 +155,7 @@ for name, check in pairs(of_host) do
 end
 local of_node = add({}, core.options.node)
 
--- auto_extend is true, false, or what it consists of.
+-- auto_extend is true, false, or a table of its parts.
 local parts_of_auto_extend = { every = of_lock.extend_every, max_hold = of_lock.max_hold }
 
 local function auto_extend(value)
@@ -172,15 +171,15 @@ local function auto_extend(value)
   end
 end
 
--- The first of what is `given` that is wrong: its name, and what is wrong with it, unless nobody knows the name.
+-- Returns the first wrong option: its name and the complaint; an unknown option has no complaint.
 local function first_wrong(given, known)
   for name, value in pairs(given) do
     local check = known[name]
     local wrong = check and check(value)
     if wrong or not check then return name, wrong end
   end
-  if getmetatable(given) == nil then return end -- false may hide one
-  -- What a metatable adds is used like the rest.
+  if getmetatable(given) == nil then return end -- false may hide a metatable
+  -- Options from an __index metamethod are used, too.
   for name, check in pairs(known) do
     local value = given[name]
     local wrong = value ~= nil and check(value)
@@ -190,7 +189,7 @@ end
 
 local unknown_part -- below
 
--- tls is true, false, or how it is spoken.
+-- tls is true, false, or a table of its parts.
 local function tls(value)
   if type(value) == "boolean" then return end
   if type(value) ~= "table" then
@@ -203,7 +202,7 @@ end
 
 of_client.tls, of_node.tls = tls, tls
 
--- guard is true, false, or what it consists of.
+-- guard is true, false, or a table of its parts.
 local function guard(value)
   if type(value) == "boolean" then return end
   if type(value) ~= "table" then
@@ -219,11 +218,12 @@ end
 
 of_client.guard = guard
 
--- Inside nginx its own sockets speak TLS. What they take from nginx.conf is not to be ignored in silence.
+-- Inside nginx cosockets speak TLS. Refuses the parts that they take from nginx.conf instead of ignoring them.
 local of_nginx_conf = {
   ca = "nginx takes from lua_ssl_trusted_certificate", ca_path = "nginx takes from lua_ssl_trusted_certificate, a file",
   crl = "nginx takes from lua_ssl_crl", ciphers = "nginx takes from lua_ssl_ciphers",
-  min_version = "nginx takes from lua_ssl_protocols", key_password = "nginx does not take: its keys have no password",
+  min_version = "nginx takes from lua_ssl_protocols",
+  key_password = "nginx does not support: use a key without a password",
 }
 if options.inside_nginx() then
   for name, sentence in pairs(of_nginx_conf) do
@@ -239,7 +239,7 @@ for _, of in ipairs { of_lock, of_client } do
   of.auto_extend, of.on_lost = auto_extend, on_lost
 end
 
--- Whose a lock is may be a name; of a client it is no single owner's.
+-- Option 'reentrant' of a lock may be the name of its owner; that of a client must be a boolean.
 local function reentrant(value)
   if type(value) == "boolean" then return end
   if type(value) ~= "string" then return "must be true, false or the name of an owner, got " .. shown(value) end
@@ -254,7 +254,7 @@ local function token_complaint(value)
   if value == "any" then return 'must not be "any", which client:force_release() takes for every token' end
 end
 
--- Besides the options of a lock, an acquire takes a token, and with() what goes for its own release, too.
+-- An acquire has the options of a lock and a token; with() also has an option of its release.
 local of_acquire = { token = token_complaint }
 local of_section = { token = token_complaint, release_wait = kinds.flag() }
 for name, check in pairs(of_lock) do
@@ -270,15 +270,15 @@ function options.quorum(given, count, level)
   end
 end
 
---- What is wrong with an owner, or nil.
+--- Returns nil, or the complaint about an owner.
 options.owner_complaint = of_lock.owner
 
--- Spelled alike: letters only, lower case, without a unit at the end.
+-- Reduces a name to lower-case letters, without a unit at the end.
 local function plain(name)
   return (name:lower():gsub("[^%a]", ""):gsub("ms$", ""))
 end
 
--- What other libraries call them, spelled plainly.
+-- Names in other libraries, plain -> our name.
 local elsewhere = {
   retries = "retry_count", maxretries = "retry_count", retrytimes = "retry_count", tries = "retry_count",
   maxtries = "retry_count", attempts = "retry_count", maxattempts = "retry_count",
@@ -299,7 +299,7 @@ local elsewhere = {
   hostname = "host", ip = "host", address = "host", socket = "path", unix = "path", unixsocket = "path",
 }
 
--- What belongs into the table `tls`, and what other libraries call it, spelled plainly.
+-- Names of TLS settings in other libraries, plain -> our name in the table `tls`.
 local elsewhere_in_tls = {
   cafile = "ca", cacert = "ca", cacerts = "ca", cacertificate = "ca", trustedcertificate = "ca", truststore = "ca",
   rootcert = "ca", rootca = "ca", capem = "ca", capath = "ca_path", cadir = "ca_path", cacertdir = "ca_path",
@@ -311,16 +311,16 @@ local elsewhere_in_tls = {
   protocols = "min_version", minprotocol = "min_version", version = "min_version", minimumversion = "min_version",
   cipher = "ciphers", ciphersuites = "ciphers", cipherlist = "ciphers",
 }
--- What turns verification on or off there.
+-- Names that switch verification on or off in other libraries.
 local verifying = {
   verify = true, verifymode = true, verifypeer = true, verifyhost = true, verifyhostname = true, checkhostname = true,
   rejectunauthorized = true, certreqs = true, insecure = true, insecureskipverify = true, skipverify = true,
   noverify = true, unverified = true, verification = true,
 }
-local VERIFIED = ": certificates are verified, against the system's CAs or those of tls = { ca = ... }; what turns that"
-  .. " off is called 'dangerously_unverified'"
+local VERIFIED = ": certificates are verified, against the system's CAs or those of tls = { ca = ... };"
+  .. " only 'dangerously_unverified' turns that off"
 
--- The part of `tls` that is meant, or "verify"; nil when it is none. `alone`: without a prefix that says so.
+-- Returns the part of `tls` that a name means, or "verify", or nil. `alone`: also without the prefix ssl or tls.
 local function meant_part(name, alone)
   local spelled = plain(name)
   local rest = spelled:match("^ssl(.+)$") or spelled:match("^tls(.+)$") or (alone and spelled)
@@ -336,14 +336,14 @@ local function quoted(name)
 end
 
 function unknown_part(name)
-  if type(name) ~= "string" then return "has no names in it; it is a table such as { ca = \"/etc/redis/ca.pem\" }" end
+  if type(name) ~= "string" then return "is a list; it must be a table such as { ca = \"/etc/redis/ca.pem\" }" end
   local part = meant_part(name, true)
   local text = "has an unknown " .. quoted(name)
   if part == "verify" then return text .. VERIFIED end
   return text .. (part and " (did you mean '" .. part .. "'?)" or "")
 end
 
--- Names that mean nothing but TLS though they do not say so.
+-- Returns true for names that can only mean TLS, although they do not contain the word.
 local function is_of_tls(name)
   local spelled = plain(name)
   return verifying[spelled] or spelled:find("cert", 1, true) or spelled:find("cipher", 1, true)
@@ -351,14 +351,14 @@ local function is_of_tls(name)
     or spelled == "servername"
 end
 
--- What to write for an option that belongs into `tls`, or nil.
+-- Returns a hint at an option that belongs into `tls`, or nil.
 local function hint_at_tls(name)
   local part = meant_part(name, is_of_tls(name))
   if part == "verify" then return VERIFIED end
   return part and " (did you mean 'tls = { " .. part .. " = ... }'?)"
 end
 
--- The same for one that belongs into `guard`.
+-- Returns a hint at an option that belongs into `guard`, or nil.
 local function hint_at_guard(name)
   local spelled = plain(name):gsub("^guard", "")
   for part in pairs(parts_of_guard) do
@@ -390,7 +390,7 @@ local function unknown(name, known)
   return text .. (known.tls and hint_at_tls(name) or known.guard and hint_at_guard(name) or "")
 end
 
---- The first thing that is wrong with a table of options, or nil.
+-- Returns the complaint about the first wrong option, or nil.
 local function complaint(given, known)
   if type(given) == "number" then
     return "options must be a table, such as { ttl = " .. shown(given) .. " }, got " .. shown(given)
@@ -402,22 +402,22 @@ local function complaint(given, known)
   if name ~= nil then return unknown(name, known) end
 end
 
---- The options of a lock or of a call, as the C functions take them. `level` counts as in error(),
---- seen from the caller of this function.
+--- Checks the options of a lock or of a call, and returns them. `level` counts as in error(), as seen from the caller
+--- of this function.
 function options.lock(given, level)
   local wrong = complaint(given, of_lock)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given
 end
 
---- The options of a client, as the C functions take them.
+--- Checks the options of a client, and returns them.
 function options.client(given, level)
   local wrong = given ~= nil and complaint(given, of_client)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given
 end
 
--- What is tried once takes no option that says otherwise.
+-- Refuses options of retries for operations that are tried once.
 local function check_tried_once(given, with, level)
   for _, name in ipairs { "retry_count", "wait" } do
     if given[name] ~= nil and given[name] ~= 0 then
@@ -430,7 +430,7 @@ local function check_token_goes_with(given, level)
   if given.token ~= nil then check_tried_once(given, "'token': a token", level + 1) end
 end
 
---- The options of an acquire, as the C functions take them, which know nothing of the token.
+--- Checks the options of an acquire, and returns them.
 function options.acquire(given, level)
   local wrong = complaint(given, of_acquire)
   if wrong then error("redlock: " .. wrong, level + 1) end
@@ -440,30 +440,30 @@ end
 
 local of_release = { wait = kinds.flag() }
 
---- The options of lock:release(). Returns whether to go on without waiting.
+--- Checks the options of lock:release(). Returns true if it must not wait.
 function options.release(given, level)
   local wrong = complaint(given, of_release)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given.wait == false
 end
 
---- The options of an attach.
+--- Checks the options of an attach, and returns them.
 function options.attach(given, level)
   local checked = options.lock(given, level + 1)
   check_tried_once(given, "client:attach(): it", level + 1)
   return checked
 end
 
---- The object before the colon and what lock:detach() has returned.
+--- Checks the object before the colon and the text of lock:detach().
 function options.handover(client, kind, text, level)
   if type(client) ~= kind then
     error("redlock: client:attach() needs a client before the colon, got " .. shown(client), level + 1)
   elseif type(text) ~= "string" then
-    error("redlock: client:attach() takes what lock:detach() has returned, got " .. shown(text), level + 1)
+    error("redlock: client:attach() takes the text that lock:detach() has returned, got " .. shown(text), level + 1)
   end
 end
 
---- The token that client:force_release() is given.
+--- Checks the token of client:force_release().
 function options.token(token, level)
   if type(token) ~= "string" then
     error("redlock: client:force_release(): token must be a string, or \"any\", got " .. shown(token), level + 1)
@@ -473,7 +473,7 @@ function options.token(token, level)
   return token
 end
 
---- The ttl that lock:extend() is given; nil is the one that the lock was acquired with.
+--- Checks the ttl of lock:extend(); nil is the ttl of the acquire.
 function options.extension(ttl, level)
   local wrong = ttl ~= nil and of_lock.ttl(ttl)
   if wrong then error("redlock: lock:extend(): ttl " .. wrong, level + 1) end
@@ -482,8 +482,8 @@ end
 
 local of_doctor = { keys = kinds.flag(), resource = kinds.bytes() }
 
---- The object before the colon and the options of client:doctor(). Returns the resource whose keys are tried, and
---- whether to look through keys.
+--- Checks the object before the colon and the options of client:doctor(). Returns the resource whose keys are tried,
+--- and true if keys must be scanned.
 function options.doctor(client, kind, given, level)
   local wrong = given ~= nil and complaint(given, of_doctor)
   local resource = not wrong and given ~= nil and given.resource or "redlock-doctor"
@@ -492,7 +492,7 @@ function options.doctor(client, kind, given, level)
   return resource, given ~= nil and given.keys or false
 end
 
---- A node of the list, as the C functions take it: an address or its parts.
+--- Checks a node of the list, an address or its parts, and returns it.
 function options.node(node, index, level)
   local where = "redlock: node " .. index .. ": "
   if type(node) == "string" then
@@ -511,7 +511,7 @@ function options.node(node, index, level)
     if node.host == nil and node.path == nil then
       wrong = "needs a 'host' or a 'path'"
     elseif node.host ~= nil and node.path ~= nil then
-      wrong = "has a 'host' and a 'path'; give one of them"
+      wrong = "has a 'host' and a 'path'; set one of them"
     elseif node.path ~= nil and node.port ~= nil then
       wrong = "has a 'path', which takes no 'port'"
     end
@@ -520,7 +520,7 @@ function options.node(node, index, level)
   return node
 end
 
---- The list of nodes: a table with nothing but 1 to n in it. Returns n.
+--- Checks the list of nodes, a table with the keys 1 to n. Returns n.
 function options.nodes(nodes, level)
   if type(nodes) ~= "table" then
     error("redlock: nodes must be a list of addresses, got " .. shown(nodes), level + 1)
@@ -547,11 +547,11 @@ function options.nodes(nodes, level)
       error("redlock: nodes must be a list without gaps, but node " .. index .. " is nil", level + 1)
     end
   end
-  if count == 0 then error("redlock: nodes is empty; at least one is needed", level + 1) end
+  if count == 0 then error("redlock: nodes is empty; name at least one node", level + 1) end
   return count
 end
 
---- The object before the colon and the name of a resource.
+--- Checks the object before the colon and the name of a resource.
 function options.resource(client, kind, resource, method, level)
   if type(client) ~= kind then
     error("redlock: client:" .. method .. "() needs a client before the colon, got " .. shown(client),
@@ -561,11 +561,14 @@ function options.resource(client, kind, resource, method, level)
   end
 end
 
--- What is wrong with a list of resources, or nil.
+-- Returns nil, or the complaint about a list of resources.
 local function list_complaint(resources)
   local seen, count = {}, 0
   for _ in next, resources do count = count + 1 end
-  if rawget(resources, 1) == nil then return "resource must be a string, or a list of strings, got a table" end
+  if rawget(resources, 1) == nil then
+    return count == 0 and "the list of resources is empty; name at least one"
+      or "resource must be a string, or a list of strings, got a table without [1]"
+  end
   if count > RESOURCES_MAX then
     return "a lock has at most " .. RESOURCES_MAX .. " resources, got " .. count
   end
@@ -580,7 +583,7 @@ local function list_complaint(resources)
   end
 end
 
---- The object before the colon and what is to be locked: a resource, or a list of them.
+--- Checks the object before the colon and a resource, or a list of resources.
 function options.resources(client, kind, resource, method, level)
   if type(client) ~= kind or type(resource) ~= "table" then
     options.resource(client, kind, resource, method, level + 1)
@@ -592,7 +595,7 @@ end
 
 local sent = { wait = false }
 
---- Checks the options of with(). Returns what its release is given.
+--- Checks the options of with(). Returns the options of its release.
 function options.section_release(given, level)
   local wrong = complaint(given, of_section)
   if wrong then error("redlock: " .. wrong, level + 1) end
@@ -600,7 +603,7 @@ function options.section_release(given, level)
   return given.release_wait == false and sent or nil
 end
 
--- A table with options of a lock, and nothing else.
+-- Returns true for a table of nothing but options of a lock.
 local function are_options(value)
   if type(value) ~= "table" or next(value) == nil then return false end
   for name in pairs(value) do
@@ -609,8 +612,8 @@ local function are_options(value)
   return true
 end
 
---- The arguments of with() after the name: options, if there are any, and whatever can be called.
---- Returns the options, and which argument is the function.
+--- Checks the arguments of with() after the name: options, if any, and a callable value. Returns the options, and the
+--- position of the function.
 function options.section(level, first, second, ...)
   if callable(first) then
     if select("#", ...) == 0 and are_options(second) then

@@ -119,7 +119,8 @@ return function(behaviour)
       assert.is_truthy(err:find("detach.lua:%d+: redlock: "), err)
       return err
     end
-    assert.is_truthy(complaint(function() other:attach(5) end):find("takes what lock:detach() has returned", 1, true))
+    local refused = complaint(function() other:attach(5) end)
+    assert.is_truthy(refused:find("takes the text that lock:detach() has returned", 1, true))
     local prefixed = driver.new(farm.addresses, { prefix = "x:" })
     assert.is_truthy(complaint(function() prefixed:attach(text) end):find("another prefix", 1, true))
     prefixed:close()
