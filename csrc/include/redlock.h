@@ -93,8 +93,8 @@
  * soname. Functions, numbers of enumerators and meanings of fields stay. Structs only grow at their
  * end, and 0 keeps the meaning "not set". A call with a struct is an inline function here, which
  * passes the size that the struct had when the program was compiled:
- *   - options, settings, node: fields that an older program does not have are not set. Fields that a
- *     newer program sets, and this library does not know, are refused with REDLOCK_E_INVALID.
+ *   - options, settings, node: fields that an older program does not have are not set. Fields that
+ *     a newer program sets, and this library does not know, are refused with REDLOCK_E_INVALID.
  *   - *_info: the library fills as many bytes as the program has, never more.
  *   - redlock_credentials: the library allocates it, so it may grow, too.
  *   - redlock_resource never changes, because programs pass arrays of it.

@@ -1,5 +1,5 @@
 /*
- * Handing a lease over from one client to another, over servers on loopback that a thread of this process runs.
+ * Hands a lease from one client to another, with servers on loopback in a thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,14 +14,13 @@ static const char KEY[] = "orders:42";
 
 typedef struct world {
   loopback *farm;
-  redlock_client *client; /* it has the lock */
+  redlock_client *client; /* the client that holds the lock */
   redlock_lock *lock;
 } world;
 
 static redlock_client *make_client(const loopback *farm, const char *prefix) {
   redlock_client *client;
-  redlock_options options = {.node_timeout_us =
-                                 10 * SECONDS, /* whatever this machine is busy with */
+  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
                              .ttl_us = 200 * SECONDS,
                              .retry_count = REDLOCK_RETRIES_NONE};
   redlock_settings settings = {
@@ -33,7 +32,7 @@ static redlock_client *make_client(const loopback *farm, const char *prefix) {
   return client;
 }
 
-/* A call returns with the majority: the last of the nodes may be behind, and keep what it had for its ttl. */
+/* A call returns with the majority: the last node may be behind, and keep its key. */
 static void wait_for_keys(loopback *farm, redlock_client *client, unsigned least, unsigned most) {
   redlock_time deadline_us = redlock_now() + 10 * SECONDS;
   unsigned keys = loopback_keys(farm, KEY);
@@ -71,7 +70,7 @@ static int end(void **state) {
   return loopback_end(one->farm) ? 0 : 1;
 }
 
-/* Detaches, and attaches to |client|. */
+/* Detaches the lock, and attaches it to |client|. */
 static int hand_over(world *one, redlock_client *client, redlock_lock **lock) {
   char text[REDLOCK_HANDOVER_MAX];
   size_t length = 0;
@@ -89,7 +88,7 @@ static void attached_lease_goes_on_in_another_client(void **state) {
   assert_int_equal(redlock_lock_remaining(one->lock), 0);
   assert_memory_equal(redlock_lock_resource(lock, &length), KEY, strlen(KEY));
   assert_int_equal(length, strlen(KEY));
-  assert_int_equal(redlock_lock_remaining(lock), 0); /* It has not asked anybody yet. */
+  assert_int_equal(redlock_lock_remaining(lock), 0); /* It has asked no node yet. */
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   assert_true(redlock_lock_remaining(lock) > 60 * SECONDS);
   wait_for_keys(one->farm, other, 2, 3);
@@ -213,7 +212,7 @@ static void attach_refuses_other_nodes_and_closed_clients(void **state) {
   assert_error(redlock_lock_attach(&lock, one->client, text, length, NULL), REDLOCK_E_CLOSED);
 }
 
-/* The third node has not answered yet: which it is has to be known. */
+/* The third node has not answered, and attach must know which node that is. */
 static void doubtful_node_requires_the_same_order_of_nodes(void **state) {
   world *one = *state;
   redlock_lock *lock;
@@ -250,7 +249,7 @@ static void detached_text_fits_its_length_and_a_nul(void **state) {
   assert_int_equal(strlen(text), length);
 }
 
-/* One turn of a loop that looks at the first |count| nodes only, and one of the servers. */
+/* Takes a turn of a loop with the first |count| nodes only, and one of the servers. */
 static void turn(world *one, size_t count) {
   struct pollfd fds[3];
   count = redlock_client_pollfds(one->client, fds, 3) < count ? 0 : count;
@@ -259,7 +258,9 @@ static void turn(world *one, size_t count) {
   loopback_pump(one->farm, 1);
 }
 
-/* Nobody runs the servers but the test: it says who has answered, and whose answer was read. */
+/*
+ * Only the test runs the servers, so it controls which node has answered, and which reply was read.
+ */
 static void begin_a_lease(world *one, bool third_is_read) {
   one->farm = loopback_new(3, LOOPBACK_UNIX);
   one->client = make_client(one->farm, NULL);
@@ -275,7 +276,7 @@ static void begin_a_lease(world *one, bool third_is_read) {
   assert_int_equal(rl_lock_of(one->lock)->lease->asked, third_is_read ? 0 : 4);
 }
 
-/* Its answer has come while the program did something else. */
+/* The reply has come while the program did something else. */
 static void detach_reads_pending_replies(void **state) {
   (void)state;
   world one;
@@ -301,7 +302,7 @@ static void detach_reads_pending_replies(void **state) {
   assert_true(loopback_end(one.farm));
 }
 
-/* It takes no turn where all have answered, nor on a client whose connections are another's. */
+/* Detach takes no turn if all nodes have answered, or on an external client. */
 static void detach_reads_nothing_without_pending_replies(void **state) {
   (void)state;
   for (unsigned carried = 0; carried < 2; carried++) {

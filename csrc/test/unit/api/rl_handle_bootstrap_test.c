@@ -1,5 +1,5 @@
 /*
- * The guard and bootstrap as callers see them, over servers on loopback that a thread of this process runs.
+ * Guard and bootstrap as programs see them, with servers on loopback in a thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,8 +16,7 @@ typedef struct world {
 
 static int begin(void **state) {
   static world one;
-  redlock_options options = {.node_timeout_us =
-                                 10 * SECONDS, /* whatever this machine is busy with */
+  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
                              .ttl_us = 200 * SECONDS,
                              .retry_count = REDLOCK_RETRIES_NONE};
   redlock_settings settings = {
@@ -130,7 +129,7 @@ static void guard_settings_are_checked(void **state) {
   static const struct {
     redlock_settings settings;
     redlock_options options;
-    const char *said; /* NULL: it is well */
+    const char *said; /* NULL: it is correct */
   } cases[] = {
       {{.guard = REDLOCK_YES}, {0}, NULL},
       {{.guard = REDLOCK_NO}, {.ttl_us = 40 * SECONDS}, NULL},

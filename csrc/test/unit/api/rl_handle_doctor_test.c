@@ -1,5 +1,5 @@
 /*
- * The doctor as callers see it, over servers on loopback that a thread of this process runs.
+ * The doctor as programs see it, with servers on loopback in a thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,8 +17,7 @@ typedef struct world {
 
 static int begin(void **state) {
   static world one;
-  redlock_options options = {.node_timeout_us =
-                                 10 * SECONDS, /* whatever this machine is busy with */
+  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
                              .ttl_us = 200 * SECONDS};
   redlock_settings settings = {.options = &options};
   one.farm = loopback_new(3, LOOPBACK_UNIX);
@@ -112,7 +111,7 @@ static void minority_of_nodes_is_reported(void **state) {
   assert_non_null(strstr(redlock_lock_message(one->lock), "1 of 3 nodes were examined"));
 }
 
-/* As a script does, whose hooks run in between. */
+/* As in a script with a hook. */
 static void doctor_may_run_in_steps(void **state) {
   world *one = *state;
   redlock_time until_us = redlock_now() + 20 * SECONDS;

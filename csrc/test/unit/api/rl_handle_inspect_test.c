@@ -1,5 +1,5 @@
 /*
- * What an operator asks of a lock, over servers on loopback that a thread of this process runs.
+ * Inspect and force release, with servers on loopback in a thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,8 +20,7 @@ typedef struct world {
 
 static int begin(void **state) {
   static world one;
-  redlock_options options = {.node_timeout_us =
-                                 10 * SECONDS, /* whatever this machine is busy with */
+  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
                              .ttl_us = 200 * SECONDS,
                              .retry_count = REDLOCK_RETRIES_NONE};
   redlock_settings settings = {.options = &options};
@@ -125,7 +124,7 @@ static void dead_node_is_explained_until_the_next_operation(void **state) {
   assert_non_null(strstr(key.error, "refused"));
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
-  assert_null(key.error); /* That node's last words are about something else. */
+  assert_null(key.error); /* The node's last error is about another operation. */
   assert_error(redlock_lock_inspect(one->lock), REDLOCK_E_HELD);
 }
 
@@ -151,7 +150,7 @@ static void force_release_deletes_the_key_by_its_token(void **state) {
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
 }
 
-/* As a script does, whose hooks run in between. */
+/* As in a script with a hook. */
 static int wait_in_steps(world *one) {
   redlock_time until_us = redlock_now() + 20 * SECONDS;
   int error = rl_handle_begin(one->lock);

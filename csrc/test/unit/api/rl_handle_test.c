@@ -1,5 +1,5 @@
 /*
- * The blocking calls, over servers on loopback that a thread of this process runs.
+ * Blocking calls, with servers on loopback in a thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,7 +41,7 @@ char *__wrap_strdup(const char *text) {
   return no_memory ? NULL : __real_strdup(text);
 }
 
-/* How often a call has waited on after its operation had ended, and asked to look after each turn. */
+/* Number of waits after the operation had ended, and of those that watch each turn. */
 static unsigned late_steps;
 static unsigned looking_steps;
 
@@ -59,7 +59,7 @@ int __wrap_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time un
   return __real_rl_wait_step(client, self, until_us, interrupted);
 }
 
-/* How often the core was told that nobody calls for a while. */
+/* Number of calls of rl_core_rest(). */
 static unsigned rests;
 
 void __real_rl_core_rest(rl_core *core, redlock_time now_us);
@@ -90,7 +90,7 @@ static redlock_client *make_client(const loopback *farm) {
   memset(&options, 0, sizeof options);
   options.retry_count = REDLOCK_RETRIES_NONE;
   options.ttl_us = 60 * SECONDS;
-  options.node_timeout_us = 10 * SECONDS; /* Nothing here depends on how fast this machine is. */
+  options.node_timeout_us = 10 * SECONDS; /* More than a slow machine needs. */
   settings.options = &options;
   assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < farm->count; i++) {
@@ -243,7 +243,7 @@ static void release_send_sends_at_once(void **state) {
   }
 }
 
-/* Else it is acquired as the one before, who then enters, too. */
+/* Otherwise it is acquired by its first owner, which then shares the lease. */
 static void lock_gets_another_owner_after_release_send(void **state) {
   world *one = *state;
   redlock_lock *others = make_lock(one->client);
@@ -273,7 +273,7 @@ static void owner_is_checked_and_stays_during_a_call(void **state) {
   assert_error(redlock_lock_set_owner(one->lock, "x", 1), REDLOCK_OK);
   assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_OK);
-  redlock_lock_cancel(one->lock); /* Its call has not returned yet. */
+  redlock_lock_cancel(one->lock); /* Its call has not returned. */
   assert_error(redlock_lock_set_owner(one->lock, "y", 1), REDLOCK_E_BUSY);
   rl_handle_end(one->lock, REDLOCK_OK);
   assert_error(redlock_lock_set_owner(one->lock, "y", 1), REDLOCK_OK);
@@ -298,7 +298,7 @@ static void token_and_message_are_returned_without_memory(void **state) {
   no_memory = false;
 }
 
-/* A lock over two nodes that answer, and one whose connection is on its way, and stays so. */
+/* A lock with two nodes that answer, and one that never completes its connection. */
 static redlock_lock *lock_with_a_slow_node(const loopback *farm, const loopback *slow) {
   redlock_client *client = make_client(farm);
   assert_error(redlock_client_add(client, slow->nodes[0].address, NULL, 0), REDLOCK_OK);
@@ -328,12 +328,13 @@ static void core_rests_after_the_grace_period(void **state) {
   assert_true(loopback_end(slow));
 }
 
-/* Another thread may lead, and serve the slow node: then there is nothing to wait for any more. */
+/* Another leading thread may serve the slow node, which ends the wait. */
 static void call_in_its_grace_period_watches_each_turn(void **state) {
   (void)state;
   loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   late_steps = looking_steps = 0;
-  for (unsigned i = 0; i < 50 && late_steps == 0; i++) { /* On a slow machine the time is over. */
+  for (unsigned i = 0; i < 50 && late_steps == 0;
+       i++) { /* On a slow machine the grace period is over. */
     redlock_lock *lock = lock_with_a_slow_node(farm, slow);
     redlock_client *client = redlock_lock_client(lock);
     assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
@@ -383,7 +384,7 @@ static void votes_are_reported_node_by_node(void **state) {
   assert_error(redlock_lock_vote(one->lock, 0, none), REDLOCK_E_INVALID);
 }
 
-/* A node that accepts and says nothing costs the attempt its budget, and no more. */
+/* A silent node costs an attempt its time-out, and no more. */
 static void call_never_outlives_its_budget(void **state) {
   world *one = *state;
   redlock_options options = {0};
@@ -404,7 +405,7 @@ static void call_never_outlives_its_budget(void **state) {
   assert_true(took_us >= 45 * MS && took_us < SECONDS);
 }
 
-/* Until every node is connected and owes nothing. */
+/* Waits until every node is connected, with nothing outstanding. */
 static void wait_well(redlock_client *client) {
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   for (size_t i = 0; i < redlock_client_node_count(client);) {
@@ -419,7 +420,7 @@ static void wait_well(redlock_client *client) {
   }
 }
 
-/* EINTR neither lengthens nor shortens a wait, and breaks nothing. */
+/* EINTR neither lengthens nor shortens a wait. */
 static void signals_change_no_result(void **state) {
   world *one = *state;
   redlock_options options = {0};
@@ -453,7 +454,7 @@ static void last_reference_releases_held_locks(void **state) {
   assert_true(loopback_end(farm));
 }
 
-/* Runs what was started, and looks at nothing but the queue of ended operations. */
+/* Takes turns until the operation has ended, without reading its result. */
 static void turn_until_ended(redlock_client *client, const redlock_lock *lock) {
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   while (redlock_client_next_ended(client) != lock) {
@@ -467,14 +468,14 @@ static void wait_out(const redlock_lock *lock) {
   }
 }
 
-/* The lease was good when it was decided, and is over when the loop comes round to asking. */
+/* The lease is valid at the decision, and over when the loop reads the result. */
 static void expired_lease_is_no_lock_when_its_result_is_read(void **state) {
   world *one = *state;
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
   options.ttl_us = 300 * MS;
   options.node_timeout_us = 250 * MS;
-  options.lock_delay_us = 60 * SECONDS; /* The keys do not go by themselves. */
+  options.lock_delay_us = 60 * SECONDS; /* The keys do not expire meanwhile. */
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
   wait_well(one->client);
@@ -494,8 +495,7 @@ static void expired_lease_is_no_lock_when_its_result_is_read(void **state) {
       (void)poll(NULL, 0, 1);
     }
     assert_non_null(strstr(redlock_lock_message(one->lock), KEY));
-    assert_error(redlock_lock_result(one->lock),
-                 REDLOCK_E_EXPIRED); /* However often it is asked. */
+    assert_error(redlock_lock_result(one->lock), REDLOCK_E_EXPIRED); /* However often it is read. */
     assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
     wait_well(one->client);
   }
@@ -504,7 +504,7 @@ static void expired_lease_is_no_lock_when_its_result_is_read(void **state) {
   loopback_unlock(one->farm);
 }
 
-/* The call ends with what went wrong, and its operation with it: the next one is not BUSY. */
+/* The call ends its operation with the error: the next one is not BUSY. */
 static void call_without_entropy_leaves_nothing_in_flight(void **state) {
   world *one = *state;
   no_entropy = true;
@@ -513,7 +513,7 @@ static void call_without_entropy_leaves_nothing_in_flight(void **state) {
   assert_null(redlock_client_next_ended(one->client));
   no_entropy = false;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
-  no_entropy = true; /* Neither needs any. */
+  no_entropy = true; /* Neither needs entropy. */
   assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
   no_entropy = false;
@@ -530,7 +530,7 @@ static void lease_shorter_than_the_callers_unit_is_no_lock(void **state) {
   assert_int_equal(redlock_lock_remaining(one->lock), 0);
 }
 
-/* There is no lock that could say what was wrong with it. */
+/* There is no lock with a message. */
 static void client_names_a_wrong_option_of_lock_new(void **state) {
   (void)state;
   redlock_client *client;
@@ -559,7 +559,7 @@ static void client_names_a_wrong_option_of_lock_new(void **state) {
   redlock_client_free(client);
 }
 
-/* They did nothing, and said nothing. What comes from above is not what this lock is for. */
+/* Such options would have no effect. Options of a level above are allowed. */
 static void extend_options_need_auto_extend(void **state) {
   (void)state;
   redlock_client *client;
@@ -584,7 +584,7 @@ static void extend_options_need_auto_extend(void **state) {
     redlock_lock_free(lock);
     assert_error(redlock_lock_new(&lock, client, KEY, 9, &cases[i]), REDLOCK_OK);
     cases[i].auto_extend = 0;
-    assert_error(redlock_lock_acquire_start(lock, &cases[i]), REDLOCK_OK); /* as the lock is */
+    assert_error(redlock_lock_acquire_start(lock, &cases[i]), REDLOCK_OK); /* as the lock has it */
     redlock_lock_free(lock);
   }
   redlock_client_free(client);
@@ -618,20 +618,23 @@ static void lock_takes_at_most_340_bytes_and_auto_extended_lease_640(void **stat
     assert_error(redlock_client_add(keeping, address, NULL, 0), REDLOCK_OK);
   }
   assert_error(redlock_lock_new(&lock, keeping, KEY, sizeof KEY - 1, NULL), REDLOCK_OK);
-  /* With its token and a place in each of two heaps. The other 70 of the 700 are for what connections need. */
+  /* With its token and its entries in two heaps. The other 60 of 700 bytes are for connections. */
   assert_true(rl_handle_size(lock) + sizeof(rl_attempt) + 2 * sizeof(rl_lock *) <= 640);
   redlock_lock_free(lock);
   redlock_client_free(keeping);
 }
 
-/* A thread has been called, and does not come; or has come. */
+/* A thread is woken and does not arrive, or has arrived. */
 static void let_one_come(redlock_client *client, bool comes) {
   rl_client_enter(client);
   client->wait.arriving = comes;
   rl_client_leave(client);
 }
 
-/* The client that 2 ms pass by at the second reading after an operation was left to the last that comes. */
+/*
+ * Client for which 2 ms pass at the second clock reading after an operation was left to arriving
+ * threads.
+ */
 static redlock_client *leaps;
 static unsigned readings;
 
@@ -641,7 +644,7 @@ static void leap(void) {
   }
 }
 
-/* Acquires at a node that has refused the connection. It is tried again after 50 ms. */
+/* Acquires at a node that refuses connections, and is retried after 50 ms. */
 static void refuse_while_one_comes(bool late) {
   loopback *farm = make_farm(1);
   redlock_client *client = make_client(farm);
@@ -666,13 +669,13 @@ static void operation_that_ends_while_it_is_sent_ends_its_call(void **state) {
   refuse_while_one_comes(false);
 }
 
-/* The others are late by then: it is launched by the thread that is about to lead. */
+/* The arriving threads are late: the next leader sends it. */
 static void operation_that_ends_as_its_leader_sends_it_ends_its_call(void **state) {
   (void)state;
   refuse_while_one_comes(true);
 }
 
-/* At first a pair costs twice the time that is left to it to come. */
+/* The first pair costs twice the time for arriving threads. */
 static void missing_thread_delays_a_leader_only_once(void **state) {
   world *one = *state;
   let_one_come(one->client, true);

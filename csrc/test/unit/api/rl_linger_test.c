@@ -1,5 +1,5 @@
 /*
- * Clients that were dropped while they still had something to send.
+ * Clients that finalizers have dropped while they still have bytes to send.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -56,9 +56,9 @@ static void client_is_in_the_list_once(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     rl_linger_add(&list, redlock_client_ref(client));
   }
-  assert_int_equal(client->references, 3); /* ours, the lock's, the list's */
+  assert_int_equal(client->references, 3); /* the test's, the lock's, the list's */
   assert_null(client->linger_next);
-  rl_linger_process(&list); /* A lock can still drop something: it stays. */
+  rl_linger_process(&list); /* A lock can still add bytes, so it stays. */
   assert_ptr_equal(list.first, client);
   redlock_lock_free(lock);
   loopback_pump(farm, 100);
@@ -83,14 +83,14 @@ static void drain_is_bounded_for_all_clients_together(void **state) {
     rl_linger_add(&list, client);
   }
   redlock_time start_us = redlock_now();
-  rl_linger_drain(&list, 200 * MS); /* nobody answers */
+  rl_linger_drain(&list, 200 * MS); /* no node answers */
   redlock_duration took_us = redlock_now() - start_us;
   assert_null(list.first);
   assert_true(took_us >= 200 * MS);
   assert_true(took_us < 550 * MS);
   for (unsigned i = 0; i < 3; i++) {
     redlock_time until_us = redlock_now() + PATIENCE_US;
-    while (loopback_keys(farms[i], KEY) > 0) { /* They had been sent all the same. */
+    while (loopback_keys(farms[i], KEY) > 0) { /* They were sent nevertheless. */
       assert_true(redlock_now() < until_us);
       loopback_pump(farms[i], 1);
     }
@@ -132,7 +132,7 @@ static void client_may_return_to_the_list(void **state) {
     assert_ptr_equal(list.first, client);
     rl_linger_drain(&list, 20 * MS);
     assert_null(list.first);
-    assert_int_equal(client->references, 2); /* ours, the lock's */
+    assert_int_equal(client->references, 2); /* the test's, the lock's */
   }
   redlock_lock_free(lock);
   redlock_client_free(client);

@@ -1,5 +1,5 @@
 /*
- * The caller-owned loop, over servers on loopback that this process runs itself.
+ * The program's loop, with servers on loopback in this process.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,14 +33,14 @@ static redlock_client *make_client(const loopback *farm) {
 static redlock_lock *make_lock(redlock_client *client) {
   redlock_lock *lock;
   redlock_options options = {0};
-  options.node_timeout_us = 5 * SECONDS; /* Nothing here depends on how fast this machine is. */
+  options.node_timeout_us = 5 * SECONDS; /* More than a slow machine needs. */
   options.ttl_us = 60 * SECONDS;
   options.retry_count = REDLOCK_RETRIES_NONE;
   assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
   return lock;
 }
 
-/* One turn of the caller's loop, and one of the servers. */
+/* Takes one turn of the loop and one of the servers. */
 static void turn(redlock_client *client, loopback *farm) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
@@ -59,7 +59,7 @@ static int finish(redlock_client *client, loopback *farm, redlock_lock *lock) {
   return redlock_lock_result(lock);
 }
 
-/* Turns until |farm| has no key any more. */
+/* Takes turns until |farm| has no key. */
 static void wait_gone(redlock_client *client, loopback *farm) {
   redlock_time until_us = redlock_now() + PATIENCE_US;
   while (loopback_keys(farm, KEY) > 0) {
@@ -112,7 +112,7 @@ static int end(void **state) {
 
 /* ----------------------------------------------------------------------------------- arguments */
 
-/* What is wrong with |settings|; "" if nothing is. */
+/* Returns why |settings| are wrong, or "". */
 static const char *wrong_settings(const redlock_settings *settings) {
   static char message[128];
   redlock_client *client = NULL;
@@ -155,7 +155,7 @@ static void settings_are_checked_and_named(void **state) {
   assert_string_equal(wrong_settings(&settings), "");
 }
 
-/* Nodes are added after the client was made: it is looked at with the first lock. */
+/* Nodes are added after the client was made, so the first lock checks the quorum. */
 static void quorum_is_from_a_majority_to_all_nodes(void **state) {
   (void)state;
   for (int quorum = 0; quorum <= 6; quorum++) {
@@ -179,7 +179,7 @@ static void quorum_is_from_a_majority_to_all_nodes(void **state) {
   }
 }
 
-/* A caller that was compiled with a newer header: what it has set must not be ignored. */
+/* Fields that only a newer header has must not be ignored. */
 static void fields_of_a_newer_header_are_refused(void **state) {
   (void)state;
   redlock_client *client;
@@ -320,7 +320,7 @@ static void missing_node_and_missing_client_differ(void **state) {
   redlock_client_free(client);
 }
 
-/* nginx speaks TLS for us. */
+/* nginx does TLS by itself. */
 static void external_client_accepts_tls(void **state) {
   (void)state;
   redlock_client *client;
@@ -476,7 +476,7 @@ static void closing_step_reports_if_waiting_makes_sense(void **state) {
     assert_true(redlock_now() < until_us);
   }
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
-  assert_null(one->client->wait.leader); /* Each step has given back what it waited with. */
+  assert_null(one->client->wait.leader); /* Each step has ended its wait. */
   assert_int_equal(one->client->wait.made_count, 1);
   assert_error(redlock_client_close(one->client, 0), REDLOCK_OK);
 }
@@ -501,7 +501,7 @@ static void child_removes_nothing_from_its_parents_epoll_set(void **state) {
   struct epoll_event events[8];
   int count = epoll_wait(ready.fd, events, 8, 5000);
   bool told = false;
-  for (int i = 0; i < count; i++) { /* The timer may have come as well. */
+  for (int i = 0; i < count; i++) { /* The timer may be ready, too. */
     told = told || events[i].data.fd == client->sockets[0].fd;
   }
   assert_true(told);
@@ -510,7 +510,7 @@ static void child_removes_nothing_from_its_parents_epoll_set(void **state) {
   assert_true(loopback_end(farm));
 }
 
-/* One owes an answer, one is not there: of those two, and of no other, a release is left behind. */
+/* One node is silent and one is down: only these two have not confirmed. */
 static void close_names_exactly_the_unconfirmed_nodes(void **state) {
   world *one = *state;
   loopback_run(one->farm);
@@ -617,7 +617,7 @@ static void child_holds_and_releases_nothing(void **state) {
   assert_true(loopback_end(farm));
 }
 
-/* Any number of threads, as redlock.h says: as many as a machine has. */
+/* As many threads as a machine can have. */
 static void thousands_of_threads_can_wait(void **state) {
   (void)state;
   static rl_waiter *waiters[5000];

@@ -1,5 +1,6 @@
 /*
- * Operations that are left to the threads that come: they end, are sent in time, and fail nobody else.
+ * Operations that are left to arriving threads: they end, are sent in time, and fail no other
+ * thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +25,7 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
   return !atomic_load(&no_entropy) && __real_rl_entropy_fill(bytes, length);
 }
 
-/* A thread that is held up does not come back from its sleep, as in a signal handler that runs for long. */
+/* A missing thread does not return from its sleep, as in a signal handler that runs for long. */
 static _Thread_local bool is_held_up;
 static atomic_bool let_go;
 
@@ -39,7 +40,7 @@ bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   return posted;
 }
 
-/* As in a handler of the leader's, while it polls. */
+/* As in a signal handler of the polling leader. */
 static atomic_bool hold_leader_up;
 
 int __real_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
@@ -53,7 +54,7 @@ int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us
   return ready;
 }
 
-/* At a moment between two readings of the clock, once what was begun has been left to the threads that come. */
+/* Runs between two readings of the clock, after an operation was left to arriving threads. */
 static _Thread_local redlock_client *wakes_up;
 
 redlock_time __real_redlock_now(void);
@@ -78,7 +79,7 @@ redlock_time __wrap_redlock_now(void) {
     }                                                                                              \
   } while (0)
 
-/* Without calls: they would wake it up. */
+/* Without notifications, which would wake it. */
 static redlock_client *make_client(const loopback *farm) {
   redlock_client *client;
   redlock_options options = {.node_timeout_us = 60 * SECONDS,
@@ -93,7 +94,7 @@ static redlock_client *make_client(const loopback *farm) {
   return client;
 }
 
-/* One that tries again after a minute. */
+/* It retries after a minute. */
 static redlock_lock *make_lock(redlock_client *client, const char *name, bool patient) {
   redlock_lock *lock;
   redlock_options options = {.retry_delay_us = 60 * SECONDS, .wait_us = 200 * SECONDS};
@@ -107,7 +108,7 @@ typedef struct call {
   redlock_client *client;
   redlock_lock *lock;
   bool held_up;
-  bool wakes_up; /* all, when it is about to sleep itself */
+  bool wakes_up; /* all threads, when it is about to sleep */
   atomic_int result;
 } call;
 
@@ -130,7 +131,7 @@ static int result_of(call *self) {
   return atomic_load(&self->result);
 }
 
-/* It polls, undisturbed, nothing is to come, and nothing wakes it for the next 20 s. */
+/* It polls, is not poked, and has nothing to do for the next 20 s. */
 static bool leads(const call *self) {
   redlock_client *client = self->client;
   rl_client_enter(client);
@@ -153,7 +154,7 @@ static bool sleeps(const call *self) {
   return is_so;
 }
 
-/* A lock that is held, and a thread that waits for it: it leads, and has nothing to do for a minute. */
+/* A thread that waits for a held lock: it leads, and has nothing to do for a minute. */
 typedef struct scene {
   loopback *farm;
   redlock_client *client;
@@ -183,7 +184,7 @@ static void close_scene(scene *self) {
   assert_true(loopback_end(self->farm));
 }
 
-/* A thread has been called, and does not come; or has come. */
+/* A thread is woken and does not arrive, or has arrived. */
 static void let_one_come(redlock_client *client, bool comes) {
   rl_client_enter(client);
   client->wait.arriving = comes;
@@ -213,7 +214,7 @@ static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
   close_scene(&all);
 }
 
-/* The leader would send, and is held up, too. */
+/* The leader would send, and is missing, too. */
 static void late_sender_delays_no_thread(void **state) {
   (void)state;
   scene all;
@@ -249,7 +250,7 @@ static void loop_sends_although_a_woken_thread_is_missing(void **state) {
   close_scene(&all);
 }
 
-/* It is one of those that the others wait for. */
+/* Other threads wait for it. */
 static void missing_sender_delays_no_thread(void **state) {
   (void)state;
   scene all;
@@ -264,10 +265,10 @@ static void missing_sender_delays_no_thread(void **state) {
   eventually(sleeps(&sender));
   assert_ptr_equal(all.client->wait.sender, rl_wait_of(sender.lock));
   rl_client_enter(all.client);
-  all.client->wait.arriving = 0; /* The other has come. */
+  all.client->wait.arriving = 0; /* The other thread has arrived. */
   rl_client_leave(all.client);
   redlock_lock_cancel(sender.lock);
-  eventually(leads(&all.leader)); /* What it may have left on the nodes is released. */
+  eventually(leads(&all.leader)); /* Keys that it may have set are released. */
   begin(&next);
   eventually(result_of(&next) == REDLOCK_OK);
   atomic_store(&let_go, true);
@@ -279,7 +280,7 @@ static void missing_sender_delays_no_thread(void **state) {
   close_scene(&all);
 }
 
-/* Another launches it while it sleeps, and it goes by the time that its nodes have. */
+/* Another thread sends it while it sleeps; the time-out of its nodes counts. */
 static int launch_by_another(void) {
   scene all;
   rl_waiter sender = {0};
@@ -311,7 +312,7 @@ static int launch_by_another(void) {
   return result;
 }
 
-/* A process that stalls for as long as the nodes have may find them late, and tries again. */
+/* After a long stall of this process the nodes may count as late: retry. */
 static void follower_checks_an_operation_that_another_thread_sent(void **state) {
   (void)state;
   int result = REDLOCK_PENDING;
@@ -344,7 +345,7 @@ static void missing_entropy_fails_only_acquires(void **state) {
   close_scene(&all);
 }
 
-/* Between its look for wake-ups and its sleep. Those that began later wait on. */
+/* Between its check of wake-ups and its sleep. Later calls go on. */
 static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
   (void)state;
   scene all;
@@ -378,7 +379,7 @@ static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
   close_scene(&all);
 }
 
-#define CROWD_HELD_UP 9 /* one more than are woken at once: one of them may be called to lead */
+#define CROWD_HELD_UP 9 /* one more than are posted at once: one may be woken to lead */
 #define CROWD 14
 
 typedef struct crowd {
@@ -386,7 +387,7 @@ typedef struct crowd {
   call calls[CROWD];
 } crowd;
 
-/* They sleep, and the first of them will not come when they are called. */
+/* They sleep, and the first ones will be missing after they are woken. */
 static void open_crowd(crowd *self) {
   open_scene(&self->all);
   for (unsigned i = 0; i < CROWD; i++) {
@@ -460,7 +461,7 @@ static void eight_missing_threads_delay_no_other_thread(void **state) {
   close_crowd(&many);
 }
 
-/* The leader leaves, too, and nobody is left to be called to lead. */
+/* The leader leaves, too, and no thread is left to lead. */
 static void missing_threads_delay_no_thread_after_a_wakeup(void **state) {
   (void)state;
   crowd many;

@@ -1,5 +1,5 @@
 /*
- * Threads that wait in calls on one client, where something cannot be had: memory, a semaphore, a descriptor.
+ * Leader and followers: rules, and failures of memory, semaphores and descriptors.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,7 +41,7 @@ bool __wrap_rl_semaphore_init(rl_semaphore *semaphore) {
   return !no_semaphore && __real_rl_semaphore_init(semaphore);
 }
 
-static unsigned wake_ups_by_nobody; /* how many of the next sleeps end so */
+static unsigned wake_ups_by_nobody; /* number of next sleeps that end so */
 static bool time_stands_still;
 
 bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
@@ -72,7 +72,7 @@ void __wrap_rl_semaphore_post(rl_semaphore *semaphore) {
   __real_rl_semaphore_post(semaphore);
 }
 
-/* What the leader polls. */
+/* Descriptors that the leader polls. */
 static redlock_client *observed;
 static size_t polled_count;
 static bool polled_undisturbed;
@@ -98,7 +98,7 @@ static redlock_client *make_client(void) {
   return client;
 }
 
-/* How many threads can be in a call at once; they are let go again. */
+/* Returns how many threads can be in a call at once. */
 static unsigned begin_all(redlock_client *client, unsigned most) {
   static rl_waiter *waiters[RL_LOCK_WAITED_MAX + 1];
   unsigned count = 0;
@@ -147,7 +147,7 @@ static void begin_refuses_more_threads_than_a_lock_can_number(void **state) {
   redlock_client_free(client);
 }
 
-/* As in a handler of a signal that came in the middle of a call. */
+/* As after a fork in a signal handler during a call. */
 static void child_inherits_no_call(void **state) {
   (void)state;
   redlock_client *client = make_client();
@@ -180,7 +180,7 @@ static void bytes_wait_for_arriving_threads(void **state) {
   redlock_client_free(client);
 }
 
-/* Enters and leaves as a thread does that has changed nothing else. */
+/* Enters and leaves without other changes. */
 static void pass_through(redlock_client *client) {
   rl_client_enter(client);
   rl_client_leave(client);
@@ -224,7 +224,7 @@ static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
   client->wait.arriving = 1;
   client->wait.sender = leader;
   pass_through(client);
-  assert_false(client->wait.poked); /* The last of those that come looks. */
+  assert_false(client->wait.poked); /* The last arriving thread checks. */
   client->wait.arriving = 0;
   client->wait.sender = NULL;
   pass_through(client);
@@ -246,12 +246,12 @@ static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
   redlock_client_free(client);
 }
 
-/* Waits once, as a thread in a call that nothing else ends. */
+/* Waits once, in a call that nothing else ends. */
 static int wait_until(redlock_client *client, redlock_time until_us) {
   rl_client_enter(client);
   rl_waiter *waiter = rl_wait_begin(client, NULL);
   int error = rl_wait_step(client, waiter, until_us, NULL);
-  assert_false(client->wait.polls); /* It has come back. */
+  assert_false(client->wait.polls); /* It has returned. */
   rl_wait_end(client, waiter);
   rl_client_leave(client);
   return error;
@@ -267,7 +267,7 @@ static void endless_wait_is_refused(void **state) {
   redlock_client_free(client);
 }
 
-/* Beside it the timer: the wait is a long one. */
+/* It also polls the timer, because the wait is long. */
 static void leader_polls_and_clears_its_event(void **state) {
   (void)state;
   redlock_client *client = make_client();
@@ -293,14 +293,14 @@ static void leaving_thread_wakes_a_late_watchdog(void **state) {
   client->watchdog.until_us = REDLOCK_NEVER;
   pass_through(client);
   assert_true(client->watchdog.until_us == 0);
-  client->watchdog.until_us = 1; /* It wakes sooner than it has to. */
+  client->watchdog.until_us = 1; /* It wakes soon enough. */
   pass_through(client);
   assert_true(client->watchdog.until_us == 1);
   client->watchdog.runs = false;
   redlock_client_free(client);
 }
 
-/* Servers that take connections and answer nothing, and a lock there. */
+/* Silent servers, and a lock on them. */
 static loopback *deaf_farm(redlock_client *client, redlock_lock **lock,
                            const redlock_options *options) {
   loopback *farm = loopback_new(3, LOOPBACK_TCP);
@@ -319,7 +319,7 @@ static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
   assert_true(loopback_end(farm));
 }
 
-/* A script's hook runs in between. */
+/* As while a hook of a script runs. */
 static void absent_caller_does_not_lead(void **state) {
   (void)state;
   redlock_lock *lock;
@@ -338,7 +338,7 @@ static void absent_caller_does_not_lead(void **state) {
   end(client, lock, farm);
 }
 
-/* Its operation has ended, and its thread does not run yet. */
+/* The operation has ended, but its thread has not returned. */
 static void lock_is_busy_until_its_call_has_returned(void **state) {
   (void)state;
   redlock_lock *lock;
@@ -396,7 +396,7 @@ typedef struct follower {
   redlock_duration patience_us; /* 0: 20 s */
   rl_waiter *waiter;
   redlock_duration slept_us;
-  bool turned; /* It took a turn itself. */
+  bool turned; /* It took a turn. */
 } follower;
 
 static void *follow(void *argument) {
@@ -417,7 +417,9 @@ static void *follow(void *argument) {
   return NULL;
 }
 
-/* Enters and leaves, after a turn if |turns|. Returns whether the follower sleeps, and nobody has called it. */
+/*
+ * Enters and leaves, after a turn if |turns|. Returns true if the follower sleeps and is not woken.
+ */
 static bool sleeps_on(follower *self, bool turns) {
   rl_client_enter(self->client);
   if (turns) {
@@ -460,7 +462,7 @@ static void follower_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
   }
 }
 
-/* They lie down one behind the other, and get up in any order. */
+/* They fall asleep in order, and wake in any order. */
 static void five_woken_followers_leave_no_state(void **state) {
   (void)state;
   pthread_t threads[5];
@@ -501,7 +503,7 @@ static void five_woken_followers_leave_no_state(void **state) {
   redlock_client_free(client);
 }
 
-/* A client that somebody leads, who does not poll just now. */
+/* A client with a leader that does not poll now. */
 static rl_waiter *begin_leader(redlock_client *client) {
   rl_client_enter(client);
   rl_waiter *leader = rl_wait_begin(client, NULL);
@@ -517,7 +519,7 @@ static void end_leader(redlock_client *client, rl_waiter *leader) {
   redlock_client_free(client);
 }
 
-/* It polls, for whatever it could wait for. */
+/* It polls for everything. */
 static void let_it_poll(redlock_client *client) {
   unsigned changes = 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
@@ -545,7 +547,7 @@ static void leader_is_poked_after_a_turn_only_if_it_watches(void **state) {
   end_leader(client, leader);
 }
 
-/* Another thread has read the last of the answers. */
+/* Another thread has read the last replies. */
 static void leader_is_poked_when_its_operation_has_ended(void **state) {
   (void)state;
   redlock_lock *lock;
@@ -600,12 +602,12 @@ static void last_arriving_thread_sends_for_all(void **state) {
     assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
     assert_true(rl_core_wants_send(&client->core));
     pass_through(client);
-    assert_true(rl_core_wants_send(&client->core)); /* A caller's own loop launches it. */
+    assert_true(rl_core_wants_send(&client->core)); /* The program's loop sends it. */
     client->wait.arriving = 1;
     client->wait.sender = leader;
     assert_error(rl_handle_begin(lock), REDLOCK_OK);
     client->wait.send_us =
-        rl_time_add(redlock_now(), 600 * SECONDS); /* However slow this machine is. */
+        rl_time_add(redlock_now(), 600 * SECONDS); /* More than a slow machine needs. */
     pass_through(client);
     assert_true(client->wait.unstarted);
     assert_true(rl_core_wants_send(&client->core));
@@ -614,7 +616,7 @@ static void last_arriving_thread_sends_for_all(void **state) {
     if (in_time == 1) {
       client->wait.arriving = 0;
       pass_through(client);
-    } else { /* The one that is coming does not come. */
+    } else { /* The arriving thread is missing. */
       follower one = {.client = client};
       (void)follow(&one);
       assert_true(one.slept_us < 10 * SECONDS);
@@ -661,7 +663,7 @@ static void spurious_post_does_not_wake_a_follower(void **state) {
   end_leader(client, leader);
 }
 
-/* The one that is called may give up the last reference as soon as the mutex is free. */
+/* The woken thread may give up the last reference once the mutex is free. */
 static void last_reference_wakes_threads_before_it_unlocks(void **state) {
   (void)state;
   pthread_t thread;
@@ -682,7 +684,7 @@ static void last_reference_wakes_threads_before_it_unlocks(void **state) {
   end_leader(client, leader);
 }
 
-/* Eight that have been woken do not come, and nothing else happens. */
+/* Eight posted threads are missing, and nothing else happens. */
 static void leader_polls_briefly_while_threads_are_unposted(void **state) {
   (void)state;
   redlock_client *client = make_client();
@@ -703,7 +705,7 @@ static void leader_polls_briefly_while_threads_are_unposted(void **state) {
   end_leader(client, leader);
 }
 
-/* Threads that were called are on their way, and do not come. */
+/* Woken threads are missing. */
 static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
   (void)state;
   redlock_client *client = make_client();
@@ -715,12 +717,12 @@ static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
   assert_true(one.slept_us >= MS / 2 && one.slept_us < 10 * SECONDS);
   assert_false(client->wait.unsent);
   assert_null(client->wait.sender);
-  assert_false(one.turned); /* Its own time has not come. */
+  assert_false(one.turned); /* Its own time has not passed. */
   client->wait.arriving = 0;
   end_leader(client, leader);
 }
 
-/* The one that would have sent is called, and may be slow to come, as others are. */
+/* The woken sender may be as slow as other threads. */
 static void thread_that_wakes_the_sender_sends_instead(void **state) {
   (void)state;
   pthread_t threads[2];
@@ -755,14 +757,14 @@ static void thread_that_wakes_the_sender_sends_instead(void **state) {
   end_leader(client, leader);
 }
 
-/* The keeper leads, and polls. */
+/* The watchdog leads and polls. */
 static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
   (void)state;
   redlock_client *client = make_client();
   assert_true(rl_event_open(&client->watchdog.event));
   client->wait.leader = &client->watchdog.self;
   client->wait.polls = true;
-  assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* It waits for nothing. */
+  assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* Nothing could end it. */
   assert_null(client->wait.leader);
   assert_false(client->wait.polls);
   struct pollfd one = {rl_event_fd(&client->watchdog.event), POLLIN, 0};
@@ -829,13 +831,13 @@ static bool all_have_accepted(loopback *farm) {
   return count == farm->count;
 }
 
-/* All descriptors there may be are in use when the thread begins to wait. */
+/* No descriptor is left when the thread begins to wait. */
 static void wakeup_ends_a_call_without_an_event(void **state) {
   (void)state;
   struct rlimit limit, none;
   pthread_t thread;
   redlock_lock *lock;
-  redlock_options options = {.wait_us = 20 * SECONDS}; /* The thread may come late. */
+  redlock_options options = {.wait_us = 20 * SECONDS}; /* The thread may be late. */
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, &options);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);

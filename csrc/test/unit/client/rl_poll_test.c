@@ -1,5 +1,5 @@
 /*
- * The one descriptor: a loop that waits for nothing else, without a time-out of its own.
+ * redlock_client_pollfd(): a loop that polls nothing else, without a time-out.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,7 +43,7 @@ int __wrap_epoll_create1(int flags);
 int __real_timerfd_create(int clock, int flags);
 int __wrap_timerfd_create(int clock, int flags);
 
-/* How many of the first descriptors of a set get high numbers. */
+/* Number of first descriptors of a set that get high numbers. */
 static unsigned others_move_up;
 
 static int move_up(int fd) {
@@ -89,7 +89,7 @@ static int wait_once(redlock_client *client, redlock_time until_us) {
 
 static redlock_options patient(void) {
   redlock_options options = {0};
-  options.node_timeout_us = 5 * SECONDS; /* Nothing here depends on how fast this machine is. */
+  options.node_timeout_us = 5 * SECONDS; /* More than a slow machine needs. */
   options.ttl_us = 60 * SECONDS;
   options.retry_count = REDLOCK_RETRIES_NONE;
   return options;
@@ -131,7 +131,7 @@ static int end(void **state) {
 #define ON(nodes, name)                                                                            \
   { #name, name, begin, end, (void *)(uintptr_t)(nodes) }
 
-/* Waits for the descriptor alone; a loop that is not woken fails here. */
+/* Polls the descriptor alone: a loop that is not woken fails here. */
 static void loop_wait(const loop *self) {
   struct pollfd ready = {self->fd, POLLIN, 0};
   assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
@@ -151,7 +151,7 @@ static int loop_finish(loop *self, redlock_lock *lock) {
   return redlock_lock_result(lock);
 }
 
-/* Turns until the descriptor is quiet, and stays so for longer than any timer that is still set. */
+/* Takes turns until the descriptor is quiet for longer than any timer that is set. */
 static void loop_rest(loop *self, redlock_duration quiet_us) {
   struct pollfd ready = {self->fd, POLLIN, 0};
   while (poll(&ready, 1, (int)(quiet_us / MS)) == 1) {
@@ -209,7 +209,7 @@ static void pollfd_loop_does_not_hang_if_asked_for_late(void **state) {
   redlock_client_free(client);
 }
 
-/* Asked for when a time-out is over already, and nothing else will come. */
+/* Opened after a time-out has expired, when nothing else will happen. */
 static void expired_time_out_makes_a_new_pollfd_readable(void **state) {
   loop *one = *state;
   redlock_options options = patient();
@@ -231,7 +231,9 @@ static void expired_time_out_makes_a_new_pollfd_readable(void **state) {
   redlock_client_free(client);
 }
 
-/* A program that has closed its standard input: each of the three descriptors may get its number. */
+/*
+ * A program that has closed its standard input: each of the three descriptors may get its number.
+ */
 static void descriptor_0_is_one_as_well(void **state) {
   (void)state;
   for (unsigned which = 0; which < 3; which++) {
@@ -293,7 +295,7 @@ static void pollfd_loop_reconnects_to_a_returning_node(void **state) {
   } while (info.state != REDLOCK_NODE_UP);
 }
 
-/* The answers of all nodes are there, and nobody has read them. */
+/* Waits until the replies of all nodes are there, unread. */
 static void wait_for_answers(const loop *self) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = redlock_client_pollfds(self->client, fds, REDLOCK_NODES_MAX);
@@ -302,7 +304,7 @@ static void wait_for_answers(const loop *self) {
   }
 }
 
-/* The thread waits for its own answers then, which may be long in coming. */
+/* The thread then waits for its own replies, perhaps for long. */
 static void blocking_call_wakes_the_loop_for_replies_that_it_reads(void **state) {
   loop *one = *state;
   redlock_lock *other;
@@ -329,7 +331,7 @@ static void blocking_call_wakes_the_loop_for_replies_that_it_reads(void **state)
   redlock_lock_free(other);
 }
 
-/* A loop that takes one for each time it is woken. */
+/* A loop that takes one result each time. */
 static void cancel_wakes_the_loop_despite_later_calls(void **state) {
   loop *one = *state;
   redlock_lock *other;
@@ -346,7 +348,7 @@ static void cancel_wakes_the_loop_despite_later_calls(void **state) {
   assert_error(loop_finish(one, one->lock), REDLOCK_E_CANCELLED);
 }
 
-/* The same for a loop that goes by pollfds() and timeout(). */
+/* The same for a loop with pollfds() and timeout(). */
 static void end_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
   loop *one = *state;
   acquire(one);
@@ -359,7 +361,7 @@ static void end_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
   assert_int_equal(redlock_client_timeout_ms(one->client), 0);
   assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
   assert_true(redlock_client_timeout(one->client) >
-              0); /* Whoever does not take it does not spin. */
+              0); /* An untaken result does not keep it busy. */
   assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
 }
 
@@ -383,7 +385,7 @@ static void untaken_result_wakes_the_loop_again(void **state) {
   }
 }
 
-/* What a core queues outside of a turn, and nobody flushes. */
+/* Bytes that the core queues outside of a turn, without a flush. */
 static void untried_bytes_leave_no_time_to_wait(void **state) {
   loop *one = *state;
   acquire(one);
@@ -397,7 +399,7 @@ static void untried_bytes_leave_no_time_to_wait(void **state) {
   assert_true(redlock_client_timeout(one->client) > 0);
 }
 
-/* Between two attempts, with all nodes down, there is no descriptor, and there is a time. */
+/* Between two attempts, with all nodes down, there is a time and no descriptor. */
 static void wait_without_descriptors_needs_a_time(void **state) {
   loop *one = *state;
   redlock_options options = patient();
@@ -414,7 +416,7 @@ static void wait_without_descriptors_needs_a_time(void **state) {
 
 /* ------------------------------------------------------------------------------------- it rests */
 
-/* A loop that does nothing but what it is woken for. */
+/* A loop that only reacts to the descriptor. */
 static void pollfd_loop_extends_a_lease_and_reports_its_loss(void **state) {
   loop *one = *state;
   redlock_options options = {
@@ -453,10 +455,11 @@ static void loss_outside_of_the_loop_wakes_it(void **state) {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_lock_acquire_start(one->lock, &options), REDLOCK_OK);
   assert_error(loop_finish(one, one->lock), REDLOCK_OK);
-  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK); /* It came round. */
+  assert_error(redlock_client_process(one->client, NULL, 0),
+               REDLOCK_OK); /* The loop has taken a turn. */
   while (redlock_lock_remaining(one->lock) > 0) {
   }
-  assert_error(redlock_lock_result(one->lock), REDLOCK_E_EXPIRED); /* which gives it up */
+  assert_error(redlock_lock_result(one->lock), REDLOCK_E_EXPIRED); /* which ends the lease */
   assert_true(loop_is_ready(one));
   assert_int_equal(redlock_client_timeout(one->client), 0);
   assert_ptr_equal(redlock_client_next_lost(one->client), one->lock);
@@ -465,7 +468,7 @@ static void loss_outside_of_the_loop_wakes_it(void **state) {
   assert_false(loop_is_ready(one));
 }
 
-/* Whoever goes by redlock_lock_lost() alone. */
+/* A program that only calls redlock_lock_lost(). */
 static void unfetched_loss_does_not_keep_the_loop_busy(void **state) {
   loop *one = *state;
   redlock_options options = {
@@ -479,7 +482,7 @@ static void unfetched_loss_does_not_keep_the_loop_busy(void **state) {
   assert_ptr_equal(redlock_client_next_lost(one->client), one->lock);
 }
 
-/* It does not take what has ended, and would be woken for that again and again. */
+/* It takes no results, and must not be woken for them again and again. */
 static void loop_that_only_reads_results_rests(void **state) {
   loop *one = *state;
   for (unsigned i = 0; i < 2; i++) {
@@ -533,11 +536,12 @@ static void driver_time_makes_pollfd_readable_once(void **state) {
   loop_wait(one);
   assert_true(redlock_now() >= begun_us + 20 * MS);
   assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
-  loop_rest(one, 50 * MS); /* The later ones are forgotten: whoever waits asks again. */
+  loop_rest(one,
+            50 * MS); /* Later times are dropped: a coroutine that waits sets its time again. */
   assert_false(loop_is_ready(one));
 }
 
-/* The program's function is asked by process(), so a loop has to come; not while it is just being asked. */
+/* process() asks Lua code for credentials, so the loop must take a turn; not while it asks. */
 static void pending_question_leaves_no_time_to_wait(void **state) {
   loop *one = *state;
   acquire(one);

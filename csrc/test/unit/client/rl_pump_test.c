@@ -27,7 +27,7 @@ static void advance_returns_connections_to_close_and_to_make(void **state) {
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
   rl_pump_wants wants = rl_pump_advance(core, world->now_us, 0);
-  assert_int_equal(wants.connect, 0); /* Nobody needs them yet. */
+  assert_int_equal(wants.connect, 0); /* No operation needs them yet. */
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
   wants = rl_pump_advance(core, world->now_us, 0);
@@ -41,7 +41,7 @@ static void advance_returns_connections_to_close_and_to_make(void **state) {
   rl_core_disconnected(core, 2, world->now_us, "refused");
   wants = rl_pump_advance(core, world->now_us, 5u);
   assert_int_equal(wants.connect, 2u);
-  assert_int_equal(wants.close, 4u); /* The driver has not seen yet that it is of no use. */
+  assert_int_equal(wants.close, 4u); /* The driver has not closed it yet. */
   wants = rl_pump_advance(core, world->now_us, 1u);
   assert_int_equal(wants.close, 0);
   assert_true(fake_world_end(world));
@@ -67,7 +67,7 @@ static void output_is_reported_until_it_is_sent(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* One call must not keep the caller from what has come in the meantime. */
+/* One call must not delay reading replies for long. */
 static void thousand_acquires_need_more_than_one_call(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -93,7 +93,7 @@ static void thousand_acquires_need_more_than_one_call(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What needs no entropy goes out all the same: releases above all. */
+/* Commands without entropy are sent: releases above all. */
 static void missing_entropy_holds_back_only_acquires(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

@@ -1,5 +1,5 @@
 /*
- * A turn over sockets that take no more, to a peer that reads when the test says so.
+ * A turn with full sockets, and a peer that reads when the test wants.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,7 +19,7 @@
 #define KEY_LENGTH 4000
 #define HELLO "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
 
-static unsigned looks; /* how often somebody looked for input */
+static unsigned looks; /* number of polls for input */
 static bool send_is_ours;
 static long send_result;
 
@@ -45,7 +45,7 @@ typedef struct peer {
   redlock_client *client;
   redlock_lock *locks[LOCKS];
   char *bytes;
-  size_t length; /* of what has been read */
+  size_t length; /* bytes that have been read */
 } peer;
 
 static redlock_lock *lock_of(redlock_client *client, unsigned number) {
@@ -60,7 +60,7 @@ static redlock_lock *lock_of(redlock_client *client, unsigned number) {
   return lock;
 }
 
-/* One node, which has shaken hands and reads no further. */
+/* One node, which stops reading after the handshake. */
 static peer *peer_new(void) {
   peer *self = calloc(1, sizeof *self);
   char address[128];
@@ -124,7 +124,7 @@ static bool ready(int fd) {
   return poll(&one, 1, 0) == 1;
 }
 
-/* Processes as long as the descriptor says that there is something to do. */
+/* Takes turns while the descriptor is readable. */
 static void process_while_ready(peer *self, int fd) {
   for (unsigned turns = 0; ready(fd); turns++) {
     assert_true(turns < 100); /* It does not spin. */
@@ -132,7 +132,7 @@ static void process_while_ready(peer *self, int fd) {
   }
 }
 
-/* All commands have come, each once and whole. */
+/* Each command has arrived once and complete. */
 static void check_stream(const peer *self) {
   static const char before[] = "*6\r\n$3\r\nSET\r\n$4000\r\n";
   size_t length = self->length / LOCKS;
@@ -152,12 +152,12 @@ static void full_socket_is_polled_and_drained(void **state) {
   (void)state;
   peer *self = peer_new();
   int fd = redlock_client_pollfd(self->client);
-  assert_int_equal(events_of(self), POLLIN); /* Nothing that was tried in vain. */
+  assert_int_equal(events_of(self), POLLIN); /* No send has failed. */
   process_while_ready(self, fd);
   assert_true(self->client->sockets[0].stream.blocked);
   for (unsigned i = 0; i < 5; i++) { /* Kept, as long as it is full. */
     assert_int_equal(events_of(self), POLLIN | POLLOUT);
-    assert_int_equal(rl_poll_writable(self->client), 1); /* Who polls is told to wait for room. */
+    assert_int_equal(rl_poll_writable(self->client), 1); /* The poller waits for room. */
     assert_false(ready(fd));
     assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   }
@@ -172,13 +172,13 @@ static void full_socket_is_polled_and_drained(void **state) {
   peer_read(self);
   check_stream(self);
   assert_int_equal(events_of(self),
-                   POLLIN); /* Taken back: a socket with room is always writable. */
+                   POLLIN); /* Not polled for writing: a socket with room is always writable. */
   assert_int_equal(rl_poll_writable(self->client), 0);
   assert_false(ready(fd));
   peer_end(self);
 }
 
-/* A finalizer flushes, and does not lose what did not fit. */
+/* A finalizer flushes, and loses nothing that did not fit. */
 static void next_turn_sends_what_a_full_socket_refused(void **state) {
   (void)state;
   peer *self = peer_new();
@@ -253,7 +253,7 @@ static void bytes_are_left_to_arriving_threads(void **state) {
   peer_end(self);
 }
 
-/* Looking costs a system call: it is done after a pause, and when a node owes much. */
+/* Reading costs a system call, so it happens after a pause, and if much is outstanding. */
 static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
   (void)state;
   peer *self = peer_new();
@@ -271,7 +271,7 @@ static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
   peer_end(self);
 }
 
-/* Returns true if the client has closed the connection. It may have made another at once. */
+/* Returns true if the client has closed the connection, even if it has made another one. */
 static bool is_hung_up_on(peer *self) {
   char byte;
   peer_read(self);
@@ -290,7 +290,7 @@ static void invalid_reply_ends_the_connection(void **state) {
   peer_end(self);
 }
 
-/* That of the node, which has said something of which nothing can be made. */
+/* The reason names the invalid reply. */
 static rl_socket *open_socket(peer *self) {
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(rl_socket_is_open(&self->client->sockets[0]));
@@ -321,7 +321,7 @@ static void descriptor_0_is_read(void **state) {
   }
 }
 
-/* The caller's descriptors stand at the end of a page, with nothing behind, and none is one of the client's. */
+/* The program's descriptors end at a page without a next one, and none is the client's. */
 static void turn_reads_only_the_programs_descriptors(void **state) {
   (void)state;
   redlock_client *client;

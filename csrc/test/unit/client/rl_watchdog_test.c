@@ -1,5 +1,5 @@
 /*
- * When the keeper is called out of its sleep, without a thread.
+ * When the watchdog is woken, without a thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 
 static redlock_client *client;
 
-/* It sleeps for ever, and the last turn has just been. */
+/* It sleeps for ever, just after the last turn. */
 static int begin(void **state) {
   (void)state;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
@@ -36,7 +36,7 @@ static int end(void **state) {
   return 0;
 }
 
-/* Returns true if one that sleeps until |until_us| would wake too late. */
+/* Returns true if a watchdog that sleeps until |until_us| would wake too late. */
 static bool is_late(redlock_time until_us) {
   client->watchdog.until_us = until_us;
   return rl_watchdog_is_late(client);
@@ -66,7 +66,7 @@ static void watchdog_is_not_woken_during_a_call(void **state) {
   rl_list_append(&client->wait.asleep, &waiter->list);
   assert_false(is_late(REDLOCK_NEVER));
   rl_list_remove(&waiter->list);
-  client->wait.arriving = 1; /* It has been called, and does not run yet. */
+  client->wait.arriving = 1; /* It is woken, and does not run yet. */
   assert_false(is_late(REDLOCK_NEVER));
   client->wait.arriving = 0;
   rl_wait_end(client, waiter);
@@ -81,7 +81,7 @@ static void watchdog_of_a_closed_client_is_not_woken(void **state) {
 static void watchdog_waits_20_ms_for_a_loop(void **state) {
   (void)state;
   rl_link *link = &client->core.nodes[0]->link;
-  client->epoll_fd = 0; /* as good as any */
+  client->epoll_fd = 0; /* any descriptor */
   assert_false(is_late(REDLOCK_NEVER));
   for (unsigned connects = 0; connects < 2; connects++) {
     link->phase = connects == 1 ? RL_LINK_CONNECTING : RL_LINK_HANDSHAKE;
@@ -97,8 +97,8 @@ static void watchdog_is_started_once_and_only_if_allowed(void **state) {
   (void)state;
   for (unsigned i = 0; i < 3; i++) {
     client->watchdog.runs = i == 0;
-    client->watchdog.forbidden = i == 1; /* by Lua code that cannot have threads */
-    client->external = i == 2;           /* by a host that looks after it */
+    client->watchdog.forbidden = i == 1; /* Lua code that cannot have threads */
+    client->external = i == 2;           /* a host with connections of its own */
     assert_error(rl_watchdog_start(client), REDLOCK_OK);
     assert_true(client->watchdog.runs == (i == 0));
     assert_int_equal(rl_event_fd(&client->watchdog.event), -1);

@@ -1,5 +1,5 @@
 /*
- * The keeper's thread: beside a loop, without entropy, and where something cannot be had.
+ * The watchdog's thread: next to a loop, without entropy, and without descriptors or threads.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -50,11 +50,11 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
   return !atomic_load(&no_entropy) && __real_rl_entropy_fill(bytes, length);
 }
 
-/* How often the keeper has lain down, and how long after the last turn it wanted to get up the first time. */
+/* Number of the watchdog's sleeps, and length of the first one since the last turn. */
 static redlock_client *client;
 static atomic_uint sleeps;
 static redlock_duration first_sleep_us;
-static atomic_bool with_mutex; /* It lay down with the mutex, which nobody else could have taken. */
+static atomic_bool with_mutex; /* It fell asleep with the mutex locked. */
 
 bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
 bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
@@ -74,7 +74,7 @@ bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   return __real_rl_semaphore_wait(semaphore, until_us);
 }
 
-/* A loop that does not end is ended by SIGALRM, with the test. */
+/* SIGALRM ends a test that hangs. */
 static int begin(void **state) {
   (void)state;
   (void)alarm(60);
@@ -125,7 +125,7 @@ static void wait_until_it_leads(void) {
   }
 }
 
-/* An acquire that waits for |address|. */
+/* Starts an acquire that waits for |address|. */
 static redlock_lock *begin_acquire(const char *address) {
   redlock_lock *lock;
   redlock_options options = {.node_timeout_us = 20 * SECONDS,
@@ -137,7 +137,7 @@ static redlock_lock *begin_acquire(const char *address) {
   return lock;
 }
 
-/* A loop that is elsewhere for more than 20 ms while a node is to answer. */
+/* A loop that is absent for more than 20 ms while a reply is awaited. */
 static void watchdog_leads_while_the_loop_is_absent(void **state) {
   (void)state;
   loopback *farm = loopback_new(1, LOOPBACK_TCP);
@@ -155,7 +155,7 @@ static void watchdog_leads_while_the_loop_is_absent(void **state) {
   loopback_unlock(farm);
   wait_for_sleeps(1);
   rl_client_enter(client);
-  assert_true(first_sleep_us >= LOOP_US); /* And not a little first, and then again. */
+  assert_true(first_sleep_us >= LOOP_US); /* It sleeps once. */
   rl_client_leave(client);
   redlock_lock_free(lock);
   assert_true(loopback_end(farm));
@@ -193,7 +193,7 @@ static void failed_start_can_be_repeated(void **state) {
 
 static atomic_uint calls;
 
-/* What it calls may call in turn: the mutex is free. */
+/* The function may call the library, because the mutex is free. */
 static void count_calls(redlock_client *caller, void *data) {
   if (caller == client && data == &calls && pthread_mutex_trylock(&client->mutex.mutex) == 0) {
     (void)pthread_mutex_unlock(&client->mutex.mutex);
@@ -201,7 +201,7 @@ static void count_calls(redlock_client *caller, void *data) {
   }
 }
 
-/* It was being stopped when another thread forked, and this is the child. */
+/* A child of a fork during the watchdog's stop. */
 static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
   (void)state;
   client->watchdog.stops = true;
@@ -235,7 +235,7 @@ static void on_lost_checks_its_arguments(void **state) {
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_INVALID);
   client->external = false;
   assert_error(redlock_client_on_lost(client, NULL, NULL), REDLOCK_OK);
-  assert_false(client->watchdog.runs); /* There is nothing to do. */
+  assert_false(client->watchdog.runs); /* It has nothing to do. */
   no_thread = true;
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_SYSTEM);
   assert_null(client->watchdog.on_lost);
@@ -247,14 +247,14 @@ static void on_lost_checks_its_arguments(void **state) {
   assert_error(redlock_client_on_lost(client, NULL, NULL), REDLOCK_E_CLOSED);
 }
 
-/* Of what was lost before it asked a program is told if nobody has fetched it. */
+/* An earlier loss is reported if it was not fetched. */
 static void earlier_loss_is_reported_once_if_unfetched(void **state) {
   (void)state;
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, &options), REDLOCK_OK);
-  client->watchdog.forbidden = true; /* Nobody is told meanwhile. */
+  client->watchdog.forbidden = true; /* No function is called meanwhile. */
   for (unsigned i = 0; i < 2; i++) {
     rl_client_enter(client);
     if (i == 1) {
@@ -264,7 +264,7 @@ static void earlier_loss_is_reported_once_if_unfetched(void **state) {
     assert_true(!rl_list_is_empty(&client->core.losses->queue) == (i == 1));
     rl_client_leave(client);
     assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
-    assert_int_equal(client->watchdog.reported_count, 0); /* of none; of one, none */
+    assert_int_equal(client->watchdog.reported_count, 0); /* no loss is reported yet */
   }
   atomic_store(&calls, 0);
   client->watchdog.forbidden = false;

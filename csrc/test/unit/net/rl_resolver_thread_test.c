@@ -1,5 +1,5 @@
 /*
- * Look-ups, and abandoning them while they are in flight. Also run under the thread sanitizer.
+ * Look-ups, also abandoned ones.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,7 +19,7 @@
 
 #define PATIENCE_US (20 * SECONDS)
 
-/* A host that keeps so much for each of its threads: it is taken out of their stacks. */
+/* Thread-local memory of the program, which is part of each stack. */
 static _Thread_local volatile char host_memory[(size_t)1 << 20];
 
 static rl_resolver *look_up(const char *host, int port) {
@@ -38,7 +38,7 @@ int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *)
   return no_thread ? EAGAIN : __real_rl_thread_start(thread, stack, run, argument);
 }
 
-/* Waits for the answer; NULL with |*error| when there is none. */
+/* Waits for the answer. Returns NULL with |*error| if there is none. */
 static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
   struct addrinfo *addresses = NULL;
   struct pollfd ready = {rl_resolver_fd(resolver), POLLIN, 0};
@@ -47,7 +47,7 @@ static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
   return addresses;
 }
 
-/* All the look-ups of this program do: a stack of 512 kB was no thread at all. */
+/* With a stack of 512 kB no thread could be started in such a program. */
 static void look_up_works_with_much_thread_local_memory(void **state) {
   (void)state;
   const char *error = NULL;
@@ -76,7 +76,7 @@ static void localhost_has_an_address_with_the_port(void **state) {
     }
   }
   rl_resolver_free(resolver);
-  freeaddrinfo(addresses); /* the caller's, also when the look-up is gone */
+  freeaddrinfo(addresses); /* the caller owns it after the look-up was freed */
 }
 
 static void impossible_name_has_an_error(void **state) {
@@ -119,8 +119,8 @@ static size_t descriptors(void) {
   return count;
 }
 
-/* Given up at once, a little later, or with the answer taken, in any order. */
-/* As look_up(), when its turn has come: those that were given up may still be under way. */
+/* At once, a little later, or after the answer was taken. */
+/* As look_up(), once it may begin: abandoned look-ups may still be in progress. */
 static rl_resolver *look_up_in_turn(const char *host, int port) {
   redlock_time until_us = redlock_now() + PATIENCE_US;
   for (;;) {
@@ -156,7 +156,7 @@ static void look_up_can_be_given_up_at_any_time(void **state) {
     rl_resolver_free(flying[i]);
   }
   rl_resolver_free(NULL);
-  /* The threads end when they end; then every descriptor is closed. */
+  /* The threads close every descriptor when they end. */
   redlock_time until_us = redlock_now() + PATIENCE_US;
   while (descriptors() > before) {
     assert_true(redlock_now() < until_us);
@@ -206,14 +206,14 @@ static void failed_look_up_frees_its_slot(void **state) {
     assert_false(busy);
   }
   no_thread = false;
-  assert_true(descriptors() <= before); /* Threads of look-ups before may have ended meanwhile. */
+  assert_true(descriptors() <= before); /* Threads of earlier look-ups may have ended meanwhile. */
   const char *error = NULL;
   rl_resolver *resolver = look_up("localhost", 1);
   freeaddrinfo(answer(resolver, &error));
   rl_resolver_free(resolver);
 }
 
-/* A name server that is gone must not collect threads. */
+/* A dead name server must not collect threads. */
 static void the_33rd_concurrent_look_up_is_busy(void **state) {
   (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
@@ -228,7 +228,7 @@ static void the_33rd_concurrent_look_up_is_busy(void **state) {
     assert_true(busy);
   }
   for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
-    rl_resolver_free(hanging[i]); /* They are given up, and hang on. */
+    rl_resolver_free(hanging[i]); /* They are abandoned, and still hang. */
   }
   assert_null(rl_resolver_new("localhost", 1, &busy));
   assert_true(busy);
@@ -252,7 +252,7 @@ static void close_leaves_a_look_up_to_its_thread(void **state) {
   int fd = rl_resolver_fd(client->sockets[0].resolver);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_null(client->sockets[0].resolver);
-  assert_true(fcntl(fd, F_GETFD) >= 0); /* It is the thread's, too. */
+  assert_true(fcntl(fd, F_GETFD) >= 0); /* The thread uses it, too. */
   atomic_store(&look_ups_wait, false);
   redlock_time until_us = redlock_now() + PATIENCE_US;
   while (fcntl(fd, F_GETFD) >= 0) {

@@ -1,5 +1,5 @@
 /*
- * How a node is reached: what the transport is told, by a transport that only listens.
+ * How a node is reached: a transport notes which options it gets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@ struct rl_transport_node {
 static rl_transport_node node_made;
 static unsigned made, freed;
 static int answer;
-static char heard[1024]; /* what the transport was told, by name */
+static char heard[1024]; /* options of the transport, by name */
 
 #define TEXTS(X)                                                                                   \
   X(host) X(ca) X(ca_path) X(crl) X(cert) X(key) X(key_password) X(server_name) X(ciphers)
@@ -94,7 +94,7 @@ static unsigned occurrences(const char *what) {
   return count;
 }
 
-/* One field each that the node says itself; the other is its client's. */
+/* The node sets one field each time; the client sets the others. */
 static void node_inherits_unset_options_from_its_client(void **state) {
   (void)state;
   const redlock_settings all = {.transport = &transport,
@@ -165,7 +165,7 @@ static void tls_options_of_a_node_need_tls(void **state) {
   assert_string_equal(message, "tls_min_version has no effect without tls");
 }
 
-/* A program that names a CA and forgets "rediss" would send its password to anybody. */
+/* A program with a CA and without "rediss" would send its password in clear text. */
 static void tls_options_of_a_client_need_a_choice(void **state) {
   (void)state;
   redlock_settings settings = {.transport = &transport, .tls_ca = "a"};
@@ -230,7 +230,7 @@ static void route_is_freed_once(void **state) {
   assert_int_equal(freed, 1);
 }
 
-/* The same through the public functions: whatever becomes of the node, what was made is given up once. */
+/* The same through the public functions: each route is freed once, also that of a refused node. */
 static void client_frees_its_routes(void **state) {
   (void)state;
   redlock_client *client;
@@ -252,7 +252,7 @@ static void client_frees_its_routes(void **state) {
   assert_non_null(strstr(sentence, "h2:6379: tls_server_name is set, but tls is not"));
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://j", sentence, sizeof sentence), REDLOCK_E_BUSY);
-  assert_int_equal(freed, made - 2); /* All but the first, and the one that was refused. */
+  assert_int_equal(freed, made - 2); /* All but the first and the refused one. */
   redlock_lock_free(lock);
   redlock_client_free(client);
   assert_int_equal(freed, made - 1);

@@ -1,5 +1,5 @@
 /*
- * Returns true if two nodes are one server: the peers are what the test says.
+ * Detects that two nodes are one server. The test supplies the peers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 #include "net/rl_same_server.h"
 #include "rl_test.h"
 
-/* By descriptor; NULL stands for a connection that has ended, and "" for a Unix socket. */
+/* By descriptor. NULL: a connection that has ended; "": a Unix socket. */
 static const struct {
   const char *text;
   uint16_t port;
@@ -45,7 +45,7 @@ int __wrap_getpeername(int fd, struct sockaddr *name, socklen_t *length) {
   return 0;
 }
 
-/* Both ways round. */
+/* In both orders. */
 static bool same(int first, const char *first_host, int second, const char *second_host) {
   rl_address a = {.db = 0};
   rl_address b = {.db = 0};
@@ -73,7 +73,7 @@ static void another_port_or_address_is_another_server(void **state) {
   assert_false(same(LOOPBACK_6, "localhost", TEN_1, "10.0.0.1"));
 }
 
-/* Whoever writes both addresses down has a reason; a name may mean either. */
+/* Two written addresses are two servers; a name may mean either address. */
 static void localhost_is_one_server_by_ipv4_and_ipv6(void **state) {
   (void)state;
   assert_true(same(LOOPBACK_6, "localhost", LOOPBACK, "127.0.0.1"));

@@ -1,5 +1,5 @@
 /*
- * One connection, to listeners that the test makes.
+ * One connection, to listeners of the test.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,7 +26,7 @@
 
 static const rl_route PLAIN = {NULL, NULL};
 
-/* How many of the next calls a signal interrupts. */
+/* Number of next calls that a signal interrupts. */
 static unsigned interruptions;
 
 ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
@@ -78,7 +78,7 @@ static rl_address address_of(const char *host, int port, const char *path) {
   return address;
 }
 
-/* Waits until the socket is neither resolving nor connecting any more. */
+/* Waits until the socket neither resolves nor connects. */
 static void settle(rl_socket *socket) {
   redlock_time until_us = redlock_now() + PATIENCE_US;
   while (socket->phase == RL_SOCKET_RESOLVING || socket->phase == RL_SOCKET_CONNECTING) {
@@ -162,7 +162,7 @@ static void unix_socket_connects_at_once_or_explains(void **state) {
   (void)rmdir(directory);
 }
 
-/* The list as a name with several addresses would have it. */
+/* Extends the list, as if the name had one more address. */
 static void add_address(rl_socket *socket, int port) {
   struct addrinfo *last = socket->addresses;
   while (last->ai_next != NULL) {
@@ -170,7 +170,7 @@ static void add_address(rl_socket *socket, int port) {
   }
   last->ai_next = rl_resolver_numeric("127.0.0.1", port);
   assert_non_null(last->ai_next);
-  atomic_fetch_sub(&look_ups_lists, 1); /* It is part of the other. */
+  atomic_fetch_sub(&look_ups_lists, 1); /* It is part of the other list. */
 }
 
 static void connect_tries_all_addresses_of_a_name(void **state) {
@@ -223,7 +223,7 @@ static void line_ends(rl_transport_stream *line) {
   (void)line;
 }
 
-/* "localhost" has two, of which servers often know one: the other is not what is wrong. */
+/* "localhost" has two addresses, and many servers listen on one of them. */
 static void failed_handshake_explains_more_than_a_missing_server(void **state) {
   (void)state;
   static const redlock_transport transport = {.stream_new = line_new,
@@ -279,10 +279,10 @@ static void silent_address_gets_its_share_of_the_time(void **state) {
   rl_socket_init(&socket);
   rl_socket_connect(&socket, &address, &PLAIN, start_us);
   assert_int_equal(socket.phase, RL_SOCKET_CONNECTING);
-  assert_int_equal(rl_socket_deadline(&socket), REDLOCK_NEVER); /* there is but one */
+  assert_int_equal(rl_socket_deadline(&socket), REDLOCK_NEVER); /* it is the only address */
   add_address(&socket, silent_port);
   add_address(&socket, port);
-  /* As if the list had had three from the beginning. */
+  /* As if the name had three addresses. */
   socket.address_deadline_us = start_us + RL_LINK_CONNECT_TIMEOUT_US / 3;
   rl_socket_progress(&socket, start_us + SECONDS - 1);
   assert_ptr_equal(socket.current, socket.addresses);
@@ -332,7 +332,7 @@ static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
   assert_ptr_equal(socket.resolver, first);
   rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  /* It may have been answered already: by the first attempt (no look-up is left), or by this one. */
+  /* The answer may have come in the first attempt (then no look-up is left) or in this one. */
   assert_true(first == NULL || socket.resolver == first || socket.resolver == NULL);
   settle(&socket);
   assert_int_equal(socket.phase, RL_SOCKET_OPEN);
@@ -342,7 +342,7 @@ static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   (void)close(listener);
 }
 
-/* A socket that is open, and its peer. */
+/* Opens a socket, and returns its peer. */
 static int open_pair(rl_socket *socket) {
   int port;
   int listener = listen_on(&port, 8);
@@ -367,7 +367,7 @@ static void end_of_a_connection_raises_no_signal(void **state) {
   assert_int_equal(rl_socket_receive(&socket, &byte, 1), -1);
   assert_string_equal(socket.error, "the node closed the connection");
   redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (rl_socket_send(&socket, "x", 1) >= 0) { /* the first write may still be taken */
+  while (rl_socket_send(&socket, "x", 1) >= 0) { /* the first write may succeed */
     assert_true(redlock_now() < until_us);
   }
   assert_true(strcmp(socket.error, "Broken pipe") == 0 ||
@@ -389,7 +389,7 @@ static void signal_in_a_system_call_has_no_effect(void **state) {
   assert_int_equal(rl_socket_receive(&socket, bytes, sizeof bytes), 0);
   (void)close(peer);
   assert_int_equal(poll(&ready, 1, 5000), 1);
-  interruptions = 1; /* and then the end, which leaves errno as it was */
+  interruptions = 1; /* then the end, which keeps errno */
   assert_int_equal(rl_socket_receive(&socket, bytes, sizeof bytes), -1);
   assert_string_equal(socket.error, "the node closed the connection");
   rl_socket_free(&socket, false);
@@ -413,7 +413,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   assert_int_equal(socket.fd, 0);
   int peer = accept_from(listener);
   for (unsigned i = 0; i < 2; i++) {
-    rl_socket_register(&socket, set, false); /* The second time there is nothing to be done. */
+    rl_socket_register(&socket, set, false); /* The second time it does nothing. */
     assert_int_equal(socket.polled_fd, 0);
   }
   socket.stream.blocked = true;
@@ -421,7 +421,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
   assert_int_equal(event.events, EPOLLOUT);
   assert_int_equal(event.data.fd, 0);
-  int copy = fcntl(0, F_DUPFD_CLOEXEC, 3); /* It would stay in the set. */
+  int copy = fcntl(0, F_DUPFD_CLOEXEC, 3); /* It would stay in the epoll set. */
   rl_socket_close(&socket);
   assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
   (void)close(copy);
@@ -436,7 +436,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   (void)close(listener);
 }
 
-/* What is registered already costs no system call, and what is not there is not registered. */
+/* A registered descriptor costs no system call. */
 static void registration_changes_only_if_necessary(void **state) {
   (void)state;
   rl_socket socket;
@@ -444,12 +444,12 @@ static void registration_changes_only_if_necessary(void **state) {
   int set = epoll_create1(EPOLL_CLOEXEC);
   int peer = open_pair(&socket);
   rl_socket_register(&socket, set, false);
-  /* Behind its back: were it registered once more, there would be nothing to be had. */
+  /* Removed behind its back: a second registration would fail. */
   event = (struct epoll_event){.events = EPOLLOUT};
   assert_int_equal(epoll_ctl(set, EPOLL_CTL_MOD, socket.fd, &event), 0);
   rl_socket_register(&socket, set, false);
   assert_int_equal(epoll_wait(set, &event, 1, 0), 1);
-  int fd = dup(socket.fd); /* which would stay in the set if only the socket were closed */
+  int fd = dup(socket.fd); /* a copy keeps it in the epoll set */
   rl_socket_close(&socket);
   assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
   rl_socket_register(&socket, set, true);
@@ -461,7 +461,7 @@ static void registration_changes_only_if_necessary(void **state) {
   (void)close(set);
 }
 
-/* The new descriptor has the number of the old one, and must be registered all the same. */
+/* The new descriptor has the number of the old one. */
 static void reused_descriptor_is_registered_again(void **state) {
   (void)state;
   rl_socket socket;
@@ -483,10 +483,11 @@ static void reused_descriptor_is_registered_again(void **state) {
   (void)close(set);
 }
 
-/* Which descriptor is waited for has changed: a thread that polls for all has to be told. */
+/* Returns true if the descriptor has changed, so that a polling thread must be woken. */
 static bool has_changed(const rl_socket *socket, unsigned *before) {
   bool changed = socket->changes != *before;
-  assert_in_range(socket->changes - *before, 0, 9); /* Up only, or a change could undo another. */
+  assert_in_range(socket->changes - *before, 0,
+                  9); /* It only grows, so that no change undoes another. */
   *before = socket->changes;
   return changed;
 }
@@ -513,16 +514,16 @@ static void change_counter_reports_each_new_descriptor(void **state) {
   }
   atomic_store(&look_ups_wait, true);
   rl_socket_connect(&socket, &named, &PLAIN, redlock_now());
-  assert_true(has_changed(&socket, &before)); /* It waits for the look-up ... */
+  assert_true(has_changed(&socket, &before)); /* It polls the look-up ... */
   atomic_store(&look_ups_wait, false);
   settle(&socket);
-  assert_true(has_changed(&socket, &before)); /* ... and then for the connection. */
+  assert_true(has_changed(&socket, &before)); /* ... then the connection. */
   rl_socket_free(&socket, false);
   assert_true(has_changed(&socket, &before));
   (void)close(listener);
 }
 
-/* As many look-ups hang as may be: another waits for its turn, and asks for it again and again. */
+/* The limit of look-ups hangs: one more retries until it may begin. */
 static void busy_look_up_is_retried_every_10_ms(void **state) {
   (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
@@ -535,7 +536,7 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
   rl_address address = address_of("localhost", port, "");
   redlock_time until_us = redlock_now() + PATIENCE_US;
   atomic_store(&look_ups_wait, true);
-  for (;;) { /* Those of the tests before may just be ending. */
+  for (;;) { /* Look-ups of earlier tests may just end. */
     assert_true(redlock_now() < until_us);
     while (count < COUNT_OF(hanging)) {
       hanging[count] = rl_resolver_new("localhost", 1, &busy);
@@ -587,7 +588,7 @@ static void look_up_has_no_time_out(void **state) {
   (void)close(listener);
 }
 
-/* A child has copies of its parent's descriptors, of the epoll set too, which is one and the same. */
+/* A child shares the epoll set with its parent. */
 static void forked_child_keeps_its_parents_epoll_set(void **state) {
   (void)state;
   for (unsigned forked = 0; forked < 2; forked++) {
@@ -609,7 +610,7 @@ static void forked_child_keeps_its_parents_epoll_set(void **state) {
 static void no_address_list_leaks(void **state) {
   (void)state;
   redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (atomic_load(&look_ups_lists) != 0) { /* Look-ups that were given up are under way. */
+  while (atomic_load(&look_ups_lists) != 0) { /* Abandoned look-ups may still be in progress. */
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 1);
   }

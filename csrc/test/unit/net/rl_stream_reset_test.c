@@ -1,5 +1,5 @@
 /*
- * The bytes of a connection, through a transport that only notes what it is given.
+ * The bytes of a connection, through a transport that notes what it gets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 
 #include "rl_test.h"
 
-/* It says "because" for an 'x' of the peer, and gives back any other byte. */
+/* It reports "because" for an 'x' of the peer, and returns every other byte. */
 struct rl_transport_stream {
   char input[64];
   size_t held;
@@ -114,14 +114,15 @@ static void connect_ends(int ends[2]) {
 }
 
 static void open_stream(rl_stream *stream, int fd) {
-  rl_transport_node *node = (rl_transport_node *)(uintptr_t)&line; /* Nobody looks into it. */
+  rl_transport_node *node =
+      (rl_transport_node *)(uintptr_t)&line; /* No function dereferences it. */
   rl_route route = {&notes, node};
   char error[RL_STREAM_ERROR_MAX];
   (void)fd;
   assert_true(rl_stream_open(stream, &route, error));
 }
 
-/* The peer says |said|, and resets the connection: it closes it with a byte of ours unread. */
+/* The peer sends |said|, and resets the connection: it closes it with an unread byte. */
 static void say_and_reset(const int ends[2], const char *said) {
   struct pollfd told = {ends[0], 0, 0};
   assert_int_equal(send(ends[0], "?", 1, 0), 1);

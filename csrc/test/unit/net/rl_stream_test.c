@@ -1,10 +1,11 @@
 /*
- * The bytes of a connection: as they are, and through a transport of the test's own.
+ * The bytes of a connection, bare and through a transport of the test.
  *
  * SPDX-License-Identifier: MIT
  *
- * That transport writes a record as its length in one byte and its bytes turned upside down. Its handshake is "hello", to which
- * the peer says "well". A record of no bytes says nothing to the program; one of BAD bytes is refused.
+ * That transport writes a record as its length in one byte and its bytes turned upside down. Its
+ * handshake is "hello", to which the peer says "well". A record of no bytes says nothing to the
+ * program; one of BAD bytes is refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,16 @@
 
 #define BAD 255
 #define RECORD_MAX 100
-#define ROOM_MAX 7 /* what it takes of the peer's at once */
+#define ROOM_MAX 7 /* bytes that it takes of the peer at once */
 
-/* ------------------------------------------------------------------------------------- the kernel */
+/*
+ * ------------------------------------------------------------------------------------- the kernel
+ */
 
-static size_t send_room; /* how many bytes the kernel takes before it is full */
-static int send_error;   /* or what it fails with */
+static size_t send_room; /* bytes that the kernel takes before it is full */
+static int send_error;   /* or its error */
 static unsigned receives;
-static unsigned interrupts; /* so many calls are interrupted first */
+static unsigned interrupts; /* calls that are interrupted first */
 
 ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags);
@@ -61,7 +64,10 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   return __real_recv(fd, bytes, length, flags);
 }
 
-/* ------------------------------------------------------------------------------------ the transport */
+/*
+ * ------------------------------------------------------------------------------------ the
+ * transport
+ */
 
 struct rl_transport_node {
   bool refuses; /* every connection */
@@ -161,7 +167,7 @@ static long write_line(rl_transport_stream *line, const void *bytes, size_t leng
   const unsigned char *from = bytes;
   writes++;
   largest_write = length > largest_write ? length : largest_write;
-  assert_int_equal(line->output_start, line->output_end); /* Only when all else has been sent. */
+  assert_int_equal(line->output_start, line->output_end); /* All other output has been sent. */
   if (from[0] == '!') {
     (void)snprintf(message, message_size, "the transport is broken");
     return -1;
@@ -244,7 +250,7 @@ static void peer_says(const void *what, size_t length) {
   assert_int_equal(write(peer, what, length), (ssize_t)length);
 }
 
-/* The peer reads |length| bytes, and has no more of them. */
+/* The peer reads |length| bytes; there are no more. */
 static void peer_hears(const void *what, size_t length) {
   unsigned char heard[256];
   ssize_t got = read(peer, heard, sizeof heard);
@@ -295,7 +301,9 @@ static void bytes_are_unchanged_without_a_transport(void **state) {
   rl_stream_close(&stream, fd, false);
 }
 
-/* ------------------------------------------------------------------------------------ handshakes */
+/*
+ * ------------------------------------------------------------------------------------ handshakes
+ */
 
 static void interrupted_call_is_repeated(void **state) {
   (void)state;
@@ -328,7 +336,7 @@ static void handshake_waits_for_the_kernel(void **state) {
   assert_true(stream.blocked);
   assert_true(rl_stream_unsent(&stream));
   send_room = SIZE_MAX;
-  stream.blocked = false; /* poll() has told. */
+  stream.blocked = false; /* poll() has reported it. */
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   assert_false(rl_stream_unsent(&stream));
   peer_hears("hello", 5);
@@ -370,10 +378,12 @@ static void failed_stream_is_reported(void **state) {
   assert_false(rl_stream_open(&stream, &carried, error));
   assert_string_equal(error, "no line");
   assert_false(rl_stream_shakes(&stream));
-  rl_stream_close(&stream, fd, false); /* There is nothing to be given up. */
+  rl_stream_close(&stream, fd, false); /* It has no stream. */
 }
 
-/* ----------------------------------------------------------------------------------------- input */
+/*
+ * ----------------------------------------------------------------------------------------- input
+ */
 
 static void record_may_be_split_at_every_byte(void **state) {
   (void)state;
@@ -388,7 +398,7 @@ static void record_may_be_split_at_every_byte(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-/* The kernel has no more: only the transport knows that there is something. */
+/* The kernel has no more bytes, only the transport has. */
 static void held_bytes_are_read_without_the_kernel(void **state) {
   (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
@@ -416,7 +426,7 @@ static void long_record_is_read_to_its_end(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-/* A peer that says nothing, fast, does not keep the others waiting. */
+/* A peer with many empty records does not delay other connections. */
 static void empty_records_are_read_within_a_bound(void **state) {
   (void)state;
   unsigned char nothing[1000] = {0};
@@ -449,14 +459,16 @@ static void failed_read_ends_the_connection(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-/* ---------------------------------------------------------------------------------------- output */
+/*
+ * ---------------------------------------------------------------------------------------- output
+ */
 
 static void no_bytes_are_taken_while_output_waits(void **state) {
   (void)state;
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
   open_carried();
   send_room = 1;
-  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), 1); /* It is the transport's now. */
+  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), 1); /* The transport has it. */
   assert_true(stream.blocked);
   assert_true(rl_stream_unsent(&stream));
   for (unsigned i = 0; i < 3; i++) {
@@ -492,7 +504,7 @@ static void failed_write_ends_the_connection(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-/* The kernel only knows that the connection is gone. */
+/* The kernel only reports that the connection has ended. */
 static void last_record_of_a_peer_replaces_its_reset(void **state) {
   (void)state;
   static const unsigned char bad = BAD;
@@ -505,7 +517,7 @@ static void last_record_of_a_peer_replaces_its_reset(void **state) {
   assert_int_equal(end(NULL), 0);
   assert_int_equal(start(NULL), 0);
   open_carried();
-  send_error = ECONNRESET; /* Who has said nothing is not heard. */
+  send_error = ECONNRESET; /* The peer has sent no reason. */
   assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
   assert_string_equal(error, "Connection reset by peer");
   rl_stream_close(&stream, fd, true);
@@ -517,7 +529,7 @@ static void farewell_is_sent_unless_the_close_is_silent(void **state) {
   rl_stream_close(&stream, fd, false);
   peer_hears("bye", 3);
   open_carried();
-  rl_stream_close(&stream, fd, true); /* In a forked child: the connection is the parent's. */
+  rl_stream_close(&stream, fd, true); /* In a forked child the connection is the parent's. */
   peer_hears("", 0);
   open_carried();
   send_room = 1;

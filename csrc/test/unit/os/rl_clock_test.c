@@ -1,5 +1,5 @@
 /*
- * The clock of all leases. clock_gettime() is wrapped, to see which clock is read.
+ * The clock of all leases. clock_gettime() is wrapped to see which clock is read.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,6 @@
 /*
- * Random bytes from the kernel. getrandom() is wrapped, to see that it is asked until all is there.
+ * Random bytes from the kernel. getrandom() is wrapped to see that it is called until all bytes are
+ * there.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,7 +34,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags) {
   return __real_getrandom(bytes, now == SHORT && length > 7 ? 7 : length, flags);
 }
 
-/* Returns true if every byte was filled: in so many draws each of them is once not what it was before. */
+/* Returns true if every byte was filled: in many draws each of them changes once. */
 static void assert_all_filled(size_t length) {
   unsigned char changed[64] = {0};
   assert_true(length < sizeof changed);

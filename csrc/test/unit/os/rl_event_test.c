@@ -13,7 +13,7 @@
 
 #include "rl_test.h"
 
-/* How many of the next reads a signal interrupts. */
+/* Number of next reads that a signal interrupts. */
 static unsigned interruptions;
 
 ssize_t __real_read(int fd, void *bytes, size_t length);
@@ -41,7 +41,7 @@ static void event_is_readable_until_it_is_cleared(void **state) {
   assert_true(rl_event_open(&event));
   assert_true((fcntl(rl_event_fd(&event), F_GETFD) & FD_CLOEXEC) != 0);
   assert_false(is_set(&event));
-  rl_event_clear(&event); /* Blocks nobody. */
+  rl_event_clear(&event); /* Never blocks. */
   rl_event_set(&event);
   rl_event_set(&event);
   assert_true(is_set(&event));
@@ -64,12 +64,12 @@ static void signal_does_not_prevent_clearing(void **state) {
   rl_event_close(&event);
 }
 
-/* A handler may come before there is one. */
+/* A signal handler may run before the event is open. */
 static void set_of_a_closed_event_does_nothing(void **state) {
   (void)state;
   rl_event event;
   rl_event_init(&event);
-  errno = EINTR; /* of something else */
+  errno = EINTR;
   rl_event_clear(&event);
   errno = ERANGE;
   rl_event_set(&event);

@@ -1,5 +1,5 @@
 /*
- * Telling a forked child from its parent.
+ * Tells a forked child from its parent.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,7 @@
 #include "os/rl_fork.h"
 #include "rl_test.h"
 
-/* In a child: 0 when it sees the fork, adopts, and its own child sees that again. */
+/* In a child: returns 0 if it detects the fork, adopts, and its own child detects a fork, too. */
 static int in_child(rl_fork *mark) {
   if (!rl_fork_happened(mark)) {
     return 1;

@@ -35,7 +35,7 @@ static void fork_in_a_handler(int number) {
   forked = fork();
 }
 
-/* Returns true if somebody holds it, be it this thread. */
+/* Returns true if a thread holds it, also this one. */
 static bool is_held(void) {
   if (pthread_mutex_trylock(&mutex.mutex) != 0) {
     return true;
@@ -65,7 +65,7 @@ static void fork_keeps_the_mutex_and_frees_it_in_the_child(void **state) {
   rl_mutex_free(&mutex);
 }
 
-/* A signal comes while its thread holds a mutex, and the handler forks. */
+/* A signal handler forks while its thread holds a mutex. */
 static void handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
   (void)state;
   struct sigaction action = {.sa_handler = fork_in_a_handler};

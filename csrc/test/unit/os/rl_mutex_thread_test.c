@@ -14,10 +14,10 @@
 #include "rl_test.h"
 
 static rl_mutex first, second;
-static unsigned long left, right; /* equal when nobody holds |first| */
+static unsigned long left, right; /* equal while no thread holds |first| */
 static atomic_bool stop;
 
-/* Valgrind runs one thread at a time, and lets one that never waits go on for seconds. */
+/* Valgrind runs one thread at a time, and a thread that never waits for seconds. */
 static bool under_valgrind(void) {
   return getenv("REDLOCK_TEST_VALGRIND") != NULL;
 }
@@ -46,7 +46,7 @@ static int wait_for(pid_t child) {
   return status;
 }
 
-/* A child in which a mutex is taken hangs, and is ended by its alarm. */
+/* A child hangs if a mutex is locked in it; SIGALRM ends it. */
 static void child_finds_free_mutexes_and_consistent_data(void **state) {
   (void)state;
   pthread_t thread;
@@ -67,7 +67,7 @@ static void child_finds_free_mutexes_and_consistent_data(void **state) {
   }
   atomic_store(&stop, true);
   assert_int_equal(pthread_join(thread, NULL), 0);
-  rl_mutex_lock(&second); /* The parent has them back. */
+  rl_mutex_lock(&second); /* The parent has unlocked them. */
   rl_mutex_unlock(&second);
   rl_mutex_lock(&first);
   rl_mutex_unlock(&first);
@@ -75,7 +75,7 @@ static void child_finds_free_mutexes_and_consistent_data(void **state) {
   rl_mutex_free(&second);
 }
 
-/* In any order: they stand in a list. */
+/* In any order, because they are in a list. */
 static void mutexes_come_and_go_during_forks(void **state) {
   (void)state;
   static rl_mutex some[3];

@@ -1,5 +1,5 @@
 /*
- * The tests of semaphores, where the C library has none that wait by a clock that nobody sets.
+ * The tests of semaphores, for C libraries whose semaphores cannot wait on CLOCK_MONOTONIC.
  *
  * SPDX-License-Identifier: MIT
  *

@@ -1,5 +1,5 @@
 /*
- * Semaphores: what is posted wakes one, and nothing else does.
+ * Semaphores: a post wakes one thread, and nothing else does.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +23,7 @@ static void earlier_post_ends_the_next_wait(void **state) {
   assert_true(rl_semaphore_wait(&semaphore, REDLOCK_NEVER));
   assert_false(rl_semaphore_wait(&semaphore, 0));
   rl_semaphore_post(&semaphore);
-  assert_true(rl_semaphore_wait(&semaphore, 0)); /* although the time has come */
+  assert_true(rl_semaphore_wait(&semaphore, 0)); /* although the time has passed */
   rl_semaphore_free(&semaphore);
 }
 
@@ -47,7 +47,7 @@ static void *sleep_for_a_minute(void *argument) {
   return rl_semaphore_wait(&semaphore, until_us) ? argument : NULL;
 }
 
-/* The sleep is cut into slices, of a second at most. */
+/* A sleep consists of slices of at most a second. */
 static void sleep_ends_soon_after_a_suspend(void **state) {
   pthread_t thread;
   void *posted;
@@ -66,7 +66,10 @@ static void sleep_ends_soon_after_a_suspend(void **state) {
   rl_semaphore_free(&semaphore);
 }
 
-/* The thread sanitizer holds a signal back until the thread makes a call that it knows, and a sleeper makes none. */
+/*
+ * The thread sanitizer delays a signal until the thread makes a call that it knows; a sleeper makes
+ * none.
+ */
 #if !defined(__SANITIZE_THREAD__)
 static atomic_uint handled;
 static atomic_bool woken;
@@ -83,7 +86,7 @@ static void *sleep_until_posted(void *argument) {
   return NULL;
 }
 
-/* With a time to wait until, and without. */
+/* With and without a time limit. */
 static void post_ends_a_sleep_and_a_signal_does_not(void **state) {
   (void)state;
   struct sigaction action = {.sa_handler = count};
@@ -110,7 +113,7 @@ static void post_ends_a_sleep_and_a_signal_does_not(void **state) {
 }
 #endif
 
-/* Each waits for the other in turn: a post that is lost hangs them. */
+/* Two threads wait for each other in turn: a lost post hangs them. */
 static rl_semaphore there, back;
 
 static void *answer(void *argument) {

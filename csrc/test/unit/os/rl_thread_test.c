@@ -1,5 +1,5 @@
 /*
- * Threads of the library's own: joined or detached, without signals, on a stack that can be had.
+ * Threads of the library: joined or detached, without signals, on a stack of any size.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,7 +46,7 @@ static void wait_for(seen *self) {
 
 static void thread_without_a_handle_is_detached(void **state) {
   (void)state;
-  static seen joined, detached; /* A detached one may still run when the test ends. */
+  static seen joined, detached; /* A detached thread may still run when the test ends. */
   pthread_t thread;
   void *result = NULL;
   assert_int_equal(rl_thread_start(&thread, STACK, look, &joined), 0);
