@@ -81,7 +81,7 @@ local function parts_of(pattern)
   return parts
 end
 
--- Counts |from| in |source|, whatever the white space; "..." in it matches any short text.
+-- Counts |from| in |source|, in any white space; "..." in it matches any short text.
 function changed_tree.count(source, from)
   local parts, count, start = parts_of(from), 0, 1
   while true do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Negative controls of the chaos run: each must make the checker tell the violation that it stands
+# Negative controls of the chaos run: the checker must report the violation that each stands
 # for.
 #
 # SPDX-License-Identifier: MIT
@@ -7,7 +7,7 @@
 #     chaos_controls.sh programs logs [control...]
 #
 # |programs| is the directory with chaos and chaos_check, |logs| the one with logs written by hand:
-# the first line of each tells what the checker must say, or that it must say nothing.
+# the first line of each names the violation that the checker must report, or none.
 set -u
 programs=$1
 logs=$2

@@ -1,5 +1,5 @@
 -- Reads the list of negative controls (csrc/test/controls.lua), and finds the places of their
--- changes in csrc/core. All that is wrong with the list is told at once, before anything is built.
+-- changes in csrc/core. All errors of the list are reported at once, before anything is built.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -8,7 +8,7 @@ local controls = {}
 
 local OBSERVERS = { simulator = true, replay = true }
 
--- A control with names for its parts; adds what is wrong with it to |faults|.
+-- Returns a control with names for its parts; adds its errors to |faults|.
 local function read_control(entry, faults)
   local control = { name = entry[1], what = entry[2], switch = entry.switch, by = {}, changes = {}, file = entry.file }
   for key, value in pairs(entry.by or { "simulator" }) do
@@ -32,7 +32,7 @@ local function read_control(entry, faults)
   return control
 end
 
--- The one source in which |from| stands once; or nil, and what is wrong.
+-- Returns the one source that has |from| once; or nil, and the error.
 local function place_of(sources, texts, from, file)
   local found, total, places = nil, 0, {}
   for _, source in ipairs(sources) do

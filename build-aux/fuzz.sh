@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes one target with libFuzzer, from the corpus in the project, and tells what came of it.
+# Fuzzes one target with libFuzzer, from the corpus in the project, and reports the result.
 #
 #     fuzz.sh program corpus.hex directory seconds
 #

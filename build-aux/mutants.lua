@@ -1,5 +1,5 @@
 -- A mutation run: changes one operator or one truth value at a time in the lines that decide, and
--- sees whether a test notices. csrc/test/mutants.lua tells which files, and by which tests.
+-- checks that a test detects it. csrc/test/mutants.lua lists the files and their tests.
 --
 --     lua build-aux/mutants.lua [file or directory ...]         [all of them]
 --     lua build-aux/mutants.lua rl_lock.c:120,131 ...           these lines only
@@ -10,12 +10,12 @@
 -- an entry that is not needed, and a file whose tests fail before anything is changed. The figures
 -- are written to build/mutants.md.
 --
--- What does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash
+-- A change that does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash
 -- are kills. So is a program that uses more than 10 s of processor time, or takes five times as
--- long as it did before: how many those were is said. Any test but the simulator must fail twice.
--- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2];
+-- long as it did before: their number is reported. Any test but the simulator must fail twice.
+-- Environment: CC and other variables of the Makefile; JOBS, how many files at a time [2];
 -- STATEMENTS=1 to drop statements, too; TESTS, which of the tests and in which order, by parts of
--- their names, for a first look [all]; WRAPPER, what stands before each command that builds or
+-- their names, for a first look [all]; WRAPPER, a prefix of each command that builds or
 -- tests, as "nice -n 10"; REUSE=1, build/ is copied as well; VERBOSE. Every test runs in a network
 -- and a process namespace of its own where that is allowed.
 --
@@ -143,14 +143,14 @@ local function test_of(tree, name)
   return test
 end
 
--- What makes busted run only the one whose failure is told in |output|; nil when none is.
+-- Returns the flags with which busted runs only the failed spec of |output|; nil if there is none.
 local function only_the_failed(output)
   local name = output:match("\nFailure %-> [^\n]+\n([^\n]+)\n") or output:match("\nError %-> [^\n]+\n([^\n]+)\n")
   return name and "--filter=" .. name:gsub("[^%w ]", "."):gsub(" ", ".")
 end
 
--- True if the test fails, whether that is because it does not end, and how to run no more of a spec
--- than what failed. |flags| are such.
+-- Returns true if the test fails, true if it does not end, and the flags that run only the failed part of
+-- a spec. |flags| are such.
 local function fails(tree, test, flags)
   local output, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s%s"):format(WRAPPER,
     test.limit or 300, isolate, test.command, flags and (" BUSTED_FLAGS+=" .. flags) or ""))
@@ -218,15 +218,15 @@ local function object_of(path, test)
   return ("build/%s%s.o"):format(directory == "binding" and version .. "/obj/" or "obj/" .. directory .. "/", name)
 end
 
--- Returns true if the object is what it was before the change, in the tree that nothing was changed
+-- Returns true if the object is the same as before the change, in the tree that nothing was changed
 -- in.
 local function is_same(tree, prototype, path, test)
   local object = object_of(path, test)
   return object and select(2, tree:run(("cmp -s %s %s/%s"):format(object, prototype.directory, object))) == 0
 end
 
--- Who notices: a test of the first |most|, "compiler", or nil; and whether it did not end. |tests|
--- loses what is of no use.
+-- Returns the killer: a test of the first |most|, "compiler", or nil; and true if it did not end. |tests|
+-- loses useless ones.
 local function killer(tree, prototype, tests, path, most)
   local place = 0
   while place < math.min(most, #tests) do
@@ -245,7 +245,7 @@ local function killer(tree, prototype, tests, path, most)
     end
     local failed, hung = surely_fails(tree, prototype, test)
     if failed then
-      -- What has noticed one is likely to notice the next.
+      -- The killer of one mutant is likely to kill the next.
       table.remove(tests, place)
       table.insert(tests, 1, test)
       return test.name, hung
@@ -279,7 +279,7 @@ local function mutants_of(path, text, only)
   return wanted
 end
 
--- Prints what survives, and the line "= path mutants killed equivalent survived hung", for the sum.
+-- Prints the survivors, and the line "= path mutants killed equivalent survived hung", for the sum.
 local function run_file(tree, prototype, named)
   local count = { mutants = 0, killed = 0, equivalent = 0, survived = 0, hung = 0 }
   local path, only = of_name(named)
@@ -317,7 +317,7 @@ local function run_file(tree, prototype, named)
     local entry = excuse_of(mutant)
     if entry and not entry.used then
       print(("not needed - %s: \"%s\", \"%s\", %d"):format(path, mutant.name, mutant.operator, mutant.nth))
-      count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
+      count.survived = count.survived + 1 -- A list with too much in it excuses unchecked mutants.
     end
   end
   local figures = {}
@@ -330,7 +330,7 @@ end
 
 -- --------------------------------------------------------------------------------------- all of them
 
--- Sums up what run_file() has printed; returns whether nothing survived.
+-- Sums up the output of run_file(). Returns true if nothing survived.
 local function sum_up(paths, output, all_well)
   local lines = { "| file | mutants | killed | equivalent | survived | of those killed, not ending |",
     "| --- | ---: | ---: | ---: | ---: | ---: |" }

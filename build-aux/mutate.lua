@@ -17,7 +17,7 @@ local LUA_OPERATORS = {
   { "false", "true" }, { "not ", "" },
 }
 
--- What says nothing to a caller or a node is not a decision.
+-- A line without effect on a caller or a node is not a decision.
 local function c_decides(line)
   return not (line:find("assert(", 1, true) or line:find("snprintf", 1, true) or line:find("^%s*/?%*")
     or line:find("^%s*for ") or line:find("^#") or line:find('^%s*"') or line:find("^%s*case ")
@@ -30,7 +30,7 @@ local function lua_decides(line)
     or line:find("function%s*[%w_.:]*%(.*%)$") or line:find("assert(", 1, true) or line:find("error(", 1, true))
 end
 
--- The line with what stands between quotes made unrecognizable, each byte for a byte.
+-- The line with all quoted text replaced, byte by byte.
 local function without_strings(line)
   local function mask(text)
     return ("\1"):rep(#text)
@@ -38,7 +38,7 @@ local function without_strings(line)
   return (line:gsub('"[^"]*"', mask):gsub("'[^']*'", mask))
 end
 
--- What an operator is called: ">= to >".
+-- The name of an operator: ">= to >".
 local function name_of(operator)
   local function trim(text)
     return text:match("^%s*(.-)%s*$")

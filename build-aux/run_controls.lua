@@ -1,15 +1,15 @@
--- Runs the negative controls (csrc/test/controls.lua): every one must be noticed by whom it names.
+-- Runs the negative controls (csrc/test/controls.lua): each must be detected by its observer.
 --
 --     lua build-aux/run_controls.lua check                  its changes have their places in the core
---     lua build-aux/run_controls.lua list chaos             names, and what the chaos checker must say
+--     lua build-aux/run_controls.lua list chaos             names, and the violation that the chaos checker must report
 --     lua build-aux/run_controls.lua simulator [name ...]   by the simulator
 --     lua build-aux/run_controls.lua replay [name ...]      by the random walks of the model
 --
--- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md.
+-- The table of checkers is written to build/controls-simulator.md, build/controls-replay.md.
 -- Only the changed file of a control is compiled, and linked with the objects that are there.
 -- Environment, which the Makefile sets: COMPILE, the command without sources; OBJECTS of the
 -- observer, LIBS, BUILD; SEEDS, how many the simulator may need [10000]; WALKS, how many the replay
--- may need [20000]; ONLY, one checker that is listened to alone: then survivors are only told;
+-- may need [20000]; ONLY, one checker: then survivors are only reported;
 -- JOBS, how many processes share the controls [1]; PART, which of them this one has ("1/2").
 --
 -- SPDX-License-Identifier: MIT
@@ -26,7 +26,7 @@ local PART = os.getenv("PART")
 local BUILD = os.getenv("BUILD") or "build"
 local PROGRAMS = { simulator = BUILD .. "/sim/sim", replay = BUILD .. "/model/model_replay" }
 
--- The source of an object, and whether it depends on a file, as its list of dependencies tells.
+-- Returns the source of an object, and true if its list of dependencies has a file.
 local function source_of(object)
   return (object:gsub("^.*/obj/", "csrc/"):gsub("^" .. BUILD .. "/", "csrc/test/"):gsub("csrc/test/test/", "csrc/test/")
     :gsub("%.o$", ".c"))
@@ -52,8 +52,8 @@ function workshop:write(texts)
   end
 end
 
--- Compiles what depends on the changed files, and links. Returns the program; or nil, and what the
--- compiler says.
+-- Compiles the objects that depend on the changed files, and links. Returns the program; or nil, and the
+-- compiler's output.
 function workshop:build(texts)
   local objects, commands = {}, { "set -e" }
   self:write(texts)
@@ -81,7 +81,7 @@ function workshop:build(texts)
   return status == 0 and self.program or nil, output
 end
 
--- What noticed the control, after how many runs, and what it said; or nil and the output.
+-- Returns the checker that detected the control, the number of runs, and the violation; or nil and the output.
 local function simulate(program, control)
   local options = (control.switch and " --break " .. control.name or "") .. (ONLY and " --only " .. ONLY or "")
     .. (control.by.arguments and " " .. control.by.arguments or "")
@@ -135,7 +135,7 @@ local function observe(shop, control)
   return (shop.observer == "replay" and replay or simulate)(program, control)
 end
 
--- A checker that no control has made to fail is not known to be one. Returns whether all have.
+-- A checker must detect at least one control. Returns true if all have.
 local function all_checkers(noticed)
   local good = true
   for checker in changed_tree.must("ls csrc/test/sim/check_*.c"):gmatch("check_(%w+)%.c") do
@@ -175,7 +175,7 @@ local function each(shop, list)
   return survived
 end
 
--- Runs JOBS processes, and counts what their lines tell. Returns whether all controls were noticed.
+-- Runs JOBS processes, and adds up their results. Returns true if all controls were detected.
 local function all(observer, list)
   local pipes, lines, noticed, slowest, seen = {}, {}, {}, 0, 0
   for job = 1, JOBS do
@@ -195,7 +195,7 @@ local function all(observer, list)
     pipes[job]:close()
   end
   print(("# %d controls, %d survived; the slowest took %d runs"):format(#list, #list - seen, slowest))
-  local rows = { "| control | what is wrong | noticed by | after runs |", "| --- | --- | --- | ---: |" }
+  local rows = { "| control | fault | detected by | after runs |", "| --- | --- | --- | ---: |" }
   for _, control in ipairs(list) do
     rows[#rows + 1] = lines[control.name] and ("| %s | %s %s"):format(control.name, control.what, lines[control.name])
   end

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a guard turns from two holders into none: each broken assumption, without a guard and with
+# A guard prevents second holders: each broken assumption, without a guard and with
 # one.
 #
 #     sim_guard.sh program runs

@@ -1,6 +1,6 @@
 #!/bin/sh
 # One seed, one run: the simulator must do the same things at the same times, down to the last byte,
-# whatever compiler built it, with and without optimisation.
+# built by any compiler, with and without optimisation.
 #
 #     sim_repeat.sh program runs first-seed compiler:level...          as gcc:-O0
 #

@@ -4,7 +4,7 @@
 #     sim_test.sh program runs processes first-seed need
 #
 # Every process takes its share of the seeds. Each must see no violation, and everything that can
-# occur at least |need| times: what never occurs has not been tested.
+# occur at least |need| times: an event that never occurs has not been tested.
 set -u
 program=$1
 runs=$2

@@ -1,10 +1,10 @@
-# Fault tests on real servers, under load. Included by the Makefile; docs/testing.md tells more.
+# Fault tests on real servers, under load. Included by the Makefile; docs/testing.md describes them.
 #
 # SPDX-License-Identifier: MIT
 #
 #     make chaos [CHAOS_SECONDS=60] [SEED=n] [CHAOS_WORKERS=8]
 #     make soak            an hour, at a gentle pace, with flat memory and descriptors
-#     make chaos-controls  everything that must be caught is caught
+#     make chaos-controls  every fault of controls.lua is detected
 #     make chaos-run       a short run, for every change
 
 CHAOS_SECONDS ?= 60
@@ -28,7 +28,7 @@ CHAOS_PROGRAMS = $(CHAOS)/chaos $(CHAOS)/chaos_worker $(CHAOS)/chaos_check $(CHA
 $(CHAOS)/%.o: csrc/test/chaos/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) -Icsrc/test/chaos -Icsrc/test/sim -Icsrc/test/lib -c -o $@ $<
-# Programs see what a user of the library sees.
+# The programs use the public API only.
 $(CHAOS)/chaos: $(call chaos_objects,chaos chaos_main chaos_need chaos_fault chaos_control chaos_farm chaos_proxy) \
     $(BUILD)/test/lib/server.o $(BUILD)/test/lib/port.o $(BUILD)/test/lib/scratch.o $(STATIC_LIBRARY)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)

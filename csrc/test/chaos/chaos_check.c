@@ -256,7 +256,7 @@ static void check_progress(check *self) {
       }
       if (!acquired) {
         check_violated(self, "progress",
-                       "resource %u: nobody acquired it from %llu to %llu, without faults",
+                       "resource %u: no worker acquired it from %llu to %llu, without faults",
                        resource, (ull)bound->from_us, (ull)bound->until_us);
       }
     }

@@ -3,8 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * CHAOS_CLOCK names the file, which holds one int64_t and is mapped, so that a change counts at once.
- * The other clocks are left alone. No allocation, no recursion: safe before the allocator is ready.
+ * CHAOS_CLOCK names the file, which holds one int64_t and is mapped, so that a change counts at
+ * once. The other clocks are left alone. No allocation, no recursion: safe before the allocator is
+ * ready.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   byte 0   the valid part: nothing, the server's first flight, or the whole handshake; in TLS 1.2 or 1.3
+ *   byte 0   the valid part: nothing, the first flight, or the whole handshake; in TLS 1.2 or 1.3
  *   then     pieces: a length, and bytes; or a changed byte of the server's output
  */
 #include <openssl/err.h>

@@ -78,8 +78,8 @@ const char *farm_command(farm *self, unsigned node, ...) __attribute__((sentinel
 unsigned farm_count(farm *self, const char *key, const char *value);
 
 /*
- * Returns the number of connections that the clients of a test have to a node. Their names do not count: a client whose
- * node ended during the handshake may reconnect without a name (rl_link.c).
+ * Returns the number of connections that the clients of a test have to a node. Their names do not
+ * count: a client whose node ended during the handshake may reconnect without a name (rl_link.c).
  */
 unsigned farm_connections(farm *self, unsigned node);
 

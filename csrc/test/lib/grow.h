@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 /*
- * Returns |items| with room for one more item of |size| bytes behind |count|, moved if it had none. Doubles
- * |*capacity|, which must begin as 0 with |items| as NULL. Ends the program if there is no memory.
+ * Returns |items| with room for one more item of |size| bytes behind |count|, moved if it had none.
+ * Doubles |*capacity|, which must begin as 0 with |items| as NULL. Ends the program if there is no
+ * memory.
  */
 static inline void *grow(void *items, size_t size, size_t count, size_t *capacity) {
   if (count < *capacity) {

@@ -1,6 +1,6 @@
 /*
- * A relay in front of a server, in a process of its own: it delays bytes, loses notifications, goes silent, or
- * leads to another server.
+ * A relay in front of a server, in a process of its own: it delays bytes, loses notifications, goes
+ * silent, or leads to another server.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,8 +35,9 @@ typedef enum relay_switch {
 } relay_switch;
 
 /*
- * Relays to 127.0.0.1:|port|. The process ends with this one. Each direction takes |delay_us|; connecting takes
- * none. Of the messages to all subscribers every |loss|th is lost, none if it is 0.
+ * Relays to 127.0.0.1:|port|. The process ends with this one. Each direction takes |delay_us|;
+ * connecting takes none. Of the messages to all subscribers every |loss|th is lost, none if it is
+ * 0.
  */
 void relay_start(relay *self, int port, redlock_duration delay_us, unsigned loss);
 void relay_end(relay *self);

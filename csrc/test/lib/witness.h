@@ -10,7 +10,8 @@
  *       assert_int_equal(redlock_lock_acquire(lock), REDLOCK_E_UNAVAILABLE);
  *     }
  *
- * The block must be repeatable: it runs again, at most 20 times, if the observed delay exceeds the bound.
+ * The block must be repeatable: it runs again, at most 20 times, if the observed delay exceeds the
+ * bound.
  */
 #ifndef WITNESS_H
 #define WITNESS_H
@@ -22,7 +23,10 @@
 /* Starts the witness of this process. Does nothing if it runs; a forked child starts its own. */
 void witness_start(void);
 
-/* Returns the sum of all delays that the witness has seen since |since_us|, a time of redlock_now(). */
+/*
+ * Returns the sum of all delays that the witness has seen since |since_us|, a time of
+ * redlock_now().
+ */
 redlock_duration witness_delay_us(redlock_time since_us);
 
 typedef struct witness_round {
@@ -37,8 +41,8 @@ typedef struct witness_round {
 witness_round witness_begin(redlock_duration bound_us, const char *file, int line);
 
 /*
- * Returns true if the block must run: for the first time, or again because of a stall. Fails the test
- * if the block took longer than the bound plus the observed delay. Prints each repetition.
+ * Returns true if the block must run: for the first time, or again because of a stall. Fails the
+ * test if the block took longer than the bound plus the observed delay. Prints each repetition.
  */
 bool witness_more(witness_round *round);
 

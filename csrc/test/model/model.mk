@@ -1,8 +1,8 @@
-# The formal model and its replay in the core. Included by the Makefile; docs/model.md tells what they are.
+# The formal model and its replay in the core. Included by the Makefile; docs/model.md describes them.
 #
 #     make model            all configurations of the suite: states, and counter-examples
 #     make model-replay     random walks and counter-examples, replayed in the core
-#     make model-controls   cores that are wrong must be noticed by the replay
+#     make model-controls   the replay must detect wrong cores
 #     make model-test       the three
 #     make model-long       the lengthy configurations (minutes, up to MODEL_LONG_MEMORY MiB)
 #     make model-run MODEL_ARGUMENTS='extends=1 extend_late=1'      one configuration of your own

@@ -40,7 +40,7 @@ static void model_close_extend(const model_config *config, model_messages *messa
   messages->extend = MODEL_EXTEND_NONE;
 }
 
-/* ----------------------------------------------------------------------------------------- acquire */
+/* ------------------------------------------------------------------------------------ acquire */
 
 /* The client may make its next attempt, if one is left. */
 static void model_next_attempt(const model_config *config, model_state *state, unsigned index) {
@@ -153,7 +153,7 @@ static void model_reply_confirm(const model_config *config, model_state *state,
   model_fence_confirmed(config, state, model_client_of(config, step->who));
 }
 
-/* ------------------------------------------------------------------------------------------ extend */
+/* ------------------------------------------------------------------------------------- extend */
 
 /* EXT-1, EXT-2 */
 static void model_begin_extend(const model_config *config, model_state *state, unsigned index) {
@@ -224,7 +224,9 @@ static void model_extended(const model_config *config, model_state *state, unsig
   }
 }
 
-/* EXT-3: acts on the votes as soon as they are decisive, if the old deadline has not been reached. */
+/*
+ * EXT-3: acts on the votes as soon as they are decisive, if the old deadline has not been reached.
+ */
 static void model_decide_extend(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   bool late = client->validity == 0 && !config->extend_late;

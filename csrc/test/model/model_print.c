@@ -22,12 +22,12 @@ static const char *const model_kind_texts[MODEL_KINDS] = {
     [MODEL_START] = "%c begins an attempt: SET to all",
     [MODEL_EXECUTE_SET] = "node %u executes the SET of ",
     [MODEL_EXECUTE_JOIN] = "node %u is given the key late, for what is left: the SET of ",
-    [MODEL_EXECUTE_DOUBLE] = "node %u grants what another has: the SET of ",
+    [MODEL_EXECUTE_DOUBLE] = "node %u grants a taken key: the SET of ",
     [MODEL_EXECUTE_EXTEND] = "node %u executes the extend of ",
     [MODEL_EXECUTE_STALE] = "node %u executes an old extend of ",
     [MODEL_EXECUTE_HEAL] = "node %u executes the heal of ",
     [MODEL_EXECUTE_RELEASE] = "node %u executes the release of ",
-    [MODEL_EXECUTE_CONFIRM] = "node %u is told the fencing token of ",
+    [MODEL_EXECUTE_CONFIRM] = "node %u executes the CONFIRM of ",
     [MODEL_REPLY_SET] = "node %u's vote reaches ",
     [MODEL_REPLY_EXTEND] = "node %u's answer to the extend reaches ",
     [MODEL_REPLY_STALE] = "node %u's answer to an old extend reaches ",
@@ -37,9 +37,9 @@ static const char *const model_kind_texts[MODEL_KINDS] = {
     [MODEL_END_EXTEND] = "%c's extend fails",
     [MODEL_RELEASE] = "%c releases",
     [MODEL_DETACH] = "%c detaches its lease",
-    [MODEL_ATTACH] = "%c begins to attach what was detached",
-    [MODEL_ASK] = "%c looks at the record of node %u",
-    [MODEL_ASK_EARLY] = "%c looks at the record of node %u, on a fast clock",
+    [MODEL_ATTACH] = "%c begins to attach the detached lease",
+    [MODEL_ASK] = "%c reads the record of node %u",
+    [MODEL_ASK_EARLY] = "%c reads the record of node %u, on a fast clock",
     [MODEL_CRASH] = "node %u restarts without its keys",
     [MODEL_CRASH_KEPT] = "node %u restarts with its record, without its keys",
     [MODEL_FLUSH] = "node %u is flushed",
@@ -98,7 +98,7 @@ static void model_print_client(FILE *out, const model_config *config, const mode
   } else if (model_holds(config, state, index)) {
     (void)fprintf(out, ", HOLDS past its deadline");
   } else if (client->phase == MODEL_HELD || client->phase == MODEL_EXTENDING) {
-    (void)fprintf(out, ", ran out");
+    (void)fprintf(out, ", expired");
   }
   if (config->fence && model_open(config, state, client->attempt) &&
       state->tokens[client->attempt] != 0) {

@@ -98,7 +98,7 @@ const char *model_property_text(unsigned property) {
   case MODEL_REVIVAL:
     return "a lease comes back to life";
   case MODEL_CONTINUITY:
-    return "somebody else held in between";
+    return "another client held in between";
   case MODEL_TOUCH:
     return "another's key is touched";
   case MODEL_ORPHAN:

@@ -110,7 +110,7 @@ static void model_space_free(model_space *space) {
   free(space->table);
 }
 
-/* ----------------------------------------------------------------------------------------- traces */
+/* ------------------------------------------------------------------------------------- traces */
 
 void model_trace_add(model_trace *trace, const model_step *step) {
   trace->steps = grow(trace->steps, sizeof *step, trace->count, &trace->capacity);
@@ -165,7 +165,7 @@ static void model_space_trace(const model_space *space, uint64_t number, unsigne
   free(way);
 }
 
-/* ----------------------------------------------------------------------------------------- search */
+/* ------------------------------------------------------------------------------------- search */
 
 /* All steps from one state. Returns the property that one violates, or 0. */
 static unsigned model_space_expand(model_space *space, uint64_t number, uint64_t *transitions) {

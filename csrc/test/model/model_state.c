@@ -63,7 +63,7 @@ bool model_finished(const model_config *config, const model_state *state) {
   return done[0] || done[1];
 }
 
-/* ---------------------------------------------------------------------------------------- packing */
+/* ------------------------------------------------------------------------------------ packing */
 
 /* Writes |value| to the next bits of the word, or reads it from there. */
 #define MODEL_INLINE static inline __attribute__((always_inline))
@@ -175,7 +175,7 @@ void model_unpack(const model_config *config, const uint64_t *words, model_state
   model_code_rest(config, copy + config->nodes, state, false);
 }
 
-/* ------------------------------------------------------------------------------------- canonical */
+/* ---------------------------------------------------------------------------------- canonical */
 
 /* Returns true if the token is on the node, or a request that may put it there is on its way. */
 static bool model_token_may_come(const model_config *config, const model_node *node,

@@ -19,7 +19,7 @@ static void model_list_add(model_list *list, model_kind kind, unsigned who, unsi
   list->steps[list->count++] = step;
 }
 
-/* ----------------------------------------------------------------------------------------- order */
+/* -------------------------------------------------------------------------------------- order */
 
 #define MODEL_RANK_RELEASE 5
 
@@ -68,7 +68,7 @@ bool model_may_execute(const model_config *config, const model_node *node, unsig
          !model_waiting_below(&node->messages[attempt], model_rank(kind));
 }
 
-/* ----------------------------------------------------------------------------------- enumeration */
+/* -------------------------------------------------------------------------------- enumeration */
 
 static void model_list_request(model_list *list, const model_config *config, const model_node *node,
                                model_kind kind, unsigned attempt, unsigned index) {
@@ -251,7 +251,7 @@ unsigned model_steps(const model_config *config, const model_state *state, bool 
   return list.count;
 }
 
-/* ---------------------------------------------------------------------------------------- taking */
+/* ------------------------------------------------------------------------------------- taking */
 
 /* Time passes; the clock of |frozen|, if there is such a client, does not notice. */
 static void model_pass(const model_config *config, model_state *state, unsigned frozen) {

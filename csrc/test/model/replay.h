@@ -156,12 +156,12 @@ typedef struct replay {
   char difference[REPLAY_DIFFERENCE_MAX];
 } replay;
 
-/* ------------------------------------------------------------------------------------------- plan */
+/* --------------------------------------------------------------------------------------- plan */
 
 void replay_plan_make(const model_config *config, const model_step *steps, size_t count,
                       replay_plan *plan);
 
-/* ------------------------------------------------------------------------------------------ world */
+/* -------------------------------------------------------------------------------------- world */
 
 void replay_open(replay *run, const model_config *config, const replay_plan *plan);
 void replay_close(replay *run);
@@ -223,7 +223,7 @@ bool replay_deliver(replay_client *client, unsigned node, const replay_request *
 replay_request *replay_find(replay_client *client, unsigned node, replay_kind kind,
                             unsigned attempt, replay_progress progress);
 
-/* ------------------------------------------------------------------------------ steps, comparison */
+/* -------------------------------------------------------------------------- steps, comparison */
 
 /* |before| is the model's state in which it takes the step. */
 void replay_step(replay *run, const model_state *before, const model_step *step);
@@ -232,7 +232,7 @@ void replay_compare(replay *run, const model_step *step, const model_state *stat
 /* Returns true if the core of this client believes that it holds. */
 bool replay_holds(const replay *run, const replay_client *client);
 
-/* -------------------------------------------------------------------------------------- whole runs */
+/* --------------------------------------------------------------------------------- whole runs */
 
 typedef struct replay_result {
   bool differs;

@@ -84,7 +84,7 @@ static void replay_compare_lease(replay *run, const replay_client *client,
                   model->validity);
   } else if ((rl_lock_remaining(lock, replay_now(client)) > 0) != (model->validity > 0)) {
     replay_differ(run, "%c's lease %s, in the model it has %u ticks left", letter,
-                  model->validity > 0 ? "has run out" : "lasts", model->validity);
+                  model->validity > 0 ? "has expired" : "is valid", model->validity);
   } else if (rl_attempt_token(lock->lease)[1] !=
              (char)('0' + model_token(run->config, model->attempt))) {
     replay_differ(run, "%c's lease is of another attempt", letter);

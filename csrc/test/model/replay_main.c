@@ -101,7 +101,7 @@ static bool replay_read(int count, char **words, replay_arguments *arguments) {
   return arguments->walks > 0;
 }
 
-/* ----------------------------------------------------------------------------------- random walks */
+/* ------------------------------------------------------------------------------- random walks */
 
 static void replay_one_walk(uint64_t seed, const char *change, model_config *config,
                             model_trace *trace, replay_result *result) {
@@ -158,7 +158,7 @@ static bool replay_walks(const replay_arguments *arguments) {
   return ok;
 }
 
-/* ------------------------------------------------------------------------------- counter-examples */
+/* --------------------------------------------------------------------------- counter-examples */
 
 /* Returns true if the code violates the property of the entry: of fencing tokens, or of holders. */
 static bool replay_broken(const model_entry *entry, const replay_result *result) {
@@ -233,7 +233,7 @@ static bool replay_counter_examples(void) {
   return ok;
 }
 
-/* --------------------------------------------------------------------------------------- controls */
+/* ----------------------------------------------------------------------------------- controls */
 
 static bool replay_control(const char *change) {
   for (uint64_t seed = 1; seed <= REPLAY_CONTROL_WALKS; seed++) {

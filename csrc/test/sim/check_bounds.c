@@ -17,15 +17,16 @@ static void check_bounds_killed(sim *s, const sim_client *client) {
     owed += node->link.outstanding_count;
     if (node->link.outstanding_count > CHECK_BOUNDS_OWED ||
         node->link.outstanding_count != client->sockets[i].sent_count) {
-      sim_violation(s, "bounds", "client %u: node %u owes %u replies, was asked for %zu",
+      sim_violation(s, "bounds", "client %u: node %u has %u replies outstanding, %zu were sent",
                     client->index, i, node->link.outstanding_count, client->sockets[i].sent_count);
     }
     const sim_socket *socket = &client->sockets[i];
     if (socket->up && socket->sent_count > 0 && s->breach == SIM_BREACH_NONE &&
         client->advance_us > socket->heard_us + RL_LINK_SILENCE_US) {
-      sim_violation(s, "bounds",
-                    "client %u: node %u owes replies, is silent since %llu us, and is kept",
-                    client->index, i, (ull)(client->advance_us - socket->heard_us));
+      sim_violation(
+          s, "bounds",
+          "client %u: node %u has been silent for %llu us with replies outstanding, and is kept",
+          client->index, i, (ull)(client->advance_us - socket->heard_us));
     }
     if (rl_buffer_length(&node->link.output) > RL_LINK_OUTPUT_MAX) {
       sim_violation(s, "bounds", "client %u: %zu bytes wait for node %u", client->index,

@@ -134,7 +134,7 @@ static void check_fence_sent(sim *s, const sim_client *client, unsigned node,
                     client->index, node, (ull)sent->fence);
     }
   } else if (leased && sent->fence != token->fence) {
-    sim_violation(s, "fence", "client %u tells node %u fencing token %llu of a lease with %llu",
+    sim_violation(s, "fence", "client %u sends node %u fencing token %llu for a lease with %llu",
                   client->index, node, (ull)sent->fence, (ull)token->fence);
   }
   sim_count_if(s, leased && sent->own && token->fence != 0, SIM_FENCE_BACKFILLED);

@@ -14,8 +14,7 @@ static void check_force_asked(sim *s, const sim_client *client, const sim_lock *
     return;
   }
   if (own == NULL) {
-    sim_violation(s, "force", "client %u deletes a key on node %u, and was not told to",
-                  client->index, node);
+    sim_violation(s, "force", "client %u deletes a key on node %u, unasked", client->index, node);
   } else if (sent->token != own->forced) {
     sim_violation(s, "force", "client %u is to delete token %u on node %u, and does token %u",
                   client->index, own->forced, node, sent->token);
@@ -61,7 +60,7 @@ static void check_force_changed(sim *s, const sim_client *client, const sim_lock
   if (own->lock->lost && after == SIM_NO_TOKEN && before < s->token_count &&
       s->tokens[before].forced == 0 && s->tokens[before].forgotten == 0 &&
       s->breach == SIM_BREACH_NONE) {
-    sim_violation(s, "force", "client %u has lost token %u, which nobody has deleted",
+    sim_violation(s, "force", "client %u has lost token %u, which no operator has deleted",
                   client->index, before);
   }
 }

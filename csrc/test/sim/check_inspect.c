@@ -33,10 +33,9 @@ static void check_inspect_node(sim *s, const sim_client *client, const sim_lock 
   if (told == NULL || told->state != seen->state ||
       (held && sim_tap_token(told->token, told->token_length) != seen->token) ||
       (timed && told->ttl_us != seen->ttl_us)) {
-    sim_violation(s, "inspect",
-                  "client %u is told that node %u was in state %d, but it was in %d, with token %u",
-                  client->index, node, told == NULL ? -1 : (int)told->state, (int)seen->state,
-                  seen->token);
+    sim_violation(
+        s, "inspect", "client %u: node %u is reported in state %d, but it was in %d, with token %u",
+        client->index, node, told == NULL ? -1 : (int)told->state, (int)seen->state, seen->token);
   }
 }
 
@@ -72,16 +71,17 @@ static void check_inspect_holder(sim *s, const sim_client *client, const sim_loc
     }
   }
   if ((holder != NULL) != (nodes > 0)) {
-    sim_violation(s, "inspect", "client %u is told of %s holder; %u nodes hold token %u",
+    sim_violation(s, "inspect", "client %u: %s holder is reported; %u nodes hold token %u",
                   client->index, holder != NULL ? "a" : "no", nodes, token);
   } else if (holder != NULL &&
              (sim_tap_token(holder->token, holder->token_length) != token || told != nodes)) {
-    sim_violation(s, "inspect", "client %u is told of a holder on %u nodes; %u hold token %u",
+    sim_violation(s, "inspect", "client %u: a holder on %u nodes is reported; %u hold token %u",
                   client->index, told, nodes, token);
   } else if (holder != NULL && ttl_us != lasts_us) {
-    sim_violation(s, "inspect",
-                  "client %u is told that token %u has a majority for %llu us; it has for %llu",
-                  client->index, token, (ull)ttl_us, (ull)lasts_us);
+    sim_violation(
+        s, "inspect",
+        "client %u: token %u is reported with a majority for %llu us; it has one for %llu",
+        client->index, token, (ull)ttl_us, (ull)lasts_us);
   }
 }
 

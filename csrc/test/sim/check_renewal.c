@@ -66,13 +66,13 @@ static void check_renewal_turned(sim *s, sim_client *client) {
     }
     bool told = own->reported == REDLOCK_E_EXPIRED || own->reported == REDLOCK_E_MAX_HOLD;
     if (client->advance_us >= own->deadline_us && !told) {
-      sim_violation(s, "renewal", "client %u is not told that the lease of token %u has run out",
+      sim_violation(s, "renewal", "client %u: the expiry of the lease of token %u is not reported",
                     client->index, own->lease);
     }
     uint64_t due_us = check_renewal_due(own, now_us);
     if (now_us < own->deadline_us && rl_core_deadline(&client->core) > due_us) {
       sim_violation(s, "renewal",
-                    "client %u wants to look at the lease of token %u %llu us too late",
+                    "client %u has its next timer for the lease of token %u %llu us too late",
                     client->index, own->lease, (ull)(rl_core_deadline(&client->core) - due_us));
     }
   }
@@ -85,8 +85,7 @@ static void check_renewal_extended(sim *s, const sim_client *client, const sim_l
                   client->index, (ull)(own->deadline_us - end_us));
   }
   if (own->lock->automatic && !check_renewal_extends(own)) {
-    sim_violation(s, "renewal", "client %u: a lease keeps itself that was not asked to",
-                  client->index);
+    sim_violation(s, "renewal", "client %u: a lease is auto-extended unasked", client->index);
   }
 }
 
@@ -97,7 +96,7 @@ static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
   (void)node;
   if (sent->kind == SIM_COMMAND_EXTEND && !sent->by_text && own->lease == sent->token &&
       client->reading_us >= own->deadline_us) {
-    sim_violation(s, "renewal", "client %u extends token %u, which has run out", client->index,
+    sim_violation(s, "renewal", "client %u extends token %u, which has expired", client->index,
                   sent->token);
   }
 }
@@ -125,20 +124,20 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
   bool ended = own->lock->lost || (client->core.closed && !lasts);
   wants = wants || (own->inside > 0 && own->owner != 0 && ended);
   if (!known || !wants || own->state == SIM_APPLICATION_DONE) {
-    sim_violation(s, "renewal", "client %u is told of a loss that cannot be: %d", client->index,
+    sim_violation(s, "renewal", "client %u: an impossible loss is reported: %d", client->index,
                   reason);
   } else if (lasts != rl_loss_only_warns(reason) && !own->lock->lost) {
-    sim_violation(s, "renewal", "client %u is told %d of a lease of which %llu us are left",
+    sim_violation(s, "renewal", "client %u: %d is reported of a lease with %llu us left",
                   client->index, reason, (ull)rl_lock_remaining(own->lock, client->reading_us));
   } else if (own->reported == reason) {
-    sim_violation(s, "renewal", "client %u is told %d twice", client->index, reason);
+    sim_violation(s, "renewal", "client %u: %d is reported twice", client->index, reason);
   }
 }
 
 static void check_renewal_used(sim *s, const sim_client *client, const sim_lock *own) {
   if (check_renewal_extends(own) && own->calm && !check_renewal_capped(own) &&
       rl_lock_remaining(own->lock, client->reading_us) == 0 && s->breach == SIM_BREACH_NONE) {
-    sim_violation(s, "renewal", "client %u has lost a lease that keeps itself, though all is well",
+    sim_violation(s, "renewal", "client %u has lost an auto-extended lease without a fault",
                   client->index);
   }
 }

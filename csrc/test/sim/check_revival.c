@@ -34,7 +34,7 @@ static void check_revival_changed(sim *s, const sim_client *client, const sim_lo
     sim_violation(s, "revival", "client %u: the lease of token %u has become shorter by %llu us",
                   client->index, after, (ull)(lock->deadline_us - deadline_us));
   } else if (before == after && (lock->over_seen || reading_us >= lock->deadline_us)) {
-    sim_violation(s, "revival", "client %u: token %u was extended %llu us after it had run out",
+    sim_violation(s, "revival", "client %u: token %u was extended %llu us after it had expired",
                   client->index, after, (ull)(reading_us - lock->deadline_us));
   }
 }

@@ -92,13 +92,13 @@ static void check_votes_released(sim *s, const sim_client *client, const sim_loc
                                gone < check_votes_majority(client))) {
     sim_violation(
         s, "votes",
-        "client %u was told that token %u is released; %u of %u nodes said so, from %u it "
+        "client %u: token %u is reported as released; %u of %u nodes confirmed that, from %u it "
         "is gone",
         client->index, index, check_votes_count(certain), client->nodes, gone);
   }
   if (result == REDLOCK_E_LOST &&
       check_votes_count(token->release_refused | never) < check_votes_majority(client)) {
-    sim_violation(s, "votes", "client %u was told that its lease was lost; %u of %u nodes said so",
+    sim_violation(s, "votes", "client %u: its lease is reported as lost; %u of %u nodes denied it",
                   client->index, check_votes_count(token->release_refused), client->nodes);
   }
 }

@@ -118,7 +118,7 @@ static void check_waiting_queued(sim *s, const sim_client *client, const sim_loc
       return;
     }
   }
-  sim_violation(s, "waiting", "client %u, lock %u: stands behind nobody", client->index,
+  sim_violation(s, "waiting", "client %u, lock %u: is queued behind no waiter", client->index,
                 (unsigned)(own - client->locks));
 }
 
@@ -149,7 +149,8 @@ static void check_waiting_tickets(sim *s, const sim_client *client) {
     const sim_socket *socket = &client->sockets[i];
     for (unsigned k = 0; k < socket->enqueued_count && socket->up; k++) {
       if (!check_waiting_used(s, client, socket->enqueued[k].ticket)) {
-        sim_violation(s, "waiting", "client %u: place %x stands in a queue of node %u for nobody",
+        sim_violation(s, "waiting",
+                      "client %u: ticket %x is in a queue of node %u without a waiter",
                       client->index, socket->enqueued[k].ticket, i);
       }
     }
@@ -220,7 +221,7 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   }
   for (unsigned i = 0; i < socket->enqueued_count; i++) {
     if (socket->enqueued[i].ticket == token->ticket) {
-      sim_violation(s, "waiting", "client %u: the release of token %u leaves place %x behind",
+      sim_violation(s, "waiting", "client %u: the release of token %u does not dequeue ticket %x",
                     client->index, sent->token, token->ticket);
     }
   }
@@ -244,7 +245,7 @@ static void check_waiting_watched(sim *s) {
     since_us = client->paused_until_us > since_us ? client->paused_until_us : since_us;
     uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) * 5 / 4 + 500000;
     if (s->now_us > since_us + bound_us) {
-      sim_violation(s, "waiting", "client %u, lock %u: waits for %llu us for what is free",
+      sim_violation(s, "waiting", "client %u, lock %u: waits for %llu us for a free resource",
                     client->index, i % s->config.locks, (ull)(s->now_us - since_us));
     }
   }

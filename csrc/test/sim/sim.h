@@ -15,7 +15,7 @@
  *   sim_lineage.c      its lineage record
  *   sim_key.c          its keys
  *   sim_calls.c        its wait queues, notifications and subscribers
- *   sim_client.c       the driver's loop around the core, with pauses between any two calls of the core
+ *   sim_client.c       the driver's loop around the core, with pauses between any two calls
  *   sim_client_life.c  the start and the end of a client
  *   sim_tap.c          commands of the core and replies of the nodes, recorded for the checkers
  *   sim_application.c  the use of locks by the clients
@@ -145,7 +145,7 @@ typedef enum sim_node_error {
   SIM_NODE_ERROR_COUNT
 } sim_node_error;
 
-/* What a node does not permit its clients. */
+/* Rights that a node denies its clients. */
 typedef enum sim_deaf { SIM_DEAF_SUBSCRIBE = 1, SIM_DEAF_PUBLISH = 2, SIM_DEAF_QUEUE = 4 } sim_deaf;
 
 typedef struct sim_node {

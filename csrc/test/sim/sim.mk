@@ -1,13 +1,13 @@
-# The simulator. Included by the Makefile; docs/testing.md tells how to use it.
+# The simulator. Included by the Makefile; docs/testing.md describes its use.
 #
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
 #     make sim-test      the part for every change: SIM_RUNS runs, the guard, and the same trace from other builds
-#     make sim-guard     what a guard turns from two holders into none
+#     make sim-guard     a guard prevents second holders
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST, by a program that is made to be fast
 #     make sim-fast      that program, $(BUILD)/sim-fast/sim
-#     make controls      everything that must be caught is caught [CONTROLS='name ...']
+#     make controls      every fault of controls.lua is detected [CONTROLS='name ...']
 #     make check-controls    each change of the controls still has its place: a second
-#     make mutants       every change of a single operator is noticed (hours) [MUTANTS='csrc/driver rl_lock.c']
+#     make mutants       tests detect every change of a single operator (hours) [MUTANTS='csrc/driver rl_lock.c']
 
 SEED ?= 1
 RUNS ?= 1

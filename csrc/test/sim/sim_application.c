@@ -285,7 +285,7 @@ static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, ui
     own->options.ttl_us = ttl_us;
     sim_application_begun(s, client, own, RL_OPERATION_EXTEND, reading_us);
     if (!held) {
-      sim_violation(s, "revival", "extend was begun though the lease had run out");
+      sim_violation(s, "revival", "extend was begun though the lease had expired");
     }
   } else if (result == REDLOCK_E_BUSY && own->inside > 0 && own->lease == SIM_NO_TOKEN) {
     sim_count(s, SIM_REENTRY_BUSY);

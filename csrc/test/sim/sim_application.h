@@ -22,7 +22,10 @@ void sim_application_keep(sim *s, sim_lock *own);
 /* Draws the time until the next operation of an idle lock. */
 uint64_t sim_application_think(sim *s);
 
-/* Returns true if the result says that the lease was lost, and an operator or a broken assumption explains that. */
+/*
+ * Returns true if the result says that the lease was lost, and an operator or a broken assumption
+ * explains that.
+ */
 bool sim_application_lost_before(const sim *s, int result);
 
 #endif

@@ -12,8 +12,8 @@
 #include "redlock.h"
 
 /*
- * X(fault, name). Those behind ASSUMPTION, which breaks an assumption, need a guard; the last one needs
- * notifications.
+ * X(fault, name). Those behind ASSUMPTION, which breaks an assumption, need a guard; the last one
+ * needs notifications.
  */
 #define SIM_FAULTS(X)                                                                              \
   X(CRASH_WITH_DATA, "crash-with-data")                                                            \

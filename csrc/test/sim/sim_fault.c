@@ -289,7 +289,7 @@ static void sim_fault_client(sim *s) {
   }
 }
 
-/* ------------------------------------------------------------------------ assumptions, to be broken */
+/* ------------------------------------------------------------------ assumptions, to be broken */
 
 /* A replica that is a while behind takes over. */
 static void sim_fault_failover(sim *s, sim_node *node, unsigned index) {

@@ -39,7 +39,7 @@ uint64_t sim_guard_quarantine_us(const sim *s) {
                                                   : whole_us;
 }
 
-/* ---------------------------------------------------------------------------- what a run is like */
+/* ------------------------------------------------------------------------- what a run is like */
 
 static uint64_t sim_guard_scaled(uint64_t us, uint64_t to, uint64_t from) {
   return us == REDLOCK_NEVER ? us : us * to / from;
@@ -165,7 +165,7 @@ uint64_t sim_guard_moment(sim *s) {
   return in_us > SIM_GUARD_MOMENT_MAX_US ? 0 : in_us > 3000 ? in_us - 3000 : 1;
 }
 
-/* -------------------------------------------------------------------------------- what is forgotten */
+/* -------------------------------------------------------------------------- what is forgotten */
 
 /* The key ends |step_us| before its time, or now. */
 static void sim_guard_lost(sim *s, unsigned index, const sim_key *key, uint64_t step_us) {
@@ -259,7 +259,7 @@ bool sim_guard_bears(sim *s, unsigned index, uint64_t step_us) {
   return true;
 }
 
-/* ---------------------------------------------------------------------------------------- faults */
+/* ------------------------------------------------------------------------------------- faults */
 
 static int64_t sim_guard_ahead(const sim *s, unsigned index) {
   return (int64_t)sim_watch_wall_us(s, index) - (int64_t)(SIM_NODE_EPOCH_US + s->now_us);

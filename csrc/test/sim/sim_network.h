@@ -1,5 +1,6 @@
 /*
- * Events, and connections with the bytes and the replies in flight. See sim_queue.c and sim_network.c.
+ * Events, and connections with the bytes and the replies in flight. See sim_queue.c and
+ * sim_network.c.
  *
  * SPDX-License-Identifier: MIT
  */

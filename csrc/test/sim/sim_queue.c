@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * When a client wakes is most of it, and only the last such event of a client counts (its generation): that has a
- * place of its own for each.
+ * When a client wakes is most of it, and only the last such event of a client counts (its
+ * generation): that has a place of its own for each.
  */
 #include <stdlib.h>
 

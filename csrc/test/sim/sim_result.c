@@ -146,7 +146,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
      * before.
      */
     if (s->breach == SIM_BREACH_NONE && !sim_keys_went(s)) {
-      sim_violation(s, "validity", "client %u was told that its lease is lost", client->index);
+      sim_violation(s, "validity", "client %u: its lease is reported as lost", client->index);
     }
     break;
   case REDLOCK_E_CANCELLED:

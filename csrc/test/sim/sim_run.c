@@ -132,7 +132,7 @@ static void sim_run_advance(sim *s) {
 static void sim_run_phase_event(sim *s) {
   bool late = s->now_us >= s->phase_end_us;
   if (s->phase == SIM_PHASE_LIVENESS && late) {
-    sim_violation(s, "liveness", "nobody has locked for %llu us after the faults had stopped",
+    sim_violation(s, "liveness", "no client has locked for %llu us after the faults had stopped",
                   (ull)(s->now_us - s->phase_us));
     s->phase = SIM_PHASE_END; /* Where that is not asked for, it would go on for ever. */
   } else if (s->phase == SIM_PHASE_SETTLE && sim_run_quiet(s)) {

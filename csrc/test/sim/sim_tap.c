@@ -511,7 +511,10 @@ static bool sim_tap_current(const sim *s, const sim_client *client, const sim_se
   }
 }
 
-/* An odd reply settles the oldest command; then the core closes. Returns true if that was one of the handshake. */
+/*
+ * An odd reply settles the oldest command; then the core closes. Returns true if that was one of
+ * the handshake.
+ */
 static bool sim_tap_odd(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
   socket->odd = true;

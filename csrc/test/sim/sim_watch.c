@@ -134,7 +134,7 @@ uint64_t sim_watch_wall_us(const sim *s, unsigned node) {
   return sim_clock_read(&s->nodes[node].clock, s->now_us);
 }
 
-/* ------------------------------------------------------------------------------- which script it is */
+/* ------------------------------------------------------------------------- which script it is */
 
 /* Returns the number of words behind the keys. */
 static unsigned sim_watch_arguments(const resp_request *command) {
@@ -289,7 +289,7 @@ bool sim_watch_read(const resp_request *command, sim_watch *watch) {
   return understood && (watch->count < 2 || watch->resources[0] != watch->resources[1]);
 }
 
-/* ---------------------------------------------------------------------------------------- scripts */
+/* ------------------------------------------------------------------------------------ scripts */
 
 static void sim_watch_send(sim *s, int connection, sim_request *request, const char *word,
                            uint64_t fence, sim_outcome outcome) {
