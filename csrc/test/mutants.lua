@@ -42,7 +42,8 @@ local INTEGRATION = { "integration loop_test", "integration resolver_test", "int
   "integration linger_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration unresponsive_test", "integration fork_test",
   "integration watchdog_thread_test", "integration auto_extend_test" }
-local LUA = "options option_table messages redlock on_lost close gc cqueues cqueues_on_lost interrupt auto_extend reentry "
+local LUA = "options option_table messages redlock on_lost close gc cqueues cqueues_on_lost interrupt auto_extend "
+  .. "reentry "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
