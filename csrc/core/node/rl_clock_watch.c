@@ -1,23 +1,22 @@
 /*
- * The clock watch: whether a node's clock has been stepped.
+ * The clock watch: detects steps of a node's clock.
  *
  * SPDX-License-Identifier: MIT
  *
- * A node has read its clock at some moment between the command's sending and the reply's coming, so each reply
- * tells between which two values its clock's offset from ours is. Two replies whose ranges are further apart than
- * what clocks may drift show a step, however long either took. One reply is kept to be compared with, for 10 s,
- * lest a clock that is slewed fast moves by little from each reply to the next. One that was much quicker takes its
- * place; one that took seconds says no more than the one before, and hides no step (seed 9001064208).
+ * A node reads its clock between the sending of the command and the arrival of the reply, so each
+ * reply gives a range for the offset of its clock. Two ranges that are further apart than the
+ * permitted drift prove a step, however slow the replies were. Replies are compared with one
+ * reference for 10 s, because a clock that is slewed fast moves little from one reply to the next.
+ * A reply that was much quicker replaces the reference. A slow reply keeps the narrower range, and
+ * so hides no step.
  */
 #include "node/rl_clock_watch.h"
-
-#define RL_CLOCK_WATCH_MAX (((uint64_t)1 << 53) - 1)
 
 static int64_t rl_clock_watch_width(const rl_clock_watch *watch) {
   return watch->most_us - watch->least_us;
 }
 
-/* A clock that was not stepped is where it was, but for what it may drift. A slow reply alone would say less. */
+/* Narrows the range of a slow reply by the earlier range and the permitted drift. */
 static void rl_clock_watch_narrow(rl_clock_watch *seen, const rl_clock_watch *watch,
                                   int64_t allowed_us) {
   int64_t least_us = watch->least_us - allowed_us, most_us = watch->most_us + allowed_us;
@@ -27,7 +26,7 @@ static void rl_clock_watch_narrow(rl_clock_watch *seen, const rl_clock_watch *wa
 
 int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_time sent_us,
                             redlock_time received_us) {
-  if (node_us == 0 || node_us > RL_CLOCK_WATCH_MAX || received_us > RL_CLOCK_WATCH_MAX) {
+  if (node_us == 0 || node_us > RL_NUMBER_MAX || received_us > RL_NUMBER_MAX) {
     return 0;
   }
   int64_t node = (int64_t)node_us;

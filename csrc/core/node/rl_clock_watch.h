@@ -1,5 +1,5 @@
 /*
- * The clock watch: whether a node's clock has been stepped.
+ * The clock watch: detects steps of a node's clock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,25 +11,25 @@
 
 #include "base/rl_time.h"
 
-/* By how much a clock may move against ours without being stepped; and so much of the time in between. */
+/* The permitted drift against the core's clock: a constant, or a share of the elapsed time. */
 #define RL_CLOCK_WATCH_LEAST_US (20 * REDLOCK_MILLISECONDS)
 #define RL_CLOCK_WATCH_SHARE 100
 
-/* For how long one reply is what later ones are compared with. */
+/* The time for which one reply is the reference. */
 #define RL_CLOCK_WATCH_AGE_US (10 * REDLOCK_SECONDS)
 
-/* What the node's clock showed, less what ours did, is between the two. All 0: nothing is known. */
+/* The range of the offset of the node's clock from the core's. Zero: unknown. */
 typedef struct rl_clock_watch {
   bool known;
   int64_t least_us, most_us;
-  redlock_time at_us;                  /* by our clock */
-  int64_t step_least_us, step_most_us; /* of the last step: it was between the two */
+  redlock_time at_us;                  /* by the core's clock */
+  int64_t step_least_us, step_most_us; /* range of the last step */
 } rl_clock_watch;
 
 /*
- * A reply, to a command of |sent_us| that came at |received_us|, says that the node's clock showed |node_us| in
- * between. Returns by how much the clock was stepped at least, in microseconds, less than 0 for backwards; 0 when it
- * was not, as far as can be told. After a step later replies are compared with this one.
+ * Notes that the node's clock showed |node_us| between |sent_us| and |received_us|. Returns the
+ * least size of a step in microseconds, negative for backwards; 0 if none is proved. After a step
+ * this reply is the reference.
  */
 int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_time sent_us,
                             redlock_time received_us);

@@ -1,47 +1,57 @@
 /*
- * The guard: which nodes may vote, because they remember what they have granted.
+ * The guard: permits only nodes to vote that have lost no lock.
  *
  * SPDX-License-Identifier: MIT
  *
- * (docs/safety.md; "Distributed Locks with Redis": a node that may have forgotten its keys must be unavailable for
- * longer than the longest ttl in use.) Each node keeps a record of who it is and since when it remembers, which goes
- * where its keys go: it is lost with them, and names another server where they came from elsewhere.
- *   G1. The last step of a handshake asks the node for its record. It may be up without a vote.
- *   G2. The record is ours: the node votes Q after it was made, by the node's clock and by ours. Q is the longest
- *       life of a key that any client may ask for, a tenth more, 2 ms and the 2 s of G3, but at least 6 s.
- *       It is of clients with other nodes, another quorum, ttl or prefix; or the node is the same server as another
- *       one; or it may not be asked: the node is refused, with a reason.
- *   G3. There is no record, or it is another server's and was our clients': it is made, and Q begins. It is not where
- *       another database has one: whose keys are elsewhere never meets ours. But a clock that is wrong and will be
- *       set right would make Q end early. So a record is made, and a node votes, only where the clocks of a majority of
- *       all nodes, its own among them, are within 2 s of its own.
- *   G4. An acquire is sent only to a node that votes, and only for the record that we know: the script looks whether
- *       its seal is there, and carries the record's hash in its text, so that a server that was put in its place does
- *       not know the script, though it has a copy of the record. Whoever sends the text says whose it must be. The hash
- *       of the record, and not only the run_id in it, for else a client that is late with an older record would teach
- *       it the name.
- *       It may have been taught nevertheless; or keep its scripts over a restart (before version 7); or be the same
- *       process, which was a replica for a while and has fewer keys. The seal shows that the record has been in the memory
- *       of this process since it was made, and all that came after: a full resynchronisation, a restart and a snapshot
- *       break it, and the script that replaces the record deletes it. A node that becomes a replica, lags or never gets
- *       through, and is promoted again keeps it; but then the other server has made a record, too, and voted Q later.
- *       So scripts compare the past that the server tells, which a promotion changes, and which is another one while it
- *       is a replica. An acquire may leave that out for 0.1 s after the server was seen to be a master with that past:
- *       Q is longer than the longest life of a key by 2 s for the clocks, and 0.3 s at least besides. A heal, a join
- *       and the text always ask: they may be executed at any time.
- *       Who does not vote is sent nothing. So it is with a heal and a join: a key that came to be on a node in quarantine
- *       would make an extend count there, while the node's vote from before the loss may count for somebody else.
- *       Extends go to all nodes: a key that is still there has been there since before any loss, or comes from a copy,
- *       and has run out when the quarantine ends. For that reason a lease is attached only where the node may vote.
- *   G5. Where the record is another one, or the script is not known any more, the node is asked again (G1) on the same
- *       connection. The script is never sent by its text before that.
- *   G6. Each reply with the node's clock goes to the watch. After a step the keys may have ended early, or the record
- *       be too young: it is made anew. One that is too far off for that now (G3) loses its record, for it may be set right
- *       before anybody else looks. That it was stepped is forgotten with a record that was made for it, and not with the
- *       connection, nor because the node refused to answer. Where a majority of the nodes was stepped alike, it was our own
- *       clock that stood still, for all that is known. Then no record is made, but we wait for Q. Either way leases have lost what
- *       they had there (MAR-5), and their holders are told (REN-6).
- *   G7. Whoever does not vote is asked again when an acquire wants him, once a second: others may have made him ready.
+ * "Distributed Locks with Redis": a node that may have lost keys must be unavailable for longer
+ * than the longest ttl (docs/safety.md). Each node keeps a lineage record with its identity and the
+ * time since which it has lost nothing. The record is lost with the keys. In a copy of the keys it
+ * names another server.
+ *   GRD-1. The last step of a handshake checks the record. A connection may be up without a vote.
+ *   GRD-2. A record of these clients: the node votes when the quarantine Q has passed since the
+ *       record's creation, by the node's clock and by the client's. Q is the longest life of a key,
+ *       a tenth more, 2 ms and the skew of GRD-3, but at least 6 s. A node is refused, with a
+ *       reason, if the record is of clients with other nodes, quorum, ttl or prefix; if the node is
+ *       the same server as another one; or if the script is denied.
+ *   GRD-3. No record, or one of another server with the same clients: it is created, and Q begins.
+ *          It
+ *       is not created if another database has one, because keys of different databases never meet.
+ *       A wrong clock that is corrected later would end Q early. So a record is created, and a node
+ *       votes, only if the clocks of a majority of all nodes, including its own, are within 2 s of
+ *       its clock.
+ *   GRD-4. An acquire goes only to a node that votes, and only for the known record. The script
+ *          checks
+ *       the seal. It has the record's hash in its text, so that a server with a copy of the record
+ *       does not know the script. A script that is sent as text also checks the server. The hash is
+ *       of the whole record, because a client with an older record would otherwise teach the
+ *       script. The server may know the script nevertheless, or keep scripts over a restart (before
+ *       version 7), or be a former replica with fewer keys. The seal proves that the record, and
+ *       all keys since, have been in this process's memory: a full resynchronisation, a restart and
+ *       a snapshot break it, and the script that replaces the record deletes it. A master that
+ *       becomes a replica, lags, and is promoted again keeps the seal; but then the other server
+ *       has created a record, too, and voted Q later. So scripts compare the server's replication
+ *       history, which changes with a promotion, and differs while the server is a replica. An
+ *       acquire may omit that for 0.1 s after the history was confirmed: Q exceeds the longest life
+ *       of a key by 2 s for the clocks, and by at least 0.3 s more. A heal, a backfill and a text
+ *       always compare it, because a node may execute them late. A node that does not vote gets no
+ *       acquire, no heal and no backfill: a key on a node in quarantine would make an extend count
+ *       there, while the node's earlier vote may count for another client. Extends go to all nodes:
+ *       a key that still exists is older than any loss, or a copy that expires within the
+ *       quarantine. So a lease is attached only on nodes that vote.
+ *   GRD-5. If the record differs, or the script is unknown, the node is checked again (GRD-1) on
+ *          the
+ *       same connection. Before that, the script is never sent as text.
+ *   GRD-6. The watch receives each reply with the node's clock. After a step, keys may have expired
+ *       early, or the record may be too young: it is created again. If the clock is too far off for
+ *       that (GRD-3), the record is deleted, because the clock may be corrected before another
+ *       client sees it. A step is forgotten only with the new record, not with the connection, and
+ *       not because the node refused. If a majority of the nodes was stepped alike, the client's
+ *       own clock may have stood still. Then no record is created, and the client waits for Q. In
+ *       both cases the leases lose their keys there (rl_margin.c), and their holders are informed
+ *       (rl_renew.c).
+ *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
+ *          another
+ *       client may have bootstrapped it.
  */
 #include "node/rl_guard.h"
 
@@ -54,14 +64,14 @@
 
 /* ---------------------------------------------------------------------------------------- life */
 
-/* What is wrong and what to do, before and after what a node said. */
+/* The fault and the remedy, before and after the words of a node. */
 #define RL_GUARD_COPIES                                                                            \
   "use a server that docs/operating.md names, or no guard: on this one copies of keys look like "  \
   "the keys, for "
 #define RL_GUARD_RIGHTS                                                                            \
   "; the guard needs +eval +evalsha +info +time +get +set +del +append +object "                   \
   "+select ~" RL_LINEAGE_KEY "*"
-#define RL_GUARD_QUOTE_MAX (RL_REASON_MAX + 1 - sizeof RL_GUARD_RIGHTS)
+#define RL_GUARD_COPY_MAX (RL_REASON_MAX + 1 - sizeof RL_GUARD_RIGHTS)
 
 static redlock_duration rl_guard_quarantine(redlock_duration max_ttl_us) {
   redlock_duration longest_us =
@@ -130,12 +140,12 @@ void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command) {
 
 /* -------------------------------------------------------------------------------------- asking */
 
-static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_action make) {
+static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_action action) {
   return rl_link_has_room(&node->link, RL_OUTSTANDING_ACQUIRE) &&
-         rl_link_queue_guard(&node->link, now_us, make);
+         rl_link_queue_guard(&node->link, now_us, action);
 }
 
-/* The median of the clocks that are known, for people. */
+/* Returns the median of the known clocks, for messages. */
 static int64_t rl_guard_median(const rl_guards *guards) {
   const rl_node_clock *clocks[REDLOCK_NODES_MAX];
   int64_t median_us = 0;
@@ -146,7 +156,7 @@ static int64_t rl_guard_median(const rl_guards *guards) {
   return median_us;
 }
 
-/* How far two clocks are apart, if both are known, and by how much that may be wrong. */
+/* Computes the distance of two clocks, and its error. Returns false unless both are known. */
 static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
                            redlock_duration *apart_us, redlock_duration *error_us) {
   int64_t away_us = one->offset_us - other->offset_us;
@@ -156,8 +166,9 @@ static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
 }
 
 /*
- * G3. What is only possible is not known: the reply to a client that was stopped meanwhile says nothing of a clock.
- * Returns whether it is known now, and was not before, if the clocks of a majority are near that of the node.
+ * GRD-3. Only certain distances count: a reply to a client that was stopped meanwhile proves
+ *        nothing.
+ * Returns true if it is certain for the first time whether a majority of the clocks is near.
  */
 static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node,
                                     int64_t median_us) {
@@ -177,7 +188,7 @@ static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node
   return (guard->near || guard->distant) && !was_known;
 }
 
-/* How many nodes were stepped, and when the last of them was seen to be. */
+/* Returns the number of stepped nodes, and the time of the last detection. */
 static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us) {
   unsigned stepped = 0;
   *since_us = 0;
@@ -191,7 +202,7 @@ static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us
   return stepped;
 }
 
-/* The nodes whose clocks may have been stepped by as much as that of |guard| at least was. */
+/* Counts the nodes whose steps may be as large as the least size of |guard|'s step. */
 static unsigned rl_guard_alike(const rl_guards *guards, const rl_guard *guard, uint32_t *alike) {
   int64_t step_us = guard->watch.step_least_us;
   unsigned count = 0;
@@ -206,7 +217,7 @@ static unsigned rl_guard_alike(const rl_guards *guards, const rl_guard *guard, u
   return count;
 }
 
-/* G6. The nodes of a majority that was stepped alike; 0 when there is none. */
+/* GRD-6. Returns the nodes of a majority that was stepped alike, or 0. */
 static uint32_t rl_guard_stepped_alike(const rl_guards *guards) {
   for (unsigned i = 0; i < guards->node_count; i++) {
     const rl_guard *guard = guards->nodes[i]->link.guard;
@@ -219,7 +230,7 @@ static uint32_t rl_guard_stepped_alike(const rl_guards *guards) {
   return 0;
 }
 
-/* G6. It was our own clock: nobody else is told. */
+/* GRD-6. The client's clock may have stood still: waits for Q, and creates no record. */
 static void rl_guard_wait_out(rl_guards *guards, redlock_time now_us, uint32_t alike) {
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_guard *guard = guards->nodes[i]->link.guard;
@@ -231,9 +242,12 @@ static void rl_guard_wait_out(rl_guards *guards, redlock_time now_us, uint32_t a
   }
 }
 
-/* G6. Whether all that are up have answered what was sent since a clock was stepped. Those that have not are asked. */
+/*
+ * GRD-6. Returns true if all connected nodes have answered a command that was sent after the step.
+ * Checks those that have not.
+ */
 static bool rl_guard_await_replies(rl_guards *guards, redlock_time now_us, redlock_time since_us) {
-  bool heard = true;
+  bool answered = true;
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_node *node = guards->nodes[i];
     const rl_link *link = &node->link;
@@ -241,15 +255,15 @@ static bool rl_guard_await_replies(rl_guards *guards, redlock_time now_us, redlo
         link->guard->state == RL_GUARD_REFUSED || link->guard->clock_sent_us >= since_us) {
       continue;
     }
-    heard = false;
+    answered = false;
     if (!link->guard->asked) {
       (void)rl_guard_ask(node, now_us, RL_GUARD_CHECK);
     }
   }
-  return heard;
+  return answered;
 }
 
-/* G3. */
+/* GRD-3. Creates records where the clocks permit it. */
 static void rl_guard_create_records(rl_guards *guards, redlock_time now_us, bool settled) {
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_node *node = guards->nodes[i];
@@ -258,7 +272,7 @@ static void rl_guard_create_records(rl_guards *guards, redlock_time now_us, bool
     if (idle && guard->near && (settled || !guard->stepped)) {
       (void)rl_guard_ask(node, now_us, guard->stepped ? RL_GUARD_RECREATE : RL_GUARD_CREATE);
     } else if (idle && guard->distant && settled && guard->stepped) {
-      (void)rl_guard_ask(node, now_us, RL_GUARD_INVALIDATE); /* G6 */
+      (void)rl_guard_ask(node, now_us, RL_GUARD_INVALIDATE); /* GRD-6 */
     }
   }
 }
@@ -274,11 +288,11 @@ uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us) {
     }
   }
   unsigned stepped = rl_guard_stepped(guards, &since_us);
-  bool heard = stepped == 0 || rl_guard_await_replies(guards, now_us, since_us);
-  if (heard && guards->node_count > 1 && stepped > 0) {
+  bool answered = stepped == 0 || rl_guard_await_replies(guards, now_us, since_us);
+  if (answered && guards->node_count > 1 && stepped > 0) {
     rl_guard_wait_out(guards, now_us, rl_guard_stepped_alike(guards));
   }
-  rl_guard_create_records(guards, now_us, heard);
+  rl_guard_create_records(guards, now_us, answered);
   return known;
 }
 
@@ -291,7 +305,7 @@ static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail
                  (int)(sizeof guard->reason - 1 - length), detail);
 }
 
-/* G4. The text of TAKE for the record that we know, and its name; and that of the seal. */
+/* GRD-4. Writes the text of TAKE for the known record, its SHA-1, and the key of the seal. */
 static void rl_guard_name_script(rl_guard *guard) {
   size_t length = strlen(guard->body);
   rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));
@@ -300,7 +314,7 @@ static void rl_guard_name_script(rl_guard *guard) {
   rl_sha1(guard->sha1, guard->body, length);
 }
 
-/* Nothing is known of a server that is another one. False when there is no memory for the text of TAKE. */
+/* Forgets the former server if this is another one. Returns false if out of memory. */
 static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
   const char *text = rl_command_script_text(RL_SCRIPT_TAKE);
   size_t size = strlen(text) + 2 + RL_SHA1_LENGTH + 1;
@@ -336,7 +350,7 @@ static void rl_guard_refuse_same(rl_node *node, const rl_node *other) {
   rl_guard_refuse(node->link.guard, "it is the same server as ", other->address.name);
 }
 
-/* G2. A node that comes before others may turn out to be the same server as one of them. */
+/* GRD-2. Refuses a node that is the same server as another one. */
 static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
   const rl_node *same = rl_guard_same(guards, node);
   if (same != NULL) {
@@ -356,7 +370,7 @@ static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
 /* After SWAPDB, for one. The next record is new, so the node is quarantined: that is safe. */
 #define RL_GUARD_FORGET "; if it has no others, delete redlock:lineage* in all its databases"
 
-/* G2. The record is there: whose it is, and for how long it has been. */
+/* GRD-2. The record is there: whose it is, and for how long it has been. */
 static void rl_guard_read_record(rl_node *node, redlock_time now_us,
                                  const rl_lineage_answer *answer) {
   rl_guard *guard = node->link.guard;
@@ -384,26 +398,27 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
 }
 
 /*
- * G6. Whether the record was made for the step that was seen, by whoever saw it, too: not before the clock was last
- * seen right. Another reason is none: its quarantine would end by the clock that has gone forward.
+ * GRD-6. Returns true if a client has created the record for the same step: after the last clock
+ *        before
+ * it. A record for another reason does not count: the step would end its quarantine early.
  */
 static bool rl_guard_is_of_step(const rl_guard *guard, const rl_lineage_answer *answer) {
   return answer->created_for == RL_LINEAGE_CLOCK && strcmp(guard->record, answer->record) != 0 &&
          answer->created_us >= guard->clock_before_us;
 }
 
-/* G3, or a record that is there. */
+/* Reads an answer with or without a record (GRD-2, GRD-3). */
 static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
-                                 const rl_lineage_answer *answer, rl_guard_action make) {
+                                 const rl_lineage_answer *answer, rl_guard_action action) {
   rl_guard *guard = node->link.guard;
   if (!rl_guard_know_server(guard, answer->run_id)) {
     rl_guard_refuse(guard, "out of memory", "");
     return;
   }
-  bool asks = make == RL_GUARD_CHECK || make == RL_GUARD_CREATE;
+  bool asks = action == RL_GUARD_CHECK || action == RL_GUARD_CREATE;
   bool due = guard->stepped && asks && !rl_guard_is_of_step(guard, answer);
-  if (answer->create_for != RL_LINEAGE_NONE && make != RL_GUARD_CHECK &&
-      make != RL_GUARD_INVALIDATE) {
+  if (answer->create_for != RL_LINEAGE_NONE && action != RL_GUARD_CHECK &&
+      action != RL_GUARD_INVALIDATE) {
     rl_guard_refuse(guard, "it does not keep the guard's record", "");
   } else if (answer->create_for != RL_LINEAGE_NONE) {
     guard->state = RL_GUARD_MISSING;
@@ -413,7 +428,7 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
   } else {
     rl_guard_read_record(node, now_us, answer);
   }
-  if (due && guard->state == RL_GUARD_KNOWN) { /* G6: nobody has made it anew. */
+  if (due && guard->state == RL_GUARD_KNOWN) { /* GRD-6 */
     guard->state = RL_GUARD_MISSING;
     guard->why = RL_LINEAGE_CLOCK;
     guard->stepped = true;
@@ -422,44 +437,43 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
 }
 
 /*
- * Copies an error of a script without the place in the script, which stands last. Keeps the end of
- * a long one: the command that is forbidden stands there.
+ * Copies an error of a script without the final position in the script. Of a long error it keeps
+ * the end, which names the forbidden command.
  */
-static void rl_guard_quote(char quoted[RL_GUARD_QUOTE_MAX + 1], const char *said) {
-  size_t length = strlen(said);
-  const char *place = strstr(said, "on @user_script");
-  for (; place != NULL && place > said; place--) {
-    if (strncmp(place, " script:", 8) == 0) {
-      length = (size_t)(place - said);
+static void rl_guard_copy_error(char copy[RL_GUARD_COPY_MAX + 1], const char *text) {
+  size_t length = strlen(text);
+  const char *position = strstr(text, "on @user_script");
+  for (; position != NULL && position > text; position--) {
+    if (strncmp(position, " script:", 8) == 0) {
+      length = (size_t)(position - text);
       break;
     }
   }
-  bool fits = length <= RL_GUARD_QUOTE_MAX;
-  (void)snprintf(quoted, RL_GUARD_QUOTE_MAX + 1, "%s%.*s", fits ? "" : "...", (int)length,
-                 fits ? said : said + (length - RL_GUARD_QUOTE_MAX + 3));
-  quoted[fits ? length : RL_GUARD_QUOTE_MAX] = '\0';
+  bool fits = length <= RL_GUARD_COPY_MAX;
+  (void)snprintf(copy, RL_GUARD_COPY_MAX + 1, "%s%.*s", fits ? "" : "...", (int)length,
+                 fits ? text : text + (length - RL_GUARD_COPY_MAX + 3));
+  copy[fits ? length : RL_GUARD_COPY_MAX] = '\0';
 }
 
 /*
- * The node refuses the guard's script. One of these errors is the script's own. NOPERM, and ERR
- * from inside a script, are what a user gets who lacks a right: the words differ from server to
- * server.
+ * The node refuses the guard's script. One error is the script's own. NOPERM, and ERR from inside a
+ * script, mean that the user lacks a right; the words differ from server to server.
  */
 static void rl_guard_read_error(rl_node *node) {
-  const char *said = rl_link_error_text(&node->link);
+  const char *text = rl_link_error_text(&node->link);
   size_t code = strcspn(RL_COMMAND_NO_SEAL, " ") + 1;
-  char quoted[RL_GUARD_QUOTE_MAX + 1];
-  rl_guard_quote(quoted, said);
-  if (strncmp(said, RL_COMMAND_NO_SEAL, code) == 0) {
-    rl_guard_refuse(node->link.guard, RL_GUARD_COPIES, said + code);
-  } else if (strncmp(said, "NOPERM ", 7) == 0 || strncmp(said, "ERR ", 4) == 0) {
-    rl_guard_refuse(node->link.guard, quoted, RL_GUARD_RIGHTS);
+  char copy[RL_GUARD_COPY_MAX + 1];
+  rl_guard_copy_error(copy, text);
+  if (strncmp(text, RL_COMMAND_NO_SEAL, code) == 0) {
+    rl_guard_refuse(node->link.guard, RL_GUARD_COPIES, text + code);
+  } else if (strncmp(text, "NOPERM ", 7) == 0 || strncmp(text, "ERR ", 4) == 0) {
+    rl_guard_refuse(node->link.guard, copy, RL_GUARD_RIGHTS);
   } else {
-    rl_guard_refuse(node->link.guard, "the guard cannot examine it: ", said);
+    rl_guard_refuse(node->link.guard, "the guard cannot examine it: ", text);
   }
 }
 
-/* G6. Whether somebody else has seen the step of its clock, and made the record anew. */
+/* GRD-6. Returns true if another client has created a new record for a step. */
 static bool rl_guard_step_is_recorded(const rl_guard *guard, const rl_lineage_answer *answer) {
   return answer->create_for == RL_LINEAGE_NONE && answer->created_for == RL_LINEAGE_CLOCK &&
          strcmp(guard->record, answer->record) != 0;
@@ -467,10 +481,10 @@ static bool rl_guard_step_is_recorded(const rl_guard *guard, const rl_lineage_an
 
 /* MAR-5. The record that we know is not there any more, and it was not us who made it anew. */
 static bool rl_guard_compare_records(const rl_node *node, const rl_lineage_answer *answer,
-                                     rl_guard_action make) {
+                                     rl_guard_action action) {
   const char *known = node->link.guard->record;
   bool other = answer->create_for != RL_LINEAGE_NONE || strcmp(known, answer->record) != 0;
-  return make == RL_GUARD_CHECK && known[0] != '\0' && other;
+  return action == RL_GUARD_CHECK && known[0] != '\0' && other;
 }
 
 rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_outstanding *command) {
@@ -489,14 +503,14 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
   }
   guard->history_us = rl_time_max(guard->history_us, command->sent_us);
   (void)rl_node_clock_note(&node->link.clock, answer.now_us, command->sent_us, now_us);
-  bool told = rl_guard_step_is_recorded(guard, &answer);
+  bool recorded = rl_guard_step_is_recorded(guard, &answer);
   bool suspect = rl_guard_compare_records(node, &answer, (rl_guard_action)command->step);
   rl_guard_read_answer(node, now_us, &answer, (rl_guard_action)command->step);
-  if (told) {
+  if (recorded) {
     guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
     (void)rl_clock_watch_note(&guard->watch, answer.now_us, command->sent_us, now_us);
     guard->clock_us = answer.now_us;
-    news.review = true; /* Which way it was stepped the record does not say. */
+    news.review = true; /* the record lacks the direction of the step */
   } else {
     news = rl_guard_note_clock(node, now_us, command, answer.now_us);
   }
@@ -521,8 +535,9 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
   if (rl_guard_votes(guard, now_us)) {
     return RL_GUARD_MAY_VOTE;
   }
-  if (!guard->asked && (guard->state == RL_GUARD_UNKNOWN ||
-                        rl_time_sub(now_us, guard->asked_us) >= RL_GUARD_ASK_EVERY_US)) { /* G7 */
+  if (!guard->asked &&
+      (guard->state == RL_GUARD_UNKNOWN ||
+       rl_time_sub(now_us, guard->asked_us) >= RL_GUARD_ASK_EVERY_US)) { /* GRD-7 */
     (void)rl_guard_ask(node, now_us, RL_GUARD_CHECK);
   }
   bool undecided = guard->state == RL_GUARD_KNOWN && !guard->near && !guard->distant &&
@@ -552,7 +567,7 @@ rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_o
   rl_guard *guard = node->link.guard;
   guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
   int64_t step_us = rl_clock_watch_note(&guard->watch, node_us, command->sent_us, now_us);
-  if (step_us != 0 && guard->record[0] != '\0') { /* Whatever is known of the node besides. */
+  if (step_us != 0 && guard->record[0] != '\0') {
     bool known = guard->state == RL_GUARD_KNOWN;
     guard->state = known ? RL_GUARD_MISSING : guard->state;
     guard->why = known ? RL_LINEAGE_CLOCK : guard->why;
@@ -561,7 +576,7 @@ rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_o
     guard->stepped_us = now_us;
   }
   guard->clock_us = node_us;
-  news.suspect = news.review = step_us > 0; /* Backwards keys live longer. */
+  news.suspect = news.review = step_us > 0; /* after a step backwards keys live longer */
   if (step_us != 0 || rl_time_sub(now_us, guard->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
     news.near = rl_guard_review(guard->guards, now_us);
   }
@@ -576,7 +591,7 @@ redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us
                                                        : REDLOCK_NEVER;
 }
 
-/* As seconds with one digit behind the point. */
+/* Writes seconds with one decimal. */
 static const char *rl_guard_seconds(char text[32], redlock_duration duration_us) {
   redlock_duration tenths = (duration_us + 99999) / 100000;
   (void)snprintf(text, 32, "%llu.%llu s", (unsigned long long)(tenths / 10),

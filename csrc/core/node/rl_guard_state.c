@@ -1,5 +1,5 @@
 /*
- * What the guard knows of the nodes: rl_guard.c.
+ * The state of the guard (rl_guard.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,11 +24,11 @@ void rl_guard_free(rl_guard *guard) {
 }
 
 const char *rl_guard_history(const rl_guard *guard, redlock_time now_us) {
-  const char *past = strchr(guard->run_id, '-');
+  const char *history = strchr(guard->run_id, '-');
   if (rl_time_sub(now_us, guard->history_us) < RL_GUARD_TRUST_US) {
     return NULL;
   }
-  return past != NULL ? past : guard->run_id;
+  return history != NULL ? history : guard->run_id;
 }
 
 void rl_guard_disconnected(rl_guard *guard) {
@@ -37,6 +37,6 @@ void rl_guard_disconnected(rl_guard *guard) {
     guard->asked = false;
     guard->near = false;
     guard->distant = false;
-    guard->changes = 0; /* That its clock was stepped is not forgotten. */
+    guard->changes = 0; /* |stepped| stays. */
   }
 }

@@ -1,11 +1,14 @@
 /*
- * A connection to a node: its phase, its handshake, the commands for it and what is owed for them.
+ * A connection to a node: its phase, its handshake, its commands and the outstanding replies.
  *
  * SPDX-License-Identifier: MIT
  *
- * A node has one connection, on which the commands of all operations are pipelined. Replies come in
- * the order of the commands, so a queue of what is owed tells what each reply answers. Nothing is
- * ever waited for to be drained: a reply for an attempt that is over is taken off and dropped.
+ * A node has one connection, on which the commands of all operations are pipelined. Replies arrive
+ * in the order of the commands, so a queue of outstanding commands identifies each reply. A reply
+ * for an attempt that has ended is read and dropped.
+ *
+ * csrc/core/node has the state of nodes and their connections: links, clocks, the guard, verdicts.
+ * It knows no lock. It includes base, options and wire.
  */
 #ifndef RL_LINK_H
 #define RL_LINK_H
@@ -22,8 +25,8 @@
 #include "wire/rl_reply.h"
 
 /*
- * Bounds. New acquires stop well before the others do, so that what was acquired can be released
- * even when a node has stopped answering.
+ * Bounds. Acquires have lower ones than other commands, so that a lease can be released even if a
+ * node has stopped answering.
  */
 #define RL_LINK_OUTSTANDING_ACQUIRE_MAX 16384
 #define RL_LINK_OUTSTANDING_MAX 65536
@@ -37,97 +40,95 @@
 typedef enum rl_link_phase {
   RL_LINK_DOWN = 0,   /* no connection */
   RL_LINK_CONNECTING, /* the driver resolves the name and connects */
-  RL_LINK_HANDSHAKE,  /* connected; logging in */
+  RL_LINK_HANDSHAKE,  /* connected */
   RL_LINK_UP
 } rl_link_phase;
 
 typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_HANDSHAKE,
-  RL_OUTSTANDING_GUARD, /* the record of the guard (rl_guard.c); |step| says what is to be made */
+  RL_OUTSTANDING_GUARD, /* the guard's script; |step| is an rl_guard_action */
   RL_OUTSTANDING_ACQUIRE,
   RL_OUTSTANDING_EXTEND,
   RL_OUTSTANDING_HEAL,
   RL_OUTSTANDING_RELEASE,
   RL_OUTSTANDING_ATTACH,
   RL_OUTSTANDING_CONFIRM, /* raises counters, and sets no key */
-  RL_OUTSTANDING_ENQUEUE, /* these are of no attempt (rl_notify.c); |round| is the place */
+  RL_OUTSTANDING_ENQUEUE, /* these have no attempt (rl_notify.c); |round| is the ticket's id */
   RL_OUTSTANDING_DEQUEUE,
   RL_OUTSTANDING_PROBE,
-  RL_OUTSTANDING_ASK /* and all that follow, one for each operation: they leave no key behind */
+  RL_OUTSTANDING_ASK /* and one more for each operation that asks: they set no key */
 } rl_outstanding_kind;
 
-/* The kind of the commands of an operation that asks (operator/rl_ask.h). */
+/* The kind of the commands of an operation that asks (rl_ask.h). */
 #define RL_OUTSTANDING_OF(operation) ((uint8_t)(RL_OUTSTANDING_ASK + (operation)))
 
-/* A reply that the node owes: for which attempt, in which round of its lock. */
+/* A command with an outstanding reply. */
 typedef struct rl_outstanding {
-  rl_attempt *attempt; /* a reference; NULL for the handshake, and the guard's */
+  rl_attempt *attempt; /* a reference; or NULL */
   redlock_time sent_us;
-  uint32_t round;
-  uint8_t kind;
-  uint8_t by_text; /* EVAL: there is nothing to fall back to */
-  uint8_t
-      step; /* of the handshake, or of the doctor; TAKE: whether it asks for the server's past */
-  uint8_t script; /* the rl_script that was sent, if it was one */
+  uint32_t round;  /* of the attempt's lock */
+  uint8_t kind;    /* an rl_outstanding_kind */
+  uint8_t by_text; /* sent as EVAL */
+  uint8_t step;    /* of the handshake, guard or doctor; TAKE: compares the replication history */
+  uint8_t script;  /* the rl_script, or RL_SCRIPT_NONE */
 } rl_outstanding;
 
 typedef struct rl_link {
   const rl_address *address; /* the node's */
   rl_link_phase phase;
-  bool useful;          /* it has answered an operation */
-  bool tested;          /* it was tested on this connection (rl_twin.h) */
+  bool useful;          /* an operation was answered on this connection */
+  bool tested;          /* the connection was tested for twins (rl_twin.h) */
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
-  bool skips_name;      /* the peer has closed a connection at CLIENT SETNAME */
-  bool reconnect_now;   /* the next connection, without that command, is worth a try at once */
-  redlock_time up_us;   /* since when it is up */
-  redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
-  redlock_time received_us;       /* the last byte, or since when something is owed */
+  bool skips_name;      /* the next connection sends EXISTS instead of CLIENT SETNAME */
+  bool reconnect_now;   /* the next connection needs no delay, because it skips the name */
+  redlock_time up_us;   /* time of the end of the handshake */
+  redlock_time phase_deadline_us; /* of CONNECTING and HANDSHAKE */
+  redlock_time received_us;       /* time of the last byte, or of the first outstanding command */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
-  redlock_duration nearest_us;    /* the shortest latency on this connection */
-  rl_node_clock clock;            /* the node's, of this connection */
-  bool login_supplied;            /* this connection has logged in by one that was given */
-  rl_guard *guard;                /* the link's; or NULL, when there is none */
-  const char *channel;            /* a listener's, to which it subscribes; or NULL */
-  const char *notify_channel;     /* where releases call: the channel of our own places; or NULL */
-  redlock_time
-      notify_denied_until_us; /* we may call nobody there: the plain release does it until then, or
-                                 each would be noted in the ACL log. Rights may be given meanwhile */
-  uint32_t bit;               /* of its node in a set */
-  rl_login login; /* of this connection, while it is made; it goes before the address's */
+  redlock_duration nearest_us;    /* shortest latency of this connection */
+  rl_node_clock clock;            /* the node's clock */
+  bool login_supplied;            /* the connection uses a caller-supplied login */
+  rl_guard *guard;                /* the node's; NULL without a guard or for a subscriber */
+  const char *channel;            /* of a subscriber; or NULL */
+  const char *notify_channel;     /* the channel of the client's own tickets; or NULL */
+  /* Until then releases do not notify: the user lacks the right, and the ACL log notes each try. */
+  redlock_time notify_denied_until_us;
+  uint32_t bit;   /* of its node in a set */
+  rl_login login; /* caller-supplied, during the handshake; precedes the address's */
   rl_reply_reader reader;
   rl_buffer output;
-  rl_outstanding *outstanding; /* a ring */
+  rl_outstanding *outstanding; /* a ring buffer */
   unsigned outstanding_capacity;
   unsigned outstanding_head;
   unsigned outstanding_count;
-  bool knows[RL_SCRIPT_COUNT]; /* the node has run the script on this connection, or is about to */
+  bool knows[RL_SCRIPT_COUNT]; /* the node has, or receives, the script on this connection */
 } rl_link;
 
-/* |address| must outlive the link. Cannot fail. */
+/* |address| must outlive the link. */
 void rl_link_init(rl_link *link, const rl_address *address);
 void rl_link_free(rl_link *link, rl_attempt_pool *pool);
 
 /* DOWN -> CONNECTING */
 void rl_link_connecting(rl_link *link, redlock_time now_us);
 
-/* CONNECTING: the connection is not begun before its login has come, which the core is told. */
+/* Returns true if the driver must supply a login before it connects. */
 static inline bool rl_link_awaits_login(const rl_link *link) {
   return link->phase == RL_LINK_CONNECTING && link->login.awaited;
 }
 
-/* CONNECTING -> HANDSHAKE; false when out of memory: it must be given up. */
+/* CONNECTING -> HANDSHAKE. Returns false if out of memory: then the connection must end. */
 bool rl_link_connected(rl_link *link, redlock_time now_us);
 
 /*
- * The peer has closed the connection, which rl_link_disconnected() follows. If the handshake was at what any
- * reply will do for, the next connection sends the other command (rl_link.c).
+ * Notes that the peer has closed the connection; rl_link_disconnected() must follow. If CLIENT
+ * SETNAME or EXISTS was outstanding, the next connection sends the other command.
  */
 void rl_link_closed(rl_link *link);
 
-/* Any phase -> DOWN. What is owed is left for the caller to take, by rl_link_take(). */
+/* Any phase -> DOWN. The caller must take the outstanding commands (rl_link_take()). */
 void rl_link_disconnected(rl_link *link);
 
-/* The instant at which rl_link_overdue() will answer; REDLOCK_NEVER if none is known. */
+/* Returns the time from which the connection is overdue; REDLOCK_NEVER if there is none. */
 static inline redlock_time rl_link_deadline(const rl_link *link) {
   switch (link->phase) {
   case RL_LINK_DOWN:
@@ -142,23 +143,22 @@ static inline redlock_time rl_link_deadline(const rl_link *link) {
   }
 }
 
-/* Why the connection must be given up by now, or NULL. */
+/* Returns why an overdue connection must end, or NULL. */
 const char *rl_link_overdue(const rl_link *link, redlock_time now_us);
 
-/* For how long the oldest reply has been owed; 0 when none is. */
+/* Returns the age of the oldest outstanding command; 0 if there is none. */
 redlock_duration rl_link_oldest_age(const rl_link *link, redlock_time now_us);
 
-/* Returns for how long the node has sent nothing although it owes a reply; 0 if it owes none. */
+/* Returns how long no byte has arrived while a reply is outstanding; 0 if none is. */
 redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us);
 
 /* Returns true if a command of |kind| may be queued: the node is up and below its bounds. */
 bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind);
 
 /*
- * Queue a command of an attempt. Each takes a reference of the attempt and returns true, or returns
- * false, having done nothing, when out of memory. With |grow| false nothing is allocated. A script
- * goes by its text with |by_text|, and until the node has shown that it knows it. A SET of several keys
- * is a script.
+ * Queue a command of an attempt, and take a reference. Each returns false, and changes nothing, if
+ * out of memory. With |grow| false nothing is allocated. A script is sent as text with |by_text|,
+ * or if the node may not know it. A SET of several keys is a script.
  */
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
                        rl_attempt *attempt, uint32_t round, uint64_t ttl_ms);
@@ -168,9 +168,9 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, bool grow);
 
 /*
- * What takes their place with a fencing token or a guard (rl_command_watched()): TAKE in place of the SET, with |own|
- * for a lease that is there already, to which |fence| belongs, else to propose |fence|; KEEP in place of the extend;
- * CONFIRM. A TAKE without |own| is of the server that the guard knows.
+ * Their counterparts with a fencing token or a guard (rl_command_watched()): TAKE replaces SET,
+ * KEEP replaces the extend. With |own|, TAKE repeats a lease with the issued token |fence|;
+ * otherwise it proposes |fence|, to the server that the guard knows.
  */
 bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
                         rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
@@ -180,68 +180,68 @@ bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt,
 bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, uint64_t ttl_ms, uint64_t fence);
 
-/* The question of the guard: the first goes with the handshake. */
-bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action make);
+/* Queues the guard's script. The handshake queues the first. */
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action action);
 
-/* Puts the attempt's token in the place of that of |handed|, if more than |floor_ms| is left of the key. */
+/* Replaces the token of |handed| by the attempt's, if the key lives for more than |floor_ms|. */
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);
 
-/* Of an operation that asks: the record of the guard is to be made anew, as of a node that may vote. */
+/* Of an operation that asks: creates the guard's record, so that the node may vote at once. */
 bool rl_link_queue_bootstrap(rl_link *link, const rl_outstanding *command);
 
-/* Deletes the key: if it holds the attempt's token, or with attempt->any whatever it holds. */
+/* Deletes the key if it has the attempt's token, or with attempt->any in any case. */
 bool rl_link_queue_force(rl_link *link, const rl_outstanding *command);
 
-/* Any command of |count| arguments, of an operation that asks. */
+/* Queues any command of |count| arguments. */
 bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
                              const rl_command_bytes *arguments, unsigned count);
 
-/* What stands in a queue: the digits of the channel, and of the place. */
+/* Writes the entry of a queue: the digits of the channel, and those of the ticket's id. */
 #define RL_LINK_ENTRY_SIZE (16 + 8 + 1)
-void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY_SIZE]);
+void rl_link_entry(const char *channel, uint32_t ticket, char entry[RL_LINK_ENTRY_SIZE]);
 
-/* Of the queue beside |key|: |entry| is to stand in it; is to leave it (rl_command.h). */
-bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+/* ENQUEUE and DEQUEUE of |entry| in the queue of |key| (rl_command.h). */
+bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry, unsigned mode);
-bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry);
 
-/* PUBLISH of nothing to |channel|; and of a listener PING. */
+/* PUBLISH of an empty message to |channel|; PING of a subscriber. */
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);
 bool rl_link_ping(rl_link *link, redlock_time now_us);
 
 /*
- * Asks a node that is up for any reply, by the command that the handshake had for that. A connection that a NAT has
- * forgotten ends so.
+ * Queues CLIENT SETNAME or EXISTS on an idle connection, so that one that a NAT has dropped ends.
+ * Returns false if out of memory.
  */
 bool rl_link_keep(rl_link *link, redlock_time now_us);
 
-/* Returns when rl_link_keep() is due; REDLOCK_NEVER if the node owes something, or is not up. */
+/* Returns when rl_link_keep() is due; REDLOCK_NEVER unless the connection is up and idle. */
 redlock_time rl_link_keep_at(const rl_link *link);
 
-/* So many bytes of the output have been sent. */
+/* Notes that |length| bytes of the output are sent. */
 void rl_link_sent(rl_link *link, size_t length);
 
-/* Bytes from the node. Returns NULL, or why the connection must be given up. */
+/* Reads bytes from the node. Returns NULL, or why the connection must end. */
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length);
 
 /*
- * The next complete reply of an operation, in link->link.reader.reply, with what it answers moved to
- * |*owed|, whose reference is the caller's: 1; 0 when there is none yet; -1 when the connection must
- * be given up, for |*reason|. Replies of the handshake are dealt with inside, but for the guard's; *came_up
- * is set when the last of them has come. Of a listener it is the next message.
+ * Takes the next complete reply. Returns 1, with the reply in reader.reply and its command, whose
+ * reference is the caller's, in |*command|; 0 if there is none; -1 if the connection must end, with
+ * |*reason|. Handles replies of the handshake except the guard's, and sets |*came_up| after the
+ * last one. For a subscriber it also returns messages.
  */
 int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bool *came_up,
                  const char **reason);
 
-/* The text of the error in link->link.reader.reply, without what may be the password. */
+/* Returns the text of the error in reader.reply, without the password. */
 const char *rl_link_error_text(rl_link *link);
 
-/* Strikes the token of |attempt| out of the error in link->link.reader.reply: servers quote what they were sent. */
+/* Masks the token of |attempt| in the error in reader.reply. */
 void rl_link_mask_token(rl_link *link, const rl_attempt *attempt);
 
-/* Takes the oldest debt off without a reply: false when nothing is owed. */
+/* Takes the oldest outstanding command without a reply. Returns false if there is none. */
 bool rl_link_take(rl_link *link, rl_outstanding *command);
 
 #endif

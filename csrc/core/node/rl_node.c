@@ -1,5 +1,5 @@
 /*
- * One node: its address, its connection, and when to try the next one.
+ * A node: its address, its connection, and the time of the next connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,7 +33,7 @@ void rl_node_free(rl_node *node, rl_attempt_pool *pool) {
   rl_link_free(&node->link, pool);
   rl_reason_unref(node->reason);
   node->reason = NULL;
-  rl_login_overwrite(&node->address, sizeof node->address); /* It may have a password. */
+  rl_login_overwrite(&node->address, sizeof node->address); /* a password, perhaps */
 }
 
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us) {
@@ -56,11 +56,11 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
   const rl_link *link = &node->link;
   bool lasted = rl_time_sub(now_us, link->up_us) >= RL_BACKOFF_CONNECTION_MAX_US;
   if (link->phase == RL_LINK_UP && (link->useful || lasted)) {
-    /* It was well until now: try again at once. */
+    /* The connection was useful: reconnect at once. */
     node->failures = 0;
     node->connect_at_us = now_us;
   } else if (link->phase != RL_LINK_DOWN) {
-    /* What is needed need not wait for longer than the last one took. */
+    /* An operation waits no longer than the last try took. */
     redlock_duration took_us = rl_time_sub(now_us, node->tried_us);
     node->connect_at_us = rl_time_add(now_us, rl_backoff_connection(node->failures, node->random));
     node->needed_at_us = rl_time_add(now_us, rl_time_max(took_us, RL_BACKOFF_CONNECTION_MIN_US));
@@ -76,7 +76,7 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
 
 bool rl_node_refuses_to_write(const rl_node *node) {
   const rl_reply *reply = &node->link.reader.reply;
-  /* Before Redis 7 the word stands inside the text, if a script has written. */
+  /* Before Redis 7 the code is inside the text if a script has written. */
   return reply->type == RL_REPLY_ERROR &&
          (strncmp(reply->text, "READONLY ", 9) == 0 || strstr(reply->text, "-READONLY ") != NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * One node: its address, its connection, and when to try the next one.
+ * A node: its address, its connection, and the time of the next connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,7 @@
 #include "base/rl_reason.h"
 #include "node/rl_link.h"
 
-/* X(state, its name). */
+/* X(state, name). */
 #define RL_NODE_STATES(X)                                                                          \
   X(REDLOCK_NODE_DOWN, down)                                                                       \
   X(REDLOCK_NODE_CONNECTING, connecting)                                                           \
@@ -20,66 +20,62 @@
 typedef struct rl_node {
   rl_address address;
   unsigned index;
-  unsigned failures;          /* connections in a row that were of no use */
-  redlock_time connect_at_us; /* no connection is tried before */
-  redlock_time needed_at_us;  /* nor before this, when an operation needs the node */
-  redlock_time tried_us;      /* when the last one was begun */
+  unsigned failures;          /* useless connections in a row */
+  redlock_time connect_at_us; /* earliest time of the next connection */
+  redlock_time needed_at_us;  /* the same if an operation needs the node */
+  redlock_time tried_us;      /* begin of the last connection */
   uint64_t random;            /* for the next delay */
   bool lacks_keys;            /* some lease may not have its key there (rl_backfill.c) */
-  unsigned due_count;         /* attempts whose release is still to be sent to it */
-  bool read_only;             /* it has refused to write, for |error|, and has not written since */
-  uint32_t twins;             /* nodes one of which is the same server (rl_twin.h); or 0 */
-  bool release_blocked;       /* a release found no room: try again when replies have come */
-  redlock_time certificate_ends_us; /* of its TLS connection; 0: not known */
+  unsigned due_count;         /* attempts whose release must still be sent */
+  bool read_only;       /* the node refused to write, for |error|, and has not written since */
+  uint32_t twins;       /* set of nodes of which one is the same server (rl_twin.h) */
+  bool release_blocked; /* a release found no room: repeat it after the next replies */
+  redlock_time certificate_ends_us; /* of its TLS connection; 0: unknown */
   rl_link link;
-  rl_reason *reason; /* what locks have quoted last, or NULL */
-  char error[RL_NODE_ERROR_MAX +
-             1]; /* why it is not up; empty when it is, unless |read_only| or |twins| */
+  rl_reason *reason;                 /* the last one that locks copied; or NULL */
+  char error[RL_NODE_ERROR_MAX + 1]; /* why the node is not up, read-only or a twin; or "" */
 } rl_node;
 
-/* The node in a set of nodes. */
+/* Returns the set of this node. */
 static inline uint32_t rl_node_bit(const rl_node *node) {
   return (uint32_t)1 << node->index;
 }
 
-/* Takes |address| by value. The node must not move. Cannot fail. */
+/* Copies |address|. The node must not move. */
 void rl_node_init(rl_node *node, unsigned index, const rl_address *address);
 void rl_node_free(rl_node *node, rl_attempt_pool *pool);
 
-/* An operation needs the node: the next connection is tried as soon as that costs little. */
+/* Notes that an operation needs the node: the next connection begins earlier. */
 void rl_node_needed(rl_node *node);
 
-/* Returns true if a connection may be tried now. */
+/* Returns true if a connection may begin. */
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us);
 
-/* The connection was made: its handshake begins, or it is given up when memory is short. */
+/* Begins the handshake. Ends the connection if out of memory. */
 void rl_node_connected(rl_node *node, redlock_time now_us);
 
 /*
- * The connection has ended, or was not made, for |reason|, which is kept in node->error. What it
- * owed is left for the caller to take, by rl_link_take(), before the node is connected again.
+ * Ends the connection, or the try, for |reason|. The caller must take the outstanding commands
+ * (rl_link_take()) before the next connection.
  */
 void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason);
 
 /*
- * Returns true if the reply that came last says that the node is a read-only replica. After a fail-over its
- * name may lead to another server by now, while this connection stays up.
+ * Returns true if the last reply says that the node is a read-only replica. After a fail-over its
+ * name may lead to another server, while this connection stays up.
  */
 bool rl_node_refuses_to_write(const rl_node *node);
 
-/*
- * The same as rl_node_disconnected() for |refusal|, the words of the node: a new connection is no success before
- * the node has written.
- */
+/* Ends the connection for |refusal|. A new connection is useless until the node has written. */
 void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal);
 
-/* The node has written: it is no replica. */
+/* Notes that the node has written: it is no replica. */
 void rl_node_wrote(rl_node *node);
 
-/* For how long the certificate of the connection is valid yet; REDLOCK_NEVER when that is not known. */
+/* Returns the remaining validity of the TLS certificate; REDLOCK_NEVER if it is unknown. */
 redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us);
 
-/* When the connection is overdue, or the next one may be tried; REDLOCK_NEVER if neither is known. */
+/* Returns when the connection is overdue, or when the next one may begin. */
 static inline redlock_time rl_node_deadline(const rl_node *node) {
   return node->link.phase == RL_LINK_DOWN ? node->connect_at_us : rl_link_deadline(&node->link);
 }

@@ -1,10 +1,10 @@
 /*
- * The clock of a node, as far as its replies have told it.
+ * The clock of a node, as its replies show it.
  *
  * SPDX-License-Identifier: MIT
  *
- * A node has read its clock at some moment between the command's sending and the reply's coming. Nobody knows
- * when, so the middle is taken, which is off by half of the round trip at most, whichever way was the longer.
+ * A node reads its clock at some moment between the sending of the command and the arrival of the
+ * reply. The middle of the two is off by at most half of the round trip.
  */
 #include "node/rl_node_clock.h"
 
@@ -25,7 +25,7 @@ bool rl_node_clock_note(rl_node_clock *clock, uint64_t node_us, redlock_time sen
 
 uint64_t rl_node_clock_shows(int64_t offset_us, redlock_time now_us) {
   int64_t shows_us =
-      (int64_t)rl_time_min(now_us, RL_NODE_CLOCK_MAX) + offset_us; /* Neither exceeds 2^53. */
+      (int64_t)rl_time_min(now_us, RL_NODE_CLOCK_MAX) + offset_us; /* neither exceeds 2^53 */
   return shows_us < 1 ? 1 : rl_time_min((uint64_t)shows_us, RL_NODE_CLOCK_MAX);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The clock of a node, as far as its replies have told it.
+ * The clock of a node, as its replies show it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,32 +11,31 @@
 
 #include "base/rl_time.h"
 
-/* What a clock that can be told shows at most, in microseconds since 1970: what any Lua can count. */
+/* The latest valid time of a clock, in microseconds since 1970. */
 #define RL_NODE_CLOCK_MAX RL_NUMBER_MAX
 
-/* All 0: nothing is known. */
+/* Zero: unknown. */
 typedef struct rl_node_clock {
   bool known;
-  int64_t offset_us;         /* the node's clock, less the core's */
-  redlock_duration error_us; /* by which that is off at most: half of the round trip */
-  redlock_time at_us;        /* when the reply came, by the core's clock */
+  int64_t offset_us;         /* the node's clock minus the core's */
+  redlock_duration error_us; /* bound of the error: half of the round trip */
+  redlock_time at_us;        /* time of the reply, by the core's clock */
 } rl_node_clock;
 
 /*
- * A reply, to a command that was sent at |sent_us| and received at |received_us| of the core's clock, says that
- * the node's clock showed |node_us| microseconds in between. The latest reply is what is known from now on;
- * one that no clock can say is left out, and false returned.
+ * Notes that the node's clock showed |node_us| between |sent_us| and |received_us| of the core's
+ * clock. The latest reply replaces earlier ones. Returns false, and notes nothing, if the time is
+ * invalid.
  */
 bool rl_node_clock_note(rl_node_clock *clock, uint64_t node_us, redlock_time sent_us,
                         redlock_time received_us);
 
-/* What a clock of that offset shows at |now_us| of the core's clock, from 1 to RL_NODE_CLOCK_MAX. */
+/* Returns what a clock of that offset shows at |now_us|, from 1 to RL_NODE_CLOCK_MAX. */
 uint64_t rl_node_clock_shows(int64_t offset_us, redlock_time now_us);
 
 /*
- * The median of the offsets of the clocks that are known among |count| of them, at most REDLOCK_NODES_MAX; of two in
- * the middle the lower one, so that it is always the offset of one of them. Returns how many are known;
- * |*offset_us| is set if any is.
+ * Sets |*offset_us| to the median offset of the known clocks; of two in the middle to the lower
+ * one. Returns the number of known clocks. If it is 0, |*offset_us| is unchanged.
  */
 unsigned rl_node_clock_median(const rl_node_clock *const *clocks, unsigned count,
                               int64_t *offset_us);

@@ -1,28 +1,27 @@
 /*
- * What a node's reply to a command means.
+ * The meaning of a node's reply to a command.
  *
  * SPDX-License-Identifier: MIT
  *
- * Only the exact success reply is a vote for the lock. Whatever else a node says is no vote and a
- * reason. What no command of ours is answered with ends the connection.
+ * Only the exact success reply is a vote for the lock. Any other reply is no vote, with a reason. A
+ * reply that answers no command of the library ends the connection.
  */
 #include "node/rl_verdict.h"
 
 #include <string.h>
 
 typedef enum rl_verdict_kind {
-  RL_VERDICT_GRANTED,       /* the node did what it was asked */
-  RL_VERDICT_NOTIFIED,      /* the same, and called somebody */
-  RL_VERDICT_NOTIFY_DENIED, /* the same, and may call nobody */
-  RL_VERDICT_DENIED,        /* the key is somebody else's, or is not ours */
-  RL_VERDICT_REFUSED,       /* the node did not try, and says why */
-  RL_VERDICT_ERROR,         /* something went wrong; nobody knows whether the node did it */
-  RL_VERDICT_OTHER_SERVER,  /* the node is not the one that was asked, and did nothing */
-  RL_VERDICT_NO_SCRIPT,     /* the node wants the text of the script */
-  RL_VERDICT_BROKEN         /* it answers no command of ours */
+  RL_VERDICT_GRANTED,       /* the node executed the command */
+  RL_VERDICT_NOTIFIED,      /* the same, and notified a waiter */
+  RL_VERDICT_NOTIFY_DENIED, /* the same, and the user may not notify */
+  RL_VERDICT_DENIED,        /* the key has another token, or none */
+  RL_VERDICT_REFUSED,       /* the node did not execute the command, and says why */
+  RL_VERDICT_ERROR,         /* an error: the node may have executed the command */
+  RL_VERDICT_OTHER_SERVER,  /* another server, which did nothing */
+  RL_VERDICT_NO_SCRIPT,     /* the node needs the text of the script */
+  RL_VERDICT_BROKEN         /* the reply answers no command of the library */
 } rl_verdict_kind;
 
-/* What each is, and what it proves. */
 static const rl_verdict rl_verdicts[] = {
     [RL_VERDICT_GRANTED] = {REDLOCK_VOTE_GRANTED, .ran = true},
     [RL_VERDICT_NOTIFIED] = {REDLOCK_VOTE_GRANTED, .ran = true, .notified = true},
@@ -36,33 +35,33 @@ static const rl_verdict rl_verdicts[] = {
     [RL_VERDICT_BROKEN] = {REDLOCK_VOTE_ERROR, .broken = true},
 };
 
-/* The replies that count, by command; any other reply but an error is RL_VERDICT_BROKEN. */
+/* The valid replies, by command. Any other reply but an error is RL_VERDICT_BROKEN. */
 typedef struct rl_verdict_rule {
   rl_reply_type type;
   const char *text; /* of a status */
   int integer;      /* of an integer */
-  rl_verdict_kind verdict;
+  rl_verdict_kind kind;
 } rl_verdict_rule;
 
-/* SET NX: OK when it has set the key, nil when there is one. */
+/* SET NX: OK if it has set the key, nil if the key exists. */
 static const rl_verdict_rule rl_verdict_set[] = {
     {RL_REPLY_STATUS, "OK", 0, RL_VERDICT_GRANTED},
     {RL_REPLY_NIL, NULL, 0, RL_VERDICT_DENIED},
 };
 
-/* The same of several keys: OK, or the number of one that is there; of all others: rl_verdict_key(). */
+/* For several keys: OK, or the number of one that exists (rl_verdict_key()). */
 static const rl_verdict_rule rl_verdict_set_all[] = {
     {RL_REPLY_STATUS, "OK", 0, RL_VERDICT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 1, RL_VERDICT_DENIED},
 };
 
-/* The scripts, and DEL: 1 when the key held our token, or was there; 0 when it did not. */
+/* Scripts and DEL: 1 if the key had the token (DEL: existed), otherwise 0. */
 static const rl_verdict_rule rl_verdict_script[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_VERDICT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 0, RL_VERDICT_DENIED},
 };
 
-/* Those that release, and call: 2 when they have called somebody, 3 when they were not allowed to. */
+/* Releases that notify: 2 if they notified a waiter, 3 if that was denied. */
 static const rl_verdict_rule rl_verdict_release[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_VERDICT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 2, RL_VERDICT_NOTIFIED},
@@ -88,14 +87,14 @@ static bool rl_verdict_is_watched(const rl_outstanding *command) {
          command->script == RL_SCRIPT_CONFIRM;
 }
 
-/* What TAKE, KEEP and CONFIRM answer: "word now fence". */
+/* The answer of TAKE, KEEP and CONFIRM: "word now fence". */
 typedef struct rl_verdict_words {
   char word[8];
   uint64_t node_us;
   uint64_t fence;
 } rl_verdict_words;
 
-/* The decimal number from |at| on, up to |end| or a space; NULL if there is none, or a larger one. */
+/* Reads a decimal number up to a space or |end|, and returns that. NULL if it is invalid. */
 static const char *rl_verdict_number(const char *at, const char *end, uint64_t *number) {
   const char *first = at;
   *number = 0;
@@ -121,7 +120,7 @@ static bool rl_verdict_split(const rl_reply *reply, rl_verdict_words *words) {
   return at == end && length > 0;
 }
 
-/* Which key TAKE found to be somebody's, from 1; 0 if it says nothing of the kind. */
+/* Returns the number of the key that TAKE found, from 1; 0 if the word is none. */
 static unsigned rl_verdict_taken(const rl_outstanding *command, const char *word) {
   uint64_t number;
   unsigned count = command->attempt->resource->count;
@@ -159,9 +158,9 @@ unsigned rl_verdict_key(const rl_outstanding *command, const rl_reply *reply) {
 }
 
 /*
- * What a Redis server says before it executes a command, and instead of that. It looks at all of this
- * first (processCommand() in its source), so that a SET that was answered with one of these has set
- * nothing. Other errors prove nothing: a proxy may have passed the command on before it gave up.
+ * Errors of a Redis server that precede the execution of a command (processCommand() in its
+ * source): a SET with such a reply has set nothing. Other errors prove nothing, because a proxy may
+ * have passed the command on.
  */
 static const char *const rl_verdict_refusals[] = {
     "LOADING ", "OOM ",       "READONLY ",   "NOAUTH ", "NOPERM ", "MISCONF ",     "NOREPLICAS ",
@@ -179,7 +178,7 @@ static bool rl_verdict_is_refusal(const char *text) {
 }
 
 static rl_verdict_kind rl_verdict_kind_of_error(const rl_outstanding *command, const char *text) {
-  /* A key of another type is somebody's key. Before Redis 7 the word stands inside the text. */
+  /* A key of another type is taken. Before Redis 7 the code is inside the text. */
   if (strstr(text, "WRONGTYPE") != NULL) {
     return RL_VERDICT_DENIED;
   }
@@ -208,7 +207,7 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
     const rl_verdict_rule *rule = &rules[i];
     if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
         (reply->type != RL_REPLY_INTEGER || reply->integer == rule->integer)) {
-      return rule->verdict;
+      return rule->kind;
     }
   }
   return RL_VERDICT_BROKEN;

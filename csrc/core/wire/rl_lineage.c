@@ -99,12 +99,12 @@ const char *rl_lineage_why_sentence(rl_lineage_why why) {
   }
 }
 
-static bool rl_lineage_why_of(rl_lineage_why *why, const char *said) {
+static bool rl_lineage_why_of(rl_lineage_why *why, const char *word) {
   static const char *const words[] = {
 #define RL_LINEAGE_WHY_WORD(value, word, sentence) [RL_LINEAGE_##value] = (word),
       RL_LINEAGE_WHYS(RL_LINEAGE_WHY_WORD)};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (strcmp(words[i], said) == 0) {
+    if (strcmp(words[i], word) == 0) {
       *why = (rl_lineage_why)i;
       return true;
     }
