@@ -33,7 +33,6 @@ static redlock_lock *contender(redlock_client **client, int notify) {
 
 static void retry_count_limits_the_attempts_on_each_node(void **state) {
   static const int counts[] = {1, 3, 10};
-  (void)state;
   for (unsigned i = 0; i < 6; i++) {
     redlock_client *client;
     int notify = i < 3 ? REDLOCK_NO : REDLOCK_YES;
@@ -49,8 +48,7 @@ static void retry_count_limits_the_attempts_on_each_node(void **state) {
       unsigned made = farm_calls(&three, node, "time");
       assert_between(made, notify == REDLOCK_NO ? attempts : 1, attempts);
     }
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
   }
 }
 

@@ -44,7 +44,6 @@ static void pump_extends(redlock_client *client, redlock_lock *lock, unsigned ex
 }
 
 static void lease_survives_a_hung_and_a_restarted_node(void **state) {
-  (void)state;
   redlock_options options = auto_extended();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_client *others = client_of(&five, 5, NULL);
@@ -73,7 +72,6 @@ static void lease_survives_a_hung_and_a_restarted_node(void **state) {
 }
 
 static void lost_majority_is_reported_within_a_third_of_the_ttl(void **state) {
-  (void)state;
   redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -134,7 +132,6 @@ static int holder(shared *self) {
 }
 
 static void process_that_stops_beyond_its_ttl_holds_nothing(void **state) {
-  (void)state;
   shared *self =
       mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(self != MAP_FAILED);
@@ -163,8 +160,7 @@ static void process_that_stops_beyond_its_ttl_holds_nothing(void **state) {
     assert_null(redlock_client_next_lost(client));
     pump_until(client, farm_count(&five, "r", redlock_lock_token(lock)) == 5);
     assert_ok(lock, redlock_lock_release(lock));
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
   }
   (void)munmap(self, sizeof *self);
 }

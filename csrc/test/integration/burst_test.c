@@ -94,7 +94,6 @@ static int begin_extend(redlock_lock *lock) {
 
 static void burst_of_leases_succeeds(void **state) {
   static burst all;
-  (void)state;
   set_up(&all, leases(), REDLOCK_NO);
   warm_up(all.client);
   run(&all, "acquired", begin_acquire);
@@ -109,7 +108,6 @@ static void burst_of_leases_succeeds(void **state) {
 /* The client has no connection, no clock and no script yet. */
 static void burst_of_fenced_acquires_of_a_new_client_succeeds(void **state) {
   static burst all;
-  (void)state;
   set_up(&all, leases() / FENCED_SHARE, REDLOCK_YES);
   run(&all, "acquired with a token", begin_acquire);
   run(&all, "extended", begin_extend);

@@ -31,7 +31,6 @@ static atomic_uint inside; /* threads in the critical section */
 static atomic_bool stop;
 
 static int reset(void **state) {
-  (void)state;
   farm_reset(&five);
   atomic_store(&stop, false);
   return 0;
@@ -85,8 +84,11 @@ static redlock_client *make_client(worker *self) {
   redlock_options options = patient();
   redlock_settings settings = {.options = &options};
   char local[64];
-  (void)snprintf(local, sizeof local, "localhost:%d", five.nodes[2].port);
+  (void)snprintf(local, sizeof local, "localhost:%d", farm_client_port(&five, 2));
   const char *addresses[] = {five.nodes[0].address, five.nodes[1].address, local};
+  if (farm_over_tls != NULL) {
+    farm_over_tls->fill(&settings);
+  }
   self->errors += redlock_client_new(&client, &settings, NULL, 0) != REDLOCK_OK;
   for (unsigned i = 0; i < 3; i++) {
     self->errors += redlock_client_add(client, addresses[i], NULL, 0) != REDLOCK_OK;
@@ -167,7 +169,6 @@ static void threads_get_their_own_results(void **state) {
     unsigned threads, rounds;
     bool shared; /* one client */
   } cases[] = {{8, 60, true}, {64, 20, true}, {4, 100, false}};
-  (void)state;
   for (unsigned i = 0; i < 3; i++) {
     redlock_options options = patient();
     redlock_client *client = cases[i].shared ? client_of(&five, 5, &options) : NULL;
@@ -180,7 +181,6 @@ static void threads_get_their_own_results(void **state) {
 }
 
 static void threads_share_connections(void **state) {
-  (void)state;
   redlock_client *client = begin(8, 1000000);
   eventually(workers[7].own > 20);
   for (unsigned node = 0; node < 5; node++) {
@@ -199,8 +199,7 @@ static int child_uses_the_client(void *argument) {
       redlock_lock_release(lock) != REDLOCK_OK) {
     return 1;
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return 0;
 }
 
@@ -208,7 +207,6 @@ static int child_uses_the_client(void *argument) {
  * A child finds a consistent client and a free mutex, at whatever moment of a thread it was forked.
  */
 static void children_may_be_forked_while_threads_work(void **state) {
-  (void)state;
   redlock_client *client = begin(8, 1000000);
   for (unsigned i = 0; i < 20; i++) {
     unsigned before = workers[i % 8].own;
@@ -227,7 +225,6 @@ static atomic_bool held_up;
 static atomic_bool go_on;
 
 static void hold_up(int number) {
-  (void)number;
   atomic_store(&held_up, true);
   while (!atomic_load(&go_on)) {
     (void)poll(NULL, 0, 1);
@@ -291,7 +288,6 @@ static int end_call(call *self) {
 
 /* The leader is stuck in a signal handler of the program. */
 static void follower_keeps_its_budget_when_its_leader_stalls(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_options brief = patient();
@@ -314,8 +310,7 @@ static void follower_keeps_its_budget_when_its_leader_stalls(void **state) {
   atomic_store(&go_on, true);
   redlock_lock_cancel(leader.lock);
   assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
-  redlock_lock_free(held);
-  redlock_client_free(client);
+  free_with_client(held);
 }
 
 /* ------------------------------------------------------------------------- leader and followers */
@@ -338,7 +333,6 @@ static void continue_nodes(void) {
 
 /* The call of the leader ends first. */
 static void follower_leads_when_the_call_of_the_leader_ends(void **state) {
-  (void)state;
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(500);
@@ -357,7 +351,6 @@ static void follower_leads_when_the_call_of_the_leader_ends(void **state) {
 
 /* The leader polls until the time of its own operation; another operation is due earlier. */
 static void leader_handles_earlier_operations(void **state) {
-  (void)state;
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(600); /* more than the nodes have been silent */
@@ -388,7 +381,6 @@ static void leader_handles_earlier_operations(void **state) {
  */
 
 static void wakeup_ends_all_blocking_calls_and_releases_their_locks(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -418,13 +410,11 @@ static void wakeup_ends_all_blocking_calls_and_releases_their_locks(void **state
 static redlock_client *woken;
 
 static void wake_up(int number) {
-  (void)number;
   redlock_client_wakeup(woken);
 }
 
 /* As in the Ctrl-C handler of a program with one thread. */
 static void signal_handler_ends_a_waiting_acquire(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
@@ -440,12 +430,10 @@ static void signal_handler_ends_a_waiting_acquire(void **state) {
   assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
   assert_ok(held, redlock_lock_release(held));
   redlock_lock_free(held);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void close_ends_calls_of_other_threads(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
@@ -459,8 +447,7 @@ static void close_ends_calls_of_other_threads(void **state) {
     assert_int_equal(end_call(&calls[i]), REDLOCK_E_CLOSED);
   }
   assert_int_equal(farm_count(&five, "r", NULL), 0);
-  redlock_lock_free(held);
-  redlock_client_free(client);
+  free_with_client(held);
 }
 
 static void *work_until_closed(void *argument) {
@@ -478,7 +465,6 @@ static void *work_until_closed(void *argument) {
 
 /* A thread may leave sending and receiving to another thread while the client closes. */
 static void close_ends_as_soon_as_all_is_answered(void **state) {
-  (void)state;
   redlock_options options = patient();
   for (unsigned round = 0; round < 12; round++) {
     redlock_client *client = client_of(&five, 5, &options);
@@ -501,7 +487,6 @@ static void close_ends_as_soon_as_all_is_answered(void **state) {
 
 /* A second thread on a lock gets BUSY, but may cancel the call of the first. */
 static void second_thread_may_only_cancel(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
@@ -519,13 +504,11 @@ static void second_thread_may_only_cancel(void **state) {
   assert_int_equal(redlock_lock_result(first.lock), REDLOCK_PENDING);
   assert_ok(held, redlock_lock_release(held));
   assert_int_equal(end_call(&first), REDLOCK_OK);
-  redlock_lock_free(held);
-  redlock_client_free(client);
+  free_with_client(held);
 }
 
 /* The leader polls until a time that the cancel has made too late. */
 static void cancel_ends_the_call_of_the_leader(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_with_hung_nodes(&options, 0); /* No reply wakes the leader. */
   call leader;
@@ -549,7 +532,6 @@ static void *process(void *client) {
 
 /* A loop of the program has read the replies for which the leader polls. */
 static void call_returns_when_another_thread_has_read_its_replies(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -569,8 +551,7 @@ static void call_returns_when_another_thread_has_read_its_replies(void **state) 
   atomic_store(&stop, true);
   assert_int_equal(pthread_join(loop, NULL), 0);
   assert_true(longest_us < EVENTUALLY_US); /* By itself it would wake after 300 s. */
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void *read_lock(void *lock) {
@@ -586,7 +567,6 @@ static void *read_lock(void *lock) {
 
 /* For TSan: both threads borrow strings of the lock, maybe for the first time. */
 static void threads_may_read_one_lock(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -598,8 +578,7 @@ static void threads_may_read_one_lock(void **state) {
   }
   atomic_store(&stop, true);
   assert_int_equal(pthread_join(other, NULL), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* redlock.h promises this stack; sanitizers need more. */
@@ -657,7 +636,6 @@ static void *with_a_small_stack(void *client) {
 }
 
 static void calls_need_a_small_stack(void **state) {
-  (void)state;
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   pthread_attr_t attributes;

@@ -33,7 +33,6 @@ typedef struct arena {
 static arena *shared;
 
 static int start(void **state) {
-  (void)state;
   farm_start(&five, 5, durable);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -41,7 +40,6 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   farm_end(&five);
   return munmap(shared, sizeof *shared);
 }
@@ -86,8 +84,7 @@ static void compete(unsigned process) {
       fail_msg("acquire: %s", redlock_lock_message(lock));
     }
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static int compare_sections(const void *left, const void *right) {
@@ -175,7 +172,6 @@ static void end_contest(const pid_t *children, unsigned processes) {
 
 static void one_of_eight_processes_holds_the_lock(void **state) {
   pid_t children[8];
-  (void)state;
   begin_contest(children, 8);
   await_sections(8, SECTIONS_WANTED);
   end_contest(children, 8);
@@ -192,7 +188,6 @@ static unsigned unavailable(void) {
 
 static void one_holds_the_lock_while_nodes_hang_and_die(void **state) {
   pid_t children[4];
-  (void)state;
   begin_contest(children, 4);
   await_sections(4, 20);
   farm_stop(&five, 0);

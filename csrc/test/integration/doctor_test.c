@@ -24,8 +24,7 @@ static int examine_as(redlock_client *client, const char *resource, unsigned fla
       assert_true(length < sizeof found);
     }
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return result;
 }
 
@@ -68,7 +67,6 @@ static unsigned long changes(void) {
 }
 
 static void healthy_nodes_have_no_finding_and_no_change(void **state) {
-  (void)state;
   redlock_finding_info info;
   redlock_client *client = client_with("");
   redlock_lock *lock = new_lock(client, "redlock-doctor");
@@ -88,8 +86,7 @@ static void healthy_nodes_have_no_finding_and_no_change(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     set(i, "appendonly", "no");
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static bool has_replicas(unsigned count) {
@@ -99,7 +96,6 @@ static bool has_replicas(unsigned count) {
 }
 
 static void replicas_and_their_master_are_found(void **state) {
-  (void)state;
   char port[16];
   (void)snprintf(port, sizeof port, "%d", three.nodes[0].port);
   set(2, "replica-read-only", "no");
@@ -119,7 +115,6 @@ static void replicas_and_their_master_are_found(void **state) {
 }
 
 static void eviction_and_full_memory_are_found(void **state) {
-  (void)state;
   set(0, "maxmemory-policy", "allkeys-lru");
   set(0, "maxmemory", "100mb");
   set(1, "maxmemory", "1");
@@ -149,7 +144,6 @@ static void let_in(const char *keys, const char *but) {
 }
 
 static void each_missing_right_is_named(void **state) {
-  (void)state;
   static const char *const needed[] = {"set",  "get",     "del",    "pttl",
                                        "eval", "pexpire", "exists", "evalsha"};
   char but[32], line[256];
@@ -173,7 +167,6 @@ static void each_missing_right_is_named(void **state) {
 
 /* Rights that only the doctor needs, and the beginning of its finding. */
 static void missing_rights_of_the_doctor_are_no_error(void **state) {
-  (void)state;
   static const char *const cases[][2] = {
       {"-info", "note rights %s does not let its user run info, so the doctor knows little"},
       {"-time", "note rights %s does not let its user run time, so the doctor knows little"},
@@ -194,7 +187,6 @@ static void missing_rights_of_the_doctor_are_no_error(void **state) {
 }
 
 static void forbidden_keys_are_found_by_the_resource(void **state) {
-  (void)state;
   let_in("~orders:*", "+@all");
   assert_int_equal(examine_as(client_as_app(PASSWORD), "orders:42", 0), REDLOCK_OK);
   assert_string_equal(found, "");
@@ -208,7 +200,6 @@ static void forbidden_keys_are_found_by_the_resource(void **state) {
 }
 
 static void finding_does_not_contain_the_wrong_password(void **state) {
-  (void)state;
   let_in("~*", "+@all");
   assert_int_equal(examine_as(client_as_app(PASSWORD " and more"), "r", 0), REDLOCK_E_UNAVAILABLE);
   assert_found("error down %s refuses: WRONGPASS", 0);
@@ -216,7 +207,6 @@ static void finding_does_not_contain_the_wrong_password(void **state) {
 }
 
 static void hung_and_killed_nodes_are_down(void **state) {
-  (void)state;
   redlock_options options = once();
   options.node_timeout_us = MS(1000);
   farm_stop(&three, 0);
@@ -235,7 +225,6 @@ static void hung_and_killed_nodes_are_down(void **state) {
  * reveals.
  */
 static void same_server_is_found_by_any_address(void **state) {
-  (void)state;
   farm one;
   char path[512], address[600], line[1024];
   scratch_directory scratch;
@@ -260,7 +249,6 @@ static void same_server_is_found_by_any_address(void **state) {
 }
 
 static void cluster_node_is_found(void **state) {
-  (void)state;
   farm one;
   static const char *const arguments[] = {"--cluster-enabled", "yes", NULL};
   farm_start(&one, 1, arguments);
@@ -273,7 +261,6 @@ static void cluster_node_is_found(void **state) {
 
 /* The prefix has special characters of patterns. */
 static void locks_without_expiry_are_found_under_the_prefix(void **state) {
-  (void)state;
   static const char token[] = "0123456789abcdef0123456789abcdef01234567";
   static const char *const others[] = {"ax[b]:lost", "a*b:lost", "a:lost"};
   (void)farm_command(&three, 1, "SET", "a*[b]:lost", token, NULL);
@@ -293,7 +280,6 @@ static void locks_without_expiry_are_found_under_the_prefix(void **state) {
 }
 
 static void limit_of_searched_keys_is_reported(void **state) {
-  (void)state;
   assert_string_equal(
       farm_command(&three, 0, "EVAL",
                    "for i=1,15000 do redis.call('SET','k'..i,'0123456789abcdef') end return 'OK'",

@@ -29,7 +29,6 @@ static ledger *shared;
 static int start(void **state) {
   /* A write precedes its reply, so that no counter is lost by a SIGKILL. */
   static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
-  (void)state;
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(shared != MAP_FAILED);
   farm_start(&five, 5, keeping);
@@ -76,7 +75,6 @@ static unsigned confirmed(uint64_t token) {
 /* ---------------------------------------------------------------------------------- one client */
 
 static void agreeing_nodes_need_no_confirmation(void **state) {
-  (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -96,12 +94,10 @@ static void agreeing_nodes_need_no_confirmation(void **state) {
     pump_until(client, all_up(client));
   }
   assert_int_equal(nodes_with_confirm(), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void majority_confirms_the_greatest_counter(void **state) {
-  (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   warm_up(client);
@@ -119,8 +115,7 @@ static void majority_confirms_the_greatest_counter(void **state) {
   assert_between(confirmed(token), 3, 5);
   pump_until(client, all_up(client));
   assert_between(nodes_with_confirm(), 2, 5);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void on_all_nodes(const char *command, const char *key, const char *value) {
@@ -131,7 +126,6 @@ static void on_all_nodes(const char *command, const char *key, const char *value
 
 /* Such a key neither takes the lock nor ends a lease. */
 static void counter_of_another_type_is_an_error(void **state) {
-  (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -147,12 +141,10 @@ static void counter_of_another_type_is_an_error(void **state) {
   on_all_nodes("LPUSH", COUNTER, "1");
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_non_null(strstr(redlock_lock_message(lock), "no counter of fencing tokens: " COUNTER));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void lease_is_extended_on_full_nodes(void **state) {
-  (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -167,12 +159,10 @@ static void lease_is_extended_on_full_nodes(void **state) {
   }
   assert_int_equal(shorter, REDLOCK_OK);
   assert_int_equal(longer, REDLOCK_OK);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void last_counter_grants_nothing(void **state) {
-  (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   warm_up(client);
@@ -186,23 +176,19 @@ static void last_counter_grants_nothing(void **state) {
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_contains(redlock_lock_message(lock), "no fencing token is left");
   assert_int_equal(farm_count(&five, "r", NULL), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void lock_without_fence_creates_no_counter(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
   assert_true(redlock_lock_fence(lock) == 0);
   pump_until(client, all_up(client));
   assert_int_equal(farm_count(&five, COUNTER, NULL), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void several_resources_have_one_token(void **state) {
-  (void)state;
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   static const redlock_resource both[] = {{"r", 1}, {"s", 1}};
@@ -253,8 +239,7 @@ static void take_turns(unsigned process) {
     }
     (void)redlock_lock_release(lock);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void begin(pid_t *workers) {
@@ -296,7 +281,6 @@ static bool two_work(void) {
 
 static void tokens_grow_while_nodes_are_killed(void **state) {
   pid_t workers[PROCESSES];
-  (void)state;
   begin(workers);
   for (unsigned i = 0; i < rounds(); i++) { /* Two of five nodes at a time. */
     await_grants();

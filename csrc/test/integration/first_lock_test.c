@@ -42,14 +42,12 @@ static bool first_lock_reaches_all(redlock_client *client) {
   bool all = soon_on(5, "r", redlock_lock_token(lock));
   assert_ok(lock, redlock_lock_release(lock));
   pump_until(client, farm_count(&five, "r", NULL) == 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return all;
 }
 
 static void first_lock_reaches_two_slower_nodes(void **state) {
   static const redlock_duration delays_us[] = {0, MS(5), MS(30)};
-  (void)state;
   for (unsigned i = 0; i < sizeof delays_us / sizeof delays_us[0]; i++) {
     relay relays[2];
     relay_start(&relays[0], five.nodes[3].port, delays_us[i], 0);
@@ -63,7 +61,6 @@ static void first_lock_reaches_two_slower_nodes(void **state) {
 }
 
 static void first_lock_reaches_all_nodes(void **state) {
-  (void)state;
   unsigned on_all = 0;
   for (unsigned i = 0; i < FRESH_CLIENTS; i++) {
     on_all += first_lock_reaches_all(client_of(&five, 5, NULL));
@@ -85,13 +82,11 @@ static bool slow_nodes_are_released(const relay relays[2]) {
   eventually(farm_calls(&five, 3, "set") >= 2 && farm_calls(&five, 4, "set") >= 2);
   bool released = soon_on(3, "r", NULL);
   assert_int_equal(farm_count(&five, "r", "another"), 3);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return released;
 }
 
 static void failed_acquire_releases_slow_nodes(void **state) {
-  (void)state;
   relay relays[2];
   relay_start(&relays[0], five.nodes[3].port, MS(30), 0);
   relay_start(&relays[1], five.nodes[4].port, MS(30), 0);
@@ -104,7 +99,6 @@ static void failed_acquire_releases_slow_nodes(void **state) {
 
 /* One node hangs from the start: only the first acquire waits for its grace period. */
 static void hung_node_delays_only_the_first_lock(void **state) {
-  (void)state;
   redlock_options options = once();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -123,12 +117,10 @@ static void hung_node_delays_only_the_first_lock(void **state) {
     assert_took(before_us, 0, MS(2000)); /* After 3 s the connection would end. */
   }
   farm_continue(&five, 4);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void release_after_a_script_flush_reaches_all_nodes(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
   assert_ok(lock, redlock_lock_release(lock));
@@ -143,8 +135,7 @@ static void release_after_a_script_flush_reaches_all_nodes(void **state) {
     pump_until(client, farm_count(&five, "r", NULL) == 0);
   }
   assert_between(released, FLUSHES / 2, FLUSHES);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)

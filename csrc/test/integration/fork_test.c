@@ -37,7 +37,6 @@ static const redlock_resource both[] = {{"a", 1}, {"b", 1}};
 
 static void ignore_loss(redlock_client *of, void *data) {
   (void)of;
-  (void)data;
 }
 
 static bool process_inherited_descriptors(void) {
@@ -147,7 +146,6 @@ static const struct {
 
 /* The table has each function of the header that takes a client or a lock. */
 static void table_has_each_function_of_the_header(void **state) {
-  (void)state;
   static const char *const others[] = {"redlock_version",
                                        "redlock_strerror",
                                        "redlock_error_name",
@@ -217,7 +215,6 @@ static int finish(const redlock_lock *lock) {
 }
 
 static void first_call_of_a_child_does_not_disturb_the_parent(void **state) {
-  (void)state;
   for (size_t i = 0; i < FIRSTS_COUNT; i++) {
     bool (*call)(void) = firsts[i].call;
     redlock_options options = once();
@@ -254,7 +251,6 @@ static void first_call_of_a_child_does_not_disturb_the_parent(void **state) {
 
 /* A child that never calls the library keeps the parent's closed sockets open. */
 static void idle_loop_sleeps_although_a_child_has_its_sockets(void **state) {
-  (void)state;
   redlock_options options = once();
   int stop[2];
   client = client_of(&three, 3, &options);
@@ -289,12 +285,10 @@ static void idle_loop_sleeps_although_a_child_has_its_sockets(void **state) {
   int status;
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_int_equal(status, 0);
-  redlock_lock_free(held);
-  redlock_client_free(client);
+  free_with_client(held);
 }
 
 static void exec_closes_every_descriptor(void **state) {
-  (void)state;
   bool before[256] = {false};
   for (int i = 0; i < 256; i++) {
     before[i] = fcntl(i, F_GETFD) >= 0;
@@ -321,8 +315,7 @@ static void exec_closes_every_descriptor(void **state) {
     (void)poll(NULL, 0, 1);
   }
   assert_true(seen >= 3 + 3); /* epoll set, timer, event; sockets */
-  redlock_lock_free(held);
-  redlock_client_free(client);
+  free_with_client(held);
 }
 
 /*
@@ -377,7 +370,6 @@ static int child_has_no_watchdog(void *argument) {
 }
 
 static void child_has_no_watchdog_before_its_own_lease(void **state) {
-  (void)state;
   redlock_client *of = client_of(&three, 3, NULL);
   redlock_options options = auto_extended();
   redlock_lock *lock = hold(of, "r", &options);

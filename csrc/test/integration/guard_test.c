@@ -25,7 +25,6 @@ static const char *cluster; /* of all clients; NULL: none */
 static relay way;           /* to the forgetful node */
 
 static int start(void **state) {
-  (void)state;
   static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
   farm_start(&four, 4, at_once);
   relay_start(&way, four.nodes[FORGETFUL].port, 0, 0);
@@ -33,7 +32,6 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   relay_end(&way);
   farm_end(&four);
   return 0;
@@ -41,7 +39,6 @@ static int end(void **state) {
 
 /* Empties all servers; the proxy leads to the second one. */
 static int reset(void **state) {
-  (void)state;
   farm_reset(&four);
   for (unsigned i = 0; i < 4; i++) {
     (void)farm_command(&four, i, "REPLICAOF", "NO", "ONE", NULL);
@@ -276,7 +273,6 @@ static void forgetful_node_without_a_guard_grants(void **state) {
 
 /* Valkey 8.1 and 9.1 count the name of a key when they choose how to store its value. */
 static void forgetful_node_with_the_longest_cluster_name_grants_nothing(void **state) {
-  (void)state;
   cluster = "0123456789012345678901234567890123456789012345678901234567890123";
   assert_int_equal(doubles(loaded, NULL, true), 0);
   assert_int_equal(doubles(reloaded, save, true), 0);
@@ -289,7 +285,6 @@ static void forgetful_node_with_the_longest_cluster_name_grants_nothing(void **s
  * ask the node while it is still a replica, and it is promoted.
  */
 static void replica_without_a_master_grants_nothing(void **state) {
-  (void)state;
   redlock_client *client = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
   redlock_client *rivals = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
   redlock_lock *holder = new_lock(client, KEY), *rival = new_lock(rivals, KEY);
@@ -335,7 +330,6 @@ static const char *encoding_of_seal(unsigned node) {
 
 /* A replica gets the record, but no seal that would prove its own memory. */
 static void seal_is_not_replicated(void **state) {
-  (void)state;
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   follow(SPARE, FORGETFUL);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
@@ -351,7 +345,6 @@ static void seal_is_not_replicated(void **state) {
  * so with short values under long names. A copy of such a seal would look like the seal.
  */
 static void seal_that_copies_preserve_is_not_created(void **state) {
-  (void)state;
   const char *text = rl_command_guard_text(), *value = strstr(text, "'ok'");
   char script[8192], longer[200];
   assert_non_null(value);
@@ -387,7 +380,6 @@ static redlock_time record_time(void) {
 }
 
 static void node_votes_after_its_quarantine(void **state) {
-  (void)state;
   redlock_client *client =
       guarded(true, REDLOCK_SECONDS, REDLOCK_SECONDS); /* The quarantine is 6 s. */
   redlock_lock *lock = new_lock(client, KEY);
@@ -405,8 +397,7 @@ static void node_votes_after_its_quarantine(void **state) {
   assert_true(voted_us >= made_us + 6 * REDLOCK_SECONDS);
   print_message("# it voted %.1f ms after its quarantine\n",
                 (double)(voted_us - made_us - 6 * REDLOCK_SECONDS) / 1000);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ------------------------------------------------------------------------------------ refusals */
@@ -423,7 +414,6 @@ static bool missing_rights_are_reported(redlock_lock *lock) {
 }
 
 static void missing_rights_are_named(void **state) {
-  (void)state;
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_lock *lock = new_lock(client, KEY);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
@@ -443,7 +433,6 @@ static void missing_rights_are_named(void **state) {
 }
 
 static void clients_with_other_settings_get_no_vote(void **state) {
-  (void)state;
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_client *other = guarded(true, 20 * REDLOCK_SECONDS, 10 * REDLOCK_SECONDS);
   redlock_lock *lock = new_lock(other, KEY);
@@ -458,7 +447,6 @@ static void clients_with_other_settings_get_no_vote(void **state) {
 
 /* Clients of two databases do not exclude each other. */
 static void clients_of_another_database_get_no_vote(void **state) {
-  (void)state;
   char address[80];
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS), *other;
   redlock_settings settings = {.guard = REDLOCK_YES};

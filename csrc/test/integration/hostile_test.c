@@ -15,13 +15,11 @@
 static farm two; /* healthy nodes beside the hostile one */
 
 static int start(void **state) {
-  (void)state;
   farm_start(&two, 2, NULL);
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   farm_end(&two);
   return 0;
 }
@@ -146,8 +144,7 @@ static void try_alone(const hostile_case *hostile, const fake_server *server) {
   if (took_us > SOON_US + witness_delay_us(before_us) || grown > MEMORY_MAX) {
     fail_msg("%s: took %llu us and %zu bytes", hostile->name, (unsigned long long)took_us, grown);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* The hostile node is one of three: it disturbs no call. */
@@ -180,7 +177,6 @@ static void try_as_minority(const hostile_case *hostile, const fake_server *serv
 }
 
 static void hostile_reply_is_reported_and_costs_little(void **state) {
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     fake_server server;
     fake_start(&server, &cases[i].behaviour);
@@ -190,7 +186,6 @@ static void hostile_reply_is_reported_and_costs_little(void **state) {
 }
 
 static void hostile_minority_disturbs_no_call(void **state) {
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     fake_server server;
     fake_start(&server, &cases[i].behaviour);
@@ -207,16 +202,13 @@ static redlock_lock *hold_on_fake(fake_server *server, const fake_behaviour *beh
 }
 
 static void end_fake(fake_server *server, redlock_lock *lock) {
-  redlock_client *client = redlock_lock_client(lock);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   fake_end(server);
 }
 
 static void replies_may_arrive_byte_by_byte(void **state) {
   fake_behaviour slow = {.one_by_one = true};
   fake_server server;
-  (void)state;
   redlock_lock *lock = hold_on_fake(&server, &slow);
   assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
   assert_ok(lock, redlock_lock_release(lock));
@@ -226,15 +218,13 @@ static void replies_may_arrive_byte_by_byte(void **state) {
 static void unsolicited_reply_ends_the_connection(void **state) {
   fake_behaviour eager = {.set = "+OK\r\n+OK\r\n"};
   fake_server server;
-  (void)state;
   fake_start(&server, &eager);
   const char *addresses[] = {server.address, two.nodes[0].address, two.nodes[1].address};
   redlock_client *client = client_at(addresses, 3, NULL);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, *server.accepted == 2);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   fake_end(&server);
 }
 
@@ -252,7 +242,6 @@ static void wrong_reply_extends_and_releases_nothing(void **state) {
       {"*-1\r\n", ""},
       {"-NOSCRIPT No matching script.\r\n", "NOSCRIPT"}, /* The text is sent only once. */
   };
-  (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     fake_behaviour behaviour = {.script = wrong[i].reply};
     fake_server server;
@@ -277,7 +266,6 @@ static void proxy_without_setname_is_used(void **state) {
       {.setname = ":5\r\n"},
       {.closes_at_name = true},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof proxies / sizeof proxies[0]; i++) {
     fake_server server;
     redlock_lock *lock = hold_on_fake(&server, &proxies[i]); /* by the first attempt */

@@ -67,13 +67,11 @@ static void check_free(unsigned count, size_t length) {
 }
 
 static void hundreds_of_freed_locks_leave_no_key(void **state) {
-  (void)state;
   check_free(MANY, 10);
   check_free(MANY, 1000); /* More than a socket takes at once. */
 }
 
 static void close_after_closed_connections_leaves_no_key(void **state) {
-  (void)state;
   redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "idle");
@@ -83,12 +81,10 @@ static void close_after_closed_connections_leaves_no_key(void **state) {
   }
   assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
   assert_int_equal(farm_count(&three, "idle", NULL), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void close_reports_a_node_that_keeps_its_key(void **state) {
-  (void)state;
   redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "stopped");
@@ -97,14 +93,12 @@ static void close_reports_a_node_that_keeps_its_key(void **state) {
   redlock_time begun_us = stopwatch();
   assert_int_equal(redlock_client_close(client, MS(200)), REDLOCK_E_UNAVAILABLE);
   assert_took(begun_us, 0, MS(1000));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   farm_continue(&three, 2);
   eventually(farm_count(&three, "stopped", NULL) == 0);
 }
 
 static void loading_node_gets_the_release_later(void **state) {
-  (void)state;
   static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
   static farm one;
   farm_start(&one, 1, durable);

@@ -33,8 +33,7 @@ static void assert_locks(redlock_client *client) {
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static redlock_client *new_client(const redlock_settings *base) {
@@ -57,7 +56,6 @@ static redlock_client *client_as(const redlock_settings *settings) {
 /* -------------------------------------------------------------------------------- any bytes */
 
 static void client_may_have_a_password_of_any_bytes(void **state) {
-  (void)state;
   char bytes[256];
   fill_every_byte(bytes);
   let_in("every", EVERY_BYTE);
@@ -69,7 +67,6 @@ static void client_may_have_a_password_of_any_bytes(void **state) {
 }
 
 static void node_may_have_a_password_of_any_bytes(void **state) {
-  (void)state;
   char bytes[256];
   fill_every_byte(bytes);
   let_in("every", EVERY_BYTE);
@@ -93,7 +90,6 @@ static void node_may_have_a_password_of_any_bytes(void **state) {
 
 /* Redis accepts all bytes but NUL and blanks. */
 static void user_may_have_any_bytes(void **state) {
-  (void)state;
   char user[256];
   size_t length = 0;
   for (unsigned byte = 1; byte < 256; byte++) {
@@ -133,7 +129,6 @@ static void end_connections(const char *user) {
 }
 
 static void wrong_password_is_reported_until_it_is_accepted(void **state) {
-  (void)state;
   let_in("rotated", ">s3cr3t-new");
   redlock_settings settings = {.username = "rotated", .password = "s3cr3t-old"};
   redlock_client *client = client_as(&settings);
@@ -145,12 +140,10 @@ static void wrong_password_is_reported_until_it_is_accepted(void **state) {
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, farm_count(&three, "r", redlock_lock_token(lock)) == 3);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void disabled_user_is_reported_until_it_is_enabled(void **state) {
-  (void)state;
   let_in("rotated", ">s3cr3t");
   redlock_settings settings = {.username = "rotated", .password = "s3cr3t"};
   redlock_client *client = client_as(&settings);
@@ -167,8 +160,7 @@ static void disabled_user_is_reported_until_it_is_enabled(void **state) {
   }
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ------------------------------------------------------------------------- from a function */
@@ -229,7 +221,6 @@ static unsigned vault_asked(vault *self) {
 }
 
 static void function_is_called_for_each_connection(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   vault_put(&own, "token", "s3cr3t-1");
@@ -246,12 +237,10 @@ static void function_is_called_for_each_connection(void **state) {
   end_connections("token");
   pump_until(client, vault_asked(&own) >= 6 && all_up(client));
   assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void password_may_have_16_kb(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   own.user = "long";
@@ -263,7 +252,6 @@ static void password_may_have_16_kb(void **state) {
 }
 
 static void failed_function_is_reported_and_called_again(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   own.result = REDLOCK_E_UNAVAILABLE;
@@ -276,12 +264,10 @@ static void failed_function_is_reported_and_called_again(void **state) {
   own.result = REDLOCK_OK;
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void function_is_not_called_for_a_node_with_a_password(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   let_in("own", ">p");
@@ -352,7 +338,6 @@ static void deliverer_end(deliverer *self) {
 }
 
 static void late_credentials_wake_a_blocking_call(void **state) {
-  (void)state;
   vault own;
   deliverer helper;
   vault_init(&own);
@@ -366,12 +351,10 @@ static void late_credentials_wake_a_blocking_call(void **state) {
   /* After 3 s the connection would end, and wake the call, too. */
   assert_took(begun_us, 0, MS(2000));
   deliverer_end(&helper);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void late_credentials_wake_a_loop(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -393,12 +376,10 @@ static void late_credentials_wake_a_loop(void **state) {
   assert_int_equal(poll(&fd, 1, 2000), 1);
   pump_until(client, redlock_lock_result(lock) != REDLOCK_PENDING);
   assert_ok(lock, redlock_lock_result(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void missing_credentials_time_out(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -417,12 +398,10 @@ static void missing_credentials_time_out(void **state) {
   }
   assert_true(redlock_now() - begun_us >= MS(2900));
   assert_true(turns < 20); /* The loop slept meanwhile. */
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void refused_credentials_are_reported(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -437,12 +416,10 @@ static void refused_credentials_are_reported(void **state) {
   assert_true(all_report(client, "it got no credentials: no network"));
   pump_until(client, redlock_lock_result(lock) != REDLOCK_PENDING);
   assert_int_equal(redlock_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void client_ends_while_it_awaits_credentials(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     vault own;
     vault_init(&own);
@@ -457,8 +434,7 @@ static void client_ends_while_it_awaits_credentials(void **state) {
       assert_int_equal(redlock_client_give_credentials(client, 0, "u", "p", 1), REDLOCK_E_CLOSED);
       assert_int_equal(redlock_lock_result(lock), REDLOCK_E_CLOSED);
     }
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
     /* The connections would end after 3 s. */
     assert_took(begun_us, 0, MS(2000));
   }
@@ -469,7 +445,6 @@ static void client_ends_while_it_awaits_credentials(void **state) {
  * credentials.
  */
 static void watchdog_reconnects_with_late_credentials(void **state) {
-  (void)state;
   vault own;
   deliverer helper;
   vault_init(&own);
@@ -491,8 +466,7 @@ static void watchdog_reconnects_with_late_credentials(void **state) {
     eventually(redlock_lock_deadline(lock) > deadline_us);
   }
   deliverer_end(&helper);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 typedef struct inherited {
@@ -513,7 +487,6 @@ static int use_in_child(void *argument) {
 }
 
 static void forked_child_requests_credentials_again(void **state) {
-  (void)state;
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -525,8 +498,7 @@ static void forked_child_requests_credentials_again(void **state) {
   pump_until(client, vault_asked(&own) == 3);
   inherited both = {client, &own};
   in_child(use_in_child, &both);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, three_reset)

@@ -98,7 +98,6 @@ static void lock_and_unlock_all(many_locks *all, void (*turn)(many_locks *)) {
 
 static void many_locks_may_be_in_flight(void **state) {
   static many_locks all;
-  (void)state;
   make_locks(&all, NULL);
   lock_and_unlock_all(&all, turn_by_poll);
   free_locks(&all);
@@ -106,7 +105,6 @@ static void many_locks_may_be_in_flight(void **state) {
 
 static void loop_needs_only_one_descriptor(void **state) {
   static many_locks all;
-  (void)state;
   make_locks(&all, NULL);
   int fd = redlock_client_pollfd(all.client);
   lock_and_unlock_all(&all, turn_by_epoll);
@@ -120,7 +118,6 @@ static void loop_needs_only_one_descriptor(void **state) {
 
 static void hung_node_does_not_delay_many_locks(void **state) {
   static many_locks all;
-  (void)state;
   redlock_options options = once();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -137,19 +134,16 @@ static void hung_node_does_not_delay_many_locks(void **state) {
 }
 
 static void idle_loop_sleeps(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, all_up(client) && redlock_client_timeout_ms(client) == -1);
   struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void locks_of_one_client_exclude_each_other(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *first = new_lock(client, "r");
   redlock_lock *second = new_lock(client, "r");
@@ -174,7 +168,6 @@ static void locks_of_one_client_exclude_each_other(void **state) {
 
 static void cancelled_and_freed_locks_leave_no_key(void **state) {
   static many_locks all;
-  (void)state;
   make_locks(&all, NULL);
   warm_up(all.client);
   for (size_t i = 0; i < LOCKS; i++) {

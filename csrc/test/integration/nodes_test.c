@@ -13,7 +13,6 @@
 static int start(void **state) {
   /* A write precedes its reply, so that it survives a SIGKILL. */
   static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
-  (void)state;
   farm_start(&five, 5, keeping);
   return 0;
 }
@@ -63,7 +62,6 @@ static redlock_lock *held_briefly(redlock_client *client, const char *resource) 
 /* ----------------------------------------------------------------------------------- all up */
 
 static void lock_is_on_every_node(void **state) {
-  (void)state;
   for (unsigned count = 1; count <= 5; count++) {
     redlock_client *client = client_of(&five, count, NULL);
     redlock_lock *lock = new_lock(client, "r");
@@ -81,13 +79,11 @@ static void lock_is_on_every_node(void **state) {
     pump_until(client, farm_count(&five, "r", NULL) == 0);
     redlock_lock_free(second);
     redlock_client_free(other);
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
   }
 }
 
 static void half_of_the_nodes_is_no_majority(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 4, NULL);
   redlock_lock *lock = new_lock(client, "r");
   farm_command(&five, 0, "SET", "r", "another", NULL);
@@ -96,8 +92,7 @@ static void half_of_the_nodes_is_no_majority(void **state) {
   pump_until(client, farm_count(&five, "r", NULL) == 2);
   farm_command(&five, 1, "DEL", "r", NULL);
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ------------------------------------------------------------------------------- hung nodes */
@@ -131,8 +126,7 @@ static void check_hung_nodes(unsigned stopped) {
     assert_true(farm_calls(&five, i, "set") > 0);
   }
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void two_hung_nodes_of_five_cost_nothing(void **state) {
@@ -142,7 +136,6 @@ static void two_hung_nodes_of_five_cost_nothing(void **state) {
 }
 
 static void nodes_that_hang_before_connecting_cost_nothing(void **state) {
-  (void)state;
   farm_stop(&five, 0);
   farm_stop(&five, 3);
   redlock_options options = endless();
@@ -158,12 +151,10 @@ static void nodes_that_hang_before_connecting_cost_nothing(void **state) {
   assert_int_equal(farm_count(&five, "r", NULL), 0);
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, on_nodes(5, lock, "r"));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void late_node_is_backfilled(void **state) {
-  (void)state;
   farm_stop(&five, 4);
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -182,12 +173,10 @@ static void late_node_is_backfilled(void **state) {
   assert_int_equal(farm_count(&five, "s", NULL), 0);
   redlock_lock_free(short_lived);
   redlock_client_free(other);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void late_set_leaves_no_key(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   for (unsigned i = 0; i < 3; i++) {
@@ -209,7 +198,6 @@ static void late_set_leaves_no_key(void **state) {
 }
 
 static void three_hung_nodes_of_five_end_calls_in_time(void **state) {
-  (void)state;
   redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -239,14 +227,12 @@ static void three_hung_nodes_of_five_end_calls_in_time(void **state) {
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, on_nodes(5, lock, "r"));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ---------------------------------------------------------------------------- missing nodes */
 
 static void refused_nodes_are_named(void **state) {
-  (void)state;
   char refused[3][32];
   const char *addresses[5] = {five.nodes[0].address, five.nodes[1].address, refused[0], refused[1],
                               refused[2]};
@@ -264,20 +250,17 @@ static void refused_nodes_are_named(void **state) {
     assert_contains(redlock_lock_message(lock), part);
     assert_int_equal(vote_of(lock, 2 + i), REDLOCK_VOTE_ERROR);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   eventually(farm_count(&five, "r", NULL) == 0);
 
   addresses[2] = five.nodes[2].address;
   client = client_at(addresses, 5, NULL);
   lock = held_lock(client, "r");
   pump_until(client, on_nodes(3, lock, "r"));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void two_killed_nodes_are_used_again(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   farm_kill(&five, 0);
@@ -297,12 +280,10 @@ static void two_killed_nodes_are_used_again(void **state) {
   pump_until(client, farm_connections(&five, 0) == 1 && farm_connections(&five, 4) == 1);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, on_nodes(5, lock, "r"));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void three_killed_nodes_end_calls_at_once(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   for (unsigned i = 2; i < 5; i++) {
@@ -325,12 +306,10 @@ static void three_killed_nodes_end_calls_at_once(void **state) {
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, on_nodes(5, lock, "r"));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void lease_survives_restarts_of_its_nodes(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "r");
@@ -349,8 +328,7 @@ static void lease_survives_restarts_of_its_nodes(void **state) {
   pump_until(client, on_nodes(5, lock, "r"));
   assert_ok(lock, redlock_lock_release(lock));
   pump_until(client, farm_count(&five, "r", NULL) == 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* -------------------------------------------------------------------- releasing what is down */
@@ -399,7 +377,6 @@ static void release_reaches_nodes_when_they_return(void **state) {
 }
 
 static void release_succeeds_with_two_nodes_down(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "r");
@@ -410,8 +387,7 @@ static void release_succeeds_with_two_nodes_down(void **state) {
   farm_continue(&five, 1);
   farm_restart(&five, 0);
   pump_until(client, farm_count(&five, "r", NULL) == 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ---------------------------------------------------------------------------- scripts flushed */
@@ -430,7 +406,6 @@ static void flush_until(int stop_fd) {
 }
 
 static void scripts_may_be_flushed_during_operations(void **state) {
-  (void)state;
   int fds[2];
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -484,8 +459,7 @@ static bool is_released(ending way) {
   } else if (way == BY_RELEASE) {
     assert_ok(lock, redlock_lock_release(lock));
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return disappears("r");
 }
 
@@ -503,7 +477,6 @@ static void freed_client_releases_without_known_scripts(void **state) {
 
 /* It was sent before an extend, on a connection that has ended since. */
 static void late_backfill_of_several_keys_shortens_none(void **state) {
-  (void)state;
   const char *heal = rl_command_script_text(RL_SCRIPT_HEAL_ALL);
   assert_string_equal(farm_command(&five, 0, "SET", "a", "token", "PX", "60000", NULL), "OK");
   assert_string_equal(farm_command(&five, 0, "SET", "b", "token", "PX", "500", NULL), "OK");
@@ -531,7 +504,6 @@ static bool is_up_after_use(redlock_client *client, size_t node) {
 }
 
 static void replica_is_reported_down_until_it_is_a_master(void **state) {
-  (void)state;
   char port[16];
   redlock_client *client = client_of(&five, 3, NULL);
   warm_up(client);

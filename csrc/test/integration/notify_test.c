@@ -45,7 +45,6 @@ static int reset(void **state) {
 }
 
 static int clear(void **state) {
-  (void)state;
   for (unsigned i = 0; i < count; i++) {
     redlock_lock_free(waiters[i].lock);
     redlock_client_free(waiters[i].client);
@@ -114,7 +113,6 @@ static void hold_and_wait(unsigned wanted) {
 }
 
 static void waiters_are_notified_in_order(void **state) {
-  (void)state;
   hold_and_wait(6);
   for (unsigned i = 0; i < 6; i++) {
     all_until(holds(&waiters[i]));
@@ -129,7 +127,6 @@ static void waiters_are_notified_in_order(void **state) {
 /* A message has the whole key, of which a client keeps only the beginning. */
 static void waiter_for_a_long_name_is_notified(void **state) {
   static char name[NAME_MAX_LENGTH + 1];
-  (void)state;
   memset(name, 'n', sizeof name - 1);
   resource = name;
   hold_and_wait(2);
@@ -141,7 +138,6 @@ static void waiter_for_a_long_name_is_notified(void **state) {
  * A host with a hundred clients has crashed: they are queued first, and their connections are gone.
  */
 static void disconnected_waiters_are_evicted(void **state) {
-  (void)state;
   hold_and_wait(3);
   for (unsigned i = 0; i < 5; i++) {
     char all[128 * ENTRY] = "";
@@ -170,7 +166,6 @@ static bool all_subscribed(void) {
 
 /* Notifications are lost while a client has no subscriber. */
 static void lost_subscription_is_renewed(void **state) {
-  (void)state;
   hold_and_wait(2);
   for (unsigned i = 0; i < 5; i++) {
     (void)farm_command(&five, i, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
@@ -182,7 +177,6 @@ static void lost_subscription_is_renewed(void **state) {
 
 /* Each node loses every third message, and sometimes a majority loses the same one. */
 static void each_waiter_gets_the_lock_while_messages_are_lost(void **state) {
-  (void)state;
   relay relays[5];
   const char *addresses[5];
   unsigned had[3] = {0}, lost = 0;

@@ -82,7 +82,6 @@ static int child_processes(void *argument) {
 }
 
 static int child_only_ends(void *argument) {
-  (void)argument;
   return 0;
 }
 
@@ -90,7 +89,6 @@ static void child_releases_nothing_of_its_parent(void **state) {
   static int (*const children[])(void *) = {child_releases_and_closes, child_only_frees,
                                             child_only_closes, child_processes, child_only_ends};
   long ids[5];
-  (void)state;
   inheritance mine = {.client = client_of(&five, 5, NULL)};
   warm_up(mine.client);
   mine.lock = held_lock(mine.client, "r");
@@ -131,7 +129,6 @@ static int child_takes_locks(void *argument) {
 }
 
 static void parent_and_child_can_both_lock(void **state) {
-  (void)state;
   inheritance *shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(shared != MAP_FAILED);
@@ -160,7 +157,6 @@ static int child_draws_a_token(void *argument) {
 
 static void children_draw_different_tokens(void **state) {
   char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
-  (void)state;
   inheritance *shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(shared != MAP_FAILED);
@@ -192,7 +188,6 @@ static int child_finds_its_operation_cancelled(void *argument) {
 }
 
 static void operation_in_flight_stays_with_the_parent(void **state) {
-  (void)state;
   inheritance mine = {.client = client_of(&five, 5, NULL)};
   warm_up(mine.client);
   for (unsigned i = 0; i < 5; i++) {
@@ -221,7 +216,6 @@ static void operation_in_flight_stays_with_the_parent(void **state) {
 static volatile sig_atomic_t signals;
 
 static void count_signal(int number) {
-  (void)number;
   signals++;
 }
 
@@ -239,7 +233,6 @@ static void storm(bool on) {
 static void signals_do_not_change_the_length_of_a_call(void **state) {
   redlock_duration took_us[3], delay_us[3];
   int results[3];
-  (void)state;
   redlock_options options = once();
   options.node_timeout_us = MS(300);
   redlock_client *client = client_of(&five, 5, NULL);
@@ -270,12 +263,10 @@ static void signals_do_not_change_the_length_of_a_call(void **state) {
   }
   assert_between(delivered, 20, 100000);
   redlock_lock_free(other);
-  redlock_lock_free(held);
-  redlock_client_free(client);
+  free_with_client(held);
 }
 
 static void signals_do_not_lengthen_a_wait(void **state) {
-  (void)state;
   redlock_options options = once();
   options.retry_count = 0; /* unlimited within the wait */
   options.wait_us = MS(500);
@@ -296,12 +287,10 @@ static void signals_do_not_lengthen_a_wait(void **state) {
   assert_true(result == REDLOCK_E_TAKEN || result == REDLOCK_E_UNAVAILABLE);
   redlock_lock_free(taken);
   redlock_client_free(other);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void operations_succeed_in_a_storm_of_signals(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   storm(true);
   for (unsigned i = 0; i < 100 || signals < 100; i++) {
@@ -324,7 +313,6 @@ static void operations_succeed_in_a_storm_of_signals(void **state) {
  * raises SIGPIPE. Freeing locks sends without reading in between.
  */
 static int child_writes_to_closed_connections(void *argument) {
-  (void)argument;
   (void)signal(SIGPIPE, SIG_DFL);
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -352,7 +340,6 @@ static int child_writes_to_closed_connections(void *argument) {
 }
 
 static void closed_connection_raises_no_sigpipe(void **state) {
-  (void)state;
   in_child(child_writes_to_closed_connections, NULL);
 }
 
@@ -375,7 +362,6 @@ static void started_program_inherits_no_descriptor(void **state) {
   char list[8192];
   unsigned before;
   unsigned during;
-  (void)state;
   descriptors_of(list, sizeof list, &before);
   unsigned own = open_descriptors();
   const char *addresses[] = {five.nodes[0].address, five.nodes[1].address, "name.invalid",
@@ -389,14 +375,12 @@ static void started_program_inherits_no_descriptor(void **state) {
   if (during != before) {
     fail_msg("inherited: %s", list);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void many_clients_leave_no_descriptor(void **state) {
   char refused[32];
   char local[128];
-  (void)state;
   (void)snprintf(refused, sizeof refused, "127.0.0.1:%d", farm_free_port());
   (void)snprintf(local, sizeof local, "localhost:%d", five.nodes[3].port);
   const char *addresses[] = {five.nodes[0].address, five.nodes[1].address, five.nodes[2].address,
@@ -415,8 +399,7 @@ static void many_clients_leave_no_descriptor(void **state) {
     } else if (i % 3 == 1) {
       (void)redlock_client_close(client, MS(100));
     }
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
   }
   /* An abandoned look-up ends after a moment. */
   eventually(open_descriptors() == before);
@@ -425,7 +408,6 @@ static void many_clients_leave_no_descriptor(void **state) {
 /* ------------------------------------------------------------------------------------- memory */
 
 static void memory_stays_constant(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 3, NULL);
   size_t settled = 0;
   for (unsigned i = 0; i < 5000; i++) {

@@ -76,8 +76,8 @@ static void assert_expires(void) {
   }
 }
 
-/* Makes a client that waits for another lock, and |entry| with its channel. */
-static redlock_client *subscribe(redlock_lock **lock, char entry[ENTRY + 1]) {
+/* Makes a client that waits for another lock, which is returned, and |entry| with its channel. */
+static redlock_lock *subscribe(char entry[ENTRY + 1]) {
   redlock_options options = {.wait_us = 600 * REDLOCK_SECONDS,
                              .node_timeout_us = MS(5000),
                              .ttl_us = MS(60000),
@@ -86,19 +86,18 @@ static redlock_client *subscribe(redlock_lock **lock, char entry[ENTRY + 1]) {
   for (unsigned i = 0; i < 5; i++) {
     (void)farm_command(&five, i, "SET", "other", "x", "PX", "60000", NULL);
   }
-  *lock = new_lock(client, "other");
-  assert_int_equal(redlock_lock_acquire_start(*lock, NULL), REDLOCK_OK);
+  redlock_lock *lock = new_lock(client, "other");
+  assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   const char *queue;
   eventually((pump(client, 1), queue = node_command("GET", "other:redlock-queue", NULL),
               queue != NULL && strlen(queue) == ENTRY));
   (void)snprintf(entry, ENTRY + 1, "%.16sffff0001", queue);
-  return client;
+  return lock;
 }
 
 /* -------------------------------------------------------------------------------------- tests */
 
 static void append_behind_waiters_returns_the_position(void **state) {
-  (void)state;
   hold();
   assert_in_range(enqueue(A, RL_COMMAND_ENQUEUE_NEW) - 1, 30000LL * 2000, 60002LL * 2000);
   (void)node_command("PEXPIRE", QUEUE, "20000");
@@ -108,7 +107,6 @@ static void append_behind_waiters_returns_the_position(void **state) {
 }
 
 static void append_to_an_empty_queue_returns_the_state_of_the_key(void **state) {
-  (void)state;
   assert_int_equal(enqueue(A, RL_COMMAND_ENQUEUE_APPEND), 0);
   assert_queue(A, "");
   assert_expires();
@@ -122,7 +120,6 @@ static void append_to_an_empty_queue_returns_the_state_of_the_key(void **state) 
 }
 
 static void repeated_enqueue_renews_the_queue(void **state) {
-  (void)state;
   hold();
   (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
@@ -138,10 +135,8 @@ static void repeated_enqueue_renews_the_queue(void **state) {
 static void full_queue_rejects_waiters(void **state) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK,
                                    RL_COMMAND_ENQUEUE_APPEND};
-  (void)state;
-  redlock_lock *lock;
   char live[ENTRY + 1];
-  redlock_client *client = subscribe(&lock, live);
+  redlock_lock *lock = subscribe(live);
   fill(live);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(enqueue(A, modes[i]), 2000); /* The head is notified. */
@@ -151,12 +146,10 @@ static void full_queue_rejects_waiters(void **state) {
     assert_int_equal(number(node_command("STRLEN", QUEUE, NULL)), 1024 * ENTRY);
     assert_expires();
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void release_evicts_all_disconnected_waiters(void **state) {
-  (void)state;
   fill(A);
   (void)node_command("SET", FLAG, "1");
   hold();
@@ -165,10 +158,8 @@ static void release_evicts_all_disconnected_waiters(void **state) {
 }
 
 static void release_notifies_the_first_connected_waiter(void **state) {
-  (void)state;
-  redlock_lock *lock;
   char live[ENTRY + 1];
-  redlock_client *client = subscribe(&lock, live);
+  redlock_lock *lock = subscribe(live);
   hold();
   (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   (void)enqueue(live, RL_COMMAND_ENQUEUE_NEW);
@@ -183,8 +174,7 @@ static void release_notifies_the_first_connected_waiter(void **state) {
   assert_int_equal(release(C), 0); /* The key is gone, and the head is notified all the same. */
   assert_queue(live, "");
   assert_expires();
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* Returns the number of commands that scripts and clients have executed. */
@@ -203,10 +193,8 @@ static long long executed(void) {
 }
 
 static void release_and_next_acquire_execute_eight_commands(void **state) {
-  (void)state;
-  redlock_lock *lock;
   char live[ENTRY + 1];
-  redlock_client *client = subscribe(&lock, live);
+  redlock_lock *lock = subscribe(live);
   hold();
   (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   (void)enqueue(live, RL_COMMAND_ENQUEUE_APPEND);
@@ -216,13 +204,11 @@ static void release_and_next_acquire_execute_eight_commands(void **state) {
   hold();                                                   /* SET */
   (void)enqueue(B, RL_COMMAND_ENQUEUE_APPEND);              /* EVAL APPEND */
   assert_int_equal(executed() - before, 8); /* Every sixteenth renews the waiters flag, too. */
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void key_of_another_kind_stays_unchanged(void **state) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK, 2};
-  (void)state;
   for (unsigned kind = 0; kind < 2; kind++) {
     (void)node_command("DEL", QUEUE, NULL);
     (void)(kind == 0 ? node_command("SET", QUEUE, "precious")
@@ -244,7 +230,6 @@ static void key_of_another_kind_stays_unchanged(void **state) {
 }
 
 static void long_lifetime_does_not_overflow_the_reply(void **state) {
-  (void)state;
   (void)farm_command(&five, 0, "SET", KEY, TOKEN, "PX", "5000000000000000", NULL);
   long long reply = enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   assert_int_equal(reply % 2000, 1);
@@ -255,7 +240,6 @@ static void long_lifetime_does_not_overflow_the_reply(void **state) {
 
 /* Waiters poll then, and enqueue again when there is memory. */
 static void queue_without_memory_is_deleted(void **state) {
-  (void)state;
   hold();
   (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
@@ -269,10 +253,8 @@ static void queue_without_memory_is_deleted(void **state) {
 
 /* Waiters that poll at the same time would evict more than one entry. */
 static void eviction_happens_only_at_the_expected_position(void **state) {
-  (void)state;
-  redlock_lock *lock;
   char live[ENTRY + 1], first[ENTRY + 1], second[ENTRY + 1], all[3 * ENTRY + 1];
-  redlock_client *client = subscribe(&lock, live);
+  redlock_lock *lock = subscribe(live);
   (void)snprintf(first, sizeof first, "%.16sffffffff", live); /* connected, and never comes */
   (void)snprintf(second, sizeof second, "%.16sfffffffe", live);
   (void)snprintf(all, sizeof all, "%s%s%s", first, second, A);
@@ -283,8 +265,7 @@ static void eviction_happens_only_at_the_expected_position(void **state) {
     assert_int_equal(enqueue(A, 3), 2);
     assert_queue(second, A);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)

@@ -38,7 +38,6 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 }
 
 static int start(void **state) {
-  (void)state;
   farm_start(&three, 3, NULL);
   return sem_init(&let_go, 0, 0) + sem_init(&looked_up, 0, 0);
 }
@@ -55,7 +54,6 @@ static void finish_lookups(unsigned count) {
 }
 
 static void hanging_names_delay_no_operation(void **state) {
-  (void)state;
   unsigned before = open_descriptors();
   const char *addresses[] = {"a.test:6379", "b.test:6379", three.nodes[0].address};
   redlock_options options = once();
@@ -70,8 +68,7 @@ static void hanging_names_delay_no_operation(void **state) {
     assert_contains(redlock_lock_message(lock), "b.test:6379: no connection");
   }
   redlock_time before_us = redlock_now();
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   assert_took(before_us, 0, MS(400));
   finish_lookups(2); /* They must not touch the freed client. */
   eventually(open_descriptors() == before);
@@ -79,7 +76,6 @@ static void hanging_names_delay_no_operation(void **state) {
 
 static void minority_of_hanging_names_costs_nothing(void **state) {
   char local[64];
-  (void)state;
   (void)snprintf(local, sizeof local, "late.test:%d", three.nodes[2].port);
   const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, local};
   redlock_options options = once();
@@ -100,12 +96,10 @@ static void minority_of_hanging_names_costs_nothing(void **state) {
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, farm_count(&three, "r", redlock_lock_token(lock)) == 3);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void unresolvable_name_is_reported(void **state) {
-  (void)state;
   const char *addresses[] = {"lost.test:6379", three.nodes[0].address, three.nodes[1].address};
   redlock_client *client = client_at(addresses, 3, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -115,8 +109,7 @@ static void unresolvable_name_is_reported(void **state) {
                          info.error != NULL &&
                          strstr(info.error, "cannot resolve the name") != NULL);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   /* The client may have started another look-up before it was freed. */
   for (unsigned i = 0; i < 4; i++) {
     assert_int_equal(sem_post(&let_go), 0);
@@ -127,13 +120,11 @@ static int child_locks_without_the_thread(void *argument) {
   redlock_client *client = argument;
   redlock_lock *lock = held_lock(client, "child");
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return 0;
 }
 
 static void fork_during_a_lookup_is_harmless(void **state) {
-  (void)state;
   while (sem_trywait(&let_go) == 0) {
   }
   const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, "fork.test:6379"};
@@ -141,13 +132,11 @@ static void fork_during_a_lookup_is_harmless(void **state) {
   redlock_lock *lock = held_lock(client, "r");
   in_child(child_locks_without_the_thread, client);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   assert_int_equal(sem_post(&let_go), 0);
 }
 
 static void missing_name_ends_within_the_deadline(void **state) {
-  (void)state;
   const char *addresses[] = {"name.invalid:6379"};
   redlock_options options = once();
   options.node_timeout_us = MS(100);
@@ -157,13 +146,11 @@ static void missing_name_ends_within_the_deadline(void **state) {
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_took(before_us, 0, MS(400));
   assert_contains(redlock_lock_message(lock), "name.invalid:6379: ");
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static int child_looks_up(void *argument) {
   char name[64];
-  (void)argument;
   (void)snprintf(name, sizeof name, "localhost:%d", three.nodes[0].port);
   const char *addresses[] = {name};
   redlock_options options = once();
@@ -172,8 +159,7 @@ static int child_looks_up(void *argument) {
   redlock_client *client = client_at(addresses, 1, &options);
   redlock_lock *lock = held_lock(client, "child");
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return 0;
 }
 
@@ -182,7 +168,6 @@ static void many_hanging_lookups_need_few_threads(void **state) {
   static redlock_client *clients[CLIENTS];
   static redlock_lock *locks[CLIENTS];
   char names[2][64];
-  (void)state;
   while (sem_trywait(&let_go) == 0) {
   }
   for (unsigned i = 0; i < 2; i++) {

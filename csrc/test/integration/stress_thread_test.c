@@ -200,7 +200,6 @@ static void *work(void *argument) {
  */
 
 static void count_losses(redlock_client *client, void *data) {
-  (void)data;
   while (redlock_client_next_lost(client) != NULL) {
     atomic_fetch_add(&lost, 1);
   }
@@ -213,8 +212,7 @@ static int child_uses_the_client(void *argument) {
   if (result == REDLOCK_OK) {
     result = redlock_lock_release(lock);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return result == REDLOCK_OK ? 0 : 1;
 }
 
@@ -254,7 +252,6 @@ static bool continues(redlock_time until_us) {
 }
 
 static void threads_use_one_client_at_random(void **state) {
-  (void)state;
   const char *text = getenv("STRESS_SECONDS");
   unsigned seconds = text != NULL ? (unsigned)strtoul(text, NULL, 10) : SECONDS_USUAL;
   redlock_options options = auto_extended();

@@ -10,19 +10,16 @@
 static tls_farm nodes;
 
 static int start(void **state) {
-  (void)state;
   tls_farm_start(&nodes, 3);
   return 0;
 }
 
 static int reset(void **state) {
-  (void)state;
   tls_farm_reset(&nodes);
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   tls_farm_end(&nodes);
   return 0;
 }
@@ -226,8 +223,7 @@ static void try_alone(const certificate_case *this) {
   } else if (result != REDLOCK_OK) {
     fail_msg("%s: %s", this->name, redlock_lock_message(lock));
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void try_as_minority(const certificate_case *this) {
@@ -246,12 +242,10 @@ static void try_as_minority(const certificate_case *this) {
     fail_msg("%s: %s", this->name, info.error == NULL ? "no error" : info.error);
   }
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void invalid_certificate_is_reported(void **state) {
-  (void)state;
   for (size_t i = 0; i < CASES; i++) {
     prepare(&cases[i]);
     try_alone(&cases[i]);
@@ -259,7 +253,6 @@ static void invalid_certificate_is_reported(void **state) {
 }
 
 static void invalid_certificate_of_a_minority_costs_nothing(void **state) {
-  (void)state;
   for (size_t i = 0; i < CASES; i++) {
     prepare(&cases[i]);
     try_as_minority(&cases[i]);
@@ -291,7 +284,6 @@ static void invalid_file_is_reported_at_once(void **state) {
        "tls_key cannot be read with its password"},
       {{.tls_ciphers = "none"}, "tls_ciphers has no cipher"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     certificate_case this = {.how = wrong[i].how};
     char address[64];

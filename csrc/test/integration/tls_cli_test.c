@@ -11,19 +11,16 @@ static tls_farm nodes;
 static tool_run last; /* the run that has ended last */
 
 static int start(void **state) {
-  (void)state;
   tls_farm_start(&nodes, 1);
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   tls_farm_end(&nodes);
   return 0;
 }
 
 static int reset(void **state) {
-  (void)state;
   tls_farm_reset(&nodes);
   return 0;
 }
@@ -91,7 +88,6 @@ static void options_configure_tls(void **state) {
        0, NULL},
       {VARIABLES "REDLOCK_TLS_KEY_PASSWORD=wrong-secret $R nodes", 64, "tls_key"},
   };
-  (void)state;
   tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
   CHECK_ALL(cases);
 }
@@ -104,7 +100,6 @@ static void each_option_of_tls_turns_it_on(void **state) {
       {"REDLOCK_TLS_CA=$DIR/ca.pem " TOOL "-n $HOST nodes", 0, NULL},
       {"REDLOCK_TLS_CA= " TOOL "-n $PLAIN nodes", 0, NULL},
   };
-  (void)state;
   CHECK_ALL(cases);
 }
 
@@ -123,7 +118,6 @@ static void mistakes_are_reported(void **state) {
       {"$R --tls-verify nodes", 64, "unknown option '--tls-verify'"},
       {"$R --tls-ca", 64, "missing value after '--tls-ca'"},
   };
-  (void)state;
   CHECK_ALL(cases);
 }
 
@@ -138,7 +132,6 @@ static void library_is_loaded_only_for_tls(void **state) {
       {"readelf -d $R | grep -i ssl; LD_DEBUG=libs " TOOL "-n $PLAIN nodes 2>&1 | grep -c libssl",
        1, "0\n"},
   };
-  (void)state;
   CHECK_ALL(cases);
 }
 

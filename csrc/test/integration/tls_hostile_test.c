@@ -22,13 +22,11 @@
 static tls_farm two; /* healthy nodes beside the hostile one */
 
 static int start(void **state) {
-  (void)state;
   tls_farm_start(&two, 2);
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   tls_farm_end(&two);
   return 0;
 }
@@ -50,35 +48,29 @@ static void wait_for_hello(int fd) {
 }
 
 static void is_silent(int fd, SSL_CTX *context) {
-  (void)context;
   tls_hostile_drain(fd);
 }
 
 static void closes_at_once(int fd, SSL_CTX *context) {
-  (void)context;
   (void)shutdown(fd, SHUT_WR);
   tls_hostile_drain(fd);
 }
 
 static void resets_at_once(int fd, SSL_CTX *context) {
-  (void)context;
   tls_hostile_reset(fd);
 }
 
 static void resets_after_hello(int fd, SSL_CTX *context) {
-  (void)context;
   wait_for_hello(fd);
   tls_hostile_reset(fd);
 }
 
 static void greets_as_ssh(int fd, SSL_CTX *context) {
-  (void)context;
   RAW(fd, "SSH-2.0-OpenSSH_9.2\r\n");
   tls_hostile_drain(fd);
 }
 
 static void greets_as_redis(int fd, SSL_CTX *context) {
-  (void)context;
   RAW(fd, "-ERR max number of clients reached\r\n");
   (void)shutdown(fd, SHUT_WR);
   tls_hostile_drain(fd);
@@ -112,7 +104,6 @@ FLOODS(changes_ciphers_without_end, "\x14\x03\x03\x00\x01\x01")
 
 static void answers_zeros(int fd, SSL_CTX *context) {
   static const char zeros[4096];
-  (void)context;
   for (;;) {
     raw(fd, zeros, sizeof zeros);
   }
@@ -120,7 +111,6 @@ static void answers_zeros(int fd, SSL_CTX *context) {
 
 static void announces_a_long_message(int fd, SSL_CTX *context) {
   char bytes[5 + 16384] = "\x16\x03\x03\x40\x00\x02\xff\xff\xff";
-  (void)context;
   wait_for_hello(fd);
   for (;;) {
     raw(fd, bytes, sizeof bytes);
@@ -358,13 +348,11 @@ static void try_alone(const hostile_case *this, const tls_hostile *server) {
   if (took_us > SOON_US + witness_delay_us(before_us) || grown > MEMORY_MAX) {
     fail_msg("%s: took %llu us and %zu bytes", this->name, (unsigned long long)took_us, grown);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   assert_int_equal(open_descriptors(), descriptors);
 }
 
 static void hostile_peer_is_reported_and_costs_little(void **state) {
-  (void)state;
   for (size_t i = 0; i < CASES; i++) {
     tls_hostile server;
     tls_hostile_start(&server, two.certificates.path, cases[i].serve);
@@ -401,7 +389,6 @@ static void try_as_minority(const hostile_case *this, const tls_hostile *server)
 }
 
 static void hostile_minority_disturbs_no_call(void **state) {
-  (void)state;
   for (size_t i = 0; i < CASES; i++) {
     tls_hostile server;
     tls_hostile_start(&server, two.certificates.path, cases[i].serve);
@@ -412,7 +399,6 @@ static void hostile_minority_disturbs_no_call(void **state) {
 
 /* The output for such a peer has a limit. */
 static void output_for_a_peer_that_reads_nothing_is_limited(void **state) {
-  (void)state;
   tls_hostile server;
   tls_hostile_start(&server, two.certificates.path, reads_nothing);
   redlock_client *client = client_with(&server, 2, NODE_TIMEOUT_US);
@@ -445,7 +431,6 @@ static void refuses_and_resets(int fd, SSL_CTX *context) {
 }
 
 static void reset_does_not_hide_the_alert_before_it(void **state) {
-  (void)state;
   tls_hostile server;
   char message[256];
   tls_hostile_start(&server, two.certificates.path, refuses_and_resets);
@@ -460,8 +445,7 @@ static void reset_does_not_hide_the_alert_before_it(void **state) {
       assert_int_equal(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
     } while (info.state == REDLOCK_NODE_CONNECTING || info.error == NULL);
     (void)snprintf(message, sizeof message, "%s", info.error);
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
     assert_contains(message, "the node requires a client certificate");
   }
   tls_hostile_end(&server);
@@ -481,7 +465,6 @@ static void ends_after_a_pair_in_tls_1_2(int fd, SSL_CTX *context) {
 
 static void sessions_are_resumed(void **state) {
   static tls_hostile_serve *const ways[] = {ends_after_a_pair, ends_after_a_pair_in_tls_1_2};
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     tls_hostile server;
     tls_hostile_start(&server, two.certificates.path, ways[i]);

@@ -13,19 +13,16 @@
 static tls_farm nodes;
 
 static int start(void **state) {
-  (void)state;
   tls_farm_start(&nodes, 3);
   return 0;
 }
 
 static int reset(void **state) {
-  (void)state;
   tls_farm_reset(&nodes);
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   tls_farm_end(&nodes);
   return 0;
 }
@@ -77,7 +74,6 @@ static void copy_file(const char *from, const char *to) {
 
 static void next_connection_resumes_the_session(void **state) {
   static const char *const protocols[] = {"TLSv1.2", "TLSv1.3"};
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     tls_farm_set(&nodes, 0, "tls-protocols", protocols[i]);
     redlock_client *client = tls_client_of(&nodes, 1, NULL);
@@ -93,7 +89,6 @@ static void next_connection_resumes_the_session(void **state) {
 
 /* A restarted server knows no earlier session. */
 static void restarted_server_is_used_again(void **state) {
-  (void)state;
   redlock_client *client = tls_client_of(&nodes, 3, NULL);
   warm_up(client);
   farm_kill(&nodes.farm, 1);
@@ -105,8 +100,7 @@ static void restarted_server_is_used_again(void **state) {
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, farm_count(&nodes.farm, "r", NULL) == 3);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* --------------------------------------------------------------------------------- certificates */
@@ -115,7 +109,6 @@ static void restarted_server_is_used_again(void **state) {
 static void ca_may_be_replaced_at_run_time(void **state) {
   redlock_settings settings = {0};
   char message[256] = "";
-  (void)state;
   copy_file("ca.pem", "trusted.pem");
   settings.tls_ca = tls_farm_file(&nodes, "trusted.pem");
   redlock_client *client = tls_client(&nodes, &settings);
@@ -130,15 +123,13 @@ static void ca_may_be_replaced_at_run_time(void **state) {
   pump_until(client, state_of(client, 0) == REDLOCK_NODE_UP);
   redlock_lock *lock = held_lock(client, "r");
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* Our certificate has expired, and a new one is written into the same files. */
 static void client_certificate_may_be_replaced_at_run_time(void **state) {
   redlock_settings settings = {0};
   char message[256] = "";
-  (void)state;
   tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
   copy_file("client_expired.pem", "mine.pem");
   copy_file("client_expired.key", "mine.key");
@@ -157,8 +148,7 @@ static void client_certificate_may_be_replaced_at_run_time(void **state) {
   pump_until(client, state_of(client, 0) == REDLOCK_NODE_UP);
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ---------------------------------------------------------------------------------- wrong ports */
@@ -181,7 +171,6 @@ static redlock_client *client_with_others(const char *address, int tls) {
 }
 
 static void wrong_port_is_reported(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     char address[64];
     const farm_node *node = &nodes.farm.nodes[0];
@@ -190,8 +179,7 @@ static void wrong_port_is_reported(void **state) {
     redlock_lock *lock = held_lock(client, "r");
     pump_until(client, strstr(error_of(client, 0), "is this a TLS port?") != NULL);
     assert_ok(lock, redlock_lock_release(lock));
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
   }
 }
 
@@ -211,7 +199,6 @@ static const char *examine(redlock_lock *lock) {
 
 /* On a new connection, and on one that resumes a session. */
 static void expiring_certificate_is_found(void **state) {
-  (void)state;
   char message[256];
   tls_farm_show(&nodes, 0, "lasting");
   tls_farm_show(&nodes, 1, "three_days");
@@ -224,15 +211,13 @@ static void expiring_certificate_is_found(void **state) {
     eventually(strcmp(examine(lock), message) == 0); /* A connection may be missing at first. */
     hang_up(1);
   }
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   tls_farm_show(&nodes, 1, "lasting");
   hang_up(1);
   client = tls_client_of(&nodes, 3, NULL);
   lock = new_lock(client, "r");
   assert_string_equal(examine(lock), "");
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ----------------------------------------------------------------------------------------- fork */
@@ -247,14 +232,12 @@ static int child_locks(void *argument) {
   redlock_lock *lock = new_lock(client, "child");
   int error = redlock_lock_acquire(lock, NULL, NULL);
   error = error == REDLOCK_OK ? redlock_lock_release(lock) : error;
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   return error == REDLOCK_OK ? 0 : 1;
 }
 
 /* A farewell or record of the child would end the parent's connections. */
 static void child_does_not_use_the_connections(void **state) {
-  (void)state;
   SSL *before[3];
   redlock_client *client = tls_client_of(&nodes, 3, NULL);
   warm_up(client);

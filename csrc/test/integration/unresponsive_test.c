@@ -9,7 +9,6 @@
 static relay relays[3];
 
 static int relays_start(void **state) {
-  (void)state;
   farm_reset(&three);
   for (unsigned i = 0; i < 3; i++) {
     relay_start(&relays[i], farm_client_port(&three, i), 0, 0);
@@ -18,7 +17,6 @@ static int relays_start(void **state) {
 }
 
 static int relays_end(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 3; i++) {
     relay_end(&relays[i]);
   }
@@ -35,7 +33,6 @@ static redlock_client *client_over_relays(const redlock_options *options) {
  * rarely would be lost with it.
  */
 static void silent_connections_end_after_3_s(void **state) {
-  (void)state;
   redlock_client *client = client_over_relays(NULL);
   redlock_options options = once();
   options.node_timeout_us = MS(500);
@@ -57,13 +54,11 @@ static void silent_connections_end_after_3_s(void **state) {
   assert_ok(lock, error);
   assert_true(redlock_now() - silent_us >= MS(2000));
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* This process was stalled, and the replies are in its sockets. */
 static void stalled_client_ends_no_connection(void **state) {
-  (void)state;
   redlock_options options = once();
   options.ttl_us = MS(60000);
   options.node_timeout_us = MS(20000);
@@ -84,8 +79,7 @@ static void stalled_client_ends_no_connection(void **state) {
     assert_int_equal(info.state, REDLOCK_NODE_UP);
   }
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /*
@@ -93,7 +87,6 @@ static void stalled_client_ends_no_connection(void **state) {
  * refusals arrive before the grant, the lock seems taken, and a later attempt reports the reason.
  */
 static void proxies_of_one_server_are_named(void **state) {
-  (void)state;
   relay proxies[3];
   const char *addresses[3];
   farm_reset(&three);
@@ -114,8 +107,7 @@ static void proxies_of_one_server_are_named(void **state) {
   }
   assert_int_equal(named, 3);
   pump_until(client, farm_count(&three, "r", NULL) == 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   for (unsigned i = 0; i < 3; i++) {
     relay_end(&proxies[i]);
   }

@@ -60,7 +60,6 @@ static void sleep_until_extended(const redlock_lock *lock) {
 }
 
 static void lease_is_extended_while_the_program_computes_and_sleeps(void **state) {
-  (void)state;
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
@@ -73,15 +72,13 @@ static void lease_is_extended_while_the_program_computes_and_sleeps(void **state
   assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_OK);
   farm_continue(&five, 4);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   /* The kernel lists a joined thread for a moment. */
   eventually(running_threads() == before);
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
 static void client_without_auto_extend_has_no_thread(void **state) {
-  (void)state;
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -97,7 +94,6 @@ static void client_without_auto_extend_has_no_thread(void **state) {
 }
 
 static void close_with_hung_nodes_ends_in_time(void **state) {
-  (void)state;
   (void)stopwatch(); /* Its witness has a thread, too. */
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
@@ -110,15 +106,13 @@ static void close_with_hung_nodes_ends_in_time(void **state) {
   assert_int_equal(redlock_client_close(client, MS(50)), REDLOCK_E_UNAVAILABLE);
   assert_took(begun_us, 0, MS(2000)); /* After 3 s the connections would end. */
   eventually(running_threads() == before);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
   for (unsigned i = 0; i < 5; i++) {
     farm_continue(&five, i);
   }
 }
 
 static void freed_client_ends_its_thread(void **state) {
-  (void)state;
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
@@ -141,7 +135,6 @@ static unsigned cycles(void) {
 }
 
 static void cycles_of_clients_leave_nothing(void **state) {
-  (void)state;
   unsigned threads_before = running_threads();
   unsigned descriptors = open_descriptors();
   size_t bytes = 0;
@@ -154,8 +147,7 @@ static void cycles_of_clients_leave_nothing(void **state) {
     if (i % 3 == 0) {
       assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
     }
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    free_with_client(lock);
     if (i % 2 != 0) {
       eventually(farm_count(&five, "r", NULL) == 0);
     }
@@ -170,7 +162,6 @@ static void cycles_of_clients_leave_nothing(void **state) {
 
 /* The program has a loop, which does not return to its descriptor. */
 static void stalled_loop_loses_no_lease(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   assert_true(redlock_client_pollfd(client) >= 0);
   redlock_lock *lock = hold(client, "r");
@@ -178,8 +169,7 @@ static void stalled_loop_loses_no_lease(void **state) {
   compute_until_extended(lock);
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 typedef struct watch {
@@ -204,7 +194,6 @@ static void *watch_for_losses(void *argument) {
 
 /* As docs/c.md recommends for programs without a loop. */
 static void waiting_thread_gets_losses_while_the_program_computes(void **state) {
-  (void)state;
   watch self = {.client = client_of(&five, 5, NULL)};
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, watch_for_losses, &self), 0);
@@ -246,7 +235,6 @@ static void log_loss(redlock_client *client, void *data) {
  * reading thread.
  */
 static void on_lost_reports_each_loss(void **state) {
-  (void)state;
   lost_log self = {0};
   redlock_client *client = client_of(&five, 5, NULL);
   assert_int_equal(redlock_client_on_lost(client, log_loss, &self), REDLOCK_OK);
@@ -286,7 +274,6 @@ static void count_calls(redlock_client *client, void *data) {
 
 /* The function only counts: the program reads the losses later. */
 static void on_lost_is_called_again_when_the_lease_has_expired(void **state) {
-  (void)state;
   atomic_uint calls = 0;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_options options = auto_extended();
@@ -305,8 +292,7 @@ static void on_lost_is_called_again_when_the_lease_has_expired(void **state) {
     farm_continue(&five, i);
   }
   eventually(atomic_load(&calls) > before);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void free_the_lock(redlock_client *client, void *data) {
@@ -323,7 +309,6 @@ static void free_lock_and_client(redlock_client *client, void *data) {
 
 /* The watchdog continues with the client after the function has returned. */
 static void on_lost_may_free_the_last_reference(void **state) {
-  (void)state;
   unsigned before = running_threads();
   for (unsigned i = 0; i < 4; i++) {
     atomic_bool freed = false;
@@ -347,7 +332,6 @@ static void close_the_client(redlock_client *client, void *data) {
 }
 
 static void on_lost_may_close_the_client(void **state) {
-  (void)state;
   unsigned before = running_threads();
   atomic_int closed = 0;
   redlock_client *client = client_of(&five, 5, NULL);
@@ -358,8 +342,7 @@ static void on_lost_may_close_the_client(void **state) {
   eventually(running_threads() == before);
   assert_int_equal(redlock_client_close(client, 0), REDLOCK_OK);
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CLOSED);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* ---------------------------------------------------------------------------------------- forks */
@@ -371,7 +354,6 @@ static int child_holds_nothing(void *argument) {
 }
 
 static void watchdog_may_be_forked_at_any_time(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold_every(client, "r", MS(2));
   for (unsigned i = 0; i < 60; i++) {
@@ -379,8 +361,7 @@ static void watchdog_may_be_forked_at_any_time(void **state) {
   }
   assert_true(redlock_lock_remaining(lock) > 0);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /*
@@ -390,12 +371,10 @@ static void watchdog_may_be_forked_at_any_time(void **state) {
 static atomic_int signalled; /* id of the thread that ran the handler */
 
 static void note_thread(int number) {
-  (void)number;
   atomic_store(&signalled, (int)syscall(SYS_gettid));
 }
 
 static void watchdog_takes_no_signal(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
   struct sigaction action = {.sa_handler = note_thread};
@@ -409,12 +388,10 @@ static void watchdog_takes_no_signal(void **state) {
   assert_int_equal(atomic_load(&signalled), 0);
   assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &usr1, NULL), 0);
   assert_int_equal(atomic_load(&signalled), getpid());
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 static void idle_watchdog_sleeps(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold_every(client, "r", 0);
   struct rusage before, after;
@@ -423,13 +400,11 @@ static void idle_watchdog_sleeps(void **state) {
   (void)poll(NULL, 0, 500);
   assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
   assert_true(after.ru_nvcsw - before.ru_nvcsw < 20);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* A lock was freed while a node hung: its release is sent when the node continues. */
 static void watchdog_sends_releases_of_freed_locks(void **state) {
-  (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *other = hold(client, "other");
   redlock_lock *lock = hold(client, "r");
@@ -480,7 +455,6 @@ static void *work(void *argument) {
 
 /* Leases that are extended every few milliseconds, threads, forks and frees. */
 static void watchdog_works_beside_threads_and_forks(void **state) {
-  (void)state;
   static worker workers[4];
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold_every(client, "r", MS(3));
@@ -506,8 +480,7 @@ static void watchdog_works_beside_threads_and_forks(void **state) {
   }
   assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_OK);
   assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)

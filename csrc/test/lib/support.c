@@ -119,6 +119,12 @@ redlock_lock *held_lock(redlock_client *client, const char *resource) {
   return lock;
 }
 
+void free_with_client(redlock_lock *lock) {
+  redlock_client *client = redlock_lock_client(lock);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 void pump(redlock_client *client, int milliseconds) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);

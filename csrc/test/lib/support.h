@@ -31,6 +31,9 @@
  */
 #define EVENTUALLY_US (30 * REDLOCK_SECONDS)
 
+/* cmocka passes a state to each test, which most tests do not use. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* Polls until |condition| is true; fails the test after a deadline. */
 #define eventually(condition)                                                                      \
   do {                                                                                             \
@@ -126,6 +129,9 @@ redlock_lock *new_lock(redlock_client *client, const char *resource);
 
 /* A lock that is held. */
 redlock_lock *held_lock(redlock_client *client, const char *resource);
+
+/* Frees |lock| and a reference of its client. */
+void free_with_client(redlock_lock *lock);
 
 /* One turn of a caller-owned loop, which waits at most |milliseconds|. */
 void pump(redlock_client *client, int milliseconds);
