@@ -43,7 +43,7 @@ static inline bool rl_stream_unsent(const rl_stream *stream) {
   return stream->inner != NULL && stream->transport->output(stream->inner, &length) != NULL;
 }
 
-/* Returns true if rl_stream_receive() has bytes of which poll() does not tell. */
+/* Returns true if rl_stream_receive() has bytes that poll() does not report. */
 static inline bool rl_stream_holds_input(const rl_stream *stream) {
   return stream->inner != NULL && stream->transport->holds(stream->inner);
 }

@@ -348,6 +348,16 @@ static void call_in_its_grace_period_watches_each_turn(void **state) {
   assert_true(loopback_end(slow));
 }
 
+static void poll_does_nothing_for_a_started_operation(void **state) {
+  world *one = *state;
+  struct pollfd ready = {redlock_client_pollfd(one->client), POLLIN, 0};
+  assert_int_equal(poll(&ready, 1, 0), 0);
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  assert_int_equal(poll(&ready, 1, 0), 1);
+  rl_handle_poll(one->lock);
+  assert_int_equal(one->client->sockets[0].fd, -1);
+}
+
 static void texts_of_a_node_live_in_the_programs_struct(void **state) {
   world *one = *state;
   redlock_vote_info vote;
@@ -701,6 +711,7 @@ int main(void) {
       ON(1, token_and_message_are_returned_without_memory),
       cmocka_unit_test(core_rests_after_the_grace_period),
       cmocka_unit_test(call_in_its_grace_period_watches_each_turn),
+      ON(1, poll_does_nothing_for_a_started_operation),
       ON(1, texts_of_a_node_live_in_the_programs_struct),
       ON(3, votes_are_reported_node_by_node),
       ON(1, call_never_outlives_its_budget),

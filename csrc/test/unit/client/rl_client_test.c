@@ -403,6 +403,27 @@ static void lock_has_one_to_64_different_resources(void **state) {
   redlock_client_free(client);
 }
 
+static void supplied_token_has_one_to_256_bytes(void **state) {
+  (void)state;
+  char token[REDLOCK_TOKEN_MAX + 1];
+  redlock_resource resource;
+  redlock_client *client;
+  redlock_lock *lock;
+  memset(token, 'x', sizeof token);
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  assert_error(redlock_lock_give_token(NULL, token, 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_give_token(lock, NULL, 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_give_token(lock, token, 0), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_give_token(lock, token, REDLOCK_TOKEN_MAX + 1), REDLOCK_E_LIMIT);
+  assert_error(redlock_lock_give_token(lock, token, REDLOCK_TOKEN_MAX), REDLOCK_OK);
+  assert_error(redlock_lock_resource_at(lock, 0, &resource), REDLOCK_OK);
+  assert_error(redlock_lock_resource_at(lock, 1, &resource), REDLOCK_E_INVALID);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 static void null_has_no_resource_no_data_and_no_references(void **state) {
   (void)state;
   size_t length = 7;
@@ -681,6 +702,7 @@ int main(void) {
       cmocka_unit_test(external_client_accepts_tls),
       cmocka_unit_test(null_is_an_error_and_no_crash),
       cmocka_unit_test(lock_has_one_to_64_different_resources),
+      cmocka_unit_test(supplied_token_has_one_to_256_bytes),
       cmocka_unit_test(null_has_no_resource_no_data_and_no_references),
       ON(3, start_sends_nothing_before_the_next_turn),
       ON(3, dead_majority_is_reported_and_used_again_later),
