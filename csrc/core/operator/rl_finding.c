@@ -1,12 +1,10 @@
 /*
- * Findings: what is wrong with nodes and options, by what the doctor was told, and what to do about
- * it.
+ * Findings: problems of nodes and options, by the answers to the doctor, and what to do about them.
  *
  * SPDX-License-Identifier: MIT
  *
- * Each check looks at what was told, and finds at most one thing of each node. What was not told is
- * not found: a node that keeps its INFO to itself has no role. The checks are gone through for each
- * finding that is asked for, so that none is kept.
+ * Each check finds at most one problem of a node. A missing answer is no problem: a node that hides
+ * its INFO has no role. All checks run for each requested finding, so that no finding is stored.
  */
 #include "operator/rl_finding.h"
 
@@ -14,18 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RL_FINDING_WORD_MAX 64 /* bytes of a value; the script cuts them so */
+#define RL_FINDING_WORD_MAX 64 /* bytes of a value, cut by the script */
 #define RL_FINDING_DIGITS_MAX 16
-#define RL_FINDING_OLD_MAJOR 5 /* older servers are not tried */
+#define RL_FINDING_OLD_MAJOR 5 /* the oldest tested version */
 #define RL_FINDING_CLOCKS_US (2 * REDLOCK_SECONDS)
 #define RL_FINDING_DAY_US (86400 * REDLOCK_SECONDS)
 #define RL_FINDING_CERTIFICATE_US (30 * RL_FINDING_DAY_US)
 
-/* The search for one of them. */
+/* The search for one finding. */
 typedef struct rl_finding_search {
   const rl_doctor *doctor;
-  redlock_severity severity; /* that is looked for */
-  unsigned skip;             /* so many of it come before */
+  redlock_severity severity; /* of the finding */
+  unsigned skip;             /* findings of this severity that come first */
+  unsigned node;             /* the node that is checked, or RL_FINDING_NO_NODE */
   rl_finding *finding;
   bool found;
 } rl_finding_search;
@@ -41,9 +40,10 @@ const char *redlock_severity_name(int severity) {
   }
 }
 
-__attribute__((format(printf, 5, 6))) static void
-rl_finding_add(rl_finding_search *search, const char *name, redlock_severity severity,
-               unsigned node, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static void rl_finding_add(rl_finding_search *search,
+                                                                 const char *name,
+                                                                 redlock_severity severity,
+                                                                 const char *format, ...) {
   va_list arguments;
   if (severity != search->severity || search->found) {
     return;
@@ -55,19 +55,19 @@ rl_finding_add(rl_finding_search *search, const char *name, redlock_severity sev
   search->found = true;
   search->finding->severity = severity;
   search->finding->name = name;
-  search->finding->node = node;
+  search->finding->node = search->node;
   va_start(arguments, format);
   (void)vsnprintf(search->finding->message, sizeof search->finding->message, format, arguments);
   va_end(arguments);
 }
 
-/* The names are those of the table: a misspelt one is not compiled. */
+/* A misspelt name does not compile. */
 #define RL_FINDING_NAME(name) static const char rl_finding_name_##name[] = #name;
 RL_FINDINGS(RL_FINDING_NAME)
 
-/* ----------------------------------------------------------------------------- what was told */
+/* ------------------------------------------------------------------------------- the answers */
 
-/* Where the value of |name| begins, and its length; NULL when it was not told. */
+/* Returns the value of |name|, and its length; NULL if the node did not report it. */
 static const char *rl_finding_find(const rl_doctor_node *node, const char *name, size_t *length) {
   size_t name_length = strlen(name);
   const char *word = node->answered ? node->said : "";
@@ -84,20 +84,21 @@ static const char *rl_finding_find(const rl_doctor_node *node, const char *name,
   return NULL;
 }
 
-/* The value of |name| in |value|; empty when it was not told. */
+/* Copies the value of |name|; empty if the node did not report it. Returns |value|. */
 static const char *rl_finding_value(const rl_doctor_node *node, const char *name,
                                     char value[static RL_FINDING_WORD_MAX + 1]) {
   size_t length = 0;
-  const char *told = rl_finding_find(node, name, &length);
+  const char *reported = rl_finding_find(node, name, &length);
   length = length < RL_FINDING_WORD_MAX ? length : RL_FINDING_WORD_MAX;
-  (void)snprintf(value, RL_FINDING_WORD_MAX + 1, "%.*s", (int)length, told != NULL ? told : "");
+  (void)snprintf(value, RL_FINDING_WORD_MAX + 1, "%.*s", (int)length,
+                 reported != NULL ? reported : "");
   return value;
 }
 
 static bool rl_finding_is(const rl_doctor_node *node, const char *name, const char *value) {
   size_t length = 0;
-  const char *told = rl_finding_find(node, name, &length);
-  return told != NULL && length == strlen(value) && memcmp(told, value, length) == 0;
+  const char *reported = rl_finding_find(node, name, &length);
+  return reported != NULL && length == strlen(value) && memcmp(reported, value, length) == 0;
 }
 
 static bool rl_finding_digits(const char *digits, size_t length, uint64_t *number) {
@@ -113,18 +114,16 @@ static bool rl_finding_digits(const char *digits, size_t length, uint64_t *numbe
 
 bool rl_finding_number(const rl_doctor_node *node, const char *name, uint64_t *number) {
   size_t length = 0;
-  const char *told = rl_finding_find(node, name, &length);
-  return told != NULL && length <= RL_FINDING_DIGITS_MAX && rl_finding_digits(told, length, number);
+  const char *reported = rl_finding_find(node, name, &length);
+  return reported != NULL && length <= RL_FINDING_DIGITS_MAX &&
+         rl_finding_digits(reported, length, number);
 }
 
 static double rl_finding_ms(redlock_duration duration_us) {
   return (double)duration_us / (double)REDLOCK_MILLISECONDS;
 }
 
-/*
- * -------------------------------------------------------------------------- what it cannot vote
- * for
- */
+/* ------------------------------------------------------------------- why a node has no vote */
 
 static bool rl_finding_lacks_rights(const rl_doctor_node *node) {
   return !node->answered && strncmp(node->said, "NOPERM", 6) == 0;
@@ -151,32 +150,30 @@ static const char *rl_finding_advice(const char *said) {
   return NULL;
 }
 
-static void rl_finding_check_down(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_down(rl_finding_search *search, const rl_doctor_node *node) {
   if (node->answered || rl_finding_lacks_rights(node)) {
     return;
   }
   if (node->sentinel) {
     rl_finding_add(
-        search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR, index,
+        search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
         "%.100s is a Sentinel, which keeps no keys: name servers that are independent of "
         "each other instead, by their own addresses",
         node->name);
     return;
   }
   if (strncmp(node->said, "it is the same server as ", 25) == 0) {
-    rl_finding_add(search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR, index,
+    rl_finding_add(search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR,
                    "%.100s has no vote: %.190s", node->name, node->said);
     return;
   }
   const char *advice = rl_finding_advice(node->said);
-  rl_finding_add(search, rl_finding_name_down, REDLOCK_SEVERITY_ERROR, index,
-                 "%.100s %s: %.190s; %s", node->name, advice != NULL ? "refuses" : "did not answer",
-                 node->said,
+  rl_finding_add(search, rl_finding_name_down, REDLOCK_SEVERITY_ERROR, "%.100s %s: %.190s; %s",
+                 node->name, advice != NULL ? "refuses" : "did not answer", node->said,
                  advice != NULL ? advice : "check that the server is running and reachable");
 }
 
-/* Bootstrap is for new nodes: one that was restarted would vote at once, without its locks. */
+/* Bootstrap is only for new nodes: a restarted node would vote at once, without its locks. */
 static const char *rl_finding_patience(const char *quarantine) {
   if (strncmp(quarantine, "its clock is ", 13) == 0) {
     return "synchronise its clock, for example with chrony";
@@ -189,8 +186,7 @@ static const char *rl_finding_patience(const char *quarantine) {
 /*
  * What the guard says of a node that answers. That it is another node is found by its run_id, too.
  */
-static void rl_finding_check_quarantined(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_quarantined(rl_finding_search *search, const rl_doctor_node *node) {
   size_t length;
   bool same = strncmp(node->quarantine, "it is the same server as ", 25) == 0 &&
               rl_finding_find(node, "run_id", &length) != NULL;
@@ -198,27 +194,25 @@ static void rl_finding_check_quarantined(rl_finding_search *search, unsigned ind
     return;
   }
   if (node->refused) {
-    rl_finding_add(search, rl_finding_name_quarantined, REDLOCK_SEVERITY_ERROR, index,
+    rl_finding_add(search, rl_finding_name_quarantined, REDLOCK_SEVERITY_ERROR,
                    "the guard refuses %.100s: %.190s", node->name, node->quarantine);
   } else {
-    rl_finding_add(search, rl_finding_name_quarantined, REDLOCK_SEVERITY_WARNING, index,
+    rl_finding_add(search, rl_finding_name_quarantined, REDLOCK_SEVERITY_WARNING,
                    "%.100s does not vote yet: %.190s; %s", node->name, node->quarantine,
                    rl_finding_patience(node->quarantine));
   }
 }
 
-/* One server votes once, whatever it is called. */
-static void rl_finding_check_same_server(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_same_server(rl_finding_search *search, const rl_doctor_node *node) {
   char run_id[RL_FINDING_WORD_MAX + 1];
   if (rl_finding_value(node, "run_id", run_id)[0] == '\0') {
     return;
   }
-  for (unsigned i = 0; i < index; i++) {
+  for (unsigned i = 0; i < search->node; i++) {
     const rl_doctor_node *other = &search->doctor->nodes[i];
     if (rl_finding_is(other, "run_id", run_id)) {
       rl_finding_add(
-          search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR, index,
+          search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR,
           "%.100s is the same server as %.100s (run_id %s)%s: its failure costs two votes; use a "
           "separate server for each node",
           node->name, other->name, run_id, node->db == other->db ? "" : ", with another database");
@@ -227,23 +221,22 @@ static void rl_finding_check_same_server(rl_finding_search *search, unsigned ind
   }
 }
 
-static void rl_finding_check_role(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_node *node) {
   uint64_t replicas;
   if (rl_finding_is(node, "role", "slave") && rl_finding_is(node, "read_only", "0")) {
     rl_finding_add(
-        search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR, index,
+        search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a replica that can be written to: its locks vanish when it synchronises with "
         "its master; make it an independent master (REPLICAOF NO ONE)",
         node->name);
   } else if (rl_finding_is(node, "role", "slave")) {
     rl_finding_add(
-        search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR, index,
+        search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a read-only replica: replace it by an independent master, or make it one "
         "(REPLICAOF NO ONE)",
         node->name);
   } else if (rl_finding_number(node, "replicas", &replicas) && replicas > 0) {
-    rl_finding_add(search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE, index,
+    rl_finding_add(search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE,
                    "%.100s has %llu replica%s: a promoted replica may lack the latest locks; %s",
                    node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s",
                    search->doctor->guard ? "the guard keeps it from voting until they have expired"
@@ -251,148 +244,117 @@ static void rl_finding_check_role(rl_finding_search *search, unsigned index) {
   }
 }
 
-static void rl_finding_check_cluster(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_cluster(rl_finding_search *search, const rl_doctor_node *node) {
   if (rl_finding_is(node, "cluster", "1")) {
     rl_finding_add(
-        search, rl_finding_name_cluster, REDLOCK_SEVERITY_ERROR, index,
+        search, rl_finding_name_cluster, REDLOCK_SEVERITY_ERROR,
         "%.100s is in cluster mode: it has only some of the keys, and they move; use a server "
         "with cluster-enabled no",
         node->name);
   }
 }
 
-static void rl_finding_check_eviction(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_eviction(rl_finding_search *search, const rl_doctor_node *node) {
   char policy[RL_FINDING_WORD_MAX + 1];
   uint64_t bytes;
   if (rl_finding_number(node, "maxmemory", &bytes) && bytes > 0 &&
       strcmp(rl_finding_value(node, "policy", policy), "noeviction") != 0 && policy[0] != '\0') {
-    rl_finding_add(search, rl_finding_name_eviction, REDLOCK_SEVERITY_ERROR, index,
+    rl_finding_add(search, rl_finding_name_eviction, REDLOCK_SEVERITY_ERROR,
                    "%.100s evicts keys, including locks, when its %llu bytes are full "
                    "(%s): CONFIG SET maxmemory-policy noeviction",
                    node->name, (unsigned long long)bytes, policy);
   }
 }
 
-/* What the role and the mode explain is not found twice. */
-static void rl_finding_check_refuses(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+/* A refusal that follows from the role or the mode is no other finding. */
+static void rl_finding_check_refuses(rl_finding_search *search, const rl_doctor_node *node) {
   size_t length = 0;
   const char *said = rl_finding_find(node, "said", &length);
   if (said != NULL && !rl_finding_is(node, "role", "slave") &&
       !rl_finding_is(node, "cluster", "1")) {
-    rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR, index,
+    rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
                    "%.100s refuses what a lock needs: %.190s", node->name, said);
   }
 }
 
 /* --------------------------------------------------------------------------------------- rights */
 
-/* How an operator grants what is missing, and to whom. */
-typedef struct rl_finding_rights {
+/* The commands that a lock needs, which the script of the doctor tries. */
+static const char *const rl_finding_commands[] = {"set", "get", "del", "pttl", "pexpire", "exists"};
+#define RL_FINDING_COMMANDS (sizeof rl_finding_commands / sizeof rl_finding_commands[0])
+
+typedef struct rl_finding_refused {
   char commands[96]; /* "set, get" */
   char rules[96];    /* " +set +get" */
-} rl_finding_rights;
+} rl_finding_refused;
 
-static void rl_finding_miss(rl_finding_rights *rights, const char *command) {
-  size_t used = strlen(rights->commands);
-  (void)snprintf(rights->commands + used, sizeof rights->commands - used, "%s%s",
+static void rl_finding_note(rl_finding_refused *refused, const char *command) {
+  size_t used = strlen(refused->commands);
+  (void)snprintf(refused->commands + used, sizeof refused->commands - used, "%s%s",
                  used > 0 ? ", " : "", command);
-  used = strlen(rights->rules);
-  (void)snprintf(rights->rules + used, sizeof rights->rules - used, " +%s", command);
+  used = strlen(refused->rules);
+  (void)snprintf(refused->rules + used, sizeof refused->rules - used, " +%s", command);
 }
 
 static const char *rl_finding_user(const rl_doctor_node *node) {
   return node->login_supplied ? "USER" : node->username != NULL ? node->username : "default";
 }
 
-static void rl_finding_add_rights(rl_finding_search *search, unsigned index,
-                                  redlock_severity severity, const rl_finding_rights *rights,
-                                  const char *why) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
-  if (rights->rules[0] != '\0') {
-    rl_finding_add(search, rl_finding_name_rights, severity, index,
+static void rl_finding_add_refused(rl_finding_search *search, const rl_doctor_node *node,
+                                   redlock_severity severity, const rl_finding_refused *refused,
+                                   const char *why, bool unknown) {
+  if (refused->commands[0] == '\0') {
+    return;
+  }
+  if (unknown) {
+    rl_finding_add(search, rl_finding_name_refuses, severity,
+                   "%.100s does not know %s%s: remove rename-command for it from its configuration",
+                   node->name, refused->commands, why);
+  } else {
+    rl_finding_add(search, rl_finding_name_rights, severity,
                    "%.100s does not let its user run %s%s: ACL SETUSER %.80s%s", node->name,
-                   rights->commands, why, rl_finding_user(node), rights->rules);
+                   refused->commands, why, rl_finding_user(node), refused->rules);
   }
 }
-
-/* For what a command is that is missing. */
-typedef struct rl_finding_missing {
-  rl_finding_rights lock, doctor, keys;
-} rl_finding_missing;
 
 /*
- * Those of which the node says |why|: "command" when its user may not, "unknown" when it does not
- * know them.
+ * Commands that the user may not run, or that the node does not know, |unknown|, by their purpose.
  */
-static void rl_finding_collect(const rl_doctor *doctor, const rl_doctor_node *node, const char *why,
-                               rl_finding_missing *missing) {
-  static const char *const needed[] = {"set", "get", "del", "pttl", "pexpire", "exists"};
-  for (unsigned i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-    if (rl_finding_is(node, needed[i], why)) {
-      rl_finding_miss(&missing->lock, needed[i]);
+static void rl_finding_check_refused(rl_finding_search *search, const rl_doctor_node *node,
+                                     bool unknown) {
+  const rl_doctor *doctor = search->doctor;
+  const char *answer = unknown ? "unknown" : "command";
+  rl_finding_refused lock = {0}, examination = {0}, keys = {0};
+  if (!unknown && rl_finding_lacks_rights(node)) {
+    rl_finding_note(&lock, "eval");
+  }
+  if (unknown ? node->unknown_evalsha && !node->sentinel : node->no_evalsha) {
+    rl_finding_note(&lock, "evalsha");
+  }
+  for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
+    if (rl_finding_is(node, rl_finding_commands[i], answer)) {
+      rl_finding_note(&lock, rl_finding_commands[i]);
     }
   }
-  if (rl_finding_is(node, "info", why)) {
-    rl_finding_miss(doctor->guard ? &missing->lock : &missing->doctor, "info");
+  if (rl_finding_is(node, "info", answer)) {
+    rl_finding_note(doctor->guard ? &lock : &examination, "info");
   }
-  if (rl_finding_is(node, "time", why)) {
-    rl_finding_miss(doctor->guard || doctor->fence ? &missing->lock : &missing->doctor, "time");
+  if (rl_finding_is(node, "time", answer)) {
+    rl_finding_note(doctor->guard || doctor->fence ? &lock : &examination, "time");
   }
-  if (rl_finding_is(node, "scan", why)) {
-    rl_finding_miss(&missing->keys, "scan");
-    rl_finding_miss(&missing->keys, "strlen");
+  if (rl_finding_is(node, "scan", answer)) {
+    rl_finding_note(&keys, "scan");
+    rl_finding_note(&keys, "strlen");
   }
+  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_ERROR, &lock, ", which a lock needs",
+                         unknown);
+  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_WARNING, &keys,
+                         ", so its keys were not scanned", unknown);
+  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_NOTE, &examination,
+                         ", so the doctor knows little of it", unknown);
 }
 
-static void rl_finding_check_commands(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
-  rl_finding_missing missing = {0};
-  if (rl_finding_lacks_rights(node)) {
-    rl_finding_miss(&missing.lock, "eval");
-  }
-  if (node->no_evalsha) {
-    rl_finding_miss(&missing.lock, "evalsha");
-  }
-  rl_finding_collect(search->doctor, node, "command", &missing);
-  rl_finding_add_rights(search, index, REDLOCK_SEVERITY_ERROR, &missing.lock,
-                        ", which a lock needs");
-  rl_finding_add_rights(search, index, REDLOCK_SEVERITY_WARNING, &missing.keys,
-                        ", so its keys were not scanned");
-  rl_finding_add_rights(search, index, REDLOCK_SEVERITY_NOTE, &missing.doctor,
-                        ", so the doctor knows little of it");
-}
-
-static void rl_finding_add_unknown(rl_finding_search *search, unsigned index,
-                                   redlock_severity severity, const rl_finding_rights *rights,
-                                   const char *why) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
-  if (rights->commands[0] != '\0') {
-    rl_finding_add(search, rl_finding_name_refuses, severity, index,
-                   "%.100s does not know %s%s: remove rename-command for it from its configuration",
-                   node->name, rights->commands, why);
-  }
-}
-
-/* A server knows them all, if nobody has renamed one. */
-static void rl_finding_check_unknown(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
-  rl_finding_missing missing = {0};
-  if (node->unknown_evalsha && !node->sentinel) {
-    rl_finding_miss(&missing.lock, "evalsha");
-  }
-  rl_finding_collect(search->doctor, node, "unknown", &missing);
-  rl_finding_add_unknown(search, index, REDLOCK_SEVERITY_ERROR, &missing.lock,
-                         ", which a lock needs");
-  rl_finding_add_unknown(search, index, REDLOCK_SEVERITY_WARNING, &missing.keys,
-                         ", so its keys were not scanned");
-  rl_finding_add_unknown(search, index, REDLOCK_SEVERITY_NOTE, &missing.doctor,
-                         ", so the doctor knows little of it");
-}
-
-/* A text for people. */
+/* Copies |bytes|, with ? for what is not printable. */
 static void rl_finding_show(char *shown, size_t size, const char *bytes, size_t length) {
   size_t used = 0;
   while (used < length && used + 1 < size) {
@@ -402,14 +364,12 @@ static void rl_finding_show(char *shown, size_t size, const char *bytes, size_t 
   shown[used] = '\0';
 }
 
-static void rl_finding_check_keys(rl_finding_search *search, unsigned index) {
-  static const char *const probes[] = {"set", "get", "del", "pttl", "pexpire", "exists"};
+static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_node *node) {
   const rl_doctor *doctor = search->doctor;
-  const rl_doctor_node *node = &doctor->nodes[index];
   char key[65], pattern[65];
   bool refused = false;
-  for (unsigned i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-    refused = refused || rl_finding_is(node, probes[i], "key");
+  for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
+    refused = refused || rl_finding_is(node, rl_finding_commands[i], "key");
   }
   if (!refused) {
     return;
@@ -418,35 +378,34 @@ static void rl_finding_check_keys(rl_finding_search *search, unsigned index) {
   rl_finding_show(pattern, sizeof pattern, doctor->prefix, doctor->prefix_length);
   if (rl_finding_is(node, "own", "1") && !doctor->fence) {
     rl_finding_add(
-        search, rl_finding_name_rights, REDLOCK_SEVERITY_NOTE, index,
+        search, rl_finding_name_rights, REDLOCK_SEVERITY_NOTE,
         "%.100s lets its user touch '%s', but no key like it, so the commands of a lock were not "
         "tried: ACL SETUSER %.80s ~%s:redlock-doctor:*",
         node->name, key, rl_finding_user(node), key);
     return;
   }
-  rl_finding_add(search, rl_finding_name_rights, REDLOCK_SEVERITY_ERROR, index,
+  rl_finding_add(search, rl_finding_name_rights, REDLOCK_SEVERITY_ERROR,
                  "%.100s does not let its user touch keys like '%s': ACL SETUSER %.80s ~%s%s",
                  node->name, key, rl_finding_user(node), pattern[0] != '\0' ? pattern : "PATTERN",
                  pattern[0] != '\0' ? "*" : ", or name a resource that it may lock");
 }
 
-/* ------------------------------------------------------------------------- what makes it risky */
+/* -------------------------------------------------------------------------------------- risks */
 
-static void rl_finding_check_persistence(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_persistence(rl_finding_search *search, const rl_doctor_node *node) {
   bool guard = search->doctor->guard;
   const char *failing = rl_finding_is(node, "aof_write", "err")  ? "append-only file"
                         : rl_finding_is(node, "rdb_save", "err") ? "snapshot"
                                                                  : NULL;
   if (failing != NULL) {
     rl_finding_add(
-        search, rl_finding_name_persistence_failing, REDLOCK_SEVERITY_WARNING, index,
+        search, rl_finding_name_persistence_failing, REDLOCK_SEVERITY_WARNING,
         "%.100s could not write its last %s, and may refuse locks: check its log and its disk",
         node->name, failing);
   }
   if (rl_finding_is(node, "aof", "0")) {
     rl_finding_add(search, rl_finding_name_persistence,
-                   guard ? REDLOCK_SEVERITY_NOTE : REDLOCK_SEVERITY_WARNING, index,
+                   guard ? REDLOCK_SEVERITY_NOTE : REDLOCK_SEVERITY_WARNING,
                    "%.100s forgets its latest locks when it restarts (appendonly no)%s", node->name,
                    guard ? ": the guard keeps it from voting until they have expired"
                          : ": turn the guard on, or wait for the longest ttl before you start it "
@@ -454,37 +413,34 @@ static void rl_finding_check_persistence(rl_finding_search *search, unsigned ind
   }
 }
 
-static void rl_finding_check_slow(rl_finding_search *search, unsigned index) {
+static void rl_finding_check_slow(rl_finding_search *search, const rl_doctor_node *node) {
   const rl_doctor *doctor = search->doctor;
-  const rl_doctor_node *node = &doctor->nodes[index];
   if (node->round_trip_us != REDLOCK_NEVER && node->round_trip_us > doctor->node_timeout_us / 2) {
     rl_finding_add(
-        search, rl_finding_name_slow, REDLOCK_SEVERITY_WARNING, index,
+        search, rl_finding_name_slow, REDLOCK_SEVERITY_WARNING,
         "%.100s took %.1f ms to answer, and node_timeout is %.1f ms: raise node_timeout, or move "
         "the node closer",
         node->name, rl_finding_ms(node->round_trip_us), rl_finding_ms(doctor->node_timeout_us));
   }
 }
 
-static void rl_finding_check_certificate(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_certificate(rl_finding_search *search, const rl_doctor_node *node) {
   if (node->certificate_us < RL_FINDING_CERTIFICATE_US) {
     unsigned long long days = node->certificate_us / RL_FINDING_DAY_US;
-    rl_finding_add(search, rl_finding_name_certificate, REDLOCK_SEVERITY_WARNING, index,
+    rl_finding_add(search, rl_finding_name_certificate, REDLOCK_SEVERITY_WARNING,
                    "the TLS certificate of %.100s ends in %s%llu day%s: renew it", node->name,
                    days == 0 ? "less than " : "", days == 0 ? 1 : days, days <= 1 ? "" : "s");
   }
 }
 
-static void rl_finding_check_endless(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_node *node) {
   char key[RL_FINDING_WORD_MAX + 1];
   uint64_t count;
   if (!rl_finding_number(node, "keys", &count)) {
     return;
   }
   if (count > 0) {
-    rl_finding_add(search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_WARNING, index,
+    rl_finding_add(search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_WARNING,
                    "%.100s holds %s%llu key%s without an expiry that look%s like a lock, such as "
                    "'%s': if no client owns it, delete it with force_release()",
                    node->name, rl_finding_is(node, "more", "1") ? "at least " : "",
@@ -492,13 +448,13 @@ static void rl_finding_check_endless(rl_finding_search *search, unsigned index) 
                    rl_finding_value(node, "key", key));
   } else if (rl_finding_is(node, "more", "1")) {
     rl_finding_add(
-        search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_NOTE, index,
+        search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_NOTE,
         "%.100s has more keys than were scanned; none of those looks like a lock without an expiry",
         node->name);
   }
 }
 
-/* The first number of a version; 0 when it is not known. */
+/* Returns the first number of the version; 0 if it is not known. */
 static uint64_t rl_finding_major(const rl_doctor_node *node, const char **product) {
   char version[RL_FINDING_WORD_MAX + 1];
   uint64_t major = 0;
@@ -510,26 +466,25 @@ static uint64_t rl_finding_major(const rl_doctor_node *node, const char **produc
   return rl_finding_digits(version, strcspn(version, "."), &major) ? major : 0;
 }
 
-static void rl_finding_check_version(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_version(rl_finding_search *search, const rl_doctor_node *node) {
   const char *product;
   uint64_t major = rl_finding_major(node, &product);
   if (major > 0 && major < RL_FINDING_OLD_MAJOR) {
-    rl_finding_add(search, rl_finding_name_old_version, REDLOCK_SEVERITY_WARNING, index,
+    rl_finding_add(search, rl_finding_name_old_version, REDLOCK_SEVERITY_WARNING,
                    "%.100s runs %s %llu, which is no longer maintained: upgrade it", node->name,
                    product, (unsigned long long)major);
   }
 }
 
-/* ------------------------------------------------------------------------------ of all together */
+/* ---------------------------------------------------------------------------------- all nodes */
 
-/* How far the clock of |node| is before that of |other|, in microseconds. */
+/* Returns how far the clock of |node| is ahead of that of |other|, in microseconds. */
 static int64_t rl_finding_ahead(const rl_doctor_node *node, const rl_doctor_node *other) {
   uint64_t ahead_us = other->clock_us - node->clock_us;
   return ahead_us <= INT64_MAX ? (int64_t)ahead_us : -(int64_t)(UINT64_MAX - ahead_us) - 1;
 }
 
-/* The node whose clock is the median, the lower one of two; NULL when none is known. */
+/* Returns the node with the median clock, the lower one of two; NULL if no clock is known. */
 static const rl_doctor_node *rl_finding_median(const rl_doctor *doctor) {
   unsigned known = 0;
   for (unsigned i = 0; i < doctor->count; i++) {
@@ -537,7 +492,7 @@ static const rl_doctor_node *rl_finding_median(const rl_doctor *doctor) {
   }
   for (unsigned i = 0; i < doctor->count; i++) {
     const rl_doctor_node *node = &doctor->nodes[i];
-    unsigned behind = 0; /* clocks that are behind this one; of equals, the earlier nodes' */
+    unsigned behind = 0; /* clocks behind this one; of equal clocks, those of earlier nodes */
     for (unsigned k = 0; k < doctor->count && node->has_clock; k++) {
       const rl_doctor_node *other = &doctor->nodes[k];
       int64_t ahead_us = other->has_clock ? rl_finding_ahead(node, other) : -1;
@@ -550,8 +505,7 @@ static const rl_doctor_node *rl_finding_median(const rl_doctor *doctor) {
   return NULL;
 }
 
-static void rl_finding_check_clock(rl_finding_search *search, unsigned index) {
-  const rl_doctor_node *node = &search->doctor->nodes[index];
+static void rl_finding_check_clock(rl_finding_search *search, const rl_doctor_node *node) {
   const rl_doctor_node *median = rl_finding_median(search->doctor);
   if (median == NULL || !node->has_clock) {
     return;
@@ -562,7 +516,7 @@ static void rl_finding_check_clock(rl_finding_search *search, unsigned index) {
   if (apart_us > rl_time_add(RL_FINDING_CLOCKS_US, error_us)) {
     rl_finding_add(
         search, rl_finding_name_clock,
-        search->doctor->guard ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING, index,
+        search->doctor->guard ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING,
         "the clock of %.100s is %.1f s %s that of %.100s: synchronise both, for example with "
         "chrony",
         node->name, (double)apart_us / (double)REDLOCK_SECONDS,
@@ -585,10 +539,10 @@ static void rl_finding_check_versions(rl_finding_search *search) {
       major = own;
       one = other;
     } else if (own != major || other != one) {
-      rl_finding_add(
-          search, rl_finding_name_mixed_versions, REDLOCK_SEVERITY_NOTE, RL_FINDING_NO_NODE,
-          "%.100s runs %s %llu, and %.100s %s %llu: use one version on all nodes", first->name, one,
-          (unsigned long long)major, doctor->nodes[i].name, other, (unsigned long long)own);
+      rl_finding_add(search, rl_finding_name_mixed_versions, REDLOCK_SEVERITY_NOTE,
+                     "%.100s runs %s %llu, and %.100s %s %llu: use one version on all nodes",
+                     first->name, one, (unsigned long long)major, doctor->nodes[i].name, other,
+                     (unsigned long long)own);
       return;
     }
   }
@@ -597,11 +551,11 @@ static void rl_finding_check_versions(rl_finding_search *search) {
 static void rl_finding_check_count(rl_finding_search *search) {
   unsigned count = search->doctor->count;
   if (count < 3) {
-    rl_finding_add(search, rl_finding_name_node_count, REDLOCK_SEVERITY_NOTE, RL_FINDING_NO_NODE,
+    rl_finding_add(search, rl_finding_name_node_count, REDLOCK_SEVERITY_NOTE,
                    "with %u node%s no lock can be acquired while %s is down: use three or five",
                    count, count == 1 ? "" : "s", count == 1 ? "it" : "one");
   } else if (count % 2 == 0) {
-    rl_finding_add(search, rl_finding_name_node_count, REDLOCK_SEVERITY_NOTE, RL_FINDING_NO_NODE,
+    rl_finding_add(search, rl_finding_name_node_count, REDLOCK_SEVERITY_NOTE,
                    "%u nodes tolerate no more failures than %u: use an odd number", count,
                    count - 1);
   }
@@ -611,41 +565,42 @@ static void rl_finding_check_options(rl_finding_search *search) {
   const rl_doctor *doctor = search->doctor;
   if (doctor->ttl_us / 4 < doctor->node_timeout_us) {
     rl_finding_add(
-        search, rl_finding_name_options, REDLOCK_SEVERITY_WARNING, RL_FINDING_NO_NODE,
+        search, rl_finding_name_options, REDLOCK_SEVERITY_WARNING,
         "a ttl of %.0f ms leaves little of a lease after a node_timeout of %.0f ms: make the ttl "
         "at least four times as long, or shorten node_timeout",
         rl_finding_ms(doctor->ttl_us), rl_finding_ms(doctor->node_timeout_us));
   }
 }
 
-static void rl_finding_check_node(rl_finding_search *search, unsigned index) {
-  rl_finding_check_down(search, index);
-  rl_finding_check_quarantined(search, index);
-  rl_finding_check_same_server(search, index);
-  rl_finding_check_role(search, index);
-  rl_finding_check_cluster(search, index);
-  rl_finding_check_eviction(search, index);
-  rl_finding_check_commands(search, index);
-  rl_finding_check_unknown(search, index);
-  rl_finding_check_keys(search, index);
-  rl_finding_check_refuses(search, index);
-  rl_finding_check_clock(search, index);
-  rl_finding_check_certificate(search, index);
-  rl_finding_check_persistence(search, index);
-  rl_finding_check_slow(search, index);
-  rl_finding_check_version(search, index);
-  rl_finding_check_endless(search, index);
+static void rl_finding_check_node(rl_finding_search *search, const rl_doctor_node *node) {
+  rl_finding_check_down(search, node);
+  rl_finding_check_quarantined(search, node);
+  rl_finding_check_same_server(search, node);
+  rl_finding_check_role(search, node);
+  rl_finding_check_cluster(search, node);
+  rl_finding_check_eviction(search, node);
+  rl_finding_check_refused(search, node, false);
+  rl_finding_check_refused(search, node, true);
+  rl_finding_check_keys(search, node);
+  rl_finding_check_refuses(search, node);
+  rl_finding_check_clock(search, node);
+  rl_finding_check_certificate(search, node);
+  rl_finding_check_persistence(search, node);
+  rl_finding_check_slow(search, node);
+  rl_finding_check_version(search, node);
+  rl_finding_check_endless(search, node);
 }
 
 bool rl_finding_at(const rl_doctor *doctor, unsigned index, rl_finding *finding) {
 #define RL_FINDING_SEVERITY(severity, name) severity,
   static const redlock_severity severities[] = {RL_SEVERITIES(RL_FINDING_SEVERITY)};
-  rl_finding_search search = {doctor, REDLOCK_SEVERITY_ERROR, index, finding, false};
+  rl_finding_search search = {.doctor = doctor, .skip = index, .finding = finding};
   for (unsigned i = 0; i < sizeof severities / sizeof severities[0] && !search.found; i++) {
     search.severity = severities[i];
-    for (unsigned node = 0; node < doctor->count && !search.found; node++) {
-      rl_finding_check_node(&search, node);
+    for (search.node = 0; search.node < doctor->count && !search.found; search.node++) {
+      rl_finding_check_node(&search, &doctor->nodes[search.node]);
     }
+    search.node = RL_FINDING_NO_NODE;
     rl_finding_check_options(&search);
     rl_finding_check_versions(&search);
     rl_finding_check_count(&search);

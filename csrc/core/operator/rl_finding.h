@@ -1,6 +1,5 @@
 /*
- * Findings: what is wrong with nodes and options, by what the doctor was told, and what to do about
- * it.
+ * Findings: problems of nodes and options, by the answers to the doctor, and what to do about them.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -17,41 +16,39 @@
 #include "base/rl_time.h"
 #include "wire/rl_reply.h"
 
-/* What one node has said, and how it is reached. */
+/* The answer of one node, and how the client connects to it. */
 typedef struct rl_doctor_node {
   const char *name;
-  const char
-      *username; /* it is logged in as, by what the node was added with; NULL: the default user */
-  bool login_supplied; /* as somebody whom a function has named */
+  const char *username; /* of its address; NULL: the default user */
+  bool login_supplied;  /* a function of the caller supplied the user and the password */
   int db;
-  bool answered;                  /* |said| is its answer; else it is why there is none */
-  bool no_evalsha;                /* it may not run scripts by their names */
-  bool unknown_evalsha;           /* the server does not know how to */
-  bool sentinel;                  /* it is none: it watches servers */
-  redlock_duration round_trip_us; /* of the shortest command; REDLOCK_NEVER when it is not known */
+  bool answered;                  /* |said| is its answer; otherwise why it has none */
+  bool no_evalsha;                /* the user may not run scripts by their names */
+  bool unknown_evalsha;           /* the server cannot run scripts by their names */
+  bool sentinel;                  /* the server is a Sentinel */
+  redlock_duration round_trip_us; /* of the shortest command; REDLOCK_NEVER: not known */
   bool has_clock;
-  uint64_t clock_us;               /* its clock was that much before the core's, modulo 2^64 */
-  redlock_duration clock_error_us; /* or so much more or less */
-  redlock_duration certificate_us; /* its certificate is valid for that long; NEVER: not known */
-  bool refused;                    /* the guard takes it for none of its nodes */
-  char quarantine[RL_REASON_MAX +
-                  1]; /* why the guard keeps it from voting; empty when it does not */
-  char said[RL_REPLY_BYTES_MAX + 1]; /* printable */
+  uint64_t clock_us;                  /* the core's clock minus the node's, modulo 2^64 */
+  redlock_duration clock_error_us;    /* greatest error of clock_us */
+  redlock_duration certificate_us;    /* validity of its certificate; REDLOCK_NEVER: not known */
+  bool refused;                       /* the guard refuses the node */
+  char quarantine[RL_REASON_MAX + 1]; /* why the guard gives it no vote; empty if it votes */
+  char said[RL_REPLY_BYTES_MAX + 1];  /* printable */
 } rl_doctor_node;
 
 typedef struct rl_doctor {
-  unsigned count;
-  bool done;  /* the examination has ended */
-  bool keys;  /* keys were looked through */
-  bool guard; /* nodes that forgot their keys do not vote */
-  bool fence; /* leases are to have fencing tokens */
+  unsigned count; /* of nodes */
+  bool done;      /* the examination has ended */
+  bool keys;      /* the nodes searched their keys */
+  bool guard;     /* the client has a guard */
+  bool fence;     /* leases have fencing tokens */
   redlock_duration ttl_us;
   redlock_duration node_timeout_us;
   const char *key; /* the lock's */
   size_t key_length;
   const char *prefix;
   size_t prefix_length;
-  char suffix[40]; /* behind the lock's key: no such key is there */
+  char suffix[40]; /* behind the lock's key: no key has that name */
   rl_doctor_node nodes[];
 } rl_doctor;
 
@@ -89,11 +86,11 @@ typedef struct rl_doctor {
 typedef struct rl_finding {
   redlock_severity severity;
   const char *name;                  /* static */
-  unsigned node;                     /* RL_FINDING_NO_NODE: it is about all of them */
+  unsigned node;                     /* or RL_FINDING_NO_NODE */
   char message[REDLOCK_FINDING_MAX]; /* what is wrong, and what to do */
 } rl_finding;
 
-/* The |index|th finding, from 0, the gravest first. False when there are no more. */
+/* Returns true, and the |index|th finding from 0, the gravest first; false if there are no more. */
 bool rl_finding_at(const rl_doctor *doctor, unsigned index, rl_finding *finding);
 
 /*
