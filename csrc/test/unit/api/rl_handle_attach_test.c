@@ -7,29 +7,14 @@
 
 #include "client/rl_client.h"
 #include "fake_clock.h"
-#include "loopback.h"
-#include "rl_test.h"
+#include "handle_world.h"
 
 static const char KEY[] = "orders:42";
 
-typedef struct world {
-  loopback *farm;
-  redlock_client *client; /* the client that holds the lock */
-  redlock_lock *lock;
-} world;
-
 static redlock_client *make_client(const loopback *farm, const char *prefix) {
-  redlock_client *client;
-  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
-                             .ttl_us = 200 * SECONDS,
-                             .retry_count = REDLOCK_RETRIES_NONE};
-  redlock_settings settings = {
-      .options = &options, .prefix = prefix, .prefix_length = prefix == NULL ? 0 : strlen(prefix)};
-  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < farm->count; i++) {
-    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  return client;
+  return world_client(
+      farm,
+      (redlock_settings){.prefix = prefix, .prefix_length = prefix == NULL ? 0 : strlen(prefix)});
 }
 
 /* A call returns with the majority: the last node may be behind, and keep its key. */
@@ -45,13 +30,9 @@ static void wait_for_keys(loopback *farm, redlock_client *client, unsigned least
 }
 
 static int begin_with(void **state, const char *prefix) {
-  static world one;
-  one.farm = loopback_new(3, LOOPBACK_UNIX);
-  loopback_run(one.farm);
-  one.client = make_client(one.farm, prefix);
-  assert_error(redlock_lock_new(&one.lock, one.client, KEY, strlen(KEY), NULL), REDLOCK_OK);
-  assert_error(redlock_lock_acquire(one.lock, NULL, NULL), REDLOCK_OK);
-  *state = &one;
+  size_t length = prefix == NULL ? 0 : strlen(prefix);
+  world *one = world_begin(state, (redlock_settings){.prefix = prefix, .prefix_length = length});
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   return 0;
 }
 
@@ -61,13 +42,6 @@ static int begin(void **state) {
 
 static int begin_with_prefix(void **state) {
   return begin_with(state, "red:");
-}
-
-static int end(void **state) {
-  world *one = *state;
-  redlock_lock_free(one->lock);
-  redlock_client_free(one->client);
-  return loopback_end(one->farm) ? 0 : 1;
 }
 
 /* Detaches the lock, and attaches it to |client|. */
@@ -322,18 +296,21 @@ static void detach_reads_nothing_without_pending_replies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(attached_lease_goes_on_in_another_client, begin, end),
-      cmocka_unit_test_setup_teardown(options_of_attach_replace_those_of_the_lease, begin, end),
-      cmocka_unit_test_setup_teardown(fencing_token_goes_with_the_lease, begin, end),
-      cmocka_unit_test_setup_teardown(detach_without_room_keeps_the_lock, begin, end),
-      cmocka_unit_test_setup_teardown(detached_text_fits_its_length_and_a_nul, begin, end),
+      cmocka_unit_test_setup_teardown(attached_lease_goes_on_in_another_client, begin, world_end),
+      cmocka_unit_test_setup_teardown(options_of_attach_replace_those_of_the_lease, begin,
+                                      world_end),
+      cmocka_unit_test_setup_teardown(fencing_token_goes_with_the_lease, begin, world_end),
+      cmocka_unit_test_setup_teardown(detach_without_room_keeps_the_lock, begin, world_end),
+      cmocka_unit_test_setup_teardown(detached_text_fits_its_length_and_a_nul, begin, world_end),
       cmocka_unit_test(detach_reads_pending_replies),
       cmocka_unit_test(detach_reads_nothing_without_pending_replies),
-      cmocka_unit_test_setup_teardown(detached_lock_can_be_acquired_again, begin, end),
-      cmocka_unit_test_setup_teardown(attach_refuses_other_texts, begin, end),
-      cmocka_unit_test_setup_teardown(attach_refuses_another_prefix, begin_with_prefix, end),
-      cmocka_unit_test_setup_teardown(attach_refuses_other_nodes_and_closed_clients, begin, end),
-      cmocka_unit_test_setup_teardown(doubtful_node_requires_the_same_order_of_nodes, begin, end),
+      cmocka_unit_test_setup_teardown(detached_lock_can_be_acquired_again, begin, world_end),
+      cmocka_unit_test_setup_teardown(attach_refuses_other_texts, begin, world_end),
+      cmocka_unit_test_setup_teardown(attach_refuses_another_prefix, begin_with_prefix, world_end),
+      cmocka_unit_test_setup_teardown(attach_refuses_other_nodes_and_closed_clients, begin,
+                                      world_end),
+      cmocka_unit_test_setup_teardown(doubtful_node_requires_the_same_order_of_nodes, begin,
+                                      world_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

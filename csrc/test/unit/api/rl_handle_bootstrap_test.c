@@ -5,40 +5,16 @@
  */
 #include "api/rl_handle.h"
 #include "fake_clock.h"
-#include "loopback.h"
-#include "rl_test.h"
-
-typedef struct world {
-  loopback *farm;
-  redlock_client *client;
-  redlock_lock *lock;
-} world;
+#include "handle_world.h"
 
 static int begin(void **state) {
-  static world one;
-  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
-                             .ttl_us = 200 * SECONDS,
-                             .retry_count = REDLOCK_RETRIES_NONE};
-  redlock_settings settings = {
-      .options = &options, .guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS};
-  one.farm = loopback_new(3, LOOPBACK_UNIX);
-  assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
+  world *one = world_begin(
+      state, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
   for (unsigned i = 0; i < 3; i++) {
-    assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-    (void)snprintf(one.farm->nodes[i].store.run_id, sizeof one.farm->nodes[i].store.run_id,
-                   "server%u", i);
+    fake_store *store = &one->farm->nodes[i].store;
+    (void)snprintf(store->run_id, sizeof store->run_id, "server%u", i);
   }
-  assert_error(redlock_lock_new(&one.lock, one.client, "x", 1, NULL), REDLOCK_OK);
-  loopback_run(one.farm);
-  *state = &one;
   return 0;
-}
-
-static int end(void **state) {
-  world *one = *state;
-  redlock_lock_free(one->lock);
-  redlock_client_free(one->client);
-  return loopback_end(one->farm) ? 0 : 1;
 }
 
 static void quarantined_node_reports_time_and_reason(void **state) {
@@ -162,12 +138,12 @@ static void guard_settings_are_checked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(quarantined_node_reports_time_and_reason, begin, end),
-      cmocka_unit_test_setup_teardown(program_older_than_the_guard_gets_the_rest, begin, end),
-      cmocka_unit_test_setup_teardown(bootstrap_lets_new_nodes_vote, begin, end),
-      cmocka_unit_test_setup_teardown(loop_can_start_bootstrap, begin, end),
-      cmocka_unit_test_setup_teardown(bootstrap_explains_its_failure, begin, end),
-      cmocka_unit_test_setup_teardown(guard_refuses_too_long_leases, begin, end),
+      cmocka_unit_test_setup_teardown(quarantined_node_reports_time_and_reason, begin, world_end),
+      cmocka_unit_test_setup_teardown(program_older_than_the_guard_gets_the_rest, begin, world_end),
+      cmocka_unit_test_setup_teardown(bootstrap_lets_new_nodes_vote, begin, world_end),
+      cmocka_unit_test_setup_teardown(loop_can_start_bootstrap, begin, world_end),
+      cmocka_unit_test_setup_teardown(bootstrap_explains_its_failure, begin, world_end),
+      cmocka_unit_test_setup_teardown(guard_refuses_too_long_leases, begin, world_end),
       cmocka_unit_test(guard_settings_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

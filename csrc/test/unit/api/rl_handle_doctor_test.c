@@ -6,36 +6,11 @@
 #include "api/rl_handle.h"
 #include "api/rl_handle_run.h"
 #include "fake_clock.h"
-#include "loopback.h"
-#include "rl_test.h"
-
-typedef struct world {
-  loopback *farm;
-  redlock_client *client;
-  redlock_lock *lock;
-} world;
+#include "handle_world.h"
 
 static int begin(void **state) {
-  static world one;
-  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
-                             .ttl_us = 200 * SECONDS};
-  redlock_settings settings = {.options = &options};
-  one.farm = loopback_new(3, LOOPBACK_UNIX);
-  assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  assert_error(redlock_lock_new(&one.lock, one.client, "x", 1, NULL), REDLOCK_OK);
-  loopback_run(one.farm);
-  *state = &one;
+  (void)world_begin(state, (redlock_settings){0});
   return 0;
-}
-
-static int end(void **state) {
-  world *one = *state;
-  redlock_lock_free(one->lock);
-  redlock_client_free(one->client);
-  return loopback_end(one->farm) ? 0 : 1;
 }
 
 static void put_down(world *one, unsigned node) {
@@ -53,7 +28,7 @@ static void doctor_checks_its_arguments(void **state) {
   assert_error(redlock_lock_finding(one->lock, 0, NULL), REDLOCK_E_INVALID);
   assert_error(redlock_lock_doctor(one->lock, 2), REDLOCK_E_INVALID);
   assert_string_equal(redlock_lock_message(one->lock),
-                      "'x': the flags are 0 or REDLOCK_DOCTOR_KEYS");
+                      "'orders:42': the flags are 0 or REDLOCK_DOCTOR_KEYS");
 }
 
 static void no_finding_before_the_examination(void **state) {
@@ -130,12 +105,12 @@ static void doctor_may_run_in_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(doctor_checks_its_arguments, begin, end),
-      cmocka_unit_test_setup_teardown(no_finding_before_the_examination, begin, end),
-      cmocka_unit_test_setup_teardown(healthy_nodes_have_no_finding, begin, end),
-      cmocka_unit_test_setup_teardown(findings_live_in_the_programs_struct, begin, end),
-      cmocka_unit_test_setup_teardown(minority_of_nodes_is_reported, begin, end),
-      cmocka_unit_test_setup_teardown(doctor_may_run_in_steps, begin, end),
+      cmocka_unit_test_setup_teardown(doctor_checks_its_arguments, begin, world_end),
+      cmocka_unit_test_setup_teardown(no_finding_before_the_examination, begin, world_end),
+      cmocka_unit_test_setup_teardown(healthy_nodes_have_no_finding, begin, world_end),
+      cmocka_unit_test_setup_teardown(findings_live_in_the_programs_struct, begin, world_end),
+      cmocka_unit_test_setup_teardown(minority_of_nodes_is_reported, begin, world_end),
+      cmocka_unit_test_setup_teardown(doctor_may_run_in_steps, begin, world_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,40 +6,14 @@
 #include "api/rl_handle.h"
 #include "api/rl_handle_run.h"
 #include "fake_clock.h"
-#include "loopback.h"
-#include "rl_test.h"
+#include "handle_world.h"
 
 static const char KEY[] = "orders:42";
 static const char DEAD[] = "the token of one that has died";
 
-typedef struct world {
-  loopback *farm;
-  redlock_client *client;
-  redlock_lock *lock;
-} world;
-
 static int begin(void **state) {
-  static world one;
-  redlock_options options = {.node_timeout_us = 10 * SECONDS, /* more than a slow machine needs */
-                             .ttl_us = 200 * SECONDS,
-                             .retry_count = REDLOCK_RETRIES_NONE};
-  redlock_settings settings = {.options = &options};
-  one.farm = loopback_new(3, LOOPBACK_UNIX);
-  assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  assert_error(redlock_lock_new(&one.lock, one.client, KEY, strlen(KEY), NULL), REDLOCK_OK);
-  loopback_run(one.farm);
-  *state = &one;
+  (void)world_begin(state, (redlock_settings){0});
   return 0;
-}
-
-static int end(void **state) {
-  world *one = *state;
-  redlock_lock_free(one->lock);
-  redlock_client_free(one->client);
-  return loopback_end(one->farm) ? 0 : 1;
 }
 
 static void put(world *one, unsigned nodes, const char *token) {
@@ -198,13 +172,14 @@ static void force_release_names_a_wrong_token(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(inspect_checks_its_arguments, begin, end),
-      cmocka_unit_test_setup_teardown(key_is_unknown_before_inspect, begin, end),
-      cmocka_unit_test_setup_teardown(inspect_reports_the_key_of_each_node, begin, end),
-      cmocka_unit_test_setup_teardown(dead_node_is_explained_until_the_next_operation, begin, end),
-      cmocka_unit_test_setup_teardown(force_release_deletes_the_key_by_its_token, begin, end),
-      cmocka_unit_test_setup_teardown(call_in_steps_keeps_the_lock_busy, begin, end),
-      cmocka_unit_test_setup_teardown(force_release_names_a_wrong_token, begin, end),
+      cmocka_unit_test_setup_teardown(inspect_checks_its_arguments, begin, world_end),
+      cmocka_unit_test_setup_teardown(key_is_unknown_before_inspect, begin, world_end),
+      cmocka_unit_test_setup_teardown(inspect_reports_the_key_of_each_node, begin, world_end),
+      cmocka_unit_test_setup_teardown(dead_node_is_explained_until_the_next_operation, begin,
+                                      world_end),
+      cmocka_unit_test_setup_teardown(force_release_deletes_the_key_by_its_token, begin, world_end),
+      cmocka_unit_test_setup_teardown(call_in_steps_keeps_the_lock_busy, begin, world_end),
+      cmocka_unit_test_setup_teardown(force_release_names_a_wrong_token, begin, world_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,18 @@ static redlock_client *make_client(void) {
   return client;
 }
 
+static int begin(void **state) {
+  *state = make_client();
+  return 0;
+}
+
+static int free_client(void **state) {
+  redlock_client_free(*state);
+  return 0;
+}
+
+#define WITH_CLIENT(name) cmocka_unit_test_setup_teardown(name, begin, free_client)
+
 /* Returns how many threads can be in a call at once. */
 static unsigned begin_all(redlock_client *client, unsigned most) {
   static rl_waiter *waiters[RL_LOCK_WAITED_MAX + 1];
@@ -117,8 +129,7 @@ static unsigned begin_all(redlock_client *client, unsigned most) {
 }
 
 static void begin_reports_missing_memory_and_semaphores(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   no_growth = true;
   assert_int_equal(begin_all(client, 1), 0);
   no_growth = false;
@@ -126,31 +137,25 @@ static void begin_reports_missing_memory_and_semaphores(void **state) {
   assert_int_equal(begin_all(client, 1), 0);
   no_semaphore = false;
   assert_int_equal(begin_all(client, 1), 1);
-  redlock_client_free(client);
 }
 
 static void four_threads_wait_without_memory_for_a_fifth(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   assert_int_equal(begin_all(client, 4), 4);
   no_growth = true;
   assert_int_equal(begin_all(client, 5), 4);
   no_growth = false;
   assert_int_equal(begin_all(client, 5), 5);
-  redlock_client_free(client);
 }
 
 static void begin_refuses_more_threads_than_a_lock_can_number(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   assert_int_equal(begin_all(client, RL_LOCK_WAITED_MAX + 1), RL_LOCK_WAITED_MAX);
-  redlock_client_free(client);
 }
 
 /* As after a fork in a signal handler during a call. */
 static void child_inherits_no_call(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   rl_client_enter(client);
   rl_waiter *before = rl_wait_begin(client, NULL);
   assert_true(rl_timer_open(&client->wait.timer));
@@ -163,12 +168,10 @@ static void child_inherits_no_call(void **state) {
   rl_wait_end(client, one);
   rl_wait_end(client, other);
   rl_client_leave(client);
-  redlock_client_free(client);
 }
 
 static void bytes_wait_for_arriving_threads(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   rl_client_enter(client);
   client->wait.arriving = 1;
   rl_wait_flush(client);
@@ -177,7 +180,6 @@ static void bytes_wait_for_arriving_threads(void **state) {
   rl_wait_flush(client);
   assert_false(client->wait.unsent);
   rl_client_leave(client);
-  redlock_client_free(client);
 }
 
 /* Enters and leaves without other changes. */
@@ -187,8 +189,7 @@ static void pass_through(redlock_client *client) {
 }
 
 static void leaving_thread_sends_without_arriving_threads(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   rl_waiter sender = {0};
   for (unsigned i = 0; i < 8; i++) {
     bool come = (i & 1) != 0, sends = (i & 2) != 0, late = (i & 4) != 0;
@@ -201,13 +202,11 @@ static void leaving_thread_sends_without_arriving_threads(void **state) {
   }
   client->wait.arriving = 0;
   client->wait.sender = NULL;
-  redlock_client_free(client);
 }
 
 static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
-  (void)state;
+  redlock_client *client = *state;
   redlock_lock *lock;
-  redlock_client *client = make_client();
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   rl_client_enter(client);
@@ -243,7 +242,6 @@ static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
   rl_wait_end(client, leader);
   rl_client_leave(client);
   redlock_lock_free(lock);
-  redlock_client_free(client);
 }
 
 /* Waits once, in a call that nothing else ends. */
@@ -258,19 +256,16 @@ static int wait_until(redlock_client *client, redlock_time until_us) {
 }
 
 static void endless_wait_is_refused(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   (void)alarm(20);
   assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
   (void)alarm(0);
-  redlock_client_free(client);
 }
 
 /* It also polls the timer, because the wait is long. */
 static void leader_polls_and_clears_its_event(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
   client->wait.poked = true; /* the one before */
   rl_event_set(&client->wait.event);
@@ -283,12 +278,10 @@ static void leader_polls_and_clears_its_event(void **state) {
   assert_true(polled_undisturbed);
   struct pollfd one = {rl_event_fd(&client->wait.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
-  redlock_client_free(client);
 }
 
 static void leaving_thread_wakes_a_late_watchdog(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   client->watchdog.runs = true;
   client->watchdog.until_us = REDLOCK_NEVER;
   pass_through(client);
@@ -297,7 +290,6 @@ static void leaving_thread_wakes_a_late_watchdog(void **state) {
   pass_through(client);
   assert_true(client->watchdog.until_us == 1);
   client->watchdog.runs = false;
-  redlock_client_free(client);
 }
 
 /* Silent servers, and a lock on them. */
@@ -464,10 +456,9 @@ static void follower_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
 
 /* They fall asleep in order, and wake in any order. */
 static void five_woken_followers_leave_no_state(void **state) {
-  (void)state;
+  redlock_client *client = *state;
   pthread_t threads[5];
   follower five[5];
-  redlock_client *client = make_client();
   rl_client_enter(client);
   rl_waiter *leader = rl_wait_begin(client, NULL);
   client->wait.leader = leader;
@@ -500,7 +491,6 @@ static void five_woken_followers_leave_no_state(void **state) {
   rl_client_enter(client);
   rl_wait_end(client, leader);
   rl_client_leave(client);
-  redlock_client_free(client);
 }
 
 /* A client with a leader that does not poll now. */
@@ -549,9 +539,8 @@ static void leader_is_poked_after_a_turn_only_if_it_watches(void **state) {
 
 /* Another thread has read the last replies. */
 static void leader_is_poked_when_its_operation_has_ended(void **state) {
-  (void)state;
+  redlock_client *client = *state;
   redlock_lock *lock;
-  redlock_client *client = make_client();
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
@@ -565,7 +554,6 @@ static void leader_is_poked_when_its_operation_has_ended(void **state) {
   client->wait.polls = false;
   rl_handle_end(lock, REDLOCK_OK);
   redlock_lock_free(lock);
-  redlock_client_free(client);
 }
 
 static void nobody_is_told(redlock_client *client, void *data) {
@@ -592,9 +580,8 @@ static void loss_pokes_only_a_leading_watchdog(void **state) {
 }
 
 static void last_arriving_thread_sends_for_all(void **state) {
-  (void)state;
+  redlock_client *client = *state;
   redlock_lock *lock;
-  redlock_client *client = make_client();
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   for (unsigned in_time = 0; in_time < 2; in_time++) {
@@ -631,7 +618,6 @@ static void last_arriving_thread_sends_for_all(void **state) {
     rl_client_leave(client);
   }
   redlock_lock_free(lock);
-  redlock_client_free(client);
 }
 
 static void follower_takes_a_turn_after_its_time(void **state) {
@@ -759,8 +745,7 @@ static void thread_that_wakes_the_sender_sends_instead(void **state) {
 
 /* The watchdog leads and polls. */
 static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
-  (void)state;
-  redlock_client *client = make_client();
+  redlock_client *client = *state;
   assert_true(rl_event_open(&client->watchdog.event));
   client->wait.leader = &client->watchdog.self;
   client->wait.polls = true;
@@ -770,7 +755,6 @@ static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
   struct pollfd one = {rl_event_fd(&client->watchdog.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 1);
   rl_event_close(&client->watchdog.event);
-  redlock_client_free(client);
 }
 
 /* As in a program that has closed its standard input. */
@@ -867,21 +851,21 @@ static void wakeup_ends_a_call_without_an_event(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(begin_reports_missing_memory_and_semaphores),
-      cmocka_unit_test(four_threads_wait_without_memory_for_a_fifth),
-      cmocka_unit_test(begin_refuses_more_threads_than_a_lock_can_number),
-      cmocka_unit_test(child_inherits_no_call),
-      cmocka_unit_test(bytes_wait_for_arriving_threads),
-      cmocka_unit_test(leaving_thread_sends_without_arriving_threads),
-      cmocka_unit_test(last_arriving_thread_sends_for_all),
-      cmocka_unit_test(leader_is_poked_for_what_it_does_not_poll_for),
-      cmocka_unit_test(leaving_thread_wakes_a_late_watchdog),
-      cmocka_unit_test(endless_wait_is_refused),
-      cmocka_unit_test(leader_polls_and_clears_its_event),
+      WITH_CLIENT(begin_reports_missing_memory_and_semaphores),
+      WITH_CLIENT(four_threads_wait_without_memory_for_a_fifth),
+      WITH_CLIENT(begin_refuses_more_threads_than_a_lock_can_number),
+      WITH_CLIENT(child_inherits_no_call),
+      WITH_CLIENT(bytes_wait_for_arriving_threads),
+      WITH_CLIENT(leaving_thread_sends_without_arriving_threads),
+      WITH_CLIENT(last_arriving_thread_sends_for_all),
+      WITH_CLIENT(leader_is_poked_for_what_it_does_not_poll_for),
+      WITH_CLIENT(leaving_thread_wakes_a_late_watchdog),
+      WITH_CLIENT(endless_wait_is_refused),
+      WITH_CLIENT(leader_polls_and_clears_its_event),
       cmocka_unit_test(follower_is_woken_after_a_turn_and_by_a_wakeup),
-      cmocka_unit_test(five_woken_followers_leave_no_state),
+      WITH_CLIENT(five_woken_followers_leave_no_state),
       cmocka_unit_test(leader_is_poked_after_a_turn_only_if_it_watches),
-      cmocka_unit_test(leader_is_poked_when_its_operation_has_ended),
+      WITH_CLIENT(leader_is_poked_when_its_operation_has_ended),
       cmocka_unit_test(loss_pokes_only_a_leading_watchdog),
       cmocka_unit_test(follower_takes_a_turn_after_its_time),
       cmocka_unit_test(spurious_post_does_not_wake_a_follower),
@@ -889,7 +873,7 @@ int main(void) {
       cmocka_unit_test(leader_polls_briefly_while_threads_are_unposted),
       cmocka_unit_test(bytes_wait_one_millisecond_for_slow_threads),
       cmocka_unit_test(thread_that_wakes_the_sender_sends_instead),
-      cmocka_unit_test(waiting_thread_takes_the_lead_from_the_watchdog),
+      WITH_CLIENT(waiting_thread_takes_the_lead_from_the_watchdog),
       cmocka_unit_test(descriptor_0_is_an_event_as_well),
       cmocka_unit_test(wakeup_in_a_child_wakes_no_thread_of_the_parent),
       cmocka_unit_test(absent_caller_does_not_lead),

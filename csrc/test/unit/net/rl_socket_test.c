@@ -108,27 +108,25 @@ static int option_of(int fd, int level, int option) {
 }
 
 static void socket_is_tuned_and_does_not_block(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   int port;
   int listener = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_NODELAY), 1);
-  assert_int_equal(option_of(socket.fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
-  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_KEEPIDLE), 10);
-  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
-  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
-  assert_true((fcntl(socket.fd, F_GETFL) & O_NONBLOCK) != 0);
-  assert_true((fcntl(socket.fd, F_GETFD) & FD_CLOEXEC) != 0);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+  assert_int_equal(option_of(socket->fd, IPPROTO_TCP, TCP_NODELAY), 1);
+  assert_int_equal(option_of(socket->fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+  assert_int_equal(option_of(socket->fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+  assert_int_equal(option_of(socket->fd, IPPROTO_TCP, TCP_KEEPIDLE), 10);
+  assert_int_equal(option_of(socket->fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+  assert_int_equal(option_of(socket->fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
+  assert_true((fcntl(socket->fd, F_GETFL) & O_NONBLOCK) != 0);
+  assert_true((fcntl(socket->fd, F_GETFD) & FD_CLOEXEC) != 0);
   char byte;
-  assert_int_equal(rl_socket_receive(&socket, &byte, 1), 0); /* nothing there yet */
-  rl_socket_free(&socket, false);
-  assert_int_equal(socket.fd, -1);
+  assert_int_equal(rl_socket_receive(socket, &byte, 1), 0); /* nothing there yet */
+  rl_socket_free(socket, false);
+  assert_int_equal(socket->fd, -1);
   (void)close(listener);
 }
 
@@ -174,8 +172,7 @@ static void add_address(rl_socket *socket, int port) {
 }
 
 static void connect_tries_all_addresses_of_a_name(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   int closed_port;
   int other_port;
   int port;
@@ -183,19 +180,17 @@ static void connect_tries_all_addresses_of_a_name(void **state) {
   int other = listen_on(&other_port, -1);
   int listener = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", closed_port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  assert_int_equal(socket.phase, RL_SOCKET_CONNECTING);
-  add_address(&socket, other_port);
-  add_address(&socket, port);
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  assert_null(socket.addresses);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  assert_int_equal(socket->phase, RL_SOCKET_CONNECTING);
+  add_address(socket, other_port);
+  add_address(socket, port);
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+  assert_null(socket->addresses);
   struct sockaddr_in peer;
   socklen_t length = sizeof peer;
-  assert_int_equal(getpeername(socket.fd, (struct sockaddr *)&peer, &length), 0);
+  assert_int_equal(getpeername(socket->fd, (struct sockaddr *)&peer, &length), 0);
   assert_int_equal(ntohs(peer.sin_port), port);
-  rl_socket_free(&socket, false);
   (void)close(listener);
   (void)close(other);
   (void)close(closed);
@@ -225,29 +220,26 @@ static void line_ends(rl_transport_stream *line) {
 
 /* "localhost" has two addresses, and many servers listen on one of them. */
 static void failed_handshake_explains_more_than_a_missing_server(void **state) {
-  (void)state;
+  rl_socket *socket = *state;
   static const redlock_transport transport = {.stream_new = line_new,
                                               .shake = line_shake,
                                               .output = line_output,
                                               .finish = line_ends,
                                               .stream_free = line_ends};
   const rl_route route = {&transport, (rl_transport_node *)(uintptr_t)&transport};
-  rl_socket socket;
   int port, closed_port;
   int listener = listen_on(&port, 8);
   int closed = listen_on(&closed_port, -1);
   rl_address address = address_of("127.0.0.1", port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &route, redlock_now());
-  add_address(&socket, closed_port);
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
-  assert_string_equal(socket.error, "its certificate is refused");
+  rl_socket_connect(socket, &address, &route, redlock_now());
+  add_address(socket, closed_port);
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_CLOSED);
+  assert_string_equal(socket->error, "its certificate is refused");
   (void)close(listener); /* The next attempt has errors of its own. */
-  rl_socket_connect(&socket, &address, &route, redlock_now());
-  settle(&socket);
-  assert_string_equal(socket.error, "Connection refused");
-  rl_socket_free(&socket, false);
+  rl_socket_connect(socket, &address, &route, redlock_now());
+  settle(socket);
+  assert_string_equal(socket->error, "Connection refused");
   (void)close(closed);
 }
 
@@ -267,8 +259,7 @@ static int full_listener(int *port, int *fillers, unsigned count) {
 }
 
 static void silent_address_gets_its_share_of_the_time(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   int silent_port;
   int port;
   int fillers[4];
@@ -276,24 +267,21 @@ static void silent_address_gets_its_share_of_the_time(void **state) {
   int listener = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", silent_port, "");
   redlock_time start_us = redlock_now();
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, start_us);
-  assert_int_equal(socket.phase, RL_SOCKET_CONNECTING);
-  assert_int_equal(rl_socket_deadline(&socket), REDLOCK_NEVER); /* it is the only address */
-  add_address(&socket, silent_port);
-  add_address(&socket, port);
+  rl_socket_connect(socket, &address, &PLAIN, start_us);
+  assert_int_equal(socket->phase, RL_SOCKET_CONNECTING);
+  assert_int_equal(rl_socket_deadline(socket), REDLOCK_NEVER); /* it is the only address */
+  add_address(socket, silent_port);
+  add_address(socket, port);
   /* As if the name had three addresses. */
-  socket.address_deadline_us = start_us + RL_LINK_CONNECT_TIMEOUT_US / 3;
-  rl_socket_progress(&socket, start_us + SECONDS - 1);
-  assert_ptr_equal(socket.current, socket.addresses);
-  rl_socket_progress(&socket, start_us + SECONDS);
-  assert_ptr_equal(socket.current, socket.addresses->ai_next);
-  assert_int_equal(rl_socket_deadline(&socket),
-                   start_us + SECONDS + RL_LINK_CONNECT_TIMEOUT_US / 2);
-  rl_socket_progress(&socket, start_us + SECONDS + RL_LINK_CONNECT_TIMEOUT_US / 2);
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  rl_socket_free(&socket, false);
+  socket->address_deadline_us = start_us + RL_LINK_CONNECT_TIMEOUT_US / 3;
+  rl_socket_progress(socket, start_us + SECONDS - 1);
+  assert_ptr_equal(socket->current, socket->addresses);
+  rl_socket_progress(socket, start_us + SECONDS);
+  assert_ptr_equal(socket->current, socket->addresses->ai_next);
+  assert_int_equal(rl_socket_deadline(socket), start_us + SECONDS + RL_LINK_CONNECT_TIMEOUT_US / 2);
+  rl_socket_progress(socket, start_us + SECONDS + RL_LINK_CONNECT_TIMEOUT_US / 2);
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
   for (unsigned i = 0; i < 4; i++) {
     (void)close(fillers[i]);
   }
@@ -302,43 +290,38 @@ static void silent_address_gets_its_share_of_the_time(void **state) {
 }
 
 static void connect_resolves_names_without_blocking(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   short events;
   int port;
   int listener = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  assert_true(socket.phase == RL_SOCKET_RESOLVING || socket.phase == RL_SOCKET_CONNECTING);
-  assert_true(rl_socket_wait(&socket, false, &events) >= 0);
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  assert_null(socket.resolver);
-  rl_socket_free(&socket, false);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  assert_true(socket->phase == RL_SOCKET_RESOLVING || socket->phase == RL_SOCKET_CONNECTING);
+  assert_true(rl_socket_wait(socket, false, &events) >= 0);
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+  assert_null(socket->resolver);
   (void)close(listener);
 }
 
 static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   int port;
   int listener = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
-  rl_socket_init(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  rl_resolver *first = socket.resolver;
-  rl_socket_close(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
-  assert_ptr_equal(socket.resolver, first);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  rl_resolver *first = socket->resolver;
+  rl_socket_close(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_CLOSED);
+  assert_ptr_equal(socket->resolver, first);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   /* The answer may have come in the first attempt (then no look-up is left) or in this one. */
-  assert_true(first == NULL || socket.resolver == first || socket.resolver == NULL);
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  rl_socket_close(&socket);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  rl_socket_free(&socket, false); /* abandoned in flight */
+  assert_true(first == NULL || socket->resolver == first || socket->resolver == NULL);
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+  rl_socket_close(socket);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  rl_socket_free(socket, false); /* abandoned in flight */
   (void)close(listener);
 }
 
@@ -493,33 +476,31 @@ static bool has_changed(const rl_socket *socket, unsigned *before) {
 }
 
 static void change_counter_reports_each_new_descriptor(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   int port;
   int listener = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
   rl_address named = address_of("localhost", port, "");
-  rl_socket_init(&socket);
-  unsigned before = socket.changes;
+  unsigned before = socket->changes;
   for (unsigned i = 0; i < 3; i++) {
-    rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-    assert_true(has_changed(&socket, &before));
-    settle(&socket);
-    assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-    assert_false(has_changed(&socket, &before));
-    rl_socket_close(&socket);
-    assert_true(has_changed(&socket, &before));
-    rl_socket_close(&socket);
-    assert_false(has_changed(&socket, &before));
+    rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+    assert_true(has_changed(socket, &before));
+    settle(socket);
+    assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+    assert_false(has_changed(socket, &before));
+    rl_socket_close(socket);
+    assert_true(has_changed(socket, &before));
+    rl_socket_close(socket);
+    assert_false(has_changed(socket, &before));
   }
   atomic_store(&look_ups_wait, true);
-  rl_socket_connect(&socket, &named, &PLAIN, redlock_now());
-  assert_true(has_changed(&socket, &before)); /* It polls the look-up ... */
+  rl_socket_connect(socket, &named, &PLAIN, redlock_now());
+  assert_true(has_changed(socket, &before)); /* It polls the look-up ... */
   atomic_store(&look_ups_wait, false);
-  settle(&socket);
-  assert_true(has_changed(&socket, &before)); /* ... then the connection. */
-  rl_socket_free(&socket, false);
-  assert_true(has_changed(&socket, &before));
+  settle(socket);
+  assert_true(has_changed(socket, &before)); /* ... then the connection. */
+  rl_socket_free(socket, false);
+  assert_true(has_changed(socket, &before));
   (void)close(listener);
 }
 
@@ -573,18 +554,15 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
 }
 
 static void look_up_has_no_time_out(void **state) {
-  (void)state;
-  rl_socket socket;
+  rl_socket *socket = *state;
   int port;
   int listener = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
-  rl_socket_init(&socket);
   atomic_store(&look_ups_wait, true);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  assert_non_null(socket.resolver);
-  assert_true(rl_socket_deadline(&socket) == REDLOCK_NEVER);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  assert_non_null(socket->resolver);
+  assert_true(rl_socket_deadline(socket) == REDLOCK_NEVER);
   atomic_store(&look_ups_wait, false);
-  rl_socket_free(&socket, false);
   (void)close(listener);
 }
 
@@ -616,22 +594,36 @@ static void no_address_list_leaks(void **state) {
   }
 }
 
+static int begin(void **state) {
+  static rl_socket socket_;
+  rl_socket_init(&socket_);
+  *state = &socket_;
+  return 0;
+}
+
+static int end(void **state) {
+  rl_socket_free(*state, false);
+  return 0;
+}
+
+#define WITH_SOCKET(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(socket_is_tuned_and_does_not_block),
+      WITH_SOCKET(socket_is_tuned_and_does_not_block),
       cmocka_unit_test(unix_socket_connects_at_once_or_explains),
-      cmocka_unit_test(connect_tries_all_addresses_of_a_name),
-      cmocka_unit_test(failed_handshake_explains_more_than_a_missing_server),
-      cmocka_unit_test(silent_address_gets_its_share_of_the_time),
-      cmocka_unit_test(connect_resolves_names_without_blocking),
-      cmocka_unit_test(look_up_outlives_its_attempt_and_serves_the_next),
+      WITH_SOCKET(connect_tries_all_addresses_of_a_name),
+      WITH_SOCKET(failed_handshake_explains_more_than_a_missing_server),
+      WITH_SOCKET(silent_address_gets_its_share_of_the_time),
+      WITH_SOCKET(connect_resolves_names_without_blocking),
+      WITH_SOCKET(look_up_outlives_its_attempt_and_serves_the_next),
       cmocka_unit_test(end_of_a_connection_raises_no_signal),
       cmocka_unit_test(signal_in_a_system_call_has_no_effect),
       cmocka_unit_test(descriptor_0_is_as_good_as_any),
       cmocka_unit_test(registration_changes_only_if_necessary),
       cmocka_unit_test(reused_descriptor_is_registered_again),
-      cmocka_unit_test(change_counter_reports_each_new_descriptor),
-      cmocka_unit_test(look_up_has_no_time_out),
+      WITH_SOCKET(change_counter_reports_each_new_descriptor),
+      WITH_SOCKET(look_up_has_no_time_out),
       cmocka_unit_test(busy_look_up_is_retried_every_10_ms),
       cmocka_unit_test(forked_child_keeps_its_parents_epoll_set),
       cmocka_unit_test(no_address_list_leaks), /* by all of the above */
