@@ -359,41 +359,6 @@ static void a_release_waits_for_a_node_that_is_away_and_then_goes_out(void **sta
   assert_true(fake_world_end(world));
 }
 
-static void a_release_in_a_round_goes_out_when_the_node_comes_up(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  world->nodes[0].policy = FAKE_SILENT;
-  fake_break(world, 0, "Connection reset by peer");
-  release(world, lock);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(lock->waiting, 1);
-  fake_reply(world, 0, "+OK\r\n"); /* the handshake */
-  assert_int_equal(fake_next(world, 0), FAKE_RELEASE);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  (void)fake_answer(world, 0);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
-/* The driver has not come to connect again when the release begins. */
-static void a_release_waits_for_a_connection_that_is_about_to_be_made(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  world->nodes[0].connected = false;
-  rl_core_disconnected(&world->core, 0, world->now_us, "Connection reset by peer");
-  assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_WANTED);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  rl_core_send(&world->core, world->now_us, NULL, 0);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(lock->waiting, 1);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
-}
-
 static void a_release_whose_key_has_expired_is_not_sent_any_more(void **state) {
   (void)state;
   rl_lock *lock;
@@ -557,8 +522,6 @@ int main(void) {
       cmocka_unit_test(it_has_a_hard_deadline),
       cmocka_unit_test(a_release_is_sent_again_after_a_reconnection_and_a_set_is_not),
       cmocka_unit_test(a_release_waits_for_a_node_that_is_away_and_then_goes_out),
-      cmocka_unit_test(a_release_in_a_round_goes_out_when_the_node_comes_up),
-      cmocka_unit_test(a_release_waits_for_a_connection_that_is_about_to_be_made),
       cmocka_unit_test(a_release_whose_key_has_expired_is_not_sent_any_more),
       cmocka_unit_test(a_release_goes_on_while_the_key_can_live),
       cmocka_unit_test(a_node_that_comes_up_when_the_key_has_just_expired_gets_no_release),

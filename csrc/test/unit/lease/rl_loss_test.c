@@ -179,30 +179,6 @@ static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **sta
   assert_true(fake_world_end(world));
 }
 
-/* Whoever asks is told, of a lock that tells nobody, too. */
-static void an_extend_of_the_users_own_finds_the_lease_lost(void **state) {
-  (void)state;
-  for (unsigned keeps = 0; keeps <= 1; keeps++) {
-    rl_lock *lock;
-    redlock_options options = keeps ? kept() : fake_once();
-    fake_world *world = held_by(3, &lock, &options);
-    fake_pass(world, SECONDS);
-    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-    assert_error(reason_of(world, lock), REDLOCK_OK);
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
-    world->now_us += SECONDS;
-    assert_error(reason_of(world, lock), REDLOCK_E_LOST);
-    assert_int_equal(since_of(world, lock), FAKE_START_US + SECONDS);
-    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), keeps ? lock : NULL);
-    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
-    assert_error(reason_of(world, lock), REDLOCK_OK);
-    assert_true(fake_world_end(world));
-  }
-}
-
 /* Extends fail, and then the deadline passes before the timer is looked at. */
 static void a_lease_that_is_over_is_not_called_unavailable(void **state) {
   (void)state;
@@ -211,70 +187,6 @@ static void a_lease_that_is_over_is_not_called_unavailable(void **state) {
   world->now_us = lock->deadline_us;
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_int_equal(since_of(world, lock), world->now_us);
-  assert_true(fake_world_end(world));
-}
-
-/* No validity, no lock: the acquire had ended well. */
-static void the_result_of_an_acquire_is_lost_with_its_lease(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = held(1, &lock);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_pass(world, THIRD_US);
-  fake_settle(world);
-  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
-  char message[512];
-  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
-                         "1 of 1 nodes no longer have its token"));
-  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
-  assert_true(fake_world_end(world));
-  world = held(1, &lock);
-  world->now_us += LEASE_US;
-  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
-  assert_ptr_equal(rl_loss_next(&world->core, world->now_us),
-                   lock); /* though no timer has seen it */
-  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
-  assert_true(fake_world_end(world));
-}
-
-/* A loss is not forgotten with the lease, which goes when its end is told, or the nodes are asked. */
-static void a_lease_that_has_run_out_is_lost_until_it_is_given_back(void **state) {
-  (void)state;
-  redlock_options plain = fake_once();
-  redlock_options told = kept();
-  for (unsigned kind = 0; kind < 4; kind++) {
-    rl_lock *lock;
-    fake_world *world = held_by(3, &lock, kind < 2 ? &plain : &told);
-    redlock_time deadline_us = lock->deadline_us;
-    world->now_us = deadline_us + SECONDS;
-    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
-    if (kind % 2 == 0) {
-      assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
-    } else {
-      assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_OK);
-      fake_settle(world);
-    }
-    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
-    assert_int_equal(since_of(world, lock), deadline_us);
-    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), kind < 2 ? NULL : lock);
-    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-    assert_error(reason_of(world, lock), REDLOCK_OK);
-    assert_true(fake_world_end(world));
-  }
-}
-
-static void a_loss_is_told_of_a_lock_that_asks_for_it_too(void **state) {
-  (void)state;
-  rl_lock *lock;
-  redlock_options options = fake_once();
-  options.notify_lost = REDLOCK_YES;
-  fake_world *world = held_by(3, &lock, &options);
-  assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + LEASE_US);
-  wait_for_core(world);
-  assert_int_equal(extends(world), 0);
-  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
-  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_true(fake_world_end(world));
 }
 
@@ -393,11 +305,7 @@ int main(void) {
       cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
       cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
       cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),
-      cmocka_unit_test(an_extend_of_the_users_own_finds_the_lease_lost),
       cmocka_unit_test(a_lease_that_is_over_is_not_called_unavailable),
-      cmocka_unit_test(the_result_of_an_acquire_is_lost_with_its_lease),
-      cmocka_unit_test(a_lease_that_has_run_out_is_lost_until_it_is_given_back),
-      cmocka_unit_test(a_loss_is_told_of_a_lock_that_asks_for_it_too),
       cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
       cmocka_unit_test(asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss),
       cmocka_unit_test(a_client_that_is_closed_names_no_lock_that_was_not_lost),

@@ -127,23 +127,6 @@ static void after_an_extend_only_those_count_that_have_confirmed_it(void **state
   assert_true(fake_world_end(world));
 }
 
-/* The old deadline stands, and so do the keys. */
-static void an_extend_that_fails_takes_away_only_those_that_deny(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = held(5, 0, &lock);
-  extend(world, lock);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  (void)fake_reply(world, 2, ":0\r\n");
-  fake_pass(world, 100 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(margin(world, lock), 1);
-  (void)fake_reply(world, 3, ":0\r\n"); /* late */
-  assert_int_equal(margin(world, lock), 0);
-  assert_true(fake_world_end(world));
-}
-
 static void an_answer_to_what_was_sent_before_the_last_extend_does_not_count(void **state) {
   (void)state;
   rl_lock *lock;
@@ -201,23 +184,6 @@ static void a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_co
   }
 }
 
-static void a_node_that_joins_counts(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = world_of(3, 0, &lock);
-  world->nodes[2].policy = FAKE_REFUSES;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(margin(world, lock), 0);
-  world->nodes[2].policy = FAKE_ACCEPTS;
-  fake_pass(world, SECONDS);
-  fake_settle(world);
-  fake_pass(world, SECONDS);
-  fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_int_equal(margin(world, lock), 1);
-  assert_true(fake_world_end(world));
-}
-
 static void what_is_attached_counts_from_anew(void **state) {
   (void)state;
   rl_lock *lock;
@@ -242,23 +208,6 @@ static void what_is_attached_counts_from_anew(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void all_locks_of_an_owner_have_that_of_their_lease(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = world_of(3, 0, &lock);
-  rl_lock *inner = fake_lock(world, KEY, NULL);
-  assert_error(rl_reentry_set_owner(lock, world->now_us, "o", 1), REDLOCK_OK);
-  assert_error(rl_reentry_set_owner(inner, world->now_us, "o", 1), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(margin(world, inner), -1);
-  assert_error(fake_hold(world, inner), REDLOCK_OK);
-  assert_int_equal(margin(world, inner), 1);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  assert_int_equal(margin(world, lock), -1);
-  assert_int_equal(margin(world, inner), 1);
-  assert_true(fake_world_end(world));
-}
-
 /* ------------------------------------------------------------------------------------ quorum */
 
 static void only_what_makes_a_lease_needs_the_quorum(void **state) {
@@ -272,23 +221,6 @@ static void only_what_makes_a_lease_needs_the_quorum(void **state) {
   assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_FORCE_RELEASE), 3);
   world->core.quorum = 0;
   assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_ACQUIRE), 3);
-  assert_true(fake_world_end(world));
-}
-
-static void with_a_quorum_of_four_three_of_five_are_no_lock_and_four_leave_a_margin(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = world_of(5, 4, &lock);
-  begin_acquire(world, lock);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)fake_answer(world, i);
-    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  }
-  (void)fake_answer(world, 3);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(margin(world, lock), 2);
-  (void)fake_answer(world, 4);
-  assert_int_equal(margin(world, lock), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -490,14 +422,10 @@ int main(void) {
       cmocka_unit_test(a_node_that_is_somebody_elses_does_not_count),
       cmocka_unit_test(a_node_that_denies_counts_no_more_until_it_is_healed),
       cmocka_unit_test(after_an_extend_only_those_count_that_have_confirmed_it),
-      cmocka_unit_test(an_extend_that_fails_takes_away_only_those_that_deny),
       cmocka_unit_test(an_answer_to_what_was_sent_before_the_last_extend_does_not_count),
       cmocka_unit_test(a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_count),
-      cmocka_unit_test(a_node_that_joins_counts),
       cmocka_unit_test(what_is_attached_counts_from_anew),
-      cmocka_unit_test(all_locks_of_an_owner_have_that_of_their_lease),
       cmocka_unit_test(only_what_makes_a_lease_needs_the_quorum),
-      cmocka_unit_test(with_a_quorum_of_four_three_of_five_are_no_lock_and_four_leave_a_margin),
       cmocka_unit_test(too_few_for_the_quorum_are_unavailable_and_what_they_granted_is_released),
       cmocka_unit_test(two_that_refuse_make_it_taken_when_four_of_five_are_needed),
       cmocka_unit_test(an_extend_needs_the_quorum),

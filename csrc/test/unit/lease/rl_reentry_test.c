@@ -82,33 +82,6 @@ static void assert_message(const rl_lock *lock, const char *part) {
   }
 }
 
-static void a_nested_acquire_sends_nothing_and_is_held_as_long(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  fake_pass(world, SECONDS);
-  unsigned before = commands(world);
-  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
-  assert_error(rl_lock_result(inner), REDLOCK_OK); /* at once, before any turn */
-  fake_turn(world);
-  assert_int_equal(commands(world), before);
-  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US - SECONDS);
-  assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US - SECONDS);
-  assert_true(fake_world_end(world));
-}
-
-static void an_ended_nested_acquire_is_told_to_a_loop_once(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  assert_ptr_equal(rl_core_next_ended(&world->core), outer);
-  assert_ptr_equal(rl_core_next_ended(&world->core), inner);
-  assert_null(rl_core_next_ended(&world->core));
-  assert_true(fake_world_end(world));
-}
-
 static void the_last_release_releases_inner_first(void **state) {
   (void)state;
   rl_lock *outer, *inner;
@@ -122,20 +95,6 @@ static void the_last_release_releases_inner_first(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_last_release_releases_outer_first(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  assert_error(release(world, outer), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
-  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
-  assert_error(extend(world, inner, 0), REDLOCK_OK);
-  assert_error(release(world, inner), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
-}
-
 static void a_second_release_of_the_same_lock_is_refused(void **state) {
   (void)state;
   rl_lock *outer, *inner;
@@ -144,21 +103,6 @@ static void a_second_release_of_the_same_lock_is_refused(void **state) {
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(fake_world_end(world));
-}
-
-static void one_lock_acquired_twice_is_released_twice(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
   assert_true(fake_world_end(world));
 }
 
@@ -222,23 +166,6 @@ static void a_freed_lock_counts_down_and_not_the_lease_away(void **state) {
   rl_lock_free(inner, world->now_us);
   fake_turn(world);
   fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
-}
-
-static void a_nested_acquire_that_wants_more_than_is_left_extends_first(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, &longer), REDLOCK_OK);
-  assert_int_equal(extends(world), 3);
-  assert_true(rl_ring_remaining(inner, world->now_us) > 29 * SECONDS);
-  assert_true(rl_ring_remaining(outer, world->now_us) == rl_ring_remaining(inner, world->now_us));
-  assert_error(release(world, inner), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
 }
@@ -308,54 +235,6 @@ static void a_nested_acquire_lasts_no_longer_than_its_own_node_timeout(void **st
   assert_true(fake_world_end(world));
 }
 
-static void a_nested_acquire_is_given_its_own_node_timeout(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  redlock_options hasty = {.node_timeout_us = 50 * MS};
-  redlock_options longer = {.ttl_us = 30 * SECONDS, .node_timeout_us = 500 * MS};
-  assert_error(acquire(world, lock, &hasty), REDLOCK_OK);
-  assert_error(rl_lock_acquire(lock, world->now_us, &longer, true), REDLOCK_OK);
-  fake_turn(world);
-  fake_pass(world, 400 * MS);
-  fake_settle(world);
-  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
-  assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, true), REDLOCK_OK);
-  fake_turn(world);
-  fake_pass(world, 50 * MS); /* Extends go by the acquire that took the lease. */
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
-}
-
-/* The simulator has found this: nobody was left to release the lease. */
-static void a_lease_whose_others_have_gone_is_released_when_the_extend_fails(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
-  fake_turn(world);
-  assert_error(release(world, outer), REDLOCK_OK); /* All have answered the extend in the turn. */
-  assert_error(rl_lock_result(inner), REDLOCK_OK);
-  assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
-  longer.ttl_us = 90 * SECONDS;
-  assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
-  fake_turn(world);
-  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK);
-  assert_error(rl_lock_result(inner), REDLOCK_OK);
-  rl_lock_cancel(outer, world->now_us, REDLOCK_E_CANCELLED);
-  assert_error(rl_lock_result(outer), REDLOCK_E_CANCELLED);
-  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
-  fake_turn(world);
-  fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
-}
-
 static void a_lease_that_ran_out_is_no_place_to_count(void **state) {
   (void)state;
   rl_lock *outer, *inner;
@@ -393,56 +272,6 @@ static void a_lost_lease_is_lost_for_all(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Its outer user is not to think that somebody else has released it. */
-static void a_lock_acquired_twice_says_lost_to_both_releases(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
-  }
-  assert_error(extend(world, lock, 0), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_message(lock, "2 of 3 nodes no longer have its token");
-  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_error(reason_of(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
-}
-
-/* The third acquire was not told yet when the lease was lost: it has failed, and releases nothing. */
-static void an_acquire_that_was_told_lost_is_not_released(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
-  rl_lease_lose(lock, world->now_us);
-  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
-}
-
-static void a_lost_lock_that_is_acquired_anew_is_released_once(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  rl_lease_lose(lock, world->now_us);
-  fake_settle(world);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
-}
-
 static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
   (void)state;
   static const char *const both[] = {"a", "b"};
@@ -475,57 +304,6 @@ static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void two_leases_of_an_owner_are_no_lease_of_both(void **state) {
-  (void)state;
-  static const char *const both[] = {"a", "b"};
-  redlock_options options = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *a = owned(world, "a", "me");
-  rl_lock *b = owned(world, "b", "me");
-  rl_lock *two = fake_lock_many(world, both, 2, &options);
-  own(world, two, "me");
-  assert_error(acquire(world, a, NULL), REDLOCK_OK);
-  assert_error(acquire(world, b, NULL), REDLOCK_OK);
-  assert_error(acquire(world, two, NULL), REDLOCK_E_HELD);
-  assert_true(fake_world_end(world));
-}
-
-static void a_given_token_does_not_count(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  rl_lock *third = owned(world, KEY, "me");
-  assert_error(rl_custom_token_set(third, "mine", 4), REDLOCK_OK);
-  assert_error(acquire(world, third, NULL), REDLOCK_E_HELD);
-  assert_message(third, "with another token");
-  assert_true(fake_world_end(world));
-}
-
-static void what_is_counted_is_not_detached(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  rl_handover handover;
-  fake_world *world = nested(&outer, &inner);
-  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_HELD);
-  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_HELD);
-  assert_error(release(world, outer), REDLOCK_OK);
-  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_OK);
-  rl_lock_detach(inner);
-  assert_error(acquire(world, outer, NULL), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
-}
-
-static void detaching_a_counted_lease_that_ran_out_says_not_held(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  rl_handover handover;
-  fake_world *world = nested(&outer, &inner);
-  fake_pass(world, LEASE_US);
-  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
-  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
-}
-
 static void an_extend_beside_another_of_its_owners_is_busy(void **state) {
   (void)state;
   rl_lock *outer, *inner;
@@ -555,23 +333,6 @@ static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_
   return world;
 }
 
-static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
-  for (unsigned i = 0; i < 100 && rl_ring_remaining(inner, world->now_us) > 0; i++) {
-    wait_for_core(world);
-    fake_settle(world);
-  }
-  assert_true(world->now_us - FAKE_START_US > 19 * SECONDS);
-  assert_true(world->now_us - FAKE_START_US <= 20 * SECONDS);
-  assert_error(reason_of(world, inner), REDLOCK_E_MAX_HOLD);
-  assert_true(fake_world_end(world));
-}
-
 /* A program that is stuck in nested acquires would hold for ever. */
 static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
   (void)state;
@@ -591,102 +352,6 @@ static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
   assert_error(reason_of(world, outer), REDLOCK_E_MAX_HOLD);
   assert_true(outer->deadline_us > FAKE_START_US + 19 * SECONDS);
   assert_true(outer->deadline_us <= FAKE_START_US + 20 * SECONDS);
-  assert_true(fake_world_end(world));
-}
-
-/* Nor when it has waited for its launch. */
-static void a_nested_extend_that_is_launched_late_asks_for_what_max_hold_leaves_then(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  redlock_options longer = {.ttl_us = 60 * SECONDS};
-  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
-  world->now_us += 2 * SECONDS;
-  fake_turn(world);
-  fake_settle(world);
-  assert_error(rl_lock_result(inner), REDLOCK_OK);
-  assert_true(inner->deadline_us > FAKE_START_US + 19 * SECONDS);
-  assert_true(inner->deadline_us <= FAKE_START_US + 20 * SECONDS);
-  assert_true(fake_world_end(world));
-}
-
-static void a_nested_lock_that_ran_out_is_not_said_to_have_reached_max_hold(void **state) {
-  (void)state;
-  for (unsigned capped = 0; capped <= 1; capped++) {
-    rl_lock *outer, *inner;
-    fake_world *world = kept_until(capped == 1 ? 10 * SECONDS : 0, &outer, &inner);
-    assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-    assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-    world->now_us += LEASE_US; /* The process was stopped. */
-    assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
-    int reason = capped == 1 ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
-    assert_error(reason_of(world, inner), reason);
-    assert_error(reason_of(world, outer), reason);
-    assert_true(fake_world_end(world));
-  }
-}
-
-static void every_lock_that_asked_is_told_of_the_loss(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = fake_once();
-  options.notify_lost = REDLOCK_YES;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *silent = owned(world, KEY, "me");
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  rl_lock *gone = fake_lock(world, KEY, &options);
-  rl_lock *locks[] = {outer, silent, inner, gone};
-  for (unsigned i = 0; i < 4; i++) {
-    own(world, locks[i], "me");
-    assert_error(acquire(world, locks[i], NULL), REDLOCK_OK);
-  }
-  assert_error(release(world, gone), REDLOCK_OK);
-  fake_pass(world, LEASE_US);
-  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
-  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
-  assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_error(reason_of(world, silent), REDLOCK_E_EXPIRED);
-  assert_true(fake_world_end(world));
-}
-
-/* It counted, but nobody had asked for its result before the lease ran out. */
-static void a_nested_acquire_that_comes_to_nothing_is_no_loss(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = fake_once();
-  options.notify_lost = REDLOCK_YES;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
-  fake_pass(world, LEASE_US);
-  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
-  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
-  assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_true(fake_world_end(world));
-}
-
-static void an_acquire_counts_when_it_is_tried_again(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = {.retry_count = 3};
-  rl_lock *first = fake_lock(world, KEY, &options);
-  rl_lock *second = fake_lock(world, KEY, &options);
-  own(world, first, "me");
-  own(world, second, "me");
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
-  assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
-  fake_turn(world);
-  fake_settle(world);
-  assert_int_not_equal(rl_lock_result(first), rl_lock_result(second)); /* One of them is pending. */
-  unsigned before = commands(world);
-  fake_pass(world, SECONDS);
-  assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
-  assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
-  assert_int_equal(commands(world), before);
   assert_true(fake_world_end(world));
 }
 
@@ -743,53 +408,6 @@ static void a_forked_child_counts_on_nothing(void **state) {
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_false(rl_ring_is_shared(outer));
   assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
-}
-
-static void a_release_that_is_not_waited_for_counts_down(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  assert_error(rl_lock_release_send(inner, world->now_us), REDLOCK_OK);
-  fake_turn(world);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_error(rl_lock_result(inner), REDLOCK_OK);
-  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK); /* asks for its result */
-  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_true(fake_world_end(world));
-}
-
-/* An automatic extend has failed before, which was not the user's last operation. */
-static void the_result_of_a_release_that_counted_down_is_not_that_of_an_extend(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = kept();
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-  refuse_all(world);
-  fake_pass(world, THIRD_US);
-  assert_error(reason_of(world, outer), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_release_send(outer, world->now_us), REDLOCK_OK);
-  assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
-  assert_error(rl_lock_result(outer), REDLOCK_OK);
-  assert_true(rl_ring_remaining(inner, world->now_us) > 0);
-  assert_true(fake_world_end(world));
-}
-
-static void each_release_of_one_lock_counts_that_is_not_waited_for(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
-  assert_true(rl_ring_remaining(lock, world->now_us) > 0);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_int_equal(rl_ring_remaining(lock, world->now_us), 0);
-  assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
 }
 
@@ -897,44 +515,6 @@ static void leases_are_found_when_the_table_has_grown(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Who asks about a lost lock, and has an operation in flight, counts on it no more. */
-static void a_lost_lock_is_asked_about_while_the_others_are_released(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
-  }
-  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
-  assert_error(rl_lock_ask(inner, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_E_LOST);
-  fake_settle(world);
-  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
-  assert_error(release(world, inner), REDLOCK_E_LOST);
-  assert_true(fake_world_end(world));
-}
-
-/* Nobody releases what an acquire has not given him. */
-static void a_nested_acquire_that_failed_is_in_nobodys_way(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  redlock_options longer = {.ttl_us = 30 * SECONDS, .notify_lost = REDLOCK_YES};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + SECONDS);
-  }
-  assert_error(acquire(world, inner, &longer), REDLOCK_E_LOST);
-  assert_error(reason_of(world, inner), REDLOCK_OK); /* It was never held. */
-  assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_error(reason_of(world, outer), REDLOCK_E_LOST);
-  assert_error(release(world, outer), REDLOCK_E_LOST);
-  fake_pass(world, 2 * SECONDS);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
 /* It was counted, and is told of the loss before it was told that it counts. */
 static void a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way(void **state) {
   (void)state;
@@ -951,27 +531,6 @@ static void a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way(v
   assert_error(release(world, outer), REDLOCK_E_LOST);
   fake_pass(world, 2 * SECONDS);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
-static void a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = fake_once();
-  rl_lock *outer = owned(world, KEY, "me");
-  options.notify_lost = REDLOCK_YES;
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-  fake_pass(world, SECONDS);
-  assert_error(extend(world, outer, 0), REDLOCK_OK);
-  unsigned before = commands(world);
-  fake_pass(world, LEASE_US);
-  assert_int_equal(commands(world), before);
-  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
-  assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_error(reason_of(world, inner), REDLOCK_E_EXPIRED);
   assert_true(fake_world_end(world));
 }
 
@@ -1006,121 +565,33 @@ static void the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for(v
   assert_true(fake_world_end(world));
 }
 
-static void closing_while_extends_fail_is_no_loss_of_a_nested_lock(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = kept();
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-  refuse_all(world);
-  while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
-    wait_for_core(world);
-  }
-  rl_core_close(&world->core, world->now_us);
-  assert_null(rl_loss_next(&world->core, world->now_us));
-  accept_all(world);
-  assert_true(fake_world_end(world));
-}
-
-static void every_lock_is_told_again_when_the_nodes_have_answered_meanwhile(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = kept();
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-  for (unsigned i = 0; i < 2; i++) {
-    while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
-      wait_for_core(world); /* Nobody answers. */
-    }
-    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
-    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
-    assert_null(rl_loss_next(&world->core, world->now_us));
-    assert_error(extend(world, outer, 0), REDLOCK_OK);
-  }
-  assert_true(fake_world_end(world));
-}
-
-/* The driver lacks something that the call needs. */
-static void a_nested_acquire_that_is_called_off_counts_no_more(void **state) {
-  (void)state;
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  rl_lock_undo(inner, world->now_us, REDLOCK_E_SYSTEM);
-  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_SYSTEM);
-  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  rl_lock_undo(outer, world->now_us, REDLOCK_E_SYSTEM);
-  assert_error(rl_lock_outcome(outer, world->now_us), REDLOCK_E_SYSTEM);
-  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_error(release(world, outer), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_nested_acquire_sends_nothing_and_is_held_as_long),
-      cmocka_unit_test(an_ended_nested_acquire_is_told_to_a_loop_once),
       cmocka_unit_test(the_last_release_releases_inner_first),
-      cmocka_unit_test(the_last_release_releases_outer_first),
       cmocka_unit_test(a_second_release_of_the_same_lock_is_refused),
-      cmocka_unit_test(one_lock_acquired_twice_is_released_twice),
       cmocka_unit_test(one_lock_acquired_again_for_longer_is_released_twice),
       cmocka_unit_test(without_an_owner_nothing_counts),
       cmocka_unit_test(a_lock_that_is_held_keeps_its_owner),
       cmocka_unit_test(a_freed_lock_counts_down_and_not_the_lease_away),
-      cmocka_unit_test(a_nested_acquire_that_wants_more_than_is_left_extends_first),
       cmocka_unit_test(a_nested_acquire_extends_when_a_third_of_the_validity_is_gone),
       cmocka_unit_test(a_nested_acquire_whose_extend_fails_does_not_count),
       cmocka_unit_test(a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count),
       cmocka_unit_test(a_nested_acquire_lasts_no_longer_than_its_own_node_timeout),
-      cmocka_unit_test(a_nested_acquire_is_given_its_own_node_timeout),
-      cmocka_unit_test(a_lease_whose_others_have_gone_is_released_when_the_extend_fails),
       cmocka_unit_test(a_lease_that_ran_out_is_no_place_to_count),
       cmocka_unit_test(a_lost_lease_is_lost_for_all),
-      cmocka_unit_test(a_lock_acquired_twice_says_lost_to_both_releases),
-      cmocka_unit_test(an_acquire_that_was_told_lost_is_not_released),
-      cmocka_unit_test(a_lost_lock_that_is_acquired_anew_is_released_once),
       cmocka_unit_test(a_part_of_what_is_held_counts_and_more_is_refused),
-      cmocka_unit_test(two_leases_of_an_owner_are_no_lease_of_both),
-      cmocka_unit_test(a_given_token_does_not_count),
-      cmocka_unit_test(what_is_counted_is_not_detached),
-      cmocka_unit_test(detaching_a_counted_lease_that_ran_out_says_not_held),
       cmocka_unit_test(an_extend_beside_another_of_its_owners_is_busy),
-      cmocka_unit_test(the_lease_keeps_itself_after_the_outermost_has_gone),
       cmocka_unit_test(nested_acquires_hold_no_lease_beyond_max_hold),
-      cmocka_unit_test(a_nested_extend_that_is_launched_late_asks_for_what_max_hold_leaves_then),
-      cmocka_unit_test(a_nested_lock_that_ran_out_is_not_said_to_have_reached_max_hold),
-      cmocka_unit_test(every_lock_that_asked_is_told_of_the_loss),
-      cmocka_unit_test(a_nested_acquire_that_comes_to_nothing_is_no_loss),
-      cmocka_unit_test(an_acquire_counts_when_it_is_tried_again),
       cmocka_unit_test(an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_out),
       cmocka_unit_test(a_closed_client_releases_what_is_counted),
       cmocka_unit_test(a_forked_child_counts_on_nothing),
-      cmocka_unit_test(a_release_that_is_not_waited_for_counts_down),
-      cmocka_unit_test(the_result_of_a_release_that_counted_down_is_not_that_of_an_extend),
-      cmocka_unit_test(each_release_of_one_lock_counts_that_is_not_waited_for),
       cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
       cmocka_unit_test(many_locks_are_found_by_their_owners),
       cmocka_unit_test(leases_are_found_when_the_table_has_grown),
       cmocka_unit_test(a_thousand_locks_of_others_on_several_resources_cost_an_acquire_nothing),
-      cmocka_unit_test(a_lost_lock_is_asked_about_while_the_others_are_released),
-      cmocka_unit_test(a_nested_acquire_that_failed_is_in_nobodys_way),
       cmocka_unit_test(a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way),
-      cmocka_unit_test(a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for),
       cmocka_unit_test(an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_told),
       cmocka_unit_test(the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for),
-      cmocka_unit_test(closing_while_extends_fail_is_no_loss_of_a_nested_lock),
-      cmocka_unit_test(every_lock_is_told_again_when_the_nodes_have_answered_meanwhile),
-      cmocka_unit_test(a_nested_acquire_that_is_called_off_counts_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,25 +152,6 @@ a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void 
   assert_true(fake_world_end(world));
 }
 
-static void a_release_does_not_wait_for_an_answer_for_long(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = fake_once();
-  options.node_timeout_us = SECONDS;
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = begin(world, &options);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_int_equal(rl_core_deadline(&world->core), world->now_us + RL_RELEASE_ANSWER_US);
-  fake_pass(world, RL_RELEASE_ANSWER_US - 1);
-  assert_int_equal(world->nodes[2].releases, 0);
-  fake_pass(world, 1);
-  assert_int_equal(world->nodes[2].releases, 1);
-  assert_true(fake_world_end(world));
-}
-
 /* The process was stopped: the time to wait is over, and all answers are there, but they are read one by one. */
 static void a_release_waits_until_what_has_come_is_read(void **state) {
   (void)state;
@@ -360,7 +341,6 @@ int main(void) {
       cmocka_unit_test(an_answer_that_is_none_is_not_waited_for_any_longer),
       cmocka_unit_test(a_release_is_not_repeated_early_because_another_node_comes_up),
       cmocka_unit_test(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time),
-      cmocka_unit_test(a_release_does_not_wait_for_an_answer_for_long),
       cmocka_unit_test(a_release_waits_until_what_has_come_is_read),
       cmocka_unit_test(the_next_attempt_sends_the_release_of_the_one_before_first),
       cmocka_unit_test(what_waits_for_an_answer_goes_when_nobody_will_call),

@@ -145,47 +145,6 @@ static void nodes_that_are_back_in_time_save_the_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_of_the_users_own_puts_the_next_off(void **state) {
-  (void)state;
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  fake_pass(world, 2 * SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(rl_core_deadline(&world->core), world->now_us + THIRD_US);
-  /* A long one: the next is due when as much is left as is after a third of the usual ttl. */
-  assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(rl_core_deadline(&world->core), lock->deadline_us - (LEASE_US - THIRD_US));
-  unsigned before = extends(world);
-  wait_for_core(world);
-  assert_int_equal(extends(world), before + 3);
-  assert_int_equal(fake_answer(world, 0).ttl_ms, 10000);
-  fake_settle(world);
-  assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
-  assert_true(fake_world_end(world));
-}
-
-/* The allowance for its drift is larger, so that its keys go on for longer than the next ones would. */
-static void a_lease_goes_on_to_keep_itself_after_a_long_extend_of_the_users(void **state) {
-  (void)state;
-  rl_lock *lock;
-  redlock_options options = kept();
-  options.drift_factor = 0.2;
-  fake_world *world = held_by(3, &lock, &options);
-  assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(lock->deadline_us, FAKE_START_US + 48 * SECONDS - 2 * MS);
-  for (unsigned i = 0; i < 10; i++) {
-    wait_for_core(world);
-    fake_settle(world);
-    assert_error(reason_of(world, lock), REDLOCK_OK);
-  }
-  assert_int_equal(extends(world), 3 + 30);
-  assert_int_equal(lock->deadline_us, world->now_us + 8 * SECONDS - 2 * MS);
-  assert_true(fake_world_end(world));
-}
-
 /* ------------------------------------------------------------------------------ max_hold (R4) */
 
 static void no_automatic_extend_goes_beyond_max_hold(void **state) {
@@ -234,43 +193,6 @@ static void max_hold_is_the_reason_as_soon_as_the_lease_is_over(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_ttl_as_long_as_max_hold_is_never_extended(void **state) {
-  (void)state;
-  rl_lock *lock;
-  redlock_options options = kept();
-  options.max_hold_us = 10 * SECONDS;
-  fake_world *world = held_by(3, &lock, &options);
-  assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + LEASE_US);
-  wait_for_core(world);
-  assert_int_equal(extends(world), 0);
-  assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
-  assert_true(fake_world_end(world));
-}
-
-static void max_hold_counts_from_the_attempt_that_took_the_lock(void **state) {
-  (void)state;
-  redlock_options options = kept();
-  options.wait_us = 60 * SECONDS;
-  options.retry_count = 0;
-  options.max_hold_us = 12 * SECONDS;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, FAKE_START_US + 30 * SECONDS);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  while (rl_lock_result(lock) == REDLOCK_PENDING) {
-    fake_settle(world);
-    if (rl_lock_result(lock) == REDLOCK_PENDING) {
-      wait_for_core(world);
-    }
-  }
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(world->now_us >= FAKE_START_US + 30 * SECONDS);
-  assert_int_equal(lock->renewal->hold_until_us, world->now_us + 12 * SECONDS);
-  wait_for_core(world);
-  assert_int_equal(fake_next(world, 0), FAKE_EXTEND);
-  assert_true(fake_world_end(world));
-}
-
 /* It waits for its launch while the nodes owe much. */
 static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **state) {
   (void)state;
@@ -292,23 +214,6 @@ static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **st
   assert_int_equal(command.verb, FAKE_EXTEND);
   redlock_duration left_us = FAKE_START_US + 12 * SECONDS - world->now_us;
   assert_int_equal(command.ttl_ms, left_us / MS);
-  assert_true(fake_world_end(world));
-}
-
-static void an_extend_of_the_users_own_is_not_bound_by_max_hold(void **state) {
-  (void)state;
-  rl_lock *lock;
-  redlock_options options = kept();
-  options.max_hold_us = 10 * SECONDS;
-  fake_world *world = held_by(3, &lock, &options);
-  fake_pass(world, 5 * SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
-  assert_int_equal(rl_core_deadline(&world->core), lock->deadline_us);
-  wait_for_core(world);
-  assert_int_equal(extends(world), 3);
-  assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
   assert_true(fake_world_end(world));
 }
 
@@ -368,40 +273,6 @@ static void an_extend_of_the_users_own_meets_an_automatic_one(void **state) {
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_int_equal(lock->deadline_us, world->now_us + 20 * SECONDS - 202 * MS);
     assert_ptr_equal(rl_core_next_ended(&world->core), lock);
-    assert_true(fake_world_end(world));
-  }
-}
-
-static void an_acquire_that_meets_an_automatic_extend_is_told_that_it_holds(void **state) {
-  (void)state;
-  for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
-    fake_world *world = extending(launched, &lock);
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_E_HELD);
-    assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
-    assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
-    assert_true(fake_world_end(world));
-  }
-}
-
-static void an_acquire_after_the_lease_meets_an_automatic_extend_that_nobody_answers(void **state) {
-  (void)state;
-  for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
-    fake_world *world = extending(launched, &lock);
-    char before[REDLOCK_TOKEN_LENGTH + 1];
-    (void)snprintf(before, sizeof before, "%s", rl_attempt_token(lock->lease));
-    world->now_us = lock->deadline_us;
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_string_not_equal(rl_attempt_token(lock->lease), before);
-    assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-    assert_null(rl_loss_next(&world->core, world->now_us));
-    assert_error(reason_of(world, lock), REDLOCK_OK);
-    assert_int_equal(rl_core_deadline(&world->core), world->now_us + THIRD_US);
     assert_true(fake_world_end(world));
   }
 }
@@ -467,23 +338,6 @@ static void result_message_and_votes_are_those_of_the_users_last_operation(void 
     assert_string_equal(rl_round_reason(lock, 0), "");
     assert_non_null(strstr(rl_round_reason(lock, 2), "OOM"));
     assert_true(rl_lock_remaining(lock, world->now_us) > 9 * SECONDS);
-  }
-  assert_true(fake_world_end(world));
-}
-
-/* And the other way round. */
-static void what_automatic_extends_fail_for_does_not_show_in_the_users_result(void **state) {
-  (void)state;
-  rl_lock *lock;
-  char message[512];
-  fake_world *world = held(3, &lock);
-  refuse_all(world);
-  fake_pass(world, THIRD_US);
-  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
-  assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
-  for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(rl_result_votes(lock)[i].vote, REDLOCK_VOTE_GRANTED);
   }
   assert_true(fake_world_end(world));
 }
@@ -593,22 +447,14 @@ int main(void) {
       cmocka_unit_test(leases_that_were_taken_at_once_are_not_extended_at_once),
       cmocka_unit_test(an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left),
       cmocka_unit_test(nodes_that_are_back_in_time_save_the_lease),
-      cmocka_unit_test(an_extend_of_the_users_own_puts_the_next_off),
-      cmocka_unit_test(a_lease_goes_on_to_keep_itself_after_a_long_extend_of_the_users),
       cmocka_unit_test(no_automatic_extend_goes_beyond_max_hold),
       cmocka_unit_test(max_hold_is_the_reason_as_soon_as_the_lease_is_over),
-      cmocka_unit_test(a_ttl_as_long_as_max_hold_is_never_extended),
-      cmocka_unit_test(max_hold_counts_from_the_attempt_that_took_the_lock),
       cmocka_unit_test(an_extend_that_is_launched_late_asks_for_what_is_left_then),
-      cmocka_unit_test(an_extend_of_the_users_own_is_not_bound_by_max_hold),
       cmocka_unit_test(a_release_meets_an_automatic_extend),
       cmocka_unit_test(an_extend_of_the_users_own_meets_an_automatic_one),
-      cmocka_unit_test(an_acquire_that_meets_an_automatic_extend_is_told_that_it_holds),
-      cmocka_unit_test(an_acquire_after_the_lease_meets_an_automatic_extend_that_nobody_answers),
       cmocka_unit_test(cancelling_and_wrong_arguments_leave_an_automatic_extend_alone),
       cmocka_unit_test(a_lock_is_freed_while_an_automatic_extend_is_in_flight),
       cmocka_unit_test(result_message_and_votes_are_those_of_the_users_last_operation),
-      cmocka_unit_test(what_automatic_extends_fail_for_does_not_show_in_the_users_result),
       cmocka_unit_test(an_acquire_whose_end_was_not_fetched_keeps_its_place_in_the_queue),
       cmocka_unit_test(a_node_that_lost_the_key_is_healed),
       cmocka_unit_test(a_call_may_ask_for_it_and_the_next_may_not),

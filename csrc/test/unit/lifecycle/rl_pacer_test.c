@@ -113,47 +113,6 @@ static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_u
   return lock;
 }
 
-static void the_lease_that_ends_first_is_extended_first(void **state) {
-  (void)state;
-  static const redlock_duration ttls_us[] = {30 * SECONDS, 10 * SECONDS, 40 * SECONDS,
-                                             20 * SECONDS};
-  static const char *const names[] = {"30", "10", "40", "20"};
-  static const char *const order[] = {"10", "20", "30", "40"};
-  fake_world *world = narrow_world();
-  rl_lock *locks[COUNT_OF(names)];
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    locks[i] = held(world, names[i], ttls_us[i]);
-  }
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
-  }
-  fake_turn(world);
-  for (unsigned i = 0; i < COUNT_OF(order); i++) {
-    assert_int_equal(world->nodes[0].queued, 1);
-    assert_string_equal(fake_answer(world, 0).key, order[i]);
-  }
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
-  }
-  assert_true(fake_world_end(world));
-}
-
-static void what_is_held_goes_before_what_is_wanted(void **state) {
-  (void)state;
-  fake_world *world = narrow_world();
-  rl_lock *lease = held(world, "held", 10 * SECONDS);
-  rl_lock *first = fake_lock(world, "first", NULL);
-  rl_lock *second = fake_lock(world, "second", NULL);
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
-  assert_string_equal(fake_answer(world, 0).key, "first");
-  assert_string_equal(fake_answer(world, 0).key, "second");
-  assert_true(fake_world_end(world));
-}
-
 static void leases_that_are_extended_all_the_time_keep_nobody_out(void **state) {
   (void)state;
   static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -180,35 +139,6 @@ static void leases_that_are_extended_all_the_time_keep_nobody_out(void **state) 
     fake_turn(world);
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
-/* The budget ends while the second attempt waits to be launched: the first one's votes say why. */
-static void an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before(void **state) {
-  (void)state;
-  char message[512];
-  redlock_options options = fake_once();
-  options.retry_count = 5;
-  options.retry_delay_us = 20 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.wait_us = 100 * MS;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, "r", &options);
-  world->core.pacer.in_flight_limit = 1;
-  world->core.pacer.command_us = REDLOCK_SECONDS;
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_reply(world, 0, "-OOM command not allowed\r\n");
-  (void)fake_reply(world, 1, "-OOM command not allowed\r\n");
-  fake_settle(world);
-  rl_lock *other = fake_lock(world, "other", NULL);
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world); /* The window is full. */
-  fake_pass(world, 20 * MS);
-  fake_pass(world, 80 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "OOM"));
-  assert_null(strstr(message, "too many commands"));
   assert_true(fake_world_end(world));
 }
 
@@ -326,84 +256,6 @@ static void wait_holds_for_a_nested_acquire_that_is_not_launched(void **state) {
   assert_int_equal(world->nodes[0].extends, 0);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_true(fake_world_end(world));
-}
-
-static void an_acquire_waits_for_its_launch_no_longer_than_its_ttl(void **state) {
-  (void)state;
-  fake_world *world = narrow_world();
-  redlock_options options = fake_once();
-  options.node_timeout_us = 60 * SECONDS;
-  options.ttl_us = 2 * SECONDS;
-  rl_lock *lock = waiting(world, &options);
-  fake_pass(world, 2 * SECONDS - 1);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  fake_pass(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
-}
-
-static void an_extend_that_is_not_launched_ends_with_its_lease(void **state) {
-  (void)state;
-  fake_world *world = narrow_world();
-  rl_lock *lease = held(world, "held", SECONDS);
-  redlock_time deadline_us = lease->deadline_us;
-  redlock_options patient = fake_once();
-  patient.node_timeout_us = 60 * SECONDS;
-  rl_lock *out = fake_lock(world, "out", &patient);
-  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
-  assert_int_equal(world->nodes[0].extends, 0);
-  fake_pass(world, deadline_us - world->now_us - 1);
-  assert_int_equal(rl_lock_result(lease), REDLOCK_PENDING);
-  fake_pass(world, 1);
-  assert_error(rl_lock_result(lease), REDLOCK_E_EXPIRED);
-  assert_int_equal(world->nodes[0].extends, 0);
-  assert_true(fake_world_end(world));
-}
-
-static void a_release_that_has_waited_for_a_third_of_its_ttl_goes_all_the_same(void **state) {
-  (void)state;
-  fake_world *world = narrow_world();
-  rl_lock *lease = held(world, "held", 3 * SECONDS);
-  redlock_options patient = fake_once();
-  patient.node_timeout_us = 60 * SECONDS;
-  rl_lock *out = fake_lock(world, "out", &patient);
-  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
-  fake_pass(world, SECONDS - 1);
-  assert_int_equal(world->nodes[0].releases, 0);
-  fake_pass(world, 1);
-  assert_int_equal(world->nodes[0].releases, 1);
-  assert_true(fake_world_end(world));
-}
-
-/* Its caller waits, and the leases that are extended have time. */
-static void a_release_does_not_wait_for_the_extends_of_all_other_leases(void **state) {
-  (void)state;
-  static const char *const names[] = {"a", "b"};
-  fake_world *world = narrow_world();
-  rl_lock *leases[COUNT_OF(names)];
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    leases[i] = held(world, names[i], 9 * SECONDS);
-  }
-  rl_lock *lease = held(world, "released", 10 * SECONDS);
-  rl_lock *urgent = held(world, "urgent", 3 * SECONDS);
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
-  }
-  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
-  assert_error(rl_lock_extend(urgent, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
-  assert_string_equal(fake_answer(world, 0).key, "urgent");
-  assert_string_equal(fake_answer(world, 0).key, "released");
-  assert_error(rl_lock_result(lease), REDLOCK_OK);
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    yes(world, 0);
-  }
   assert_true(fake_world_end(world));
 }
 
@@ -634,18 +486,11 @@ int main(void) {
       cmocka_unit_test(a_burst_is_not_unavailable_on_nodes_that_answer),
       cmocka_unit_test(a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last),
       cmocka_unit_test(leases_that_are_extended_all_the_time_keep_nobody_out),
-      cmocka_unit_test(an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before),
-      cmocka_unit_test(the_lease_that_ends_first_is_extended_first),
-      cmocka_unit_test(what_is_held_goes_before_what_is_wanted),
       cmocka_unit_test(a_reply_lets_the_next_one_go),
       cmocka_unit_test(an_extend_that_waits_is_not_looked_at_before_the_node_is_behind),
       cmocka_unit_test(room_on_less_than_a_majority_is_not_enough),
       cmocka_unit_test(wait_holds_for_what_is_not_launched),
       cmocka_unit_test(wait_holds_for_a_nested_acquire_that_is_not_launched),
-      cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
-      cmocka_unit_test(an_extend_that_is_not_launched_ends_with_its_lease),
-      cmocka_unit_test(a_release_that_has_waited_for_a_third_of_its_ttl_goes_all_the_same),
-      cmocka_unit_test(a_release_does_not_wait_for_the_extends_of_all_other_leases),
       cmocka_unit_test(a_node_that_falls_behind_holds_nobody_up),
       cmocka_unit_test(a_hung_minority_holds_nobody_up),
       cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),

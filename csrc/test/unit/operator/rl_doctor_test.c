@@ -57,26 +57,6 @@ static void it_asks_every_node_and_keeps_what_each_has_said(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_key_that_is_tried_is_the_locks_with_something_behind_it(void **state) {
-  (void)state;
-  char first[FAKE_KEY_MAX + 1];
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = begin(world, NULL);
-  (void)fake_reply(world, 0, NO_SCRIPT);
-  fake_command command = fake_reply(world, 0, "$0\r\n\r\n");
-  assert_int_equal(command.verb, FAKE_EXAMINE);
-  assert_int_equal(strncmp(command.key, "orders:42:redlock-doctor:", 25), 0);
-  assert_int_equal(command.key_length, 25 + 16);
-  memcpy(first, command.key, sizeof first);
-  fake_pass(world, MS);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, true), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_reply(world, 0, NO_SCRIPT);
-  command = fake_reply(world, 0, "$0\r\n\r\n");
-  assert_string_not_equal(command.key, first);
-  assert_true(fake_world_end(world));
-}
-
 static void it_changes_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -90,23 +70,6 @@ static void it_changes_nothing(void **state) {
     assert_int_equal(world->nodes[i].queued, 0);
     assert_int_equal(world->nodes[i].sets + world->nodes[i].extends + world->nodes[i].releases, 0);
   }
-  assert_true(fake_world_end(world));
-}
-
-static void the_round_trip_is_that_of_the_first_question(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin(world, NULL);
-  fake_pass(world, 40 * MS);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)fake_reply(world, i, NO_SCRIPT);
-  }
-  fake_pass(world, 30 * MS);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)fake_reply(world, i, "$11\r\nrole=master\r\n");
-  }
-  assert_int_equal(of(lock, 0)->round_trip_us, 40 * MS);
-  assert_string_equal(found(lock, 0), "");
   assert_true(fake_world_end(world));
 }
 
@@ -129,42 +92,6 @@ static void keys_are_looked_through_when_the_first_question_is_answered(void **s
   assert_int_equal(fake_reply(world, 0, "$11\r\nrole=master\r\n").verb, FAKE_EXAMINE);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(fake_world_end(world));
-}
-
-static void a_node_that_is_slower_than_node_timeout_is_slow_and_not_down(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin(world, NULL);
-  answer(world, 0, "role=master");
-  answer(world, 1, "role=master");
-  fake_pass(world, 999 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  answer(world, 2, "role=master");
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_string_equal(found(lock, 0), "slow");
-  assert_string_equal(found(lock, 1), "");
-  assert_true(fake_world_end(world));
-}
-
-static void it_waits_for_a_second_or_for_a_longer_node_timeout(void **state) {
-  (void)state;
-  for (unsigned longer = 0; longer <= 1; longer++) {
-    redlock_options options = {.node_timeout_us = longer ? 1500 * MS : 0};
-    fake_world *world = fake_world_new(3);
-    rl_lock *lock = begin(world, &options);
-    answer(world, 0, "role=master");
-    answer(world, 1, "role=master");
-    fake_pass(world, 1000 * MS);
-    if (longer) {
-      assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-      fake_pass(world, 500 * MS);
-    }
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_string_equal(found(lock, 0), "down");
-    assert_string_equal(of(lock, 2)->said,
-                        longer ? "no reply within 1500 ms" : "no reply within 1000 ms");
-    assert_true(fake_world_end(world));
-  }
 }
 
 /* Each reads its clock in the middle, and the last answers later. */
@@ -192,18 +119,6 @@ static void clocks_are_compared_by_the_middle_of_the_asking(void **state) {
   assert_true(of(lock, 0)->clock_us - of(lock, 1)->clock_us == 7 * MS);
   assert_true(of(lock, 0)->clock_us == of(lock, 2)->clock_us);
   assert_true(fake_world_end(world));
-}
-
-static void a_clock_that_is_no_number_is_none(void **state) {
-  (void)state;
-  static const char *const said[] = {"now=", "now=x", "now=12345678901234567", "now=-1", "know=1"};
-  for (unsigned i = 0; i < COUNT_OF(said); i++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = begin(world, NULL);
-    answer(world, 0, said[i]);
-    assert_false(of(lock, 0)->has_clock);
-    assert_true(fake_world_end(world));
-  }
 }
 
 static void whoever_may_not_run_scripts_by_name_is_found(void **state) {
@@ -259,23 +174,6 @@ static void sentinel_is_recognised(void **state) {
   }
 }
 
-static void nodes_that_are_down_say_why(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  world->nodes[1].policy = FAKE_REFUSES;
-  world->nodes[2].policy = FAKE_HANGS;
-  rl_lock *lock = begin(world, NULL);
-  answer(world, 0, "role=master");
-  fake_pass(world, 1000 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(of(lock, 1)->said, "Connection refused");
-  assert_string_equal(of(lock, 2)->said, "no connection within 1000 ms");
-  assert_string_equal(found(lock, 0), "down");
-  assert_string_equal(found(lock, 1), "down");
-  assert_string_equal(found(lock, 2), "");
-  assert_true(fake_world_end(world));
-}
-
 static void a_connection_that_breaks_between_both_answers_is_down(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -285,24 +183,6 @@ static void a_connection_that_breaks_between_both_answers_is_down(void **state) 
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_false(of(lock, 0)->answered);
   assert_string_equal(of(lock, 0)->said, "it was cut");
-  assert_true(fake_world_end(world));
-}
-
-static void an_answer_that_is_late_is_not_of_this_examination(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = begin(world, NULL);
-  (void)fake_reply(world, 0, NO_SCRIPT);
-  fake_pass(world, 1000 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
-  assert_null(rl_doctor_of(lock));
-  fake_turn(world);
-  (void)fake_reply(world, 0, "$10\r\nrole=slave\r\n"); /* to the first examination */
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  answer(world, 0, "role=master");
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_string_equal(of(lock, 0)->said, "role=master");
   assert_true(fake_world_end(world));
 }
 
@@ -451,42 +331,16 @@ static void nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote(voi
   assert_true(fake_world_end(world));
 }
 
-static void a_certificate_counts_for_as_long_as_its_connection(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin(world, NULL);
-  fake_settle(world);
-  assert_true(of(lock, 1)->certificate_us == REDLOCK_NEVER);
-  rl_core_certificate(&world->core, 1, world->now_us, 10 * SECONDS);
-  fake_pass(world, 4 * SECONDS);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(of(lock, 1)->certificate_us, 6 * SECONDS);
-  assert_string_equal(found(lock, 0), "certificate");
-  fake_break(world, 1, "it was cut");
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_true(of(lock, 1)->certificate_us == REDLOCK_NEVER);
-  assert_true(fake_world_end(world));
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_asks_every_node_and_keeps_what_each_has_said),
-      cmocka_unit_test(the_key_that_is_tried_is_the_locks_with_something_behind_it),
       cmocka_unit_test(it_changes_nothing),
-      cmocka_unit_test(the_round_trip_is_that_of_the_first_question),
       cmocka_unit_test(keys_are_looked_through_when_the_first_question_is_answered),
-      cmocka_unit_test(a_node_that_is_slower_than_node_timeout_is_slow_and_not_down),
-      cmocka_unit_test(it_waits_for_a_second_or_for_a_longer_node_timeout),
       cmocka_unit_test(clocks_are_compared_by_the_middle_of_the_asking),
-      cmocka_unit_test(a_clock_that_is_no_number_is_none),
       cmocka_unit_test(whoever_may_not_run_scripts_by_name_is_found),
       cmocka_unit_test(a_server_without_evalsha_is_found),
       cmocka_unit_test(sentinel_is_recognised),
-      cmocka_unit_test(nodes_that_are_down_say_why),
       cmocka_unit_test(a_connection_that_breaks_between_both_answers_is_down),
-      cmocka_unit_test(an_answer_that_is_late_is_not_of_this_examination),
       cmocka_unit_test(what_is_said_is_printable_and_bounded),
       cmocka_unit_test(the_password_is_struck_out_of_what_is_said),
       cmocka_unit_test(a_reply_that_answers_no_question_ends_the_connection),
@@ -495,7 +349,6 @@ int main(void) {
       cmocka_unit_test(the_options_of_the_lock_are_looked_at),
       cmocka_unit_test(that_fencing_tokens_are_wanted_is_known),
       cmocka_unit_test(nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote),
-      cmocka_unit_test(a_certificate_counts_for_as_long_as_its_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,22 +183,6 @@ static void what_a_node_says_is_judged(void **state) {
   }
 }
 
-static void with_the_guard_a_restart_does_no_harm(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  doctor->guard = true;
-  say(doctor, 1, "aof=0");
-  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "persistence", 1,
-               "two:2 forgets its latest locks when it restarts (appendonly no): the guard keeps "
-               "it from voting until they have expired");
-  doctor = world(3);
-  doctor->guard = true;
-  say(doctor, 1, "role=master replicas=2");
-  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "replicas", 1,
-               "two:2 has 2 replicas: a promoted replica may lack the latest locks; the "
-               "guard keeps it from voting until they have expired");
-}
-
 static void the_guard_needs_the_rights_to_look(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
@@ -251,72 +235,6 @@ static void what_the_guard_keeps_from_voting_is_told(void **state) {
                "two:2 did not answer: no reply; check that the server is running and reachable");
 }
 
-static void a_fencing_token_needs_the_right_to_the_time(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  doctor->fence = true;
-  say(doctor, 1, "time=command");
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
-               "two:2 does not let its user run time, which a lock needs: ACL SETUSER default "
-               "+time");
-  doctor = world(3);
-  doctor->fence = true;
-  say(doctor, 1, "info=command");
-  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "rights", 1,
-               "two:2 does not let its user run info, so the doctor knows little of it: ACL "
-               "SETUSER default +info");
-}
-
-static void who_may_not_run_scripts_at_all_is_told_which_right_is_missing(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  fail_to_answer(doctor, 1, "NOPERM this user has no permissions to run the 'eval' command");
-  doctor->nodes[1].no_evalsha = true;
-  doctor->nodes[1].username = "app";
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
-               "two:2 does not let its user run eval, evalsha, which a lock needs: ACL SETUSER app "
-               "+eval +evalsha");
-  doctor = world(3);
-  doctor->nodes[1].no_evalsha = true;
-  doctor->nodes[1].username = "app";
-  doctor->nodes[1].login_supplied = true;
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
-               "two:2 does not let its user run evalsha, which a lock needs: ACL SETUSER USER "
-               "+evalsha");
-}
-
-static void who_does_not_know_scripts_by_name_is_told_so(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  doctor->nodes[1].unknown_evalsha = true;
-  assert_finds(
-      doctor, REDLOCK_SEVERITY_ERROR, "refuses", 1,
-      "two:2 does not know evalsha, which a lock needs: remove rename-command for it from its "
-      "configuration");
-}
-
-static void sentinel_is_not_told_to_rename_its_commands(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  doctor->nodes[1].answered = false;
-  doctor->nodes[1].unknown_evalsha = true;
-  doctor->nodes[1].sentinel = true;
-  assert_finds(
-      doctor, REDLOCK_SEVERITY_ERROR, "refuses", 1,
-      "two:2 is a Sentinel, which keeps no keys: name servers that are independent of each "
-      "other instead, by their own addresses");
-}
-
-static void with_a_fencing_token_the_locks_own_key_is_not_enough(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  doctor->fence = true;
-  say(doctor, 1, "set=key own=1");
-  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
-               "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default "
-               "~PATTERN, or name a resource that it may lock");
-}
-
 static void a_server_that_refuses_is_not_said_to_be_silent(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
@@ -350,38 +268,6 @@ static void a_node_that_does_not_answer_says_why(void **state) {
   assert_finds(
       doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
       "three:3 did not answer: Connection refused; check that the server is running and reachable");
-}
-
-static void the_same_server_is_found_by_its_run_id_and_by_its_address(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  say(doctor, 2, "run_id=id1");
-  assert_finds(
-      doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
-      "three:3 is the same server as two:2 (run_id id1): its failure costs two votes; use a "
-      "separate server for each node");
-  doctor = world(3);
-  say(doctor, 2, "run_id=id1");
-  doctor->nodes[2].db = 3;
-  assert_finds(
-      doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
-      "three:3 is the same server as two:2 (run_id id1), with another database: its failure costs "
-      "two votes; use a separate server for each node");
-  doctor = world(3);
-  fail_to_answer(doctor, 2,
-                 "it is the same server as two:2; each node must be a server of its own");
-  assert_finds(
-      doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
-      "three:3 has no vote: it is the same server as two:2; each node must be a server of its "
-      "own");
-}
-
-static void a_part_of_a_run_id_is_another(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(3);
-  say(doctor, 1, "run_id=id");
-  say(doctor, 2, "run_id=id22 xrun_id=id0");
-  assert_well(doctor);
 }
 
 static void a_node_is_slow_beyond_half_of_node_timeout(void **state) {
@@ -444,20 +330,6 @@ static void a_clock_may_be_behind_too(void **state) {
       doctor, REDLOCK_SEVERITY_WARNING, "clock", 0,
       "the clock of one:1 is 3600.0 s behind that of three:3: synchronise both, for example with "
       "chrony");
-}
-
-static void of_two_clocks_the_one_that_is_ahead_is_named(void **state) {
-  (void)state;
-  for (unsigned ahead = 0; ahead < 2; ahead++) {
-    rl_finding finding;
-    rl_doctor *doctor = world(2);
-    doctor->nodes[ahead].clock_us -= 3600 * SECONDS;
-    assert_true(rl_finding_at(doctor, 0, &finding));
-    assert_string_equal(finding.name, "clock");
-    assert_int_equal(finding.node, ahead);
-    assert_int_equal(count_of(doctor), 2); /* and that there are two */
-    free(doctor);
-  }
 }
 
 static void one_clock_alone_is_right(void **state) {
@@ -537,24 +409,6 @@ static void a_ttl_is_to_be_four_node_timeouts(void **state) {
       "least four times as long, or shorten node_timeout");
 }
 
-static void the_gravest_come_first(void **state) {
-  (void)state;
-  rl_doctor *doctor = world(4);
-  rl_finding finding;
-  static const char *const names[] = {"eviction",    "down",   "persistence", "slow",
-                                      "persistence", "rights", "replicas",    "node_count"};
-  say(doctor, 0, "aof=0 info=command");
-  doctor->nodes[0].round_trip_us = SECONDS;
-  say(doctor, 1, "aof=0 maxmemory=1 policy=allkeys-lfu replicas=1");
-  fail_to_answer(doctor, 2, "no reply");
-  assert_int_equal(count_of(doctor), COUNT_OF(names));
-  for (unsigned i = 0; i < COUNT_OF(names); i++) {
-    assert_true(rl_finding_at(doctor, i, &finding));
-    assert_string_equal(finding.name, names[i]);
-  }
-  free(doctor);
-}
-
 /* ------------------------------------------------------------------------------------ hostile */
 
 static void nothing_that_a_node_says_is_taken_for_more_than_a_text(void **state) {
@@ -627,30 +481,20 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(healthy_nodes_have_a_clean_bill),
       cmocka_unit_test(what_a_node_says_is_judged),
-      cmocka_unit_test(with_the_guard_a_restart_does_no_harm),
       cmocka_unit_test(the_guard_needs_the_rights_to_look),
       cmocka_unit_test(what_the_guard_keeps_from_voting_is_told),
-      cmocka_unit_test(a_fencing_token_needs_the_right_to_the_time),
-      cmocka_unit_test(who_may_not_run_scripts_at_all_is_told_which_right_is_missing),
-      cmocka_unit_test(who_does_not_know_scripts_by_name_is_told_so),
-      cmocka_unit_test(sentinel_is_not_told_to_rename_its_commands),
-      cmocka_unit_test(with_a_fencing_token_the_locks_own_key_is_not_enough),
       cmocka_unit_test(a_server_that_refuses_is_not_said_to_be_silent),
       cmocka_unit_test(a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix),
       cmocka_unit_test(a_node_that_does_not_answer_says_why),
-      cmocka_unit_test(the_same_server_is_found_by_its_run_id_and_by_its_address),
-      cmocka_unit_test(a_part_of_a_run_id_is_another),
       cmocka_unit_test(a_node_is_slow_beyond_half_of_node_timeout),
       cmocka_unit_test(a_certificate_is_to_last_for_thirty_days),
       cmocka_unit_test(a_clock_is_apart_beyond_two_seconds_and_what_is_not_known),
       cmocka_unit_test(a_clock_may_be_behind_too),
-      cmocka_unit_test(of_two_clocks_the_one_that_is_ahead_is_named),
       cmocka_unit_test(one_clock_alone_is_right),
       cmocka_unit_test(versions_that_differ_are_noted_once),
       cmocka_unit_test(versions_that_nobody_maintains_are_named),
       cmocka_unit_test(how_many_nodes_there_are_is_noted),
       cmocka_unit_test(a_ttl_is_to_be_four_node_timeouts),
-      cmocka_unit_test(the_gravest_come_first),
       cmocka_unit_test(nothing_that_a_node_says_is_taken_for_more_than_a_text),
       cmocka_unit_test(a_message_of_the_longest_names_is_cut),
       cmocka_unit_test(severities_have_names),

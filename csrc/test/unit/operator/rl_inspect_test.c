@@ -30,50 +30,6 @@ static void put(fake_world *world, unsigned node, const char *token, redlock_dur
                  left_us == REDLOCK_NEVER ? REDLOCK_NEVER : world->now_us + left_us);
 }
 
-static void it_tells_for_each_node_what_it_holds(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(5);
-  put(world, 0, ONE, 5 * SECONDS);
-  put(world, 1, TWO, REDLOCK_NEVER);
-  put(world, 2, "", 3 * SECONDS); /* of another type */
-  rl_lock *lock = begin(world);
-  for (unsigned i = 0; i < 4; i++) {
-    (void)fake_answer(world, i);
-  }
-  (void)fake_reply(world, 4, "-NOPERM this user has no permissions\r\n");
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_ptr_equal(rl_core_next_ended(&world->core), lock);
-  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_HELD);
-  assert_string_equal(of(lock, 0)->token, ONE);
-  assert_int_equal(of(lock, 0)->token_length, strlen(ONE));
-  assert_int_equal(of(lock, 0)->ttl_us, 5 * SECONDS);
-  assert_int_equal(of(lock, 1)->state, REDLOCK_KEY_HELD);
-  assert_string_equal(of(lock, 1)->token, TWO);
-  assert_true(of(lock, 1)->ttl_us == REDLOCK_NEVER);
-  assert_int_equal(of(lock, 2)->state, REDLOCK_KEY_OTHER);
-  assert_string_equal(rl_round_reason(lock, 2), "it is a hash");
-  assert_int_equal(of(lock, 2)->ttl_us, 3 * SECONDS);
-  assert_int_equal(of(lock, 3)->state, REDLOCK_KEY_FREE);
-  assert_int_equal(of(lock, 4)->state, REDLOCK_KEY_UNKNOWN);
-  assert_string_equal(rl_round_reason(lock, 4), "NOPERM this user has no permissions");
-  assert_true(fake_world_end(world));
-}
-
-static void of_two_inspections_each_lock_is_told_its_own(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(1);
-  put(world, 0, ONE, 5 * SECONDS);
-  rl_lock *held = begin(world);
-  rl_lock *free_one = fake_lock(world, "another", NULL);
-  assert_error(rl_lock_ask(free_one, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(of(held, 0)->state, REDLOCK_KEY_HELD);
-  assert_int_equal(of(free_one, 0)->state, REDLOCK_KEY_FREE);
-  rl_lock_free(held, world->now_us);
-  assert_int_equal(of(free_one, 0)->state, REDLOCK_KEY_FREE);
-  assert_true(fake_world_end(world));
-}
-
 static void it_changes_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -123,54 +79,6 @@ static void half_of_the_nodes_is_no_holder(void **state) {
   fake_settle(world);
   assert_null(rl_inspect_holder(lock, &ttl_us, &nodes));
   assert_null(rl_inspect_of(lock, 4));
-  assert_true(fake_world_end(world));
-}
-
-static void equal_times_to_live_end_the_majority_together(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_duration ttl_us = 0;
-  unsigned nodes = 0;
-  for (unsigned i = 0; i < 3; i++) {
-    put(world, i, ONE, REDLOCK_NEVER);
-  }
-  rl_lock *lock = begin(world);
-  fake_settle(world);
-  assert_non_null(rl_inspect_holder(lock, &ttl_us, &nodes));
-  assert_true(ttl_us == REDLOCK_NEVER);
-  assert_int_equal(nodes, 3);
-  assert_true(fake_world_end(world));
-}
-
-static void it_waits_for_all_nodes_and_no_longer_than_the_round(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(5);
-  rl_lock *lock = begin(world);
-  for (unsigned i = 0; i < 4; i++) {
-    (void)fake_answer(world, i);
-    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  }
-  fake_pass(world, 101 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(of(lock, 4)->state, REDLOCK_KEY_UNKNOWN);
-  assert_string_equal(rl_round_reason(lock, 4), "no reply within 100 ms");
-  assert_true(fake_world_end(world));
-}
-
-static void without_a_majority_of_answers_it_is_unavailable_and_tells_what_it_knows(void **state) {
-  (void)state;
-  char message[512];
-  fake_world *world = fake_world_new(3);
-  put(world, 0, ONE, SECONDS);
-  world->nodes[1].policy = FAKE_REFUSES;
-  world->nodes[2].policy = FAKE_HANGS;
-  rl_lock *lock = begin(world);
-  (void)fake_answer(world, 0);
-  fake_pass(world, 101 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_HELD);
-  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
-                         "1 of 3 nodes reported their keys (2 needed)"));
   assert_true(fake_world_end(world));
 }
 
@@ -327,14 +235,9 @@ static void every_state_has_its_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_tells_for_each_node_what_it_holds),
-      cmocka_unit_test(of_two_inspections_each_lock_is_told_its_own),
       cmocka_unit_test(it_changes_nothing),
       cmocka_unit_test(the_holder_is_whose_token_a_majority_has),
       cmocka_unit_test(half_of_the_nodes_is_no_holder),
-      cmocka_unit_test(equal_times_to_live_end_the_majority_together),
-      cmocka_unit_test(it_waits_for_all_nodes_and_no_longer_than_the_round),
-      cmocka_unit_test(without_a_majority_of_answers_it_is_unavailable_and_tells_what_it_knows),
       cmocka_unit_test(an_answer_that_is_late_is_not_of_this_inspection),
       cmocka_unit_test(a_connection_that_breaks_leaves_it_unknown),
       cmocka_unit_test(answers_are_read_strictly),
