@@ -13,7 +13,7 @@ static void put(rl_buffer *buffer, const char *bytes, size_t length) {
   buffer->tail += length;
 }
 
-static void an_empty_buffer_has_no_memory(void **state) {
+static void empty_buffer_has_no_memory(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   assert_int_equal(rl_buffer_length(&buffer), 0);
@@ -24,7 +24,7 @@ static void an_empty_buffer_has_no_memory(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void what_goes_in_comes_out_in_order(void **state) {
+static void buffer_returns_bytes_in_order(void **state) {
   (void)state;
   enum { TOTAL = 300000 };
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -56,7 +56,7 @@ static void what_goes_in_comes_out_in_order(void **state) {
   assert_null(buffer.data);
 }
 
-static void without_growing_the_present_memory_is_used_to_its_end(void **state) {
+static void reserve_without_growing_uses_all_memory(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   put(&buffer, "x", 1);
@@ -74,7 +74,7 @@ static void without_growing_the_present_memory_is_used_to_its_end(void **state) 
   rl_buffer_free(&buffer);
 }
 
-static void an_emptied_buffer_starts_again_at_its_beginning(void **state) {
+static void emptied_buffer_starts_again_at_its_beginning(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   put(&buffer, "hello", 5);
@@ -86,7 +86,7 @@ static void an_emptied_buffer_starts_again_at_its_beginning(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void a_request_far_beyond_the_capacity_is_met_at_once(void **state) {
+static void request_far_beyond_the_capacity_is_met_at_once(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   char *room = rl_buffer_reserve(&buffer, 100000, true);
@@ -98,11 +98,11 @@ static void a_request_far_beyond_the_capacity_is_met_at_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_empty_buffer_has_no_memory),
-      cmocka_unit_test(what_goes_in_comes_out_in_order),
-      cmocka_unit_test(without_growing_the_present_memory_is_used_to_its_end),
-      cmocka_unit_test(an_emptied_buffer_starts_again_at_its_beginning),
-      cmocka_unit_test(a_request_far_beyond_the_capacity_is_met_at_once),
+      cmocka_unit_test(empty_buffer_has_no_memory),
+      cmocka_unit_test(buffer_returns_bytes_in_order),
+      cmocka_unit_test(reserve_without_growing_uses_all_memory),
+      cmocka_unit_test(emptied_buffer_starts_again_at_its_beginning),
+      cmocka_unit_test(request_far_beyond_the_capacity_is_met_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
   }
 }
 
-static void other_numbers_are_unknown(void **state) {
+static void unknown_number_is_no_error(void **state) {
   (void)state;
   static const int others[] = {2, -11, -19, -26, INT32_MAX, INT32_MIN};
   for (unsigned i = 0; i < COUNT_OF(others); i++) {
@@ -39,7 +39,7 @@ static void other_numbers_are_unknown(void **state) {
 }
 
 /* A new error does not change what is done about the others, whatever its number. */
-static void every_error_says_whose_business_it_is(void **state) {
+static void every_error_has_a_kind(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     rl_error_kind expected = errors[i] >= REDLOCK_OK        ? RL_ERROR_NO
@@ -51,7 +51,7 @@ static void every_error_says_whose_business_it_is(void **state) {
   assert_int_equal(rl_error_kind_of(-11), RL_ERROR_STRANGE);
 }
 
-static void the_version_is_that_of_the_header(void **state) {
+static void version_is_that_of_the_header(void **state) {
   (void)state;
   assert_string_equal(redlock_version(), REDLOCK_VERSION);
 }
@@ -59,9 +59,9 @@ static void the_version_is_that_of_the_header(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_error_has_its_name_and_a_sentence_of_its_own),
-      cmocka_unit_test(other_numbers_are_unknown),
-      cmocka_unit_test(every_error_says_whose_business_it_is),
-      cmocka_unit_test(the_version_is_that_of_the_header),
+      cmocka_unit_test(unknown_number_is_no_error),
+      cmocka_unit_test(every_error_has_a_kind),
+      cmocka_unit_test(version_is_that_of_the_header),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static bool most(const rl_quorum *quorum, unsigned votes) {
   return 2 * votes > quorum->nodes;
 }
 
-static void a_majority_is_more_than_half(void **state) {
+static void majority_is_more_than_half(void **state) {
   (void)state;
   static const unsigned majorities[] = {1, 1, 2, 2, 3, 3, 4, 4, 5};
   for (unsigned nodes = 1; nodes <= 64; nodes++) {
@@ -60,7 +60,7 @@ static void a_majority_is_more_than_half(void **state) {
   }
 }
 
-/* What an acquire is, and what an extend is, when all nodes have answered. */
+/* The decisions of an acquire and an extend after all nodes have answered. */
 static rl_decision refer_acquire(const rl_quorum *quorum) {
   return quorum->granted >= needed                         ? RL_DECISION_MAJORITY
          : 0u + quorum->granted + quorum->denied >= needed ? RL_DECISION_DENIED
@@ -112,12 +112,12 @@ static void check_extend(const rl_quorum *quorum) {
   }
 }
 
-static void an_acquire_is_decided_alike_in_any_order(void **state) {
+static void acquire_is_decided_alike_in_any_order(void **state) {
   (void)state;
   assert_int_equal(for_all(false, check_acquire), 494);
 }
 
-static void an_extend_is_decided_alike_in_any_order(void **state) {
+static void extend_is_decided_alike_in_any_order(void **state) {
   (void)state;
   assert_int_equal(for_all(false, check_extend), 494);
 }
@@ -135,7 +135,8 @@ static rl_decision refer(const rl_quorum *quorum) {
 
 /*
  * What is decided early is what every completion of the tally would be decided as. Once neither a
- * majority that deleted it nor one that did not know it is possible, there is no waiting for nothing.
+ * majority that deleted it nor one that did not know it is possible, there is no waiting for
+ * nothing.
  */
 static void check_release(const rl_quorum *quorum) {
   rl_decision decision = rl_quorum_decide_release(quorum);
@@ -165,13 +166,13 @@ static void check_release(const rl_quorum *quorum) {
   }
 }
 
-static void a_release_is_decided_alike_in_any_order(void **state) {
+static void release_is_decided_alike_in_any_order(void **state) {
   (void)state;
   assert_int_equal(for_all(true, check_release), 1286);
 }
 
 /* Half the nodes are no majority. */
-static void a_tie_is_no_lock(void **state) {
+static void tie_grants_no_lock(void **state) {
   (void)state;
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
     unsigned half = nodes / 2;
@@ -185,10 +186,11 @@ static void a_tie_is_no_lock(void **state) {
 }
 
 /*
- * Of |holding| nodes any may lose the key. The margin is the most that can be lost so that those which are left and
- * those that another client needs still are more than there are: they have one in common.
+ * Of |holding| nodes any may lose the key. The margin is the most that can be lost so that those
+ * which are left and those that another client needs still are more than there are: they have one
+ * in common.
  */
-static void the_margin_is_what_may_vanish_before_a_second_holder_is_possible(void **state) {
+static void margin_counts_nodes_until_a_second_holder_is_possible(void **state) {
   (void)state;
   for (unsigned nodes = 1; nodes <= NODES_MAX; nodes++) {
     for (unsigned asked = nodes / 2 + 1; asked <= nodes; asked++) {
@@ -204,7 +206,7 @@ static void the_margin_is_what_may_vanish_before_a_second_holder_is_possible(voi
   }
 }
 
-static void the_margins_of_the_reference_are_what_they_are(void **state) {
+static void margin_equals_the_reference(void **state) {
   (void)state;
   assert_int_equal(rl_quorum_margin(5, 5, 3), 2);
   assert_int_equal(rl_quorum_margin(5, 3, 3), 0);
@@ -215,7 +217,7 @@ static void the_margins_of_the_reference_are_what_they_are(void **state) {
   assert_int_equal(rl_quorum_margin(1, 1, 1), 0);
 }
 
-static void a_set_of_nodes_is_counted(void **state) {
+static void set_of_nodes_is_counted(void **state) {
   (void)state;
   assert_int_equal(rl_quorum_count(0), 0);
   assert_int_equal(rl_quorum_count(0x80000001u), 2);
@@ -224,14 +226,14 @@ static void a_set_of_nodes_is_counted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_majority_is_more_than_half),
-      cmocka_unit_test(an_acquire_is_decided_alike_in_any_order),
-      cmocka_unit_test(an_extend_is_decided_alike_in_any_order),
-      cmocka_unit_test(a_release_is_decided_alike_in_any_order),
-      cmocka_unit_test(a_tie_is_no_lock),
-      cmocka_unit_test(the_margin_is_what_may_vanish_before_a_second_holder_is_possible),
-      cmocka_unit_test(the_margins_of_the_reference_are_what_they_are),
-      cmocka_unit_test(a_set_of_nodes_is_counted),
+      cmocka_unit_test(majority_is_more_than_half),
+      cmocka_unit_test(acquire_is_decided_alike_in_any_order),
+      cmocka_unit_test(extend_is_decided_alike_in_any_order),
+      cmocka_unit_test(release_is_decided_alike_in_any_order),
+      cmocka_unit_test(tie_grants_no_lock),
+      cmocka_unit_test(margin_counts_nodes_until_a_second_holder_is_possible),
+      cmocka_unit_test(margin_equals_the_reference),
+      cmocka_unit_test(set_of_nodes_is_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

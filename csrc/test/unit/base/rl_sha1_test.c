@@ -13,7 +13,7 @@ static void assert_sha1(const char *bytes, size_t length, const char *expected) 
   assert_string_equal(digits, expected);
 }
 
-static void the_vectors_of_the_standard(void **state) {
+static void sha1_matches_the_standard_vectors(void **state) {
   (void)state;
   static char million[1000000];
   const char *two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
@@ -25,7 +25,7 @@ static void the_vectors_of_the_standard(void **state) {
 }
 
 /* Of so many letters x, by another implementation. */
-static void lengths_around_the_end_of_a_block(void **state) {
+static void sha1_pads_lengths_around_a_block(void **state) {
   (void)state;
   static const struct {
     size_t length;
@@ -50,8 +50,8 @@ static void lengths_around_the_end_of_a_block(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_vectors_of_the_standard),
-      cmocka_unit_test(lengths_around_the_end_of_a_block),
+      cmocka_unit_test(sha1_matches_the_standard_vectors),
+      cmocka_unit_test(sha1_pads_lengths_around_a_block),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void subtracting_is_never_negative_and_keeps_never(void **state) {
   assert_int_equal(rl_time_sub(REDLOCK_NEVER - 1, 1), REDLOCK_NEVER - 2);
 }
 
-static void min_and_max(void **state) {
+static void min_and_max_return_the_right_time(void **state) {
   (void)state;
   assert_int_equal(rl_time_min(1, 2), 1);
   assert_int_equal(rl_time_min(2, 1), 1);
@@ -58,7 +58,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(adding_saturates_at_never),
       cmocka_unit_test(subtracting_is_never_negative_and_keeps_never),
-      cmocka_unit_test(min_and_max),
+      cmocka_unit_test(min_and_max_return_the_right_time),
       cmocka_unit_test(milliseconds_are_rounded_down_or_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static redlock_time earliest(const naive *model) {
   return least_us;
 }
 
-static void an_empty_heap_has_nothing_due(void **state) {
+static void empty_heap_has_nothing_due(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
   assert_int_equal(rl_timers_next(&timers), REDLOCK_NEVER);
@@ -47,7 +47,7 @@ static void an_empty_heap_has_nothing_due(void **state) {
   rl_timers_free(&timers);
 }
 
-static void it_does_what_a_list_does(void **state) {
+static void heap_behaves_like_a_sorted_list(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
@@ -89,8 +89,8 @@ static void it_does_what_a_list_does(void **state) {
   free_locks(locks);
 }
 
-/* Up to six timers, due at any of as many times, one of which is cleared: the others come in order. */
-static void small_heaps_are_right_whatever_is_taken_out(void **state) {
+/* Up to six timers, due at any of as many times. One is cleared: the rest are due in order. */
+static void small_heap_survives_any_removal(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
@@ -121,7 +121,7 @@ static void small_heaps_are_right_whatever_is_taken_out(void **state) {
   free_locks(locks);
 }
 
-static void a_timer_is_due_at_its_time_and_not_before(void **state) {
+static void timer_is_due_at_its_time_and_not_before(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
@@ -135,7 +135,7 @@ static void a_timer_is_due_at_its_time_and_not_before(void **state) {
   free_locks(locks);
 }
 
-static void room_is_kept_and_grows(void **state) {
+static void heap_keeps_and_grows_its_room(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
   static const struct {
@@ -152,11 +152,11 @@ static void room_is_kept_and_grows(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_empty_heap_has_nothing_due),
-      cmocka_unit_test(it_does_what_a_list_does),
-      cmocka_unit_test(small_heaps_are_right_whatever_is_taken_out),
-      cmocka_unit_test(a_timer_is_due_at_its_time_and_not_before),
-      cmocka_unit_test(room_is_kept_and_grows),
+      cmocka_unit_test(empty_heap_has_nothing_due),
+      cmocka_unit_test(heap_behaves_like_a_sorted_list),
+      cmocka_unit_test(small_heap_survives_any_removal),
+      cmocka_unit_test(timer_is_due_at_its_time_and_not_before),
+      cmocka_unit_test(heap_keeps_and_grows_its_room),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

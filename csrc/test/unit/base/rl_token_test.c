@@ -18,7 +18,7 @@ static void entropy_becomes_lower_case_hexadecimal_digits(void **state) {
 }
 
 /* Every byte of the entropy has a place of its own in the token. */
-static void different_entropy_is_a_different_token(void **state) {
+static void different_entropy_gives_a_different_token(void **state) {
   (void)state;
   for (unsigned at = 0; at < RL_TOKEN_ENTROPY; at++) {
     for (unsigned value = 1; value < 256; value++) {
@@ -38,7 +38,7 @@ static void different_entropy_is_a_different_token(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(entropy_becomes_lower_case_hexadecimal_digits),
-      cmocka_unit_test(different_entropy_is_a_different_token),
+      cmocka_unit_test(different_entropy_gives_a_different_token),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

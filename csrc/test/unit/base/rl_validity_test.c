@@ -33,7 +33,7 @@ static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
   }
 }
 
-static void the_largest_ttl_and_factor_do_not_overflow(void **state) {
+static void largest_ttl_and_factor_do_not_overflow(void **state) {
   (void)state;
   redlock_duration drift_us = rl_validity_drift(REDLOCK_TTL_MAX_US, 0.999999);
   assert_true(drift_us > REDLOCK_TTL_MAX_US / 100 * 99);
@@ -41,7 +41,7 @@ static void the_largest_ttl_and_factor_do_not_overflow(void **state) {
   assert_int_equal(rl_validity_drift(REDLOCK_TTL_MAX_US, 0.5), REDLOCK_TTL_MAX_US / 2 + 2000);
 }
 
-static void the_deadline_is_start_plus_ttl_less_drift(void **state) {
+static void deadline_is_start_plus_ttl_less_drift(void **state) {
   (void)state;
   static const struct {
     redlock_time start_us;
@@ -69,7 +69,7 @@ static void the_deadline_is_start_plus_ttl_less_drift(void **state) {
   }
 }
 
-static void a_longer_ttl_never_gives_an_earlier_deadline(void **state) {
+static void longer_ttl_never_gives_an_earlier_deadline(void **state) {
   (void)state;
   redlock_time before_us = 0;
   for (redlock_duration ttl_us = 0; ttl_us < 20000; ttl_us++) {
@@ -83,9 +83,9 @@ static void a_longer_ttl_never_gives_an_earlier_deadline(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(drift_is_the_factor_rounded_up_and_2_ms),
-      cmocka_unit_test(the_largest_ttl_and_factor_do_not_overflow),
-      cmocka_unit_test(the_deadline_is_start_plus_ttl_less_drift),
-      cmocka_unit_test(a_longer_ttl_never_gives_an_earlier_deadline),
+      cmocka_unit_test(largest_ttl_and_factor_do_not_overflow),
+      cmocka_unit_test(deadline_is_start_plus_ttl_less_drift),
+      cmocka_unit_test(longer_ttl_never_gives_an_earlier_deadline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

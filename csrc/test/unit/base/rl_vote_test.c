@@ -17,7 +17,7 @@ static void every_vote_has_its_name(void **state) {
   assert_string_equal(redlock_vote_name(-1), "unknown");
 }
 
-static void only_granted_counts_for_the_lock(void **state) {
+static void only_a_grant_counts_for_the_lock(void **state) {
   (void)state;
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_GRANTED), RL_COUNT_GRANTED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_DENIED);
@@ -31,7 +31,7 @@ static void only_granted_counts_for_the_lock(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_vote_has_its_name),
-      cmocka_unit_test(only_granted_counts_for_the_lock),
+      cmocka_unit_test(only_a_grant_counts_for_the_lock),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,14 @@ static rl_clock_watch heard(redlock_time at, redlock_duration took) {
   return watch;
 }
 
-static void the_first_reply_shows_no_step(void **state) {
+static void first_reply_shows_no_step(void **state) {
   (void)state;
   rl_clock_watch watch = {0};
   assert_int_equal(rl_clock_watch_note(&watch, MAX, 5, 10), 0);
   assert_true(watch.known);
 }
 
-static void a_step_is_what_drift_and_both_round_trips_do_not_explain(void **state) {
+static void step_exceeds_drift_and_both_round_trips(void **state) {
   (void)state;
   static const struct {
     redlock_duration before, took; /* round trips */
@@ -55,7 +55,7 @@ static void a_step_is_what_drift_and_both_round_trips_do_not_explain(void **stat
   }
 }
 
-static void a_hundredth_of_the_time_in_between_is_drift(void **state) {
+static void hundredth_of_elapsed_time_is_drift(void **state) {
   (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   redlock_time now = 11 * SECONDS;
@@ -64,7 +64,7 @@ static void a_hundredth_of_the_time_in_between_is_drift(void **state) {
   assert_int_equal(rl_clock_watch_note(&other, DAY + now + 100 * MS + 1, now, now), 100 * MS + 1);
 }
 
-static void a_clock_that_is_slewed_fast_is_seen_though_each_reply_moves_little(void **state) {
+static void fast_slew_is_detected(void **state) {
   (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   int64_t step = 0;
@@ -77,7 +77,7 @@ static void a_clock_that_is_slewed_fast_is_seen_though_each_reply_moves_little(v
   assert_true(now < 1250 * MS);
 }
 
-static void after_a_step_the_clock_is_compared_with_what_it_has_become(void **state) {
+static void reply_with_a_step_becomes_the_reference(void **state) {
   (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   assert_int_equal(rl_clock_watch_note(&watch, DAY + 9 * SECONDS, 2 * SECONDS, 2 * SECONDS),
@@ -87,7 +87,7 @@ static void after_a_step_the_clock_is_compared_with_what_it_has_become(void **st
                    -7 * (int64_t)SECONDS);
 }
 
-static void a_reply_is_kept_for_ten_seconds_or_until_one_is_twice_as_quick(void **state) {
+static void reference_lasts_ten_seconds_or_until_a_quicker_reply(void **state) {
   (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 100);
   assert_int_equal(rl_clock_watch_note(&watch, DAY + 2 * SECONDS, 2 * SECONDS - 50, 2 * SECONDS),
@@ -103,7 +103,7 @@ static void a_reply_is_kept_for_ten_seconds_or_until_one_is_twice_as_quick(void 
   assert_int_equal(watch.at_us, 13 * SECONDS);
 }
 
-static void what_no_clock_can_say_changes_nothing(void **state) {
+static void invalid_time_changes_nothing(void **state) {
   (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   assert_int_equal(rl_clock_watch_note(&watch, 0, 2 * SECONDS, 2 * SECONDS), 0);
@@ -113,7 +113,7 @@ static void what_no_clock_can_say_changes_nothing(void **state) {
 }
 
 /* After 10 s another reply takes the place of the one that is compared with; that one took 5 s. */
-static void a_slow_reply_hides_no_step(void **state) {
+static void slow_reply_hides_no_step(void **state) {
   (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 1 * MS);
   redlock_time slow = 12 * SECONDS, now = 13 * SECONDS;
@@ -126,14 +126,14 @@ static void a_slow_reply_hides_no_step(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_slow_reply_hides_no_step),
-      cmocka_unit_test(the_first_reply_shows_no_step),
-      cmocka_unit_test(a_step_is_what_drift_and_both_round_trips_do_not_explain),
-      cmocka_unit_test(a_hundredth_of_the_time_in_between_is_drift),
-      cmocka_unit_test(a_clock_that_is_slewed_fast_is_seen_though_each_reply_moves_little),
-      cmocka_unit_test(after_a_step_the_clock_is_compared_with_what_it_has_become),
-      cmocka_unit_test(a_reply_is_kept_for_ten_seconds_or_until_one_is_twice_as_quick),
-      cmocka_unit_test(what_no_clock_can_say_changes_nothing),
+      cmocka_unit_test(slow_reply_hides_no_step),
+      cmocka_unit_test(first_reply_shows_no_step),
+      cmocka_unit_test(step_exceeds_drift_and_both_round_trips),
+      cmocka_unit_test(hundredth_of_elapsed_time_is_drift),
+      cmocka_unit_test(fast_slew_is_detected),
+      cmocka_unit_test(reply_with_a_step_becomes_the_reference),
+      cmocka_unit_test(reference_lasts_ten_seconds_or_until_a_quicker_reply),
+      cmocka_unit_test(invalid_time_changes_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redloc
   return world;
 }
 
-static void a_clock_that_was_stepped_quarantines_its_node(void **state) {
+static void step_quarantines_its_node(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 21 * MS);
@@ -43,7 +43,7 @@ static void a_clock_that_was_stepped_quarantines_its_node(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_clock_may_drift_by_little(void **state) {
+static void small_drift_is_permitted(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 20 * MS);
@@ -52,7 +52,7 @@ static void a_clock_may_drift_by_little(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again(void **state) {
+static void wrong_clock_delays_the_record_until_corrected(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 10 * SECONDS);
@@ -70,7 +70,7 @@ static void a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again(v
   assert_true(fake_world_end(world));
 }
 
-static void a_vote_that_shows_the_step_does_not_count(void **state) {
+static void vote_that_reveals_a_step_does_not_count(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -80,11 +80,11 @@ static void a_vote_that_shows_the_step_does_not_count(void **state) {
   assert_votes(lock, "gqt");
   fake_pass(world, 200 * MS);
   fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 1); /* What was set there is released. */
+  assert_int_equal(fake_keys(world, KEY), 1); /* The key that was set there is released. */
   assert_true(fake_world_end(world));
 }
 
-static void a_majority_that_is_stepped_alike_is_our_own_clock(void **state) {
+static void equal_steps_of_a_majority_are_the_clients_clock(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -104,7 +104,7 @@ static void a_majority_that_is_stepped_alike_is_our_own_clock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_step_that_others_have_told_is_not_told_again(void **state) {
+static void step_recorded_by_another_client_needs_no_new_record(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -130,7 +130,7 @@ static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_exte
   return world;
 }
 
-static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(void **state) {
+static void step_warns_holder_without_quorum_and_extends_at_once(void **state) {
   (void)state;
   rl_lock *kept, *other;
   redlock_time since_us;
@@ -158,7 +158,7 @@ static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(vo
 }
 
 /* A clock of a bad machine, or a liar: nobody is to flood the nodes. */
-static void a_clock_that_jumps_again_and_again_makes_no_storm_of_extends(void **state) {
+static void repeated_steps_cause_no_storm_of_extends(void **state) {
   (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
@@ -177,8 +177,11 @@ static void a_clock_that_jumps_again_and_again_makes_no_storm_of_extends(void **
   assert_true(fake_world_end(world));
 }
 
-/* It is an hour ahead for a moment, in which its keys expire; who comes when it was set right must find no old record. */
-static void a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record(void **state) {
+/*
+ * The clock is an hour ahead for a moment, in which keys expire. A later client must find no old
+ * record.
+ */
+static void moment_of_a_wrong_clock_deletes_the_record(void **state) {
   (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
@@ -198,8 +201,8 @@ static void a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record(void
 }
 
 /*
- * A lock that two of three nodes have, and who wants it, too. The clock of one of the two goes forward, by so little that
- * it is near the others yet: its key ends before its time.
+ * A lock that two of three nodes have, and who wants it, too. The clock of one of the two goes
+ * forward, by so little that it is near the others yet: its key ends before its time.
  */
 static fake_world *endangered(rl_lock **kept, rl_lock **rival) {
   const redlock_options options = {.ttl_us = 10 * SECONDS, .retry_count = REDLOCK_RETRIES_NONE};
@@ -227,7 +230,7 @@ static void assert_kept(fake_world *world, rl_lock *kept, rl_lock *rival) {
   assert_true(fake_world_end(world));
 }
 
-static void a_step_is_not_forgotten_with_the_connection(void **state) {
+static void step_outlives_the_connection(void **state) {
   (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
@@ -241,7 +244,7 @@ static void a_step_is_not_forgotten_with_the_connection(void **state) {
   assert_kept(world, kept, rival);
 }
 
-static void a_step_is_not_forgotten_because_no_record_could_be_made(void **state) {
+static void step_outlives_a_failed_record(void **state) {
   (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
@@ -266,7 +269,7 @@ static void a_step_is_not_forgotten_because_no_record_could_be_made(void **state
   assert_kept(world, kept, rival);
 }
 
-static void a_step_that_is_seen_while_the_node_is_refused_counts(void **state) {
+static void step_of_a_refused_node_counts(void **state) {
   (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
@@ -287,7 +290,7 @@ static void a_step_that_is_seen_while_the_node_is_refused_counts(void **state) {
 }
 
 /* It was made long ago by somebody else, and is not for the step. */
-static void a_record_that_is_another_one_does_not_make_up_for_a_step(void **state) {
+static void unrelated_record_does_not_end_a_step(void **state) {
   (void)state;
   static const char *const reasons[] = {"empty", "clock"};
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
@@ -299,8 +302,11 @@ static void a_record_that_is_another_one_does_not_make_up_for_a_step(void **stat
   }
 }
 
-/* Two clocks are stepped, but not by as much: it was not ours, and those who come later have to know. */
-static void steps_that_differ_are_those_of_the_nodes(void **state) {
+/*
+ * Two clocks are stepped by different amounts: the client's clock is right, and records are
+ * replaced.
+ */
+static void different_steps_are_those_of_the_nodes(void **state) {
   (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
@@ -315,7 +321,7 @@ static void steps_that_differ_are_those_of_the_nodes(void **state) {
 }
 
 /* Nobody has to be told first that the node does not know it. */
-static void the_script_of_a_new_record_goes_by_its_text(void **state) {
+static void script_of_a_new_record_is_sent_as_text(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
@@ -332,7 +338,7 @@ static void the_script_of_a_new_record_goes_by_its_text(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_step_backwards_endangers_no_lease(void **state) {
+static void step_backwards_endangers_no_lease(void **state) {
   (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
@@ -344,7 +350,7 @@ static void a_step_backwards_endangers_no_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_that_shows_the_step_and_confirms_needs_no_warning(void **state) {
+static void extend_that_shows_the_step_and_confirms_needs_no_warning(void **state) {
   (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
@@ -357,7 +363,7 @@ static void an_extend_that_shows_the_step_and_confirms_needs_no_warning(void **s
 }
 
 /* It had confirmed before. */
-static void a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it(void **state) {
+static void node_stepped_during_an_extend_does_not_count(void **state) {
   (void)state;
   rl_lock *kept, *other;
   redlock_time since_us;
@@ -379,7 +385,7 @@ static void a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it(v
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state) {
+static void node_that_lost_keys_does_not_count_in_the_margin(void **state) {
   (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
@@ -392,25 +398,25 @@ static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_clock_that_was_stepped_quarantines_its_node),
-      cmocka_unit_test(a_clock_may_drift_by_little),
-      cmocka_unit_test(a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again),
-      cmocka_unit_test(a_vote_that_shows_the_step_does_not_count),
-      cmocka_unit_test(a_majority_that_is_stepped_alike_is_our_own_clock),
-      cmocka_unit_test(a_step_that_others_have_told_is_not_told_again),
-      cmocka_unit_test(a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once),
-      cmocka_unit_test(a_clock_that_jumps_again_and_again_makes_no_storm_of_extends),
-      cmocka_unit_test(a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record),
-      cmocka_unit_test(a_step_is_not_forgotten_with_the_connection),
-      cmocka_unit_test(a_step_is_not_forgotten_because_no_record_could_be_made),
-      cmocka_unit_test(a_step_that_is_seen_while_the_node_is_refused_counts),
-      cmocka_unit_test(a_record_that_is_another_one_does_not_make_up_for_a_step),
-      cmocka_unit_test(steps_that_differ_are_those_of_the_nodes),
-      cmocka_unit_test(the_script_of_a_new_record_goes_by_its_text),
-      cmocka_unit_test(a_step_backwards_endangers_no_lease),
-      cmocka_unit_test(an_extend_that_shows_the_step_and_confirms_needs_no_warning),
-      cmocka_unit_test(a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it),
-      cmocka_unit_test(a_node_that_has_forgotten_does_not_count_in_the_margin),
+      cmocka_unit_test(step_quarantines_its_node),
+      cmocka_unit_test(small_drift_is_permitted),
+      cmocka_unit_test(wrong_clock_delays_the_record_until_corrected),
+      cmocka_unit_test(vote_that_reveals_a_step_does_not_count),
+      cmocka_unit_test(equal_steps_of_a_majority_are_the_clients_clock),
+      cmocka_unit_test(step_recorded_by_another_client_needs_no_new_record),
+      cmocka_unit_test(step_warns_holder_without_quorum_and_extends_at_once),
+      cmocka_unit_test(repeated_steps_cause_no_storm_of_extends),
+      cmocka_unit_test(moment_of_a_wrong_clock_deletes_the_record),
+      cmocka_unit_test(step_outlives_the_connection),
+      cmocka_unit_test(step_outlives_a_failed_record),
+      cmocka_unit_test(step_of_a_refused_node_counts),
+      cmocka_unit_test(unrelated_record_does_not_end_a_step),
+      cmocka_unit_test(different_steps_are_those_of_the_nodes),
+      cmocka_unit_test(script_of_a_new_record_is_sent_as_text),
+      cmocka_unit_test(step_backwards_endangers_no_lease),
+      cmocka_unit_test(extend_that_shows_the_step_and_confirms_needs_no_warning),
+      cmocka_unit_test(node_stepped_during_an_extend_does_not_count),
+      cmocka_unit_test(node_that_lost_keys_does_not_count_in_the_margin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

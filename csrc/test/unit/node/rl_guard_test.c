@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------------------------- records */
 
-static void a_new_node_gets_a_record_and_votes_when_the_longest_lease_is_over(void **state) {
+static void new_node_votes_after_the_longest_lease(void **state) {
   (void)state;
   fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
@@ -36,7 +36,7 @@ static void a_new_node_gets_a_record_and_votes_when_the_longest_lease_is_over(vo
   assert_true(fake_world_end(world));
 }
 
-static void the_quarantine_lasts_six_seconds_at_least(void **state) {
+static void quarantine_lasts_at_least_six_seconds(void **state) {
   (void)state;
   static const struct {
     redlock_duration max_ttl_us, quarantine_us;
@@ -52,7 +52,7 @@ static void the_quarantine_lasts_six_seconds_at_least(void **state) {
   }
 }
 
-static void a_record_that_is_old_enough_lets_the_node_vote_at_once(void **state) {
+static void old_record_lets_node_vote_at_once(void **state) {
   (void)state;
   fake_world *world = ready(3);
   remember(world, 1, QUARANTINE - 1, "empty");
@@ -68,7 +68,7 @@ static void a_record_that_is_old_enough_lets_the_node_vote_at_once(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void a_record_of_another_server_is_made_anew(void **state) {
+static void record_of_another_server_is_replaced(void **state) {
   (void)state;
   fake_world *world = ready(3);
   fake_store_restart(&world->nodes[2].store, "run7", false);
@@ -84,7 +84,7 @@ static void a_record_of_another_server_is_made_anew(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void no_record_is_made_before_the_clocks_of_a_majority_are_known(void **state) {
+static void record_waits_for_clocks_of_a_majority(void **state) {
   (void)state;
   fake_world *world = fresh(5);
   for (unsigned i = 2; i < 5; i++) {
@@ -107,7 +107,7 @@ static void no_record_is_made_before_the_clocks_of_a_majority_are_known(void **s
   assert_true(fake_world_end(world));
 }
 
-static void no_record_is_made_by_a_clock_that_is_wrong(void **state) {
+static void wrong_clock_creates_no_record(void **state) {
   (void)state;
   fake_world *world = ready(3);
   world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
@@ -128,8 +128,11 @@ static void no_record_is_made_by_a_clock_that_is_wrong(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* The client is stopped between its question and the answer, which says little of what the clock shows now. */
-static void no_record_is_made_by_a_clock_that_may_be_wrong(void **state) {
+/*
+ * The client is stopped between its question and the answer, which says little of what the clock
+ * shows now.
+ */
+static void uncertain_clock_creates_no_record(void **state) {
   (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = ready(3);
@@ -153,7 +156,7 @@ static void no_record_is_made_by_a_clock_that_may_be_wrong(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_whose_clock_is_known_again_is_given_the_key(void **state) {
+static void node_with_a_known_clock_receives_the_key(void **state) {
   (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = ready(3);
@@ -186,7 +189,7 @@ static void a_node_whose_clock_is_known_again_is_given_the_key(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_whose_clock_is_wrong_does_not_vote(void **state) {
+static void node_with_a_wrong_clock_does_not_vote(void **state) {
   (void)state;
   fake_world *world = ready(3);
   world->nodes[0].store.ahead_us = 100 * SECONDS;
@@ -199,7 +202,7 @@ static void a_node_whose_clock_is_wrong_does_not_vote(void **state) {
 
 /* ---------------------------------------------------------------------------- while connected */
 
-static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) {
+static void script_is_sent_once_as_text_then_by_hash(void **state) {
   (void)state;
   fake_world *world = fresh(1);
   rl_guarding_prepare(&world->core);
@@ -224,8 +227,11 @@ static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) 
   assert_true(fake_world_end(world));
 }
 
-/* It lacks the key while nothing is known of its clock; the answer of another node makes its clock near. */
-static void a_node_whose_clock_others_make_near_is_due_to_join(void **state) {
+/*
+ * It lacks the key while nothing is known of its clock; the answer of another node makes its clock
+ * near.
+ */
+static void node_whose_clock_becomes_near_is_backfilled(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -240,7 +246,7 @@ static void a_node_whose_clock_others_make_near_is_due_to_join(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_was_flushed_has_no_vote_from_the_next_attempt_on(void **state) {
+static void flushed_node_has_no_vote(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -256,7 +262,7 @@ static void a_node_that_was_flushed_has_no_vote_from_the_next_attempt_on(void **
   assert_true(fake_world_end(world));
 }
 
-static void a_flushed_node_grants_nothing_while_a_majority_depends_on_it(void **state) {
+static void flushed_node_grants_no_second_lease(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -271,7 +277,7 @@ static void a_flushed_node_grants_nothing_while_a_majority_depends_on_it(void **
 }
 
 /* It may be executed at any time: in the trusted tenth of a second, too. */
-static void a_heal_asks_for_the_past(void **state) {
+static void heal_compares_the_history(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -301,8 +307,11 @@ a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(voi
   assert_true(fake_world_end(world));
 }
 
-/* It has an older record, and sends the script by its text to a server that has a copy of the present one. */
-static void a_late_client_teaches_another_server_nothing(void **state) {
+/*
+ * It has an older record, and sends the script by its text to a server that has a copy of the
+ * present one.
+ */
+static void late_client_teaches_no_script_to_another_server(void **state) {
   (void)state;
   fake_world *late = ready(3), *world = ready(3);
   rl_lock *old = lock_of(late), *lock = lock_of(world);
@@ -331,10 +340,11 @@ static void a_late_client_teaches_another_server_nothing(void **state) {
 }
 
 /*
- * It has been a replica for a while: the process, its scripts, and its record, which was a copy, are as they were. It
- * has lost the seal; or it has gone on from where it was, lags, and its past is another one.
+ * It has been a replica for a while: the process, its scripts, and its record, which was a copy,
+ * are as they were. It has lost the seal; or it has gone on from where it was, lags, and its past
+ * is another one.
  */
-static void a_node_that_failed_over_and_back_grants_nothing(void **state) {
+static void node_that_failed_over_and_back_grants_nothing(void **state) {
   (void)state;
   for (unsigned lags = 0; lags < 2; lags++) {
     fake_world *world = ready(3);
@@ -356,7 +366,7 @@ static void a_node_that_failed_over_and_back_grants_nothing(void **state) {
 }
 
 /* While others ask it for its past, too: what was answered to us is what counts. */
-static void a_past_is_trusted_from_when_it_was_asked_for(void **state) {
+static void history_is_trusted_from_its_send_time(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -378,8 +388,11 @@ static void a_past_is_trusted_from_when_it_was_asked_for(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It was asked, and has not been sent the script yet: it teaches a server in its place, which cannot delete now. */
-static void a_server_that_keeps_its_scripts_is_known_by_the_seal(void **state) {
+/*
+ * It was asked, and has not been sent the script yet: it teaches a server in its place, which
+ * cannot delete now.
+ */
+static void seal_reveals_a_server_that_kept_its_scripts(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = ready(3);
@@ -396,7 +409,7 @@ static void a_server_that_keeps_its_scripts_is_known_by_the_seal(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked(void **state) {
+static void flushed_script_is_sent_again_only_after_a_check(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
@@ -416,7 +429,7 @@ static void a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_ask
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_others_have_made_ready_votes_in_the_same_attempt(void **state) {
+static void node_bootstrapped_by_another_client_votes_in_the_same_attempt(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
@@ -426,7 +439,7 @@ static void a_node_that_others_have_made_ready_votes_in_the_same_attempt(void **
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_does_not_vote_is_asked_again_once_a_second(void **state) {
+static void node_without_a_vote_is_checked_once_a_second(void **state) {
   (void)state;
   fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
@@ -442,7 +455,7 @@ static void a_node_that_does_not_vote_is_asked_again_once_a_second(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void a_record_that_is_another_one_all_the_time_is_not_asked_for_ever(void **state) {
+static void ever_changing_record_is_refused(void **state) {
   (void)state;
   char other[64];
   rl_lock *lock;
@@ -464,7 +477,7 @@ static void a_record_that_is_another_one_all_the_time_is_not_asked_for_ever(void
   assert_true(fake_world_end(world));
 }
 
-static void a_node_may_be_made_ready_as_often_as_one_likes(void **state) {
+static void repeated_bootstrap_is_permitted(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
@@ -476,7 +489,7 @@ static void a_node_may_be_made_ready_as_often_as_one_likes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lost_connection_asks_the_guard_again(void **state) {
+static void new_connection_checks_the_record(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -489,8 +502,11 @@ static void a_lost_connection_asks_the_guard_again(void **state) {
 
 /* --------------------------------------------------------------------------------- refusals */
 
-/* A restart would else be the moment in which it changes hands, and both halves could find a majority. */
-static void a_server_stays_with_its_clients_when_it_is_restarted(void **state) {
+/*
+ * A restart would else be the moment in which it changes hands, and both halves could find a
+ * majority.
+ */
+static void restarted_server_keeps_its_clients(void **state) {
   (void)state;
   static const char theirs[] =
       "run0 1 ready nodes=5 quorum=3 max_ttl=20000 list=ff prefix=da39a3ee/";
@@ -505,7 +521,7 @@ static void a_server_stays_with_its_clients_when_it_is_restarted(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_server_that_is_guarded_in_another_database_is_not_taken(void **state) {
+static void server_with_a_record_in_another_database_is_refused(void **state) {
   (void)state;
   fake_world *world = ready(3);
   fake_store *store = &world->nodes[0].store;
@@ -529,7 +545,7 @@ static void a_server_that_is_guarded_in_another_database_is_not_taken(void **sta
   assert_true(fake_world_end(world));
 }
 
-static void clients_that_differ_are_told_what_differs(void **state) {
+static void clients_with_other_settings_see_the_difference(void **state) {
   (void)state;
   static const struct {
     const char *theirs, *said;
@@ -556,7 +572,7 @@ static void clients_that_differ_are_told_what_differs(void **state) {
   }
 }
 
-static void two_nodes_that_are_one_server_have_one_vote(void **state) {
+static void two_nodes_of_one_server_have_one_vote(void **state) {
   (void)state;
   fake_world *world = ready(3);
   (void)snprintf(world->nodes[2].store.run_id, sizeof world->nodes[2].store.run_id, "run0");
@@ -655,7 +671,7 @@ static void seal_name_does_not_grow_with_cluster_name(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void what_cannot_be_read_is_no_record(void **state) {
+static void unreadable_record_is_refused(void **state) {
   (void)state;
   static const char *const answers[] = {
       "",
@@ -694,7 +710,7 @@ static void what_cannot_be_read_is_no_record(void **state) {
   }
 }
 
-static void what_is_no_text_at_all_is_no_record(void **state) {
+static void answer_of_another_type_is_refused(void **state) {
   (void)state;
   static const char *const answers[] = {":1\r\n", "$-1\r\n", "*0\r\n", "+OK\r\n"};
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
@@ -705,7 +721,7 @@ static void what_is_no_text_at_all_is_no_record(void **state) {
   }
 }
 
-static void a_node_that_keeps_no_record_is_not_asked_for_ever(void **state) {
+static void node_without_a_record_is_refused(void **state) {
   (void)state;
   fake_world *world = fresh(1);
   rl_lock *lock = lock_of(world);
@@ -723,7 +739,7 @@ static void a_node_that_keeps_no_record_is_not_asked_for_ever(void **state) {
 
 /* ------------------------------------------------------------------------------------- the rest */
 
-static void a_key_that_would_live_longer_than_the_guard_waits_is_refused(void **state) {
+static void key_beyond_max_ttl_is_refused(void **state) {
   (void)state;
   char message[512];
   fake_world *world = ready(1);
@@ -740,7 +756,7 @@ static void a_key_that_would_live_longer_than_the_guard_waits_is_refused(void **
   assert_true(fake_world_end(world));
 }
 
-static void the_message_says_for_how_long_nobody_can_vote(void **state) {
+static void message_has_the_remaining_quarantine(void **state) {
   (void)state;
   char message[1024];
   fake_world *world = fresh(3);
@@ -756,7 +772,7 @@ static void the_message_says_for_how_long_nobody_can_vote(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_a_guard_the_nodes_are_sent_what_they_always_were(void **state) {
+static void client_without_a_guard_sends_plain_commands(void **state) {
   (void)state;
   static const char expected[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
                                  "*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n$40\r\n";
@@ -775,7 +791,7 @@ static void without_a_guard_the_nodes_are_sent_what_they_always_were(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void a_lease_is_extended_on_nodes_that_do_not_vote(void **state) {
+static void lease_is_extended_on_nodes_that_do_not_vote(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -804,7 +820,7 @@ static int handed_over(fake_world *world, rl_lock *lock, rl_lock **other, bool r
   return fake_hold(world, *other);
 }
 
-static void a_lease_is_attached_where_the_nodes_vote(void **state) {
+static void lease_is_attached_on_voting_nodes(void **state) {
   (void)state;
   rl_lock *lock, *other;
   fake_world *world = used(3, &lock);
@@ -815,7 +831,7 @@ static void a_lease_is_attached_where_the_nodes_vote(void **state) {
 }
 
 /* The keys may be those of a copy, from which they had gone meanwhile. */
-static void a_lease_is_not_attached_on_servers_that_are_others(void **state) {
+static void lease_is_not_attached_on_another_server(void **state) {
   (void)state;
   rl_lock *lock, *other;
   fake_world *world = used(3, &lock);
@@ -826,7 +842,7 @@ static void a_lease_is_not_attached_on_servers_that_are_others(void **state) {
 }
 
 /* It is sent nothing: its key still has the token that was handed over. */
-static void a_lease_is_not_attached_where_a_node_is_in_quarantine(void **state) {
+static void lease_is_not_attached_where_a_node_is_in_quarantine(void **state) {
   (void)state;
   rl_lock *lock, *other;
   fake_world *world = used(3, &lock);
@@ -853,49 +869,49 @@ static void a_lease_is_not_attached_where_a_node_is_in_quarantine(void **state) 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_new_node_gets_a_record_and_votes_when_the_longest_lease_is_over),
-      cmocka_unit_test(the_quarantine_lasts_six_seconds_at_least),
-      cmocka_unit_test(a_record_that_is_old_enough_lets_the_node_vote_at_once),
-      cmocka_unit_test(a_record_of_another_server_is_made_anew),
-      cmocka_unit_test(no_record_is_made_before_the_clocks_of_a_majority_are_known),
-      cmocka_unit_test(no_record_is_made_by_a_clock_that_is_wrong),
-      cmocka_unit_test(no_record_is_made_by_a_clock_that_may_be_wrong),
-      cmocka_unit_test(a_node_whose_clock_is_known_again_is_given_the_key),
-      cmocka_unit_test(a_node_whose_clock_is_wrong_does_not_vote),
-      cmocka_unit_test(the_script_goes_by_its_text_once_and_then_by_its_name),
-      cmocka_unit_test(a_node_whose_clock_others_make_near_is_due_to_join),
-      cmocka_unit_test(a_node_that_was_flushed_has_no_vote_from_the_next_attempt_on),
-      cmocka_unit_test(a_flushed_node_grants_nothing_while_a_majority_depends_on_it),
+      cmocka_unit_test(new_node_votes_after_the_longest_lease),
+      cmocka_unit_test(quarantine_lasts_at_least_six_seconds),
+      cmocka_unit_test(old_record_lets_node_vote_at_once),
+      cmocka_unit_test(record_of_another_server_is_replaced),
+      cmocka_unit_test(record_waits_for_clocks_of_a_majority),
+      cmocka_unit_test(wrong_clock_creates_no_record),
+      cmocka_unit_test(uncertain_clock_creates_no_record),
+      cmocka_unit_test(node_with_a_known_clock_receives_the_key),
+      cmocka_unit_test(node_with_a_wrong_clock_does_not_vote),
+      cmocka_unit_test(script_is_sent_once_as_text_then_by_hash),
+      cmocka_unit_test(node_whose_clock_becomes_near_is_backfilled),
+      cmocka_unit_test(flushed_node_has_no_vote),
+      cmocka_unit_test(flushed_node_grants_no_second_lease),
       cmocka_unit_test(
           a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same),
-      cmocka_unit_test(a_late_client_teaches_another_server_nothing),
-      cmocka_unit_test(a_node_that_failed_over_and_back_grants_nothing),
-      cmocka_unit_test(a_past_is_trusted_from_when_it_was_asked_for),
-      cmocka_unit_test(a_heal_asks_for_the_past),
-      cmocka_unit_test(a_server_that_keeps_its_scripts_is_known_by_the_seal),
-      cmocka_unit_test(a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked),
-      cmocka_unit_test(a_node_that_others_have_made_ready_votes_in_the_same_attempt),
-      cmocka_unit_test(a_node_that_does_not_vote_is_asked_again_once_a_second),
-      cmocka_unit_test(a_record_that_is_another_one_all_the_time_is_not_asked_for_ever),
-      cmocka_unit_test(a_node_may_be_made_ready_as_often_as_one_likes),
-      cmocka_unit_test(a_lost_connection_asks_the_guard_again),
-      cmocka_unit_test(a_server_stays_with_its_clients_when_it_is_restarted),
-      cmocka_unit_test(a_server_that_is_guarded_in_another_database_is_not_taken),
-      cmocka_unit_test(clients_that_differ_are_told_what_differs),
-      cmocka_unit_test(two_nodes_that_are_one_server_have_one_vote),
+      cmocka_unit_test(late_client_teaches_no_script_to_another_server),
+      cmocka_unit_test(node_that_failed_over_and_back_grants_nothing),
+      cmocka_unit_test(history_is_trusted_from_its_send_time),
+      cmocka_unit_test(heal_compares_the_history),
+      cmocka_unit_test(seal_reveals_a_server_that_kept_its_scripts),
+      cmocka_unit_test(flushed_script_is_sent_again_only_after_a_check),
+      cmocka_unit_test(node_bootstrapped_by_another_client_votes_in_the_same_attempt),
+      cmocka_unit_test(node_without_a_vote_is_checked_once_a_second),
+      cmocka_unit_test(ever_changing_record_is_refused),
+      cmocka_unit_test(repeated_bootstrap_is_permitted),
+      cmocka_unit_test(new_connection_checks_the_record),
+      cmocka_unit_test(restarted_server_keeps_its_clients),
+      cmocka_unit_test(server_with_a_record_in_another_database_is_refused),
+      cmocka_unit_test(clients_with_other_settings_see_the_difference),
+      cmocka_unit_test(two_nodes_of_one_server_have_one_vote),
       cmocka_unit_test(error_names_the_forbidden_command_and_the_rights),
       cmocka_unit_test(server_without_a_seal_is_refused_with_advice),
       cmocka_unit_test(seal_name_does_not_grow_with_cluster_name),
-      cmocka_unit_test(what_cannot_be_read_is_no_record),
-      cmocka_unit_test(what_is_no_text_at_all_is_no_record),
-      cmocka_unit_test(a_node_that_keeps_no_record_is_not_asked_for_ever),
-      cmocka_unit_test(a_key_that_would_live_longer_than_the_guard_waits_is_refused),
-      cmocka_unit_test(the_message_says_for_how_long_nobody_can_vote),
-      cmocka_unit_test(without_a_guard_the_nodes_are_sent_what_they_always_were),
-      cmocka_unit_test(a_lease_is_extended_on_nodes_that_do_not_vote),
-      cmocka_unit_test(a_lease_is_attached_where_the_nodes_vote),
-      cmocka_unit_test(a_lease_is_not_attached_on_servers_that_are_others),
-      cmocka_unit_test(a_lease_is_not_attached_where_a_node_is_in_quarantine),
+      cmocka_unit_test(unreadable_record_is_refused),
+      cmocka_unit_test(answer_of_another_type_is_refused),
+      cmocka_unit_test(node_without_a_record_is_refused),
+      cmocka_unit_test(key_beyond_max_ttl_is_refused),
+      cmocka_unit_test(message_has_the_remaining_quarantine),
+      cmocka_unit_test(client_without_a_guard_sends_plain_commands),
+      cmocka_unit_test(lease_is_extended_on_nodes_that_do_not_vote),
+      cmocka_unit_test(lease_is_attached_on_voting_nodes),
+      cmocka_unit_test(lease_is_not_attached_on_another_server),
+      cmocka_unit_test(lease_is_not_attached_where_a_node_is_in_quarantine),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

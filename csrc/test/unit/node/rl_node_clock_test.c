@@ -8,7 +8,7 @@
 
 #define DAY (1700000000 * SECONDS) /* of a node's clock; ours counts from its boot */
 
-static void the_offset_is_that_of_the_middle_of_the_round_trip(void **state) {
+static void offset_is_that_of_the_middle_of_the_round_trip(void **state) {
   (void)state;
   static const struct {
     uint64_t node_us;
@@ -34,7 +34,7 @@ static void the_offset_is_that_of_the_middle_of_the_round_trip(void **state) {
   }
 }
 
-static void the_true_offset_is_within_the_error_wherever_the_clock_was_read(void **state) {
+static void true_offset_is_within_the_error_wherever_the_clock_was_read(void **state) {
   (void)state;
   for (redlock_time read_us = 100; read_us <= 203; read_us++) {
     rl_node_clock clock = {0};
@@ -44,7 +44,7 @@ static void the_true_offset_is_within_the_error_wherever_the_clock_was_read(void
   }
 }
 
-static void the_latest_reply_is_what_is_known(void **state) {
+static void latest_reply_counts(void **state) {
   (void)state;
   rl_node_clock clock = {0};
   assert_true(rl_node_clock_note(&clock, DAY, 100, 100));
@@ -53,7 +53,7 @@ static void the_latest_reply_is_what_is_known(void **state) {
   assert_int_equal(clock.error_us, 500);
 }
 
-static void what_no_clock_can_say_is_left_out(void **state) {
+static void invalid_time_is_ignored(void **state) {
   (void)state;
   rl_node_clock clock = {0};
   assert_false(rl_node_clock_note(&clock, 0, 100, 200));
@@ -64,10 +64,10 @@ static void what_no_clock_can_say_is_left_out(void **state) {
   assert_true(rl_node_clock_note(&clock, DAY, RL_NODE_CLOCK_MAX, RL_NODE_CLOCK_MAX));
   assert_true(rl_node_clock_note(&clock, DAY, 100, 200));
   assert_false(rl_node_clock_note(&clock, 0, 300, 400));
-  assert_true(clock.offset_us == (int64_t)(DAY - 150)); /* What was known is. */
+  assert_true(clock.offset_us == (int64_t)(DAY - 150)); /* unchanged */
 }
 
-static void a_clock_shows_its_offset_and_the_time(void **state) {
+static void clock_shows_time_plus_offset(void **state) {
   (void)state;
   int64_t max = (int64_t)RL_NODE_CLOCK_MAX;
   assert_true(rl_node_clock_shows(DAY, 5) == DAY + 5);
@@ -80,7 +80,7 @@ static void a_clock_shows_its_offset_and_the_time(void **state) {
   assert_true(rl_node_clock_shows(max, REDLOCK_NEVER) == RL_NODE_CLOCK_MAX);
 }
 
-static void the_median_is_that_of_the_clocks_that_are_known(void **state) {
+static void median_uses_known_clocks(void **state) {
   (void)state;
   static const struct {
     unsigned count;
@@ -112,7 +112,7 @@ static void the_median_is_that_of_the_clocks_that_are_known(void **state) {
   }
 }
 
-static void the_median_is_taken_of_as_many_nodes_as_there_can_be(void **state) {
+static void median_takes_the_largest_number_of_nodes(void **state) {
   (void)state;
   rl_node_clock clocks[REDLOCK_NODES_MAX];
   const rl_node_clock *of[REDLOCK_NODES_MAX];
@@ -127,13 +127,13 @@ static void the_median_is_taken_of_as_many_nodes_as_there_can_be(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_offset_is_that_of_the_middle_of_the_round_trip),
-      cmocka_unit_test(the_true_offset_is_within_the_error_wherever_the_clock_was_read),
-      cmocka_unit_test(the_latest_reply_is_what_is_known),
-      cmocka_unit_test(what_no_clock_can_say_is_left_out),
-      cmocka_unit_test(a_clock_shows_its_offset_and_the_time),
-      cmocka_unit_test(the_median_is_that_of_the_clocks_that_are_known),
-      cmocka_unit_test(the_median_is_taken_of_as_many_nodes_as_there_can_be),
+      cmocka_unit_test(offset_is_that_of_the_middle_of_the_round_trip),
+      cmocka_unit_test(true_offset_is_within_the_error_wherever_the_clock_was_read),
+      cmocka_unit_test(latest_reply_counts),
+      cmocka_unit_test(invalid_time_is_ignored),
+      cmocka_unit_test(clock_shows_time_plus_offset),
+      cmocka_unit_test(median_uses_known_clocks),
+      cmocka_unit_test(median_takes_the_largest_number_of_nodes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

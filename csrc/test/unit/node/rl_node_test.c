@@ -48,7 +48,7 @@ static void connect_node(fixture *it) {
   assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
 }
 
-/* What the link says of bytes that come now, whatever of its output was sent. */
+/* Returns the link's complaint about bytes, whatever part of the output is sent. */
 static const char *hear(fixture *it, const char *bytes, size_t length) {
   bool came_up = false;
   rl_outstanding command;
@@ -108,7 +108,7 @@ static void assert_steps(fixture *it, const char *expected) {
   assert_string_equal(steps, expected);
 }
 
-static void the_handshake_logs_in_selects_and_names_itself(void **state) {
+static void handshake_logs_in_selects_and_sets_the_name(void **state) {
   (void)state;
   static const struct {
     const char *address;
@@ -183,7 +183,7 @@ static const refusal refusals[] = {
     {"h", ":1\r\n|:1\r\n", NULL},
     {"h", "$-1\r\n|:0\r\n", NULL},
     {"h", "*2\r\n$3\r\nfoo\r\n-ERR bar\r\n|:0\r\n", NULL},
-    /* A greeting: the reply to CLIENT SETNAME comes after it, and must not be taken for that of a SET. */
+    /* A greeting: the reply to CLIENT SETNAME follows it, and must not count for a SET. */
     {"h", ":1\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
     {"h", ":1\r\n:1\r\n", "the peer does not answer like a Redis server"}, /* not asked yet */
     {"h", "*1\r\n+hello\r\n|:7\r\n", "the peer does not answer like a Redis server"},
@@ -193,7 +193,7 @@ static const refusal refusals[] = {
     {"h", "+OK\r\n+OK\r\n", "the node sent a reply that was not asked for"},
 };
 
-static void a_refused_step_ends_the_connection_and_says_why(void **state) {
+static void refused_step_ends_the_connection_with_a_reason(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
     fixture *it = make(refusals[i].address);
@@ -237,7 +237,7 @@ static void error_with_a_password_names_the_forbidden_command(void **state) {
   }
 }
 
-/* How the peer ends a handshake whose replies so far were |replies|; which command the next one has. */
+/* The peer closes a handshake after |replies|. Returns the command of the next handshake. */
 static void assert_next_handshake(fixture *it, const char *replies, const char *steps) {
   connect_node(it);
   rl_link_closed(&it->node.link); /* Nothing was sent yet: that tells nothing. */
@@ -323,7 +323,7 @@ static void refused_connection_restores_setname(void **state) {
 }
 
 /* A password that was cut, or changed, by the way an error is kept is still a password. */
-static void no_part_of_an_odd_password_is_passed_on(void **state) {
+static void no_part_of_an_unusual_password_leaks(void **state) {
   (void)state;
   fixture *it = make("redis://:s3%09cr3t@h");
   connect_node(it);
@@ -346,7 +346,7 @@ static void no_part_of_an_odd_password_is_passed_on(void **state) {
   destroy(it);
 }
 
-static void a_login_has_any_bytes(void **state) {
+static void login_has_any_bytes(void **state) {
   (void)state;
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$3\r\nu\x01\xff\r\n$7\r\na\0b\r\n\xff"
                                  "c\r\n";
@@ -358,7 +358,7 @@ static void a_login_has_any_bytes(void **state) {
   destroy(it);
 }
 
-static void a_password_with_a_nul_is_not_passed_on(void **state) {
+static void password_with_a_nul_does_not_leak(void **state) {
   (void)state;
   fixture *it = make("redis://:a%00bcdef@h/1");
   connect_node(it);
@@ -375,7 +375,7 @@ static void a_password_with_a_nul_is_not_passed_on(void **state) {
   destroy(it);
 }
 
-static void a_long_error_without_the_password_is_passed_on(void **state) {
+static void long_error_without_the_password_is_kept(void **state) {
   (void)state;
   fixture *it = make("redis://:" SECRET "@h");
   char text[RL_REPLY_TEXT_MAX + 100];
@@ -392,7 +392,7 @@ static void a_long_error_without_the_password_is_passed_on(void **state) {
 }
 
 /* Whatever an operation is answered with; only what quotes a command is cut. */
-static void errors_of_operations_hide_the_password_as_well(void **state) {
+static void errors_of_operations_hide_the_password(void **state) {
   (void)state;
   static const struct {
     const char *address;
@@ -424,7 +424,7 @@ static void errors_of_operations_hide_the_password_as_well(void **state) {
 
 /* ----------------------------------------------------------------------------------- back-off */
 
-static void the_back_off_doubles_up_to_a_second(void **state) {
+static void back_off_doubles_up_to_a_second(void **state) {
   (void)state;
   static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
                                               800 * MS, SECONDS,  SECONDS};
@@ -458,7 +458,7 @@ static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
   destroy(it);
 }
 
-static void an_answer_to_an_operation_resets_the_back_off(void **state) {
+static void answer_to_an_operation_resets_the_back_off(void **state) {
   (void)state;
   fixture *it = make_up();
   it->node.failures = 5;
@@ -474,7 +474,7 @@ static void an_answer_to_an_operation_resets_the_back_off(void **state) {
   destroy(it);
 }
 
-static void a_connection_that_lasted_a_second_resets_it_as_well(void **state) {
+static void connection_of_a_second_resets_the_back_off(void **state) {
   (void)state;
   for (unsigned lasted = 0; lasted <= 1; lasted++) {
     fixture *it = make_up();
@@ -489,7 +489,7 @@ static void a_connection_that_lasted_a_second_resets_it_as_well(void **state) {
 
 /* ------------------------------------------------------------------------------------ silence */
 
-static void silence_counts_from_the_first_debt_and_from_every_byte(void **state) {
+static void silence_counts_from_the_first_command_and_from_every_byte(void **state) {
   (void)state;
   fixture *it = make_up();
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
@@ -519,7 +519,7 @@ static void silence_counts_from_the_first_debt_and_from_every_byte(void **state)
 }
 
 /* All locks of the client share the connection. */
-static void a_long_ttl_does_not_allow_a_long_silence(void **state) {
+static void long_ttl_does_not_allow_a_long_silence(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
@@ -533,7 +533,7 @@ static void a_long_ttl_does_not_allow_a_long_silence(void **state) {
 
 /* -------------------------------------------------------------------------- what is owed */
 
-static void debts_come_back_in_order_whatever_their_number(void **state) {
+static void outstanding_commands_keep_their_order(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
@@ -558,7 +558,7 @@ static void debts_come_back_in_order_whatever_their_number(void **state) {
   destroy(it); /* gives up what is still owed */
 }
 
-static void room_has_bounds_of_its_own_for_acquires(void **state) {
+static void acquires_have_lower_bounds(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
@@ -575,7 +575,7 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
   destroy(it);
 }
 
-static void room_ends_when_as_many_bytes_wait_as_may(void **state) {
+static void room_ends_at_the_bound_of_the_output(void **state) {
   (void)state;
   static const struct {
     rl_outstanding_kind kind;
@@ -595,7 +595,7 @@ static void room_ends_when_as_many_bytes_wait_as_may(void **state) {
   destroy(it);
 }
 
-static void without_growing_nothing_is_allocated(void **state) {
+static void release_without_growing_allocates_nothing(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
@@ -613,7 +613,7 @@ static void without_growing_nothing_is_allocated(void **state) {
   destroy(it);
 }
 
-static void a_large_output_buffer_is_not_kept_across_connections(void **state) {
+static void large_output_buffer_is_not_kept_across_connections(void **state) {
   (void)state;
   fixture *it = make_up();
   assert_non_null(rl_buffer_reserve(&it->node.link.output, 65536, true));
@@ -626,7 +626,7 @@ static void a_large_output_buffer_is_not_kept_across_connections(void **state) {
   destroy(it);
 }
 
-static void a_long_reason_is_cut(void **state) {
+static void long_reason_is_cut(void **state) {
   (void)state;
   fixture *it = make_up();
   char reason[600];
@@ -645,7 +645,7 @@ static void every_state_has_its_name(void **state) {
   assert_string_equal(redlock_node_state_name(3), "unknown");
 }
 
-static void no_password_is_left_of_a_node(void **state) {
+static void freed_node_leaves_no_password(void **state) {
   (void)state;
   fixture *it = make("redis://:s3cr3t@h");
   connect_node(it);
@@ -657,32 +657,32 @@ static void no_password_is_left_of_a_node(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
-      cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
+      cmocka_unit_test(handshake_logs_in_selects_and_sets_the_name),
+      cmocka_unit_test(refused_step_ends_the_connection_with_a_reason),
       cmocka_unit_test(error_with_a_password_names_the_forbidden_command),
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
       cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
       cmocka_unit_test(refused_connection_restores_setname),
-      cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
-      cmocka_unit_test(a_login_has_any_bytes),
-      cmocka_unit_test(a_password_with_a_nul_is_not_passed_on),
-      cmocka_unit_test(a_long_error_without_the_password_is_passed_on),
-      cmocka_unit_test(errors_of_operations_hide_the_password_as_well),
-      cmocka_unit_test(the_back_off_doubles_up_to_a_second),
+      cmocka_unit_test(no_part_of_an_unusual_password_leaks),
+      cmocka_unit_test(login_has_any_bytes),
+      cmocka_unit_test(password_with_a_nul_does_not_leak),
+      cmocka_unit_test(long_error_without_the_password_is_kept),
+      cmocka_unit_test(errors_of_operations_hide_the_password),
+      cmocka_unit_test(back_off_doubles_up_to_a_second),
       cmocka_unit_test(ten_thousand_failures_do_not_overflow_the_back_off),
-      cmocka_unit_test(an_answer_to_an_operation_resets_the_back_off),
-      cmocka_unit_test(a_connection_that_lasted_a_second_resets_it_as_well),
-      cmocka_unit_test(silence_counts_from_the_first_debt_and_from_every_byte),
-      cmocka_unit_test(a_long_ttl_does_not_allow_a_long_silence),
-      cmocka_unit_test(debts_come_back_in_order_whatever_their_number),
-      cmocka_unit_test(room_has_bounds_of_its_own_for_acquires),
-      cmocka_unit_test(room_ends_when_as_many_bytes_wait_as_may),
-      cmocka_unit_test(without_growing_nothing_is_allocated),
-      cmocka_unit_test(a_large_output_buffer_is_not_kept_across_connections),
-      cmocka_unit_test(a_long_reason_is_cut),
+      cmocka_unit_test(answer_to_an_operation_resets_the_back_off),
+      cmocka_unit_test(connection_of_a_second_resets_the_back_off),
+      cmocka_unit_test(silence_counts_from_the_first_command_and_from_every_byte),
+      cmocka_unit_test(long_ttl_does_not_allow_a_long_silence),
+      cmocka_unit_test(outstanding_commands_keep_their_order),
+      cmocka_unit_test(acquires_have_lower_bounds),
+      cmocka_unit_test(room_ends_at_the_bound_of_the_output),
+      cmocka_unit_test(release_without_growing_allocates_nothing),
+      cmocka_unit_test(large_output_buffer_is_not_kept_across_connections),
+      cmocka_unit_test(long_reason_is_cut),
       cmocka_unit_test(every_state_has_its_name),
-      cmocka_unit_test(no_password_is_left_of_a_node),
+      cmocka_unit_test(freed_node_leaves_no_password),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include "rl_test.h"
 
-static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
+static void each_reply_has_its_verdict(void **state) {
   static const struct {
     rl_reply reply;
     rl_script script;
@@ -45,7 +45,7 @@ static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
   }
 }
 
-static void a_release_says_whether_it_has_called_somebody(void **state) {
+static void release_reports_a_notified_waiter(void **state) {
   static const unsigned kinds[] = {RL_OUTSTANDING_RELEASE,
                                    RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE)};
   (void)state;
@@ -63,7 +63,7 @@ static void a_release_says_whether_it_has_called_somebody(void **state) {
   }
 }
 
-static void no_other_script_answers_2(void **state) {
+static void other_scripts_never_answer_2(void **state) {
   static const rl_outstanding rows[] = {
       {.kind = RL_OUTSTANDING_EXTEND, .script = RL_SCRIPT_EXTEND},
       {.kind = RL_OUTSTANDING_ACQUIRE, .script = RL_SCRIPT_NONE},
@@ -80,9 +80,9 @@ static void no_other_script_answers_2(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_reply_is_a_vote_and_proves_what_its_line_says),
-      cmocka_unit_test(a_release_says_whether_it_has_called_somebody),
-      cmocka_unit_test(no_other_script_answers_2),
+      cmocka_unit_test(each_reply_has_its_verdict),
+      cmocka_unit_test(release_reports_a_notified_waiter),
+      cmocka_unit_test(other_scripts_never_answer_2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static const refused refused_forms[] = {
     {"unix:///r%", "the path has a %-escape that is not two hex digits"},
 };
 
-static void every_wrong_form_is_named_without_its_password(void **state) {
+static void wrong_form_is_named_without_its_password(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(refused_forms); i++) {
     rl_address address;
@@ -184,7 +184,7 @@ static void every_wrong_form_is_named_without_its_password(void **state) {
 }
 
 /* Whatever one byte of an address is changed to, nothing crashes and nothing is quoted. */
-static void no_message_holds_a_password_whatever_is_wrong(void **state) {
+static void message_never_contains_a_password(void **state) {
   (void)state;
   static const char *const texts[] = {"redis://user:" SECRET "@host:6379/3",
                                       "unix://user:" SECRET "@/path?db=3",
@@ -278,7 +278,7 @@ static void lengths_are_limited(void **state) {
 }
 
 /* 256 of them are 0 to 255: with %XX, or as bytes with their length. */
-static void a_password_has_any_bytes(void **state) {
+static void password_has_any_bytes(void **state) {
   (void)state;
   rl_address address;
   char message[256] = "";
@@ -315,7 +315,7 @@ static void a_password_has_any_bytes(void **state) {
   }
 }
 
-static void a_length_says_how_long_a_password_is_and_none_goes_to_its_end(void **state) {
+static void password_without_length_ends_at_its_nul(void **state) {
   (void)state;
   rl_address address;
   char message[256] = "";
@@ -339,7 +339,7 @@ static void a_length_says_how_long_a_password_is_and_none_goes_to_its_end(void *
   assert_string_equal(message, "password must be a text, or bytes with their password_length");
 }
 
-static void parts_are_limited_as_well(void **state) {
+static void parts_have_length_limits(void **state) {
   (void)state;
   rl_address address;
   char message[256];
@@ -369,7 +369,7 @@ static void parts_are_limited_as_well(void **state) {
 
 /* ---------------------------------------------------------------------------------- from parts */
 
-static void a_node_is_named_in_exactly_one_way(void **state) {
+static void node_is_named_in_exactly_one_way(void **state) {
   (void)state;
   rl_address address;
   char message[256];
@@ -388,7 +388,7 @@ static void a_node_is_named_in_exactly_one_way(void **state) {
   }
 }
 
-static void hosts_in_parts_need_no_brackets(void **state) {
+static void host_in_parts_needs_no_brackets(void **state) {
   (void)state;
   rl_address address;
   redlock_settings settings = nothing();
@@ -437,7 +437,7 @@ static const inheritance inheritances[] = {
     {"redis://:@h", NULL, NULL, 0, "cu", "cp", 0, NULL, "", 0},
 };
 
-static void what_a_node_leaves_open_is_the_clients(void **state) {
+static void node_inherits_settings_of_its_client(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(inheritances); i++) {
     const inheritance *row = &inheritances[i];
@@ -483,7 +483,7 @@ static void numbers_in_parts_are_checked_and_named(void **state) {
   }
 }
 
-static void a_wrong_default_is_refused_when_it_is_used(void **state) {
+static void wrong_default_is_refused_when_it_is_used(void **state) {
   (void)state;
   rl_address address;
   redlock_settings settings = nothing();
@@ -494,7 +494,7 @@ static void a_wrong_default_is_refused_when_it_is_used(void **state) {
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
 }
 
-static void a_message_is_cut_to_fit(void **state) {
+static void message_is_cut_to_fit(void **state) {
   (void)state;
   rl_address address;
   char message[8];
@@ -510,19 +510,19 @@ static void a_message_is_cut_to_fit(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_form_is_read),
-      cmocka_unit_test(every_wrong_form_is_named_without_its_password),
-      cmocka_unit_test(no_message_holds_a_password_whatever_is_wrong),
+      cmocka_unit_test(wrong_form_is_named_without_its_password),
+      cmocka_unit_test(message_never_contains_a_password),
       cmocka_unit_test(tls_is_asked_for_by_scheme_node_or_client),
       cmocka_unit_test(lengths_are_limited),
-      cmocka_unit_test(a_password_has_any_bytes),
-      cmocka_unit_test(a_length_says_how_long_a_password_is_and_none_goes_to_its_end),
-      cmocka_unit_test(parts_are_limited_as_well),
-      cmocka_unit_test(a_node_is_named_in_exactly_one_way),
-      cmocka_unit_test(hosts_in_parts_need_no_brackets),
-      cmocka_unit_test(what_a_node_leaves_open_is_the_clients),
+      cmocka_unit_test(password_has_any_bytes),
+      cmocka_unit_test(password_without_length_ends_at_its_nul),
+      cmocka_unit_test(parts_have_length_limits),
+      cmocka_unit_test(node_is_named_in_exactly_one_way),
+      cmocka_unit_test(host_in_parts_needs_no_brackets),
+      cmocka_unit_test(node_inherits_settings_of_its_client),
       cmocka_unit_test(numbers_in_parts_are_checked_and_named),
-      cmocka_unit_test(a_wrong_default_is_refused_when_it_is_used),
-      cmocka_unit_test(a_message_is_cut_to_fit),
+      cmocka_unit_test(wrong_default_is_refused_when_it_is_used),
+      cmocka_unit_test(message_is_cut_to_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

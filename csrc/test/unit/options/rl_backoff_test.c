@@ -15,7 +15,7 @@ static rl_options defaults(void) {
   return options;
 }
 
-static void the_delay_is_uniform_between_its_ends(void **state) {
+static void delay_is_uniform_between_its_ends(void **state) {
   (void)state;
   rl_options options = defaults();
   options.retry_delay_us = 2000;
@@ -46,7 +46,7 @@ static void pause_lasts_at_least_1_ms(void **state) {
   assert_int_equal(rl_backoff_attempt(&options, 1001), MS + 1);
 }
 
-static void the_delay_of_connections_doubles_up_to_a_second(void **state) {
+static void delay_of_connections_doubles_up_to_a_second(void **state) {
   (void)state;
   static const unsigned delays_ms[] = {50, 100, 200, 400, 800, 1000, 1000};
   for (unsigned i = 0; i < COUNT_OF(delays_ms); i++) {
@@ -55,7 +55,7 @@ static void the_delay_of_connections_doubles_up_to_a_second(void **state) {
   assert_int_equal(rl_backoff_connection(UINT_MAX, 0), SECONDS);
 }
 
-static void a_random_part_of_up_to_a_half_is_left_out(void **state) {
+static void random_part_of_up_to_a_half_is_left_out(void **state) {
   (void)state;
   redlock_duration least_us = SECONDS;
   for (uint64_t random = 0; random <= 25 * MS + 1; random++) {
@@ -69,10 +69,10 @@ static void a_random_part_of_up_to_a_half_is_left_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_delay_is_uniform_between_its_ends),
+      cmocka_unit_test(delay_is_uniform_between_its_ends),
       cmocka_unit_test(pause_lasts_at_least_1_ms),
-      cmocka_unit_test(the_delay_of_connections_doubles_up_to_a_second),
-      cmocka_unit_test(a_random_part_of_up_to_a_half_is_left_out),
+      cmocka_unit_test(delay_of_connections_doubles_up_to_a_second),
+      cmocka_unit_test(random_part_of_up_to_a_half_is_left_out),
   };
   return cmocka_run_group_tests_name("rl_backoff", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Logins that are given for one connection: what is sent, what is told, and what is left of them in memory.
+ * Caller-supplied logins: the handshake, the errors, and no copies in memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -54,7 +54,7 @@ static void send_all(rl_core *core) {
   }
 }
 
-/* ------------------------------------------------------------------------------------- what is sent */
+/* ------------------------------------------------------------------------------------ sending */
 
 static void assert_begins(const rl_core *core, const void *expected, size_t expected_length) {
   size_t length;
@@ -63,7 +63,7 @@ static void assert_begins(const rl_core *core, const void *expected, size_t expe
   assert_memory_equal(output, expected, expected_length);
 }
 
-static void a_login_of_any_bytes_goes_before_that_of_the_address(void **state) {
+static void supplied_login_precedes_that_of_the_address(void **state) {
   (void)state;
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$2\r\nu\xff\r\n$4\r\n\0\r\n\xfe\r\n*3\r\n";
   rl_core core;
@@ -74,7 +74,7 @@ static void a_login_of_any_bytes_goes_before_that_of_the_address(void **state) {
   rl_core_free(&core);
 }
 
-static void what_is_not_given_is_the_address_s_user_and_no_password(void **state) {
+static void missing_user_comes_from_the_address_without_password(void **state) {
   (void)state;
   static const struct {
     const char *username, *password, *expected;
@@ -96,7 +96,7 @@ static void what_is_not_given_is_the_address_s_user_and_no_password(void **state
   }
 }
 
-static void a_login_has_bounds_and_its_moment(void **state) {
+static void login_has_bounds_and_a_deadline(void **state) {
   (void)state;
   rl_core core;
   char *text = malloc(REDLOCK_PASSWORD_MAX + 2);
@@ -116,9 +116,9 @@ static void a_login_has_bounds_and_its_moment(void **state) {
   free(text);
 }
 
-/* ------------------------------------------------------------------------------------- what is left */
+/* ------------------------------------------------------------------------------------- memory */
 
-static void what_was_sent_is_overwritten(void **state) {
+static void sent_login_is_overwritten(void **state) {
   (void)state;
   rl_core core;
   make(&core, "redis://h/3");
@@ -137,7 +137,7 @@ static void what_was_sent_is_overwritten(void **state) {
 }
 
 /* Memory that grows would leave the old piece behind, with the password in it. */
-static void the_handshake_needs_no_second_piece_of_memory(void **state) {
+static void handshake_never_moves_its_buffer(void **state) {
   (void)state;
   rl_core core;
   char *text = malloc(REDLOCK_PASSWORD_MAX);
@@ -156,7 +156,7 @@ static void the_handshake_needs_no_second_piece_of_memory(void **state) {
   free(text);
 }
 
-static void what_was_not_sent_is_overwritten_with_the_connection_s_end(void **state) {
+static void unsent_login_is_overwritten_at_the_end(void **state) {
   (void)state;
   rl_core core;
   make(&core, "h");
@@ -173,7 +173,7 @@ static void what_was_not_sent_is_overwritten_with_the_connection_s_end(void **st
   rl_core_free(&core);
 }
 
-static void a_node_that_answers_before_it_was_asked_is_given_up(void **state) {
+static void early_answer_ends_the_connection(void **state) {
   (void)state;
   rl_core core;
   make(&core, "h");
@@ -186,7 +186,7 @@ static void a_node_that_answers_before_it_was_asked_is_given_up(void **state) {
   rl_core_free(&core);
 }
 
-static void an_error_that_quotes_it_is_not_passed_on(void **state) {
+static void error_with_a_supplied_password_is_dropped(void **state) {
   (void)state;
   rl_core core;
   make(&core, "h");
@@ -198,9 +198,9 @@ static void an_error_that_quotes_it_is_not_passed_on(void **state) {
   rl_core_free(&core);
 }
 
-/* ------------------------------------------------------------------------------------- what comes later */
+/* --------------------------------------------------------------------------------- late logins */
 
-static void a_login_that_does_not_come_ends_the_attempt(void **state) {
+static void missing_login_ends_the_connection(void **state) {
   (void)state;
   rl_core core;
   make(&core, "h");
@@ -217,7 +217,7 @@ static void a_login_that_does_not_come_ends_the_attempt(void **state) {
   rl_core_free(&core);
 }
 
-static void a_login_that_comes_leaves_the_rest_of_the_time(void **state) {
+static void supplied_login_leaves_the_rest_of_the_time(void **state) {
   (void)state;
   rl_core core;
   make(&core, "h");
@@ -230,7 +230,7 @@ static void a_login_that_comes_leaves_the_rest_of_the_time(void **state) {
 }
 
 /* In a loop of one thread a function may have waited for all nodes, one after the other. */
-static void a_login_that_came_late_leaves_the_node_time_to_answer(void **state) {
+static void late_login_leaves_the_node_time_to_answer(void **state) {
   (void)state;
   rl_core core;
   make(&core, "h");
@@ -247,17 +247,17 @@ static void a_login_that_came_late_leaves_the_node_time_to_answer(void **state) 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_login_of_any_bytes_goes_before_that_of_the_address),
-      cmocka_unit_test(what_is_not_given_is_the_address_s_user_and_no_password),
-      cmocka_unit_test(a_login_has_bounds_and_its_moment),
-      cmocka_unit_test(what_was_sent_is_overwritten),
-      cmocka_unit_test(the_handshake_needs_no_second_piece_of_memory),
-      cmocka_unit_test(what_was_not_sent_is_overwritten_with_the_connection_s_end),
-      cmocka_unit_test(a_node_that_answers_before_it_was_asked_is_given_up),
-      cmocka_unit_test(an_error_that_quotes_it_is_not_passed_on),
-      cmocka_unit_test(a_login_that_does_not_come_ends_the_attempt),
-      cmocka_unit_test(a_login_that_comes_leaves_the_rest_of_the_time),
-      cmocka_unit_test(a_login_that_came_late_leaves_the_node_time_to_answer),
+      cmocka_unit_test(supplied_login_precedes_that_of_the_address),
+      cmocka_unit_test(missing_user_comes_from_the_address_without_password),
+      cmocka_unit_test(login_has_bounds_and_a_deadline),
+      cmocka_unit_test(sent_login_is_overwritten),
+      cmocka_unit_test(handshake_never_moves_its_buffer),
+      cmocka_unit_test(unsent_login_is_overwritten_at_the_end),
+      cmocka_unit_test(early_answer_ends_the_connection),
+      cmocka_unit_test(error_with_a_supplied_password_is_dropped),
+      cmocka_unit_test(missing_login_ends_the_connection),
+      cmocka_unit_test(supplied_login_leaves_the_rest_of_the_time),
+      cmocka_unit_test(late_login_leaves_the_node_time_to_answer),
   };
   return cmocka_run_group_tests_name("rl_login", tests, NULL, NULL);
 }

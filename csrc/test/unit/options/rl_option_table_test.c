@@ -23,7 +23,7 @@ static void every_field_is_in_the_table(void **state) {
   assert_int_equal(rl_options_of_lock.size, sizeof(redlock_options));
 }
 
-static void every_line_has_a_kind_with_a_name(void **state) {
+static void every_row_has_a_named_kind(void **state) {
   (void)state;
   const rl_option_table *tables[] = {&rl_options_of_lock, &rl_options_of_client,
                                      &rl_options_of_node};
@@ -38,7 +38,7 @@ static void every_line_has_a_kind_with_a_name(void **state) {
   assert_int_equal(REDLOCK_DB_ZERO, RL_OPTION_COUNT_NONE); /* the same for all counts */
 }
 
-static void what_an_older_caller_does_not_have_is_0(void **state) {
+static void fields_of_an_older_caller_are_0(void **state) {
   (void)state;
   redlock_options older, known;
   memset(&older, 0x5a, sizeof older);
@@ -51,7 +51,7 @@ static void what_an_older_caller_does_not_have_is_0(void **state) {
   assert_int_equal(known.lock_delay_us, 0);
 }
 
-static void what_a_newer_caller_has_set_is_told_by_its_last_byte(void **state) {
+static void unknown_fields_of_a_newer_caller_are_refused(void **state) {
   (void)state;
   union {
     redlock_options options;
@@ -70,7 +70,7 @@ static void what_a_newer_caller_has_set_is_told_by_its_last_byte(void **state) {
   assert_non_null(rl_option_fit(&rl_options_of_lock, &known, &newer, sizeof newer.options + 1));
 }
 
-static void a_struct_ends_between_two_fields(void **state) {
+static void struct_ends_between_two_fields(void **state) {
   (void)state;
   redlock_options given = {0};
   redlock_options known;
@@ -83,7 +83,7 @@ static void a_struct_ends_between_two_fields(void **state) {
   assert_null(rl_option_fit(&rl_options_of_lock, &known, &given, sizeof given));
 }
 
-static void structs_of_other_sizes_are_filled(void **state) {
+static void struct_of_another_size_is_filled(void **state) {
   (void)state;
   const char from[4] = {1, 2, 3, 4};
   char to[6] = {9, 9, 9, 9, 9, 9};
@@ -96,7 +96,7 @@ static void structs_of_other_sizes_are_filled(void **state) {
 }
 
 /* A C programmer who writes "true" is understood; any other number is a mistake. */
-static void a_flag_is_yes_or_no_and_no_other_number(void **state) {
+static void flag_is_yes_or_no_and_no_other_number(void **state) {
   (void)state;
   redlock_options options = {0};
   static const int numbers[] = {REDLOCK_YES, REDLOCK_NO, 2, -2, 256, INT_MAX};
@@ -122,7 +122,7 @@ static void bytes_may_be_as_long_as_their_bound(void **state) {
 }
 
 /* "" is no file. A text without a bound is looked at by whoever reads it. */
-static void a_text_with_bounds_is_not_empty_and_not_too_long(void **state) {
+static void text_with_bounds_is_not_empty_and_not_too_long(void **state) {
   (void)state;
   char longest[RL_OPTION_FILE_MAX + 2];
   redlock_settings settings = {.tls_ca = longest, .username = ""};
@@ -138,7 +138,7 @@ static void a_text_with_bounds_is_not_empty_and_not_too_long(void **state) {
                       "tls_ca must be a file: from 1 to 4096 bytes");
 }
 
-static void a_copy_has_texts_and_bytes_of_its_own(void **state) {
+static void copy_has_texts_and_bytes_of_its_own(void **state) {
   (void)state;
   char prefix[] = {'a', '\0', 'b'};
   char username[] = "u";
@@ -159,15 +159,15 @@ static void a_copy_has_texts_and_bytes_of_its_own(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_field_is_in_the_table),
-      cmocka_unit_test(every_line_has_a_kind_with_a_name),
-      cmocka_unit_test(what_an_older_caller_does_not_have_is_0),
-      cmocka_unit_test(what_a_newer_caller_has_set_is_told_by_its_last_byte),
-      cmocka_unit_test(a_struct_ends_between_two_fields),
-      cmocka_unit_test(a_flag_is_yes_or_no_and_no_other_number),
+      cmocka_unit_test(every_row_has_a_named_kind),
+      cmocka_unit_test(fields_of_an_older_caller_are_0),
+      cmocka_unit_test(unknown_fields_of_a_newer_caller_are_refused),
+      cmocka_unit_test(struct_ends_between_two_fields),
+      cmocka_unit_test(flag_is_yes_or_no_and_no_other_number),
       cmocka_unit_test(bytes_may_be_as_long_as_their_bound),
-      cmocka_unit_test(a_text_with_bounds_is_not_empty_and_not_too_long),
-      cmocka_unit_test(a_copy_has_texts_and_bytes_of_its_own),
-      cmocka_unit_test(structs_of_other_sizes_are_filled),
+      cmocka_unit_test(text_with_bounds_is_not_empty_and_not_too_long),
+      cmocka_unit_test(copy_has_texts_and_bytes_of_its_own),
+      cmocka_unit_test(struct_of_another_size_is_filled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

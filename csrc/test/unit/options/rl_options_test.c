@@ -15,7 +15,7 @@ static rl_options defaults(void) {
 }
 
 /* A struct that was filled with zeros, as a C programmer fills one. */
-static void a_zeroed_struct_is_all_defaults(void **state) {
+static void zeroed_struct_is_all_defaults(void **state) {
   (void)state;
   redlock_options zeros;
   memset(&zeros, 0, sizeof zeros);
@@ -31,7 +31,7 @@ static void a_zeroed_struct_is_all_defaults(void **state) {
   assert_int_equal(options.lock_delay_us, 0);
 }
 
-static void what_means_none_has_a_name(void **state) {
+static void none_values_mean_0(void **state) {
   (void)state;
   redlock_options none = {.retry_count = REDLOCK_RETRIES_NONE,
                           .retry_delay_us = REDLOCK_DURATION_NONE,
@@ -54,7 +54,7 @@ static void what_means_none_has_a_name(void **state) {
 }
 
 /* A client's, a lock's, a call's: each says only what is to differ. */
-static void what_is_not_said_comes_from_the_level_above(void **state) {
+static void unset_option_comes_from_the_level_above(void **state) {
   (void)state;
   redlock_options of_client = {
       .ttl_us = SECONDS, .retry_count = 7, .drift_factor = 0.5, .lock_delay_us = 3 * SECONDS};
@@ -71,7 +71,7 @@ static void what_is_not_said_comes_from_the_level_above(void **state) {
   assert_int_equal(options.lock_delay_us, 3 * SECONDS);
 }
 
-static void a_budget_takes_the_place_of_retries_from_above(void **state) {
+static void budget_replaces_retries_from_above(void **state) {
   (void)state;
   redlock_options above = {.retry_count = 7};
   redlock_options budget = {.wait_us = SECONDS};
@@ -96,7 +96,7 @@ static void check(const redlock_options *options, const char *expected) {
   }
 }
 
-static void options_are_equal_whatever_lies_between_their_fields(void **state) {
+static void equality_ignores_padding(void **state) {
   (void)state;
   rl_options one = defaults();
   rl_options other;
@@ -145,7 +145,7 @@ static void every_duration_has_both_ends(void **state) {
   assert_int_equal(durations, 9);
 }
 
-static void a_wrong_option_is_named(void **state) {
+static void wrong_option_is_named(void **state) {
   (void)state;
   static const struct {
     redlock_options options;
@@ -182,7 +182,7 @@ static void retry_count_has_both_ends(void **state) {
   }
 }
 
-static void the_drift_factor_is_less_than_1(void **state) {
+static void drift_factor_is_less_than_1(void **state) {
   (void)state;
   static const double good[] = {0.0, -0.0, 0.01, 0.5, 0.999999, REDLOCK_DRIFT_NONE};
   const double bad[] = {-0.000001, 1.0, 2.0, (double)INFINITY, (double)-INFINITY, (double)NAN};
@@ -196,7 +196,7 @@ static void the_drift_factor_is_less_than_1(void **state) {
   }
 }
 
-static void the_ttl_counts_in_whole_milliseconds(void **state) {
+static void ttl_counts_in_whole_milliseconds(void **state) {
   (void)state;
   redlock_options options = {.ttl_us = 1999};
   rl_options read = defaults();
@@ -229,7 +229,7 @@ static void attempts_follow_from_retry_count_and_wait(void **state) {
   }
 }
 
-static void the_node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
+static void node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
   (void)state;
   rl_options options = defaults();
   assert_int_equal(rl_options_node_timeout(&options, 10 * SECONDS), 100 * MS);
@@ -240,7 +240,7 @@ static void the_node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
   assert_int_equal(rl_options_node_timeout(&options, 1000), 5 * SECONDS);
 }
 
-static void a_key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
+static void key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
   (void)state;
   rl_options options = defaults();
   assert_int_equal(rl_options_key_ms(&options, SECONDS), 1000);
@@ -254,19 +254,19 @@ static void a_key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_zeroed_struct_is_all_defaults),
-      cmocka_unit_test(what_means_none_has_a_name),
-      cmocka_unit_test(what_is_not_said_comes_from_the_level_above),
-      cmocka_unit_test(a_budget_takes_the_place_of_retries_from_above),
-      cmocka_unit_test(options_are_equal_whatever_lies_between_their_fields),
+      cmocka_unit_test(zeroed_struct_is_all_defaults),
+      cmocka_unit_test(none_values_mean_0),
+      cmocka_unit_test(unset_option_comes_from_the_level_above),
+      cmocka_unit_test(budget_replaces_retries_from_above),
+      cmocka_unit_test(equality_ignores_padding),
       cmocka_unit_test(every_duration_has_both_ends),
-      cmocka_unit_test(a_wrong_option_is_named),
+      cmocka_unit_test(wrong_option_is_named),
       cmocka_unit_test(retry_count_has_both_ends),
-      cmocka_unit_test(the_drift_factor_is_less_than_1),
-      cmocka_unit_test(the_ttl_counts_in_whole_milliseconds),
+      cmocka_unit_test(drift_factor_is_less_than_1),
+      cmocka_unit_test(ttl_counts_in_whole_milliseconds),
       cmocka_unit_test(attempts_follow_from_retry_count_and_wait),
-      cmocka_unit_test(the_node_timeout_is_at_most_a_tenth_of_the_ttl),
-      cmocka_unit_test(a_key_lives_for_ttl_and_lock_delay_rounded_up),
+      cmocka_unit_test(node_timeout_is_at_most_a_tenth_of_the_ttl),
+      cmocka_unit_test(key_lives_for_ttl_and_lock_delay_rounded_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

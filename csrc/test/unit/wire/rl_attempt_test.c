@@ -9,7 +9,7 @@
 
 static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
 
-static void an_attempt_has_a_token_and_the_key_of_its_resource(void **state) {
+static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
   (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
@@ -26,7 +26,7 @@ static void an_attempt_has_a_token_and_the_key_of_its_resource(void **state) {
   rl_attempt_pool_free(&pool);
 }
 
-static void the_last_reference_gives_it_back_to_the_pool(void **state) {
+static void last_reference_returns_attempt_to_pool(void **state) {
   (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
@@ -42,7 +42,7 @@ static void the_last_reference_gives_it_back_to_the_pool(void **state) {
   rl_attempt_pool_free(&pool);
 }
 
-static void a_pooled_attempt_is_used_again_and_remembers_nothing(void **state) {
+static void reused_attempt_is_cleared(void **state) {
   (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
@@ -67,7 +67,7 @@ static void a_pooled_attempt_is_used_again_and_remembers_nothing(void **state) {
 }
 
 /* The ttl, a tenth of it for the node's clock, and a second for the way. */
-static void a_key_is_gone_a_tenth_and_a_second_after_its_ttl(void **state) {
+static void key_has_expired_a_tenth_and_a_second_after_ttl(void **state) {
   (void)state;
   static const struct {
     uint64_t key_ms;
@@ -86,7 +86,7 @@ static void a_key_is_gone_a_tenth_and_a_second_after_its_ttl(void **state) {
   }
 }
 
-static void the_key_that_lives_longest_counts(void **state) {
+static void longest_life_counts(void **state) {
   (void)state;
   rl_attempt attempt;
   memset(&attempt, 0, sizeof attempt);
@@ -105,7 +105,7 @@ static void the_key_that_lives_longest_counts(void **state) {
 }
 
 /* The node may read the command only when its connection has ended, and the key lives from then. */
-static void what_was_not_answered_lives_from_the_end_of_its_connection(void **state) {
+static void unanswered_key_lives_from_the_end_of_the_connection(void **state) {
   (void)state;
   rl_attempt attempt;
   memset(&attempt, 0, sizeof attempt);
@@ -123,12 +123,12 @@ static void what_was_not_answered_lives_from_the_end_of_its_connection(void **st
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_attempt_has_a_token_and_the_key_of_its_resource),
-      cmocka_unit_test(the_last_reference_gives_it_back_to_the_pool),
-      cmocka_unit_test(a_pooled_attempt_is_used_again_and_remembers_nothing),
-      cmocka_unit_test(a_key_is_gone_a_tenth_and_a_second_after_its_ttl),
-      cmocka_unit_test(the_key_that_lives_longest_counts),
-      cmocka_unit_test(what_was_not_answered_lives_from_the_end_of_its_connection),
+      cmocka_unit_test(attempt_has_a_token_and_the_key_of_its_resource),
+      cmocka_unit_test(last_reference_returns_attempt_to_pool),
+      cmocka_unit_test(reused_attempt_is_cleared),
+      cmocka_unit_test(key_has_expired_a_tenth_and_a_second_after_ttl),
+      cmocka_unit_test(longest_life_counts),
+      cmocka_unit_test(unanswered_key_lives_from_the_end_of_the_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

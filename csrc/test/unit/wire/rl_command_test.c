@@ -44,7 +44,7 @@ static void fill(char *key, size_t length) {
   }
 }
 
-static void set_is_what_hiredis_formats(void **state) {
+static void set_equals_hiredis(void **state) {
   (void)state;
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -64,7 +64,7 @@ static void set_is_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void scripts_are_what_hiredis_formats(void **state) {
+static void scripts_equal_hiredis(void **state) {
   (void)state;
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -89,7 +89,7 @@ static void scripts_are_what_hiredis_formats(void **state) {
 
 static const char ENTRY[] = "00112233445566aa00000007";
 
-static void releases_that_call_are_what_hiredis_formats(void **state) {
+static void notifying_releases_equal_hiredis(void **state) {
   (void)state;
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -111,7 +111,7 @@ static void releases_that_call_are_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void a_release_of_several_keys_that_calls_is_what_hiredis_formats(void **state) {
+static void notifying_release_of_several_keys_equals_hiredis(void **state) {
   (void)state;
   static const uint16_t key_lengths_of[] = {1, 10, 2};
   char keys[13];
@@ -131,7 +131,7 @@ static void a_release_of_several_keys_that_calls_is_what_hiredis_formats(void **
   rl_buffer_free(&buffer);
 }
 
-static void what_is_said_of_queues_is_what_hiredis_formats(void **state) {
+static void queue_scripts_equal_hiredis(void **state) {
   (void)state;
   static const char *const modes[] = {"0", "1", "2"};
   char key[REDLOCK_KEY_MAX];
@@ -185,7 +185,7 @@ static void assert_script_of_several(rl_buffer *buffer, rl_script script, int by
                    lengths);
 }
 
-static void scripts_of_several_keys_are_what_hiredis_formats(void **state) {
+static void scripts_of_several_keys_equal_hiredis(void **state) {
   (void)state;
   static const unsigned counts[] = {2, 3, 9, 10, REDLOCK_RESOURCES_MAX};
   static char keys[REDLOCK_RESOURCES_MAX * REDLOCK_KEY_MAX];
@@ -203,7 +203,7 @@ static void scripts_of_several_keys_are_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void arguments_are_what_hiredis_formats(void **state) {
+static void arguments_equal_hiredis(void **state) {
   (void)state;
   char secret[600];
   for (size_t i = 0; i < sizeof secret; i++) {
@@ -225,7 +225,7 @@ static void arguments_are_what_hiredis_formats(void **state) {
 }
 
 /* A token may be of any bytes, and of none. */
-static void tokens_of_any_length_are_what_hiredis_formats(void **state) {
+static void tokens_of_any_length_equal_hiredis(void **state) {
   (void)state;
   char token[REDLOCK_TOKEN_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -248,7 +248,7 @@ static void tokens_of_any_length_are_what_hiredis_formats(void **state) {
 }
 
 /* Of one key, or of two, with all that TAKE can have, and without. */
-static void what_is_watched_is_what_hiredis_formats(void **state) {
+static void take_equals_hiredis(void **state) {
   (void)state;
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -299,7 +299,7 @@ static void what_is_watched_is_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void what_was_issued_is_kept_and_confirmed_as_hiredis_formats(void **state) {
+static void keep_and_confirm_equal_hiredis(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL};
@@ -319,7 +319,7 @@ static void what_was_issued_is_kept_and_confirmed_as_hiredis_formats(void **stat
   rl_buffer_free(&buffer);
 }
 
-static void a_guard_asks_what_hiredis_formats(void **state) {
+static void guard_script_equals_hiredis(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   const char *text = rl_command_guard_text();
@@ -335,7 +335,7 @@ static void a_guard_asks_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void what_attaches_is_what_hiredis_formats(void **state) {
+static void attach_equals_hiredis(void **state) {
   (void)state;
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -360,7 +360,7 @@ static void what_attaches_is_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void without_room_nothing_is_appended(void **state) {
+static void command_without_room_is_not_appended(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key name = {"k", 1, TOKEN, 40, 1, NULL};
@@ -380,19 +380,19 @@ static void without_room_nothing_is_appended(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
-      cmocka_unit_test(set_is_what_hiredis_formats),
-      cmocka_unit_test(scripts_are_what_hiredis_formats),
-      cmocka_unit_test(releases_that_call_are_what_hiredis_formats),
-      cmocka_unit_test(a_release_of_several_keys_that_calls_is_what_hiredis_formats),
-      cmocka_unit_test(what_is_said_of_queues_is_what_hiredis_formats),
-      cmocka_unit_test(scripts_of_several_keys_are_what_hiredis_formats),
-      cmocka_unit_test(arguments_are_what_hiredis_formats),
-      cmocka_unit_test(tokens_of_any_length_are_what_hiredis_formats),
-      cmocka_unit_test(what_is_watched_is_what_hiredis_formats),
-      cmocka_unit_test(what_was_issued_is_kept_and_confirmed_as_hiredis_formats),
-      cmocka_unit_test(a_guard_asks_what_hiredis_formats),
-      cmocka_unit_test(what_attaches_is_what_hiredis_formats),
-      cmocka_unit_test(without_room_nothing_is_appended),
+      cmocka_unit_test(set_equals_hiredis),
+      cmocka_unit_test(scripts_equal_hiredis),
+      cmocka_unit_test(notifying_releases_equal_hiredis),
+      cmocka_unit_test(notifying_release_of_several_keys_equals_hiredis),
+      cmocka_unit_test(queue_scripts_equal_hiredis),
+      cmocka_unit_test(scripts_of_several_keys_equal_hiredis),
+      cmocka_unit_test(arguments_equal_hiredis),
+      cmocka_unit_test(tokens_of_any_length_equal_hiredis),
+      cmocka_unit_test(take_equals_hiredis),
+      cmocka_unit_test(keep_and_confirm_equal_hiredis),
+      cmocka_unit_test(guard_script_equals_hiredis),
+      cmocka_unit_test(attach_equals_hiredis),
+      cmocka_unit_test(command_without_room_is_not_appended),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,8 @@ static bool reads(rl_handover *got, size_t length) {
   return error == REDLOCK_OK;
 }
 
-/* What an earlier version has written is read, and what it can read is written. */
-static void a_lease_without_a_fencing_token_is_the_text_that_it_always_was(void **state) {
+/* Earlier versions read and write the same text. */
+static void text_without_a_fencing_token_keeps_its_format(void **state) {
   (void)state;
   static const char old[] =
       "redlock1.AwAAAAIAAAAAAAAATQAAAAAAmJaAAAAAAAAAE4gAAgAoAQAJcDpvcmRlcnM6NDIwMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3fZciw1DBn8k";
@@ -80,7 +80,7 @@ static void a_lease_without_a_fencing_token_is_the_text_that_it_always_was(void 
   rl_handover_free(&got);
 }
 
-static void a_fencing_token_is_read_again(void **state) {
+static void fencing_token_survives_the_text(void **state) {
   (void)state;
   static const uint64_t fences[] = {1, 255, 1763900000123456, 9007199254740991};
   for (unsigned i = 0; i < COUNT_OF(fences); i++) {
@@ -97,8 +97,7 @@ static void a_fencing_token_is_read_again(void **state) {
   }
 }
 
-/* Wherever it is cut, no more is read than there is: of the lengths of many resources, too. */
-static void any_cut_of_a_fencing_token_is_found(void **state) {
+static void cut_text_with_a_fencing_token_is_rejected(void **state) {
   (void)state;
   rl_handover handover;
   for (size_t count = 1; count <= REDLOCK_RESOURCES_MAX; count += 9) {
@@ -114,8 +113,8 @@ static void any_cut_of_a_fencing_token_is_found(void **state) {
   }
 }
 
-/* The two kinds of text are not taken for each other, whatever is made of their first digits. */
-static void any_change_of_a_fencing_token_is_found(void **state) {
+/* No text of one kind passes for the other. */
+static void changed_text_with_a_fencing_token_is_rejected(void **state) {
   (void)state;
   rl_handover handover;
   (void)write(&handover, 3, 9, 2, 40);
@@ -130,7 +129,7 @@ static void any_change_of_a_fencing_token_is_found(void **state) {
   }
 }
 
-static void what_is_written_is_read_again(void **state) {
+static void written_lease_is_read_again(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(lengths) * COUNT_OF(lengths); i++) {
     rl_handover written, got;
@@ -146,7 +145,7 @@ static void what_is_written_is_read_again(void **state) {
   }
 }
 
-static void several_resources_are_read_in_their_order(void **state) {
+static void resources_keep_their_order(void **state) {
   (void)state;
   for (size_t count = 2; count <= REDLOCK_RESOURCES_MAX; count++) {
     rl_handover written, got;
@@ -157,7 +156,7 @@ static void several_resources_are_read_in_their_order(void **state) {
   }
 }
 
-static void the_longest_for_one_resource_fits(void **state) {
+static void longest_text_of_one_resource_fits(void **state) {
   (void)state;
   rl_handover written, got;
   size_t length = write(&written, 96, REDLOCK_KEY_MAX - 96, 1, REDLOCK_TOKEN_MAX);
@@ -167,7 +166,7 @@ static void the_longest_for_one_resource_fits(void **state) {
   rl_handover_free(&got);
 }
 
-static void the_longest_of_all_is_read(void **state) {
+static void longest_text_is_read(void **state) {
   (void)state;
   rl_handover written, got;
   size_t length =
@@ -177,7 +176,7 @@ static void the_longest_of_all_is_read(void **state) {
   rl_handover_free(&got);
 }
 
-static void any_change_is_found(void **state) {
+static void changed_text_is_rejected(void **state) {
   (void)state;
   rl_handover handover;
   size_t length = write(&handover, 3, 9, 2, 40);
@@ -198,8 +197,8 @@ static void any_change_is_found(void **state) {
   }
 }
 
-/* Nor is one byte more, which adds no bits: whatever the length, there is one text for a lease. */
-static void what_is_appended_is_found(void **state) {
+/* A lease has exactly one text, whatever its length. */
+static void appended_digit_is_rejected(void **state) {
   (void)state;
   rl_handover handover;
   for (unsigned token = 1; token <= 8; token++) {
@@ -213,8 +212,8 @@ static void what_is_appended_is_found(void **state) {
   }
 }
 
-/* Where the bytes that are not read are zeros, the checksum would be right. */
-static void what_is_no_digit_is_found_where_zeros_stand(void **state) {
+/* With zeros for the invalid digit, the checksum would be right. */
+static void invalid_digit_among_zeros_is_rejected(void **state) {
   (void)state;
   for (unsigned i = 0; i < 4096; i++) {
     rl_handover handover;
@@ -227,7 +226,7 @@ static void what_is_no_digit_is_found_where_zeros_stand(void **state) {
   }
 }
 
-static void numbers_out_of_bounds_are_refused(void **state) {
+static void number_out_of_bounds_is_rejected(void **state) {
   (void)state;
   static const rl_handover rows[] = {
       {.ttl_us = 0, .token_length = 1, .resource_count = 1},
@@ -260,7 +259,7 @@ static void numbers_out_of_bounds_are_refused(void **state) {
   }
 }
 
-static void the_longest_lease_of_all_is_handed_over(void **state) {
+static void shortest_and_longest_ttl_are_read(void **state) {
   (void)state;
   static const redlock_duration ends[] = {1, REDLOCK_TTL_MAX_US};
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
@@ -275,8 +274,8 @@ static void the_longest_lease_of_all_is_handed_over(void **state) {
   }
 }
 
-/* The two processes need not have been built together. */
-static void the_same_nodes_are_known_by_the_same_number(void **state) {
+/* The two processes may have different versions. */
+static void hash_of_nodes_is_stable(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   assert_string_equal(world->core.nodes[2]->address.name, "10.0.0.3:6379");
@@ -284,7 +283,7 @@ static void the_same_nodes_are_known_by_the_same_number(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void what_is_far_too_long_is_not_looked_at(void **state) {
+static void oversized_text_is_rejected_unread(void **state) {
   (void)state;
   rl_handover handover;
   size_t length = write(&handover, 0, 1, 1, 40);
@@ -293,7 +292,7 @@ static void what_is_far_too_long_is_not_looked_at(void **state) {
   assert_int_equal(rl_handover_read(&handover, text, SIZE_MAX), REDLOCK_E_LOST);
 }
 
-static void other_nodes_or_another_order_are_told_apart(void **state) {
+static void hash_distinguishes_nodes_and_their_order(void **state) {
   (void)state;
   fake_world *three = fake_world_new(3);
   fake_world *four = fake_world_new(4);
@@ -309,22 +308,22 @@ static void other_nodes_or_another_order_are_told_apart(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_lease_without_a_fencing_token_is_the_text_that_it_always_was),
-      cmocka_unit_test(a_fencing_token_is_read_again),
-      cmocka_unit_test(any_cut_of_a_fencing_token_is_found),
-      cmocka_unit_test(any_change_of_a_fencing_token_is_found),
-      cmocka_unit_test(what_is_written_is_read_again),
-      cmocka_unit_test(several_resources_are_read_in_their_order),
-      cmocka_unit_test(the_longest_for_one_resource_fits),
-      cmocka_unit_test(the_longest_of_all_is_read),
-      cmocka_unit_test(any_change_is_found),
-      cmocka_unit_test(what_is_appended_is_found),
-      cmocka_unit_test(what_is_no_digit_is_found_where_zeros_stand),
-      cmocka_unit_test(numbers_out_of_bounds_are_refused),
-      cmocka_unit_test(the_longest_lease_of_all_is_handed_over),
-      cmocka_unit_test(the_same_nodes_are_known_by_the_same_number),
-      cmocka_unit_test(what_is_far_too_long_is_not_looked_at),
-      cmocka_unit_test(other_nodes_or_another_order_are_told_apart),
+      cmocka_unit_test(text_without_a_fencing_token_keeps_its_format),
+      cmocka_unit_test(fencing_token_survives_the_text),
+      cmocka_unit_test(cut_text_with_a_fencing_token_is_rejected),
+      cmocka_unit_test(changed_text_with_a_fencing_token_is_rejected),
+      cmocka_unit_test(written_lease_is_read_again),
+      cmocka_unit_test(resources_keep_their_order),
+      cmocka_unit_test(longest_text_of_one_resource_fits),
+      cmocka_unit_test(longest_text_is_read),
+      cmocka_unit_test(changed_text_is_rejected),
+      cmocka_unit_test(appended_digit_is_rejected),
+      cmocka_unit_test(invalid_digit_among_zeros_is_rejected),
+      cmocka_unit_test(number_out_of_bounds_is_rejected),
+      cmocka_unit_test(shortest_and_longest_ttl_are_read),
+      cmocka_unit_test(hash_of_nodes_is_stable),
+      cmocka_unit_test(oversized_text_is_rejected_unread),
+      cmocka_unit_test(hash_distinguishes_nodes_and_their_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static const char *written(const rl_lineage_fingerprint *fingerprint) {
   return text;
 }
 
-static void a_fingerprint_is_five_words(void **state) {
+static void fingerprint_has_five_words(void **state) {
   (void)state;
   assert_string_equal(
       written(&THREE),
@@ -36,7 +36,7 @@ static bool differs(rl_lineage_fingerprint other) {
   return strcmp(text, written(&other)) != 0;
 }
 
-static void all_that_clients_must_have_in_common_is_in_it(void **state) {
+static void fingerprint_covers_all_shared_settings(void **state) {
   (void)state;
   rl_lineage_fingerprint other = THREE;
   assert_false(differs(other));
@@ -60,7 +60,7 @@ static void all_that_clients_must_have_in_common_is_in_it(void **state) {
   assert_true(differs(other));
 }
 
-static void a_cluster_with_a_name_may_call_its_nodes_as_it_likes(void **state) {
+static void named_cluster_ignores_names_of_nodes(void **state) {
   (void)state;
   char text[RL_LINEAGE_FINGERPRINT_MAX + 1];
   rl_lineage_fingerprint one = THREE, other = THREE;
@@ -71,7 +71,7 @@ static void a_cluster_with_a_name_may_call_its_nodes_as_it_likes(void **state) {
   assert_non_null(strstr(text, " cluster=blue "));
 }
 
-static void the_longest_fits_and_is_printable(void **state) {
+static void longest_fingerprint_fits_and_is_printable(void **state) {
   (void)state;
   static char prefix[REDLOCK_KEY_MAX];
   char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
@@ -98,7 +98,7 @@ static void the_longest_fits_and_is_printable(void **state) {
   assert_non_null(strstr(written(&many), "nodes=32 quorum=17 max_ttl=0 list="));
 }
 
-static void the_key_has_the_name_of_the_cluster(void **state) {
+static void key_has_the_name_of_the_cluster(void **state) {
   (void)state;
   char key[RL_LINEAGE_KEY_MAX + 1];
   rl_lineage_write_key(key, NULL);
@@ -111,7 +111,7 @@ static bool reads(rl_lineage_answer *answer, const char *text) {
   return rl_lineage_read(answer, text, strlen(text));
 }
 
-static void an_answer_says_who_when_and_what(void **state) {
+static void answer_has_clock_identity_and_record(void **state) {
   (void)state;
   rl_lineage_answer answer;
   assert_true(reads(
@@ -124,7 +124,7 @@ static void an_answer_says_who_when_and_what(void **state) {
   assert_string_equal(answer.fingerprint, "nodes=3 rest of it");
 }
 
-static void an_answer_without_a_record_says_why(void **state) {
+static void answer_without_a_record_has_a_reason(void **state) {
   (void)state;
   static const struct {
     const char *text;
@@ -141,7 +141,7 @@ static void an_answer_without_a_record_says_why(void **state) {
   }
 }
 
-static void every_truncation_is_no_answer_or_says_less(void **state) {
+static void truncated_answer_is_rejected_or_shorter(void **state) {
   (void)state;
   static const char text[] = "1700000000000001 abc123 - abc123 1699999999999999 ready nodes=3";
   for (size_t length = 0; length < sizeof text - 1; length++) {
@@ -153,7 +153,7 @@ static void every_truncation_is_no_answer_or_says_less(void **state) {
   }
 }
 
-static void a_server_may_say_what_it_was_besides(void **state) {
+static void identity_may_include_the_history(void **state) {
   (void)state;
   rl_lineage_answer answer;
   assert_true(reads(&answer, "5 0af-1e12 - 0af-1e12 1 ready "));
@@ -163,7 +163,7 @@ static void a_server_may_say_what_it_was_besides(void **state) {
   assert_false(reads(&answer, "5 ?-1e12 empty "));
 }
 
-static void what_is_too_long_is_no_answer(void **state) {
+static void oversized_answer_is_rejected(void **state) {
   (void)state;
   rl_lineage_answer answer;
   char text[1024];
@@ -180,7 +180,7 @@ static void what_is_too_long_is_no_answer(void **state) {
   assert_false(rl_lineage_read(&answer, text, sizeof text));
 }
 
-static void what_differs_is_told_word_by_word(void **state) {
+static void difference_lists_changed_words(void **state) {
   (void)state;
   char text[192];
   assert_string_equal(
@@ -196,17 +196,17 @@ static void what_differs_is_told_word_by_word(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_fingerprint_is_five_words),
-      cmocka_unit_test(all_that_clients_must_have_in_common_is_in_it),
-      cmocka_unit_test(a_cluster_with_a_name_may_call_its_nodes_as_it_likes),
-      cmocka_unit_test(the_longest_fits_and_is_printable),
-      cmocka_unit_test(the_key_has_the_name_of_the_cluster),
-      cmocka_unit_test(an_answer_says_who_when_and_what),
-      cmocka_unit_test(an_answer_without_a_record_says_why),
-      cmocka_unit_test(every_truncation_is_no_answer_or_says_less),
-      cmocka_unit_test(a_server_may_say_what_it_was_besides),
-      cmocka_unit_test(what_is_too_long_is_no_answer),
-      cmocka_unit_test(what_differs_is_told_word_by_word),
+      cmocka_unit_test(fingerprint_has_five_words),
+      cmocka_unit_test(fingerprint_covers_all_shared_settings),
+      cmocka_unit_test(named_cluster_ignores_names_of_nodes),
+      cmocka_unit_test(longest_fingerprint_fits_and_is_printable),
+      cmocka_unit_test(key_has_the_name_of_the_cluster),
+      cmocka_unit_test(answer_has_clock_identity_and_record),
+      cmocka_unit_test(answer_without_a_record_has_a_reason),
+      cmocka_unit_test(truncated_answer_is_rejected_or_shorter),
+      cmocka_unit_test(identity_may_include_the_history),
+      cmocka_unit_test(oversized_answer_is_rejected),
+      cmocka_unit_test(difference_lists_changed_words),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void every_reply_is_parsed_whole_and_byte_by_byte(void **state) {
 }
 
 /* All of them in one piece, then cut in two at every place. */
-static void replies_come_one_after_the_other(void **state) {
+static void replies_arrive_in_order(void **state) {
   (void)state;
   char all[1024] = "";
   const char *reason = NULL;
@@ -91,7 +91,7 @@ static void replies_come_one_after_the_other(void **state) {
   }
 }
 
-static void a_long_text_is_cut_to_fit(void **state) {
+static void long_text_is_cut_to_fit(void **state) {
   (void)state;
   char line[4000];
   const char *reason = NULL;
@@ -127,7 +127,7 @@ static void assert_broken(const char *bytes, const char *expected) {
   rl_reply_close(&reader);
 }
 
-static void what_is_not_resp_is_refused(void **state) {
+static void invalid_resp_is_rejected(void **state) {
   (void)state;
   static const char *const garbage[] = {"HTTP/1.1 400 Bad Request\r\n",
                                         "\r\n",
@@ -149,7 +149,7 @@ static void what_is_not_resp_is_refused(void **state) {
 }
 
 /* Of a length that is none, too, the rest of the line is waited for. */
-static void a_line_is_judged_when_it_has_ended(void **state) {
+static void line_is_judged_when_complete(void **state) {
   (void)state;
   static const char *const lines[] = {"$x", "$1x", "$-", ":1a", "*x"};
   for (unsigned i = 0; i < COUNT_OF(lines); i++) {
@@ -165,7 +165,7 @@ static void a_line_is_judged_when_it_has_ended(void **state) {
   }
 }
 
-static void arrays_are_bounded_when_they_are_announced(void **state) {
+static void announced_array_is_rejected(void **state) {
   (void)state;
   assert_broken("*17\r\n", "the reply is too large");
   assert_broken("*1000000\r\n", "the reply is too large");
@@ -174,7 +174,7 @@ static void arrays_are_bounded_when_they_are_announced(void **state) {
   assert_broken("*16\r\n*16\r\n*17\r\n", "the reply is too large");
 }
 
-static void arrays_are_bounded_beyond_an_int_as_well(void **state) {
+static void array_size_beyond_int_is_rejected(void **state) {
   (void)state;
   rl_reply_reader reader;
   static const char *const sizes[] = {"*2147483648\r\n", "*4294967296\r\n", "*4294967297\r\n",
@@ -189,7 +189,7 @@ static void arrays_are_bounded_beyond_an_int_as_well(void **state) {
   }
 }
 
-static void a_bulk_is_refused_when_it_is_announced(void **state) {
+static void announced_bulk_is_rejected(void **state) {
   (void)state;
   assert_broken("$65537\r\n", "the reply is too large");
   assert_broken("$536870912\r\n", "the reply is too large");
@@ -215,7 +215,7 @@ static void nesting_is_bounded(void **state) {
   rl_reply_close(&reader);
 }
 
-/* Feeds |piece| again and again. Returns how many bytes were taken before the stream was refused. */
+/* Feeds |piece| repeatedly. Returns the number of bytes until the stream is rejected. */
 static size_t feed_for_ever(const char *begin, const char *piece, size_t length, size_t *memory) {
   rl_reply_reader reader;
   const char *reason = NULL;
@@ -235,7 +235,7 @@ static size_t feed_for_ever(const char *begin, const char *piece, size_t length,
   return fed;
 }
 
-static void an_endless_line_is_refused_and_costs_little_memory(void **state) {
+static void endless_line_is_refused_and_costs_little_memory(void **state) {
   (void)state;
   static const char *const begins[] = {"+", "-", ":", "$", "*", "*1\r\n+", "*1\r\n$", "$000"};
   char piece[1000];
@@ -286,7 +286,7 @@ static void every_bound_is_exact(void **state) {
 }
 
 /* The largest bulk and the largest arrays, in every piece. */
-static void what_is_just_small_enough_is_read(void **state) {
+static void largest_replies_are_read(void **state) {
   (void)state;
   char bulk[RL_REPLY_BULK_MAX + 16];
   char array[8 + 4 * RL_REPLY_ELEMENTS_MAX] = "*16\r\n";
@@ -314,7 +314,7 @@ static void what_is_just_small_enough_is_read(void **state) {
   }
 }
 
-static void a_string_is_kept_with_all_its_bytes(void **state) {
+static void string_is_kept_with_all_its_bytes(void **state) {
   (void)state;
   for (size_t length = 0; length <= RL_REPLY_BYTES_MAX + 1; length++) {
     char bytes[RL_REPLY_BYTES_MAX + 32];
@@ -339,7 +339,7 @@ static void a_string_is_kept_with_all_its_bytes(void **state) {
   }
 }
 
-static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
+static void stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
   (void)state;
   rl_reply_reader reader;
   const char *reason = NULL;
@@ -363,7 +363,7 @@ static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **stat
   rl_reply_close(&reader);
 }
 
-static void a_message_says_what_it_is_and_what_it_says(void **state) {
+static void message_has_kind_and_payload(void **state) {
   static const struct {
     const char *bytes, *word, *said;
   } rows[] = {
@@ -393,7 +393,7 @@ static void a_message_says_what_it_is_and_what_it_says(void **state) {
   rl_reply_close(&reader);
 }
 
-static void a_message_may_have_any_bytes_and_is_cut(void **state) {
+static void message_keeps_any_bytes_and_is_cut(void **state) {
   (void)state;
   static char bytes[RL_REPLY_BYTES_MAX * 2 + 100];
   rl_reply_reader reader;
@@ -419,21 +419,21 @@ static void a_message_may_have_any_bytes_and_is_cut(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_reply_is_parsed_whole_and_byte_by_byte),
-      cmocka_unit_test(replies_come_one_after_the_other),
-      cmocka_unit_test(a_long_text_is_cut_to_fit),
-      cmocka_unit_test(what_is_not_resp_is_refused),
-      cmocka_unit_test(a_line_is_judged_when_it_has_ended),
-      cmocka_unit_test(arrays_are_bounded_when_they_are_announced),
-      cmocka_unit_test(arrays_are_bounded_beyond_an_int_as_well),
-      cmocka_unit_test(a_bulk_is_refused_when_it_is_announced),
+      cmocka_unit_test(replies_arrive_in_order),
+      cmocka_unit_test(long_text_is_cut_to_fit),
+      cmocka_unit_test(invalid_resp_is_rejected),
+      cmocka_unit_test(line_is_judged_when_complete),
+      cmocka_unit_test(announced_array_is_rejected),
+      cmocka_unit_test(array_size_beyond_int_is_rejected),
+      cmocka_unit_test(announced_bulk_is_rejected),
       cmocka_unit_test(nesting_is_bounded),
-      cmocka_unit_test(an_endless_line_is_refused_and_costs_little_memory),
+      cmocka_unit_test(endless_line_is_refused_and_costs_little_memory),
       cmocka_unit_test(every_bound_is_exact),
-      cmocka_unit_test(what_is_just_small_enough_is_read),
-      cmocka_unit_test(a_string_is_kept_with_all_its_bytes),
-      cmocka_unit_test(a_stream_of_small_replies_costs_no_more_memory_with_time),
-      cmocka_unit_test(a_message_says_what_it_is_and_what_it_says),
-      cmocka_unit_test(a_message_may_have_any_bytes_and_is_cut),
+      cmocka_unit_test(largest_replies_are_read),
+      cmocka_unit_test(string_is_kept_with_all_its_bytes),
+      cmocka_unit_test(stream_of_small_replies_costs_no_more_memory_with_time),
+      cmocka_unit_test(message_has_kind_and_payload),
+      cmocka_unit_test(message_keeps_any_bytes_and_is_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void assert_name(const rl_resource *resource, unsigned index, const char 
   assert_ptr_equal(name.resource, name.key + prefix_length);
 }
 
-static void a_resource_is_prefix_and_name(void **state) {
+static void resource_is_prefix_and_name(void **state) {
   (void)state;
   rl_resource *resource = rl_resource_new("a\0:", 3, "b\0", 2);
   assert_int_equal(resource->count, 1);
@@ -29,7 +29,7 @@ static void a_resource_is_prefix_and_name(void **state) {
   rl_resource_unref(resource);
 }
 
-static void one_resource_takes_no_room_for_several(void **state) {
+static void one_resource_stores_no_lengths(void **state) {
   (void)state;
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   assert_int_equal(rl_resource_size(resource), sizeof *resource + 6);
@@ -52,7 +52,7 @@ static void each_of_several_has_the_prefix(void **state) {
   rl_resource_unref(resource);
 }
 
-static void as_many_and_as_long_as_there_may_be(void **state) {
+static void largest_resources_fit(void **state) {
   (void)state;
   static char bytes[REDLOCK_KEY_MAX];
   redlock_resource names[REDLOCK_RESOURCES_MAX];
@@ -67,7 +67,7 @@ static void as_many_and_as_long_as_there_may_be(void **state) {
   rl_resource_unref(resource);
 }
 
-static void what_is_there_twice_is_seen(void **state) {
+static void repeated_resource_is_found(void **state) {
   (void)state;
   static const redlock_resource different[] = {
       {"a", 1}, {"ab", 2}, {"a\0", 2}, {NULL, 0}, {"b", 1}};
@@ -80,7 +80,7 @@ static void what_is_there_twice_is_seen(void **state) {
   assert_false(rl_resource_repeats(empty, 1));
 }
 
-static void what_is_named_like_a_counter_of_fencing_tokens_is_reserved(void **state) {
+static void keys_of_counters_and_queues_are_reserved(void **state) {
   (void)state;
   static const redlock_resource counter = {"a:redlock-fence", 15};
   static const redlock_resource short_of_it = {"redlock-fence", 13};
@@ -99,7 +99,7 @@ static void what_is_named_like_a_counter_of_fencing_tokens_is_reserved(void **st
   assert_false(rl_resource_is_reserved("redlock-", 8, &end));
 }
 
-static void what_is_named_like_the_record_of_a_node_is_reserved(void **state) {
+static void key_of_a_record_is_reserved(void **state) {
   (void)state;
   static const redlock_resource record = {"redlock:lineage", 15};
   static const redlock_resource of_cluster = {"redlock:lineage:a", 17};
@@ -117,13 +117,13 @@ static void what_is_named_like_the_record_of_a_node_is_reserved(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_resource_is_prefix_and_name),
-      cmocka_unit_test(one_resource_takes_no_room_for_several),
+      cmocka_unit_test(resource_is_prefix_and_name),
+      cmocka_unit_test(one_resource_stores_no_lengths),
       cmocka_unit_test(each_of_several_has_the_prefix),
-      cmocka_unit_test(as_many_and_as_long_as_there_may_be),
-      cmocka_unit_test(what_is_there_twice_is_seen),
-      cmocka_unit_test(what_is_named_like_a_counter_of_fencing_tokens_is_reserved),
-      cmocka_unit_test(what_is_named_like_the_record_of_a_node_is_reserved),
+      cmocka_unit_test(largest_resources_fit),
+      cmocka_unit_test(repeated_resource_is_found),
+      cmocka_unit_test(keys_of_counters_and_queues_are_reserved),
+      cmocka_unit_test(key_of_a_record_is_reserved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
