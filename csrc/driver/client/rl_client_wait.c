@@ -236,12 +236,12 @@ static void rl_wait_wake_concerned(redlock_client *client) {
   unsigned wakeups = atomic_load(&wait->wakeups);
   bool woken = wakeups != wait->wakeups_seen;
   bool watched = wait->turned && wait->watchers > 0;
-  rl_waiter *next = woken || watched ? rl_wait_first(&wait->asleep) : NULL;
-  for (rl_waiter *waiter; (waiter = next) != NULL;) {
-    next = (rl_waiter *)rl_list_next(&wait->asleep, &waiter->list);
-    if (woken || waiter->each_turn) {
-      rl_wait_wake(wait, waiter);
-      wait->hurried = true;
+  if (woken || watched) {
+    RL_LIST_EACH(&wait->asleep, waiter, rl_waiter, list) {
+      if (woken || waiter->each_turn) {
+        rl_wait_wake(wait, waiter);
+        wait->hurried = true;
+      }
     }
   }
   if (wait->turned && wait->leader != NULL && wait->leader->each_turn) {
@@ -254,7 +254,7 @@ static void rl_wait_wake_concerned(redlock_client *client) {
 /* LEAD-4: the thread that came last is likely to wait longest. */
 static void rl_wait_wake_leader(rl_wait *wait) {
   if (rl_wait_first(&wait->asleep) != NULL) {
-    wait->leader = (rl_waiter *)wait->asleep.previous;
+    wait->leader = RL_OWNER(wait->asleep.previous, rl_waiter, list);
     rl_wait_wake(wait, wait->leader);
   }
 }

@@ -65,7 +65,8 @@ static bool rl_wait_reserve(rl_wait *wait) {
 
 /* Waiters are kept until the end: a semaphore may be posted after its thread has left the call. */
 rl_waiter *rl_wait_take_spare(rl_wait *wait) {
-  rl_waiter *waiter = (rl_waiter *)wait->spare.previous; /* The last one is in the cache. */
+  rl_waiter *waiter =
+      RL_OWNER(wait->spare.previous, rl_waiter, list); /* The last one is in the cache. */
   if (rl_wait_first(&wait->spare) != NULL) {
     rl_list_remove(&waiter->list);
     return waiter;

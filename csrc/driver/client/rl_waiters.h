@@ -22,7 +22,7 @@
 
 /* A thread in a blocking call. */
 typedef struct rl_waiter {
-  rl_list list;           /* asleep, unposted or spare; the first: rl_wait_first() */
+  rl_list list;           /* asleep, unposted or spare */
   rl_semaphore semaphore; /* it sleeps on this */
   rl_event *event;        /* ends its poll while it leads */
   unsigned number;        /* among all waiters of the client, from 1 */
@@ -80,7 +80,7 @@ void rl_wait_forget(rl_wait *wait);
 
 /* Returns the first waiter of |list|, or NULL. */
 static inline rl_waiter *rl_wait_first(const rl_list *list) {
-  return (rl_waiter *)rl_list_next(list, list);
+  return RL_LIST_FIRST(list, rl_waiter, list);
 }
 
 /*

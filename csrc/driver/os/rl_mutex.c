@@ -28,10 +28,6 @@ static struct {
 } rl_mutexes = {
     PTHREAD_ONCE_INIT, 0, PTHREAD_MUTEX_INITIALIZER, {&rl_mutexes.list, &rl_mutexes.list}};
 
-static rl_mutex *rl_mutex_after(rl_list *entry) {
-  return (rl_mutex *)rl_list_next(&rl_mutexes.list, entry);
-}
-
 /* Makes a mutex that returns an error to a holder that locks it twice. */
 static bool rl_mutex_create(rl_mutex *mutex) {
   pthread_mutexattr_t attributes;
@@ -46,15 +42,13 @@ static bool rl_mutex_create(rl_mutex *mutex) {
 
 static void rl_mutex_before_fork(void) {
   (void)pthread_mutex_lock(&rl_mutexes.mutex);
-  rl_mutex *mutex = rl_mutex_after(&rl_mutexes.list);
-  for (; mutex != NULL; mutex = rl_mutex_after(&mutex->list)) {
+  RL_LIST_EACH(&rl_mutexes.list, mutex, rl_mutex, list) {
     mutex->held_to_fork = pthread_mutex_lock(&mutex->mutex) == 0;
   }
 }
 
 static void rl_mutex_in_parent(void) {
-  rl_mutex *mutex = rl_mutex_after(&rl_mutexes.list);
-  for (; mutex != NULL; mutex = rl_mutex_after(&mutex->list)) {
+  RL_LIST_EACH(&rl_mutexes.list, mutex, rl_mutex, list) {
     if (mutex->held_to_fork) {
       (void)pthread_mutex_unlock(&mutex->mutex);
     }
@@ -63,8 +57,7 @@ static void rl_mutex_in_parent(void) {
 }
 
 static void rl_mutex_in_child(void) {
-  rl_mutex *mutex = rl_mutex_after(&rl_mutexes.list);
-  for (; mutex != NULL; mutex = rl_mutex_after(&mutex->list)) {
+  RL_LIST_EACH(&rl_mutexes.list, mutex, rl_mutex, list) {
     (void)rl_mutex_create(mutex);
   }
   (void)pthread_mutex_init(&rl_mutexes.mutex, NULL);
