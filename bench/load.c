@@ -5,11 +5,11 @@
  *
  * Each client is the real core (csrc/core) with one lock. The clock, the network and the five nodes
  * are simulated. The same seed gives the same figures. A client wants its key, waits, holds it,
- * releases it, pauses, and wants it again. Some holders die instead of releasing: their keys expire,
- * and successors come.
+ * releases it, pauses, and wants it again. Some holders die instead of releasing: their keys
+ * expire, and successors come.
  *
  * A way is what a client does after a failed attempt:
- *   notify    nodes notify the head of the queue, the library's default (csrc/core/wait/rl_notify.c)
+ *   notify    nodes notify the head of the queue: the library's default
  *   fair      likewise, and no client overtakes a waiter
  *   polling   without notifications: tries again after 200 +- 100 ms
  *   busy      tries again after 1 +- 0.5 ms
@@ -24,22 +24,23 @@
  * Output, a line for each way:
  *   handed      how often a key went to another client than before, while there was a waiter
  *   p50, p99    in ms, from the beginning of the release (after a death: since so many keys have
- *               expired that a majority of the nodes is free) until the next owner learns of its lock
- *   least       what the distances allow for the same hand-offs. The release of an owner in region R
- *               is at node n after way(R,n). The next owner, in region S, knows everything in advance
- *               and has its SET arrive just then; it has the reply after way(n,S). The quorum-th
- *               smallest of way(R,n) + way(n,S), and after a death of way(n,S). Only an owner whose
- *               key a mere quorum had can be followed sooner
+ *               expired that a majority of the nodes is free) until the next owner knows its lock
+ *   least       what the distances allow for the same hand-offs. The release of an owner in region
+ *               R is at node n after way(R,n). The next owner, in region S, knows everything in
+ *               advance and has its SET arrive just then; it has the reply after way(n,S). The
+ *               quorum-th smallest of way(R,n) + way(n,S), and after a death of way(n,S). Only an
+ *               owner whose key a mere quorum had can be followed sooner
  *   informed    the same for a client that learns of the release when it begins, wherever that is,
  *               and then sends the SET: way(S,n) + max(way(S,n), way(R,n))
  *   notified    the same for a client that a majority notifies, and that then sends the SET: the
- *               quorum-th smallest of way(R,n) + way(n,S), and of 2 way(n,S); after a death the latter
+ *               quorum-th smallest of way(R,n) + way(n,S), and of 2 way(n,S); after a death only
+ *               the latter
  *   commands    that a node got for each hand-off, without handshakes
  *   executed    the same with the commands of its scripts: what INFO commandstats counts
  *   ask/s       commands a second to one node
  *   messages    that a node has published for each hand-off
  *   longest     wait in s, also of clients that wait at the end
- *   gave up     of the waits that have ended, in %: a run that is hardly longer than --wait tells little
+ *   gave up     of the ended waits, in %: tells little if a run is hardly longer than --wait
  *   split       attempts that failed while no client had a majority; and in % of all failed ones
  *   split by    of these: some nodes had notified the client, and some another one
  *   regions     shares of the leases, in %

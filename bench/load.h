@@ -1,5 +1,5 @@
 /*
- * What the parts of the load share: the options, the events, the nodes, the clients and the figures.
+ * Shared parts of the load simulation: options, events, nodes, clients and figures.
  *
  * SPDX-License-Identifier: MIT
  */

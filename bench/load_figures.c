@@ -1,5 +1,5 @@
 /*
- * The figures of the load: hand-offs, what the distances would have allowed, and attempts without a winner.
+ * The figures: hand-offs, what the distances would have allowed, and attempts without a winner.
  *
  * SPDX-License-Identifier: MIT
  */
