@@ -214,8 +214,8 @@ const char *queue_release(load_node *node, load_stored *key, const resp_request 
 }
 
 /*
- * The key is free. Returns true if |entry| is the head, or if the queue is empty. Otherwise notifies
- * or evicts the head.
+ * The key is free. Returns true if |entry| is the head, or if the queue is empty. Otherwise
+ * notifies or evicts the head.
  */
 static bool queue_is_free_for(load_node *node, load_stored *key, const char *entry, bool evicts) {
   for (unsigned i = 0; i < LOAD_TRIES; i++) {
