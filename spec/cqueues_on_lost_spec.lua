@@ -65,14 +65,14 @@ describe("on_lost in a coroutine of cqueues", function()
 
   it("next_call_reports_loss_outside_controller", function()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
-    local told
-    local function on_lost(lost, reason) told = { lost, reason } end
+    local reported
+    local function on_lost(lost, reason) reported = { lost, reason } end
     local lock = assert(client:acquire("r", { ttl = 100, wait = 60000, on_lost = on_lost }))
     helper.eventually(function()
       lock:result()
-      return told
-    end, "the loss to be told")
-    assert.are.same({ lock, "expired" }, told)
+      return reported
+    end, "the loss to be reported")
+    assert.are.same({ lock, "expired" }, reported)
     client:close()
   end)
 

@@ -297,7 +297,7 @@ describe("redlock.cqueues", function()
         assert(assert(client:acquire("other", { ttl = 60000 })):release())
         return lock.operation == "release"
       end, "the lease to be given back")
-      repeat inner:step(0) until results -- It was not dead, and is told.
+      repeat inner:step(0) until results -- It was alive, and gets its result.
       assert.is_nil(results[1])
       assert.are.equal("cancelled", results[3])
       client:close()

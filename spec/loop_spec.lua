@@ -57,11 +57,11 @@ describe("caller-owned loop", function()
     collectgarbage()
     collectgarbage()
     assert(kept:start("acquire"))
-    local told
-    run(function() return told end, function(lock)
-      if lock:resource() == "kept" then told = lock end
+    local reported
+    run(function() return reported end, function(lock)
+      if lock:resource() == "kept" then reported = lock end
     end)
-    assert.are.equal(kept, told)
+    assert.are.equal(kept, reported)
   end)
 
   it("next_ended_without_client_is_raised_at_callers_line", function()

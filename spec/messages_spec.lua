@@ -224,11 +224,11 @@ describe("messages", function()
         says("it is the same server as", message)
         says_not("somebody else", message)
       end
-      local told = 0
+      local reported = 0
       for _, node in ipairs(doubled:nodes()) do
-        if node.error and node.error:find("same server", 1, true) then told = told + 1 end
+        if node.error and node.error:find("same server", 1, true) then reported = reported + 1 end
       end
-      assert.are.equal(1, told)
+      assert.are.equal(1, reported)
       doubled:close()
       farm:eventually_free("r")
     end
@@ -245,24 +245,24 @@ describe("messages", function()
 
   it("not_held_held_and_closed_name_the_lock", function()
     local lock = client:new_lock("orders:42")
-    local function told(code, ...)
+    local function reported(code, ...)
       local _, message, got = ...
       assert.are.equal(code, got)
       says("'orders:42'", message)
     end
-    told("not_held", lock:extend())
-    told("not_held", lock:release())
-    told("not_held", lock:start("extend"))
+    reported("not_held", lock:extend())
+    reported("not_held", lock:release())
+    reported("not_held", lock:start("extend"))
     assert(lock:acquire())
-    told("held", lock:acquire())
-    told("held", lock:start("acquire"))
+    reported("held", lock:acquire())
+    reported("held", lock:start("acquire"))
     client:close()
-    told("closed", lock:acquire())
-    told("closed", lock:extend())
-    told("closed", lock:release())
-    told("closed", lock:start("acquire"))
-    told("closed", client:new_lock("orders:42"))
-    told("closed", client:acquire("orders:42"))
-    told("closed", client:with("orders:42", print))
+    reported("closed", lock:acquire())
+    reported("closed", lock:extend())
+    reported("closed", lock:release())
+    reported("closed", lock:start("acquire"))
+    reported("closed", client:new_lock("orders:42"))
+    reported("closed", client:acquire("orders:42"))
+    reported("closed", client:with("orders:42", print))
   end)
 end)

@@ -61,29 +61,29 @@ describe("on_lost in a script", function()
         return function(lock, reason) by = name .. " " .. lock:resource() .. " " .. reason end
       end
       local client = new_client({ on_lost = of "client" })
-      local function told(lock)
+      local function reported(lock)
         helper.eventually(function() return lock:remaining() == 0 and by end)
-        local told_by = by
+        local reported_by = by
         by = nil
-        return told_by
+        return reported_by
       end
       local plain = client:new_lock("plain", { ttl = 60 })
       assert(plain:acquire())
-      assert.are.equal("client plain expired", told(plain))
+      assert.are.equal("client plain expired", reported(plain))
       local own = client:new_lock("own", { ttl = 60, on_lost = of "lock" })
       assert(own:acquire())
-      assert.are.equal("lock own expired", told(own))
+      assert.are.equal("lock own expired", reported(own))
       assert(own:acquire({ on_lost = of "call" }))
-      assert.are.equal("call own expired", told(own))
+      assert.are.equal("call own expired", reported(own))
       assert(own:acquire())
-      assert.are.equal("lock own expired", told(own))
+      assert.are.equal("lock own expired", reported(own))
       by = nil
       assert(own:start("acquire", { on_lost = of "start" }))
       helper.eventually(function()
         client:process()
         return own:is_held() or by
       end)
-      assert.are.equal("start own expired", told(own))
+      assert.are.equal("start own expired", reported(own))
       client:close()
     end)
   end)
@@ -108,19 +108,19 @@ describe("on_lost in a script", function()
   end)
 
   it("on_lost_does_not_nest", function()
-    local client, inside, told = new_client(), 0, 0
+    local client, inside, reported = new_client(), 0, 0
     local function on_lost(lock)
       assert.are.equal(0, inside)
       inside = inside + 1
       lock:is_held()
       client:process()
-      inside, told = inside - 1, told + 1
+      inside, reported = inside - 1, reported + 1
     end
     local locks = {}
     for index = 1, 3 do locks[index] = acquire_short(client, "r" .. index, { on_lost = on_lost }) end
     let_pass(0.1)
     client:nodes()
-    assert.are.equal(3, told)
+    assert.are.equal(3, reported)
     assert.are.equal(0, inside)
     assert.are.equal(3, #locks)
     client:close()
@@ -131,7 +131,7 @@ describe("on_lost in a script", function()
     it("finalizer_runs_no_on_lost_of_collected_lock", function()
       local client, finalized = new_client(), false
       local function drop()
-        local lock = acquire_short(client, "r", { on_lost = function() finalized = "told" end })
+        local lock = acquire_short(client, "r", { on_lost = function() finalized = "reported" end })
         let_pass(0.1)
         setmetatable({ lock }, { __gc = function() finalized = #client:nodes() end })
       end
@@ -148,7 +148,7 @@ describe("on_lost in a script", function()
       local client = require("redlock").new({ ... }, { wait = 60000 })
       local function broken() error("oops") end
       local lock = assert(client:acquire("r", { ttl = 100, on_lost = function() broken() end }))
-      -- What is left is told in whole milliseconds, so that it ends a little before the lease.
+      -- What is left is reported in whole milliseconds, so that it ends a little before the lease.
       while lock:is_held() or select(2, lock:lost()) < 2 do end
       print("free: " .. tostring(client:acquire("other"):release()))
       print(lock:lost())

@@ -88,15 +88,15 @@ describe("re-entrance of coroutines", function()
   it("nested_acquire_keeps_on_lost_of_outer_one", function()
     local client = require("redlock").new(farm.addresses, OPTIONS)
     helper.warm(client, farm, client.process)
-    local told = {}
+    local reported = {}
     local lock = client:new_lock("r")
-    assert(lock:acquire { on_lost = function(_, reason) told[#told + 1] = "outer " .. reason end })
+    assert(lock:acquire { on_lost = function(_, reason) reported[#reported + 1] = "outer " .. reason end })
     assert(lock:acquire())
     for _, node in ipairs(farm) do node:command("DEL", "r") end
     assert.are.equal("lost", (select(3, lock:extend())))
     lock:is_held()
     client:process()
-    assert.are.same({ "outer lost" }, told)
+    assert.are.same({ "outer lost" }, reported)
     client:close()
   end)
 

@@ -17,7 +17,7 @@ return function(behaviour)
   end
 
   -- The losses that a lock reports.
-  local function told(lock_options)
+  local function reported(lock_options)
     local events = {}
     lock_options.on_lost = function(lock, reason)
       events[#events + 1] = { lock = lock, reason = reason, code = lock:lost() }
@@ -25,21 +25,21 @@ return function(behaviour)
     return events
   end
 
-  local function eventually_told(events, count)
+  local function eventually_reported(events, count)
     helper.eventually(function()
       idle()
       return #events >= count
-    end, count .. " losses to be told")
+    end, count .. " losses to be reported")
     assert.are.equal(count, #events)
   end
 
   test("auto_extend_prolongs_lease_and_excludes_other_clients", function(client, other, farm)
     local options = { ttl = 60000, auto_extend = { every = 30 } }
-    local events = told(options)
+    local events = reported(options)
     local lock = assert(client:acquire("r", options))
     local token = lock:token()
     eventually_on_all(lock)
-    -- The nodes are told a lease that ends later, without a call: what is left grows.
+    -- The nodes store a lease that ends later, without a call: what is left grows.
     for _ = 1, 3 do
       local left = farm[1]:command("PTTL", "r")
       helper.eventually(function()
@@ -62,11 +62,11 @@ return function(behaviour)
 
   test("on_lost_reports_lost_lease_once", function(client, _, farm)
     local options = { ttl = 60000, auto_extend = { every = 40 } }
-    local events = told(options)
+    local events = reported(options)
     local lock = assert(client:acquire("r", options))
     eventually_on_all(lock)
     for index = 1, 3 do farm[index]:command("SET", "r", "somebody else") end
-    eventually_told(events, 1)
+    eventually_reported(events, 1)
     assert.are.equal("lost", events[1].reason)
     assert.are.equal("lost", events[1].code)
     assert.are.equal(lock, events[1].lock)
@@ -90,10 +90,10 @@ return function(behaviour)
   once("max_hold_ends_the_lease_and_is_reported", function(client, _, farm)
     helper.unless_stalled(300, function()
       local options = { ttl = 1000, auto_extend = { every = 50, max_hold = 1100 } }
-      local events = told(options)
+      local events = reported(options)
       local lock = assert(client:acquire("r", options))
       local began = helper.now()
-      eventually_told(events, 1)
+      eventually_reported(events, 1)
       local held = helper.now() - began
       assert.are.equal("max_hold", events[1].reason)
       assert.is_true(held > 1, "held for " .. held)
@@ -112,16 +112,16 @@ return function(behaviour)
         return farm:count("r") == 0
       end)
       local options = { ttl = 1000, node_timeout = 80, auto_extend = { every = 20 } }
-      local events = told(options)
+      local events = reported(options)
       local lock = assert(client:acquire("r", options))
       helper.eventually(function()
         driver.pump(client)
         return farm:count("r", lock:token()) == 5 or not lock:is_held()
       end)
       for index = 1, 3 do farm[index]:stop() end
-      eventually_told(events, 1)
+      eventually_reported(events, 1)
       assert.are.equal("unavailable", events[1].reason)
-      eventually_told(events, 2)
+      eventually_reported(events, 2)
       assert.are.equal("expired", events[2].reason)
       assert.is_false(lock:is_held())
       for index = 1, 3 do farm[index]:continue() end
@@ -133,10 +133,10 @@ return function(behaviour)
 
   test("on_lost_reports_expiry_without_auto_extend", function(client)
     local options = { ttl = 80 }
-    local events = told(options)
+    local events = reported(options)
     local lock = client:new_lock("r", options)
     helper.eventually(function() return (lock:acquire()) end, "a lock of 80 ms")
-    eventually_told(events, 1)
+    eventually_reported(events, 1)
     assert.are.equal("expired", events[1].reason)
     assert(lock:acquire({ ttl = 60000 }))
     assert.is_nil((lock:lost()))

@@ -23,7 +23,7 @@ return function(behaviour)
     failure("not_held", lock:extend())
   end)
 
-  -- Asked until it is told: with what the first call that is not "pending" returned.
+  -- Polls for the result: what the first call that is not "pending" returned.
   local function eventually_result(lock)
     local results
     helper.eventually(function()

@@ -323,7 +323,7 @@ describe("clients in nginx", function()
     local _, body = nginx:get("/")
     assert.is_truthy(body:find("^unavailable: "), body)
     assert.is_truthy(body:find("lua_max_running_timers", 1, true), body)
-    assert.is_falsy(body:find("no connection within", 1, true), body) -- the reason is told within the budget
+    assert.is_falsy(body:find("no connection within", 1, true), body) -- the reason is reported within the budget
     assert.is_truthy(body:find("\nup\n$"), body) -- the connection that has a timer stays
     local said = nginx:complaints()
     assert.is_truthy(said:find("lua_max_running_timers are not enough", 1, true))
@@ -477,7 +477,7 @@ describe("clients in nginx", function()
         lock:acquire()
       end)
       for _, name in ipairs { "process", "timeout", "close" } do
-        said(function() client[name]() end) -- each was told as client:close()
+        said(function() client[name]() end) -- each was reported as client:close()
       end
     } }]] }
     local _, body = nginx:get("/")

@@ -105,7 +105,7 @@ describe("examples for nginx", function()
   end
 
   -- A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and writes. Then the
-  -- first goes on, and writes. Returns what it was told, and what the service has then.
+  -- first goes on, and writes. Returns the answer, and what the service has then.
   local function late_write(name)
     local url = "http://127.0.0.1:" .. nginx.port .. "/document/one"
     local place = helper.directory .. "/" .. name
@@ -122,14 +122,14 @@ describe("examples for nginx", function()
     assert.is_truthy(output:find("200\tstored", 1, true), output)
     assert.is_true(helper.is_stopped(first))
     os.execute("kill -CONT " .. first)
-    local told = helper.eventually(function() return read(place .. ".out"):match("\n(%d+\t[^\n]+)") end, "its answer")
-    return told, select(2, nginx:get("/document/one"))
+    local answer = helper.eventually(function() return read(place .. ".out"):match("\n(%d+\t[^\n]+)") end, "its answer")
+    return answer, select(2, nginx:get("/document/one"))
   end
 
   it("fenced_conf_refuses_late_write", function()
     start("fenced.conf")
-    local told, document = late_write("fenced")
-    assert.are.equal("412\trefused: a later holder has written", told)
+    local answer, document = late_write("fenced")
+    assert.are.equal("412\trefused: a later holder has written", answer)
     assert.are.equal("second", document)
     assert.are.equal(428, (nginx:request("/document/one", "text"):finish()))
     assert.are.equal("", nginx:complaints())
@@ -140,8 +140,8 @@ describe("examples for nginx", function()
     assert.are.equal(1, count)
     helper.write_file(helper.directory .. "/unfenced.conf", text)
     nginx = server.start_example(helper.directory .. "/unfenced.conf", farm.addresses)
-    local told, document = late_write("unfenced")
-    assert.are.equal("200\tstored", told)
+    local answer, document = late_write("unfenced")
+    assert.are.equal("200\tstored", answer)
     assert.are.equal("first", document)
   end)
 

@@ -8,12 +8,12 @@
 local socket = require "socket"
 
 local directory = arg[1]
-local listeners, of, partners = {}, {}, {} -- partners: by socket
+local servers, of, partners = {}, {}, {} -- partners: by socket
 local kept_open = {} -- luacheck: ignore
 
 for index = 2, #arg, 2 do
-  local listener = assert(socket.bind("127.0.0.1", tonumber(arg[index])))
-  listeners[#listeners + 1], of[listener] = listener, tonumber(arg[index + 1])
+  local server = assert(socket.bind("127.0.0.1", tonumber(arg[index])))
+  servers[#servers + 1], of[server] = server, tonumber(arg[index + 1])
 end
 
 local function write(count)
@@ -40,7 +40,7 @@ end
 local accepted = 0
 write(accepted)
 while true do
-  local sockets = { unpack(listeners) } -- luacheck: ignore
+  local sockets = { unpack(servers) } -- luacheck: ignore
   for one in pairs(partners) do sockets[#sockets + 1] = one end
   for _, one in ipairs((socket.select(sockets, nil, 0.01))) do
     if of[one] then

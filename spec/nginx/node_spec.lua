@@ -129,18 +129,18 @@ describe("nodes in nginx", function()
     nginx = server.start {
       addresses = {},
       server = [[location / { content_by_lua_block {
-        local function told(module, nodes, options)
+        local function reported(module, nodes, options)
           ngx.say((tostring(select(2, pcall(require(module).new, nodes, options))):gsub("\n.*", "")))
         end
         for _, part in ipairs { "ca", "ca_path", "crl", "ciphers", "min_version", "key_password" } do
-          told("redlock", { "a" }, { tls = { [part] = "x" } })
-          told("redlock", { { host = "a", tls = { [part] = "x" } } })
+          reported("redlock", { "a" }, { tls = { [part] = "x" } })
+          reported("redlock", { { host = "a", tls = { [part] = "x" } } })
         end
-        told("redlock", { "a" }, { tls = { cert = "/none.pem" } })
-        told("redlock", { "a" }, { tls = { cert = "/none.pem", key = "/none.key" } })
-        told("redlock", { "a" }, { tls = { cert = "/etc/passwd", key = "/etc/passwd" } })
-        told("redlock", { { path = "/s", tls = true } })
-        told("redlock.nginx_blocking", { "rediss://a" })
+        reported("redlock", { "a" }, { tls = { cert = "/none.pem" } })
+        reported("redlock", { "a" }, { tls = { cert = "/none.pem", key = "/none.key" } })
+        reported("redlock", { "a" }, { tls = { cert = "/etc/passwd", key = "/etc/passwd" } })
+        reported("redlock", { { path = "/s", tls = true } })
+        reported("redlock.nginx_blocking", { "rediss://a" })
         ngx.say(tostring(package.loaded["redlock.tls"]))
       } }]],
     }
@@ -236,7 +236,7 @@ describe("nodes in nginx", function()
       ]],
       init = [[client = require("redlock").new(addresses, {
         ttl = 60000, node_timeout = 20000, owner = "worker", auto_extend = true,
-        on_lost = function(_, reason) ngx.log(ngx.NOTICE, "told: ", reason) end,
+        on_lost = function(_, reason) ngx.log(ngx.NOTICE, "reported: ", reason) end,
       })]],
       server = [[location / {
         content_by_lua_block {
@@ -274,7 +274,7 @@ describe("nodes in nginx", function()
       assert.are.equal(1, farm:count("kept"))
       nginx:reload()
       assert.are.equal(0, farm:count("kept"))
-      assert.is_truthy(nginx:read("error.log"):find("told: unavailable", 1, true))
+      assert.is_truthy(nginx:read("error.log"):find("reported: unavailable", 1, true))
       assert.is_truthy(nginx:read("error.log"):find("another: taken", 1, true)) -- It keeps its own result.
       nginx:get("/")
       nginx:stop("QUIT")

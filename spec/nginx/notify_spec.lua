@@ -79,7 +79,7 @@ describe("notifications in nginx", function()
     for _, node in ipairs(farm) do assert(node:command("SET", key, "somebody's", ...)) end
   end
 
-  local function listeners(node)
+  local function subscribers(node)
     local _, count = (node or farm[1]):command("CLIENT", "LIST"):gsub(" sub=1 ", "")
     return count
   end
@@ -124,7 +124,7 @@ describe("notifications in nginx", function()
     for _, node in ipairs(farm) do
       helper.eventually(function()
         local _, body = nginx:get("/lock?name=theirs&wait=200")
-        return body == "taken" and listeners(node) == 1
+        return body == "taken" and subscribers(node) == 1
       end, "a second connection")
     end
     for _, node in ipairs(farm) do node:command("DEL", "theirs") end
@@ -220,7 +220,7 @@ describe("notifications in nginx", function()
     nginx:stop()
     nginx = nil
     for _, node in ipairs(farm) do
-      helper.eventually(function() return listeners(node) == 0 end, "the connections to end")
+      helper.eventually(function() return subscribers(node) == 0 end, "the connections to end")
       helper.eventually(function()
         return node:command("EXISTS", "own", "own:redlock-queue") == 0
       end, "the keys to be gone")
@@ -264,8 +264,8 @@ describe("notifications in nginx", function()
     for _, node in ipairs(nodes) do node:command("SET", "theirs", "x") end
     helper.eventually(function()
       nginx:get("/lock?name=theirs&wait=200")
-      local _, told = nginx:get("/nodes")
-      return select(2, told:gsub("true \n", "")) == count
+      local _, reported = nginx:get("/nodes")
+      return select(2, reported:gsub("true \n", "")) == count
     end, "all nodes to be able to call")
     nginx:get("/set?name=hold&value=1")
     local holder = nginx:request("/lock?name=way&keep=hold&client=other")

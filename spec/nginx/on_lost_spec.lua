@@ -9,7 +9,7 @@ local server = require "spec.nginx.server"
 local INIT = [[
   client = require("redlock").new(addresses, { ttl = 60000, owner = "worker", node_timeout = 20000 })
   losses = {}
-  function told(lock, reason)
+  function notes(lock, reason)
     ngx.sleep(0.001) -- It may wait.
     losses[#losses + 1] = lock:resource() .. " " .. reason .. " " .. ngx.get_phase()
     kept.since = select(2, lock:lost())
@@ -23,28 +23,29 @@ local INIT = [[
   waited, timers, most_in_a_timer = 0, 0, 0
   function waits()
     local of_timer = ngx.ctx
-    of_timer.told = (of_timer.told or 0) + 1
-    if of_timer.told == 1 then timers = timers + 1 end
-    most_in_a_timer = math.max(most_in_a_timer, of_timer.told)
+    of_timer.reported = (of_timer.reported or 0) + 1
+    if of_timer.reported == 1 then timers = timers + 1 end
+    most_in_a_timer = math.max(most_in_a_timer, of_timer.reported)
     ngx.sleep(0.3)
     waited = waited + 1
   end
-  function logs(lock, reason) ngx.log(ngx.NOTICE, "told: ", lock:resource(), " ", reason) end
+  function logs(lock, reason) ngx.log(ngx.NOTICE, "reported: ", lock:resource(), " ", reason) end
 ]]
 
 local LOCATIONS = [[
   location /worker {
-    content_by_lua_block { kept.lock = assert(client:acquire("worker", { ttl = 300, on_lost = told, wait = 60000 })) }
+    content_by_lua_block { kept.lock = assert(client:acquire("worker", { ttl = 300, on_lost = notes, wait = 60000 })) }
   }
   location /kept {
     content_by_lua_block { kept.lock = assert(client:acquire("kept", {
       ttl = tonumber(ngx.var.arg_ttl), node_timeout = tonumber(ngx.var.arg_timeout), auto_extend = { every = 30 },
-      on_lost = told, wait = 60000,
+      on_lost = notes, wait = 60000,
     })) }
   }
   location /request {
     content_by_lua_block {
-      kept.lock = assert(client:acquire("request", { owner = "request", auto_extend = { every = 30 }, on_lost = told }))
+      local options = { owner = "request", auto_extend = { every = 30 }, on_lost = notes }
+      kept.lock = assert(client:acquire("request", options))
     }
   }
   location /broken {
@@ -71,13 +72,13 @@ local LOCATIONS = [[
       lock:release()
       ngx.sleep(0.8)
       local before = ngx.timer.running_count()
-      lock = assert(client:acquire("nothing lost", { ttl = 60000, on_lost = told }))
+      lock = assert(client:acquire("nothing lost", { ttl = 60000, on_lost = notes }))
       ngx.sleep(0.1)
       ngx.print(ngx.timer.running_count() - before, " ", tostring(lock:release()))
-      local told = false
-      assert(lock:acquire({ ttl = 50, on_lost = function() told = true end, wait = 60000 }))
+      local reported = false
+      assert(lock:acquire({ ttl = 50, on_lost = function() reported = true end, wait = 60000 }))
       ngx.sleep(1.2)
-      ngx.print(" ", tostring(told), " ", ngx.timer.running_count() - before)
+      ngx.print(" ", tostring(reported), " ", ngx.timer.running_count() - before)
     }
   }
   # What the function is given in a request that is killed, and what another keeps where that was.
@@ -188,7 +189,7 @@ describe("auto-extended leases in nginx", function()
     return body
   end
 
-  local function eventually_told(expected)
+  local function eventually_reported(expected)
     local said
     helper.eventually(function()
       said = get("/losses")
@@ -203,7 +204,7 @@ describe("auto-extended leases in nginx", function()
       helper.pass(0.6)
       assert.are.equal("worker expired timer", get("/losses"))
       local since = tonumber(get("/since"))
-      assert.is_true(since < 150, "told after " .. since .. " ms")
+      assert.is_true(since < 150, "reported after " .. since .. " ms")
     end)
     assert.are.equal("", nginx:complaints())
   end)
@@ -211,7 +212,7 @@ describe("auto-extended leases in nginx", function()
   it("lease_of_worker_is_extended_without_a_request", function()
     get("/kept")
     helper.eventually(function() return farm:count("kept") == 5 end, "the lease")
-    -- The nodes are told a lease that ends later: what is left grows.
+    -- The nodes store a lease that ends later: what is left grows.
     for _ = 1, 3 do
       local left = farm[1]:command("PTTL", "kept")
       helper.eventually(function()
@@ -242,8 +243,8 @@ describe("auto-extended leases in nginx", function()
       get("/losses")
       get("/kept?ttl=1000&timeout=100")
       for index = 1, 3 do farm[index]:stop() end
-      eventually_told("kept unavailable timer")
-      eventually_told("kept expired timer")
+      eventually_reported("kept unavailable timer")
+      eventually_reported("kept expired timer")
       for index = 1, 3 do farm[index]:continue() end
       helper.pass(0.2)
       assert.are.equal("", get("/losses"))
@@ -259,7 +260,7 @@ describe("auto-extended leases in nginx", function()
 
   it("on_lost_reports_each_of_many_leases", function()
     get("/many")
-    helper.eventually(function() return get("/waited") == "300" end, "all to be told")
+    helper.eventually(function() return get("/waited") == "300" end, "all to be reported")
     local timers, most = get("/timers"):match("^(%d+) (%d+)$")
     assert.is_true(tonumber(timers) >= 2 and tonumber(timers) <= 30, timers .. " timers")
     assert.is_true(tonumber(most) <= 250, most .. " losses in one timer")
@@ -278,7 +279,7 @@ describe("auto-extended leases in nginx", function()
       local others = {}
       for index = 1, 10 do others[index] = nginx:request("/others") end
       for index = 1, 10 do assert.are.equal(200, (others[index]:finish())) end
-      eventually_told("list own expired")
+      eventually_reported("list own expired")
       assert.are.equal("", nginx:complaints(), how)
       counted = counted + 1
       assert.are.equal(tostring(counted), get("/counted"))
@@ -307,8 +308,8 @@ describe("auto-extended leases in nginx", function()
     local code, kept = select(2, request:finish()):match("^(%S+) (%d+)$")
     assert.are.equal("expired", code)
     assert.is_true(tonumber(kept) > 2700, "kept for " .. kept .. " ms")
-    assert.is_truthy(nginx:read("error.log"):find("told: ending unavailable", 1, true))
-    assert.is_falsy(nginx:read("error.log"):find("told: plain", 1, true))
+    assert.is_truthy(nginx:read("error.log"):find("reported: ending unavailable", 1, true))
+    assert.is_falsy(nginx:read("error.log"):find("reported: plain", 1, true))
     assert.are.equal("", nginx:complaints())
   end)
 end)

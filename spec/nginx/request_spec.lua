@@ -340,7 +340,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  -- A worker that is not told looks by itself after a second.
+  -- A worker without that report looks by itself after a second.
   local function within_half_a_second(milliseconds)
     helper.unless_stalled(100, function()
       local took = milliseconds()

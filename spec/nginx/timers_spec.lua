@@ -1,5 +1,5 @@
 --- nginx runs only so many timers at once, and keeps only so many. A client's clock and its connections need some:
---- without them nothing can be locked, but budgets hold, everybody is told why, and all is well again when there are
+--- without them nothing can be locked, but budgets hold, each caller learns why, and all is well again when there are
 --- timers.
 
 if not rawget(_G, "jit") then return end
@@ -230,7 +230,7 @@ describe("a loss for which nginx gave no timer", function()
       server = LOCATIONS .. [[
         location /hold {
           content_by_lua_block {
-            local function on_lost(_, reason) kept.told = reason end
+            local function on_lost(_, reason) kept.reported = reason end
             kept.lock = assert(client:acquire("lost", {
               ttl = 300, owner = "worker", on_lost = on_lost, wait = 30000,
             }))
@@ -238,7 +238,7 @@ describe("a loss for which nginx gave no timer", function()
           }
         }
         location /wake { content_by_lua_block { assert(client:acquire("other", { wait = 60000 })):release() } }
-        location /told { content_by_lua_block { ngx.print(tostring(kept.told)) } }
+        location /reported { content_by_lua_block { ngx.print(tostring(kept.reported)) } }
       ]],
     }
     assert.are.equal(200, (nginx:get("/hold")))
@@ -247,7 +247,7 @@ describe("a loss for which nginx gave no timer", function()
       nginx:get("/wake")
       return helper.now() > lost_at + 1
     end)
-    assert.are.equal("nil", select(2, nginx:get("/told")))
+    assert.are.equal("nil", select(2, nginx:get("/reported")))
     return select(2, nginx:read("error.log"):gsub(complaint, "")) / (helper.now() - lost_at)
   end
 
@@ -258,7 +258,7 @@ describe("a loss for which nginx gave no timer", function()
       assert.is_true(count > 0 and count <= 6, count .. " timers")
     end)
     nginx:get("/unblock")
-    helper.eventually(function() return select(2, nginx:get("/told")) == "expired" end, "to be told")
+    helper.eventually(function() return select(2, nginx:get("/reported")) == "expired" end, "to be reported")
     assert.are.equal("", nginx:complaints(complaint))
   end)
 
