@@ -64,69 +64,91 @@ static void set_equals_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
+static const char ENTRY[] = "00112233445566aa00000007";
+
+/* The expected arguments of a command. */
+typedef struct command_words {
+  const char *words[REDLOCK_RESOURCES_MAX + 6];
+  size_t lengths[REDLOCK_RESOURCES_MAX + 6];
+  int count;
+} command_words;
+
+static void add(command_words *expected, const char *word, size_t length) {
+  expected->words[expected->count] = word;
+  expected->lengths[expected->count++] = length;
+}
+
+static void add_text(command_words *expected, const char *word) {
+  add(expected, word, strlen(word));
+}
+
+static void add_script(command_words *expected, rl_script script, bool by_text) {
+  expected->count = 0;
+  add_text(expected, by_text ? "EVAL" : "EVALSHA");
+  add_text(expected, by_text ? rl_command_script_text(script) : rl_command_script_sha1(script));
+}
+
+/* EVALSHA or EVAL, script, number of keys, keys, token, life or entry. */
+static void assert_script(rl_buffer *buffer, rl_script script, bool by_text,
+                          const rl_command_key *key, uint64_t ttl_ms, const char *entry) {
+  bool notifies = script == RL_SCRIPT_RELEASE_NOTIFY || script == RL_SCRIPT_RELEASE_ALL_NOTIFY;
+  bool releases = notifies || script == RL_SCRIPT_RELEASE || script == RL_SCRIPT_RELEASE_ALL;
+  char number[8], ttl[24];
+  const char *at = key->key;
+  command_words expected;
+  (void)snprintf(number, sizeof number, "%u", key->count);
+  (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
+  add_script(&expected, script, by_text);
+  add_text(&expected, number);
+  for (unsigned i = 0; i < key->count; i++) {
+    size_t length = key->lengths == NULL ? key->key_length : key->lengths[i];
+    add(&expected, at, length);
+    at += length;
+  }
+  add_text(&expected, TOKEN);
+  if (!releases || entry != NULL) {
+    add_text(&expected, releases ? entry : ttl);
+  }
+  size_t from = buffer->tail;
+  assert_true(notifies ? rl_command_release(buffer, script, by_text, key, entry, true)
+                       : rl_command_script(buffer, script, by_text, key, ttl_ms, true));
+  assert_formatted(buffer, from, expected.count, expected.words, expected.lengths);
+}
+
 static void scripts_equal_hiredis(void **state) {
   (void)state;
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
-  for (unsigned i = 0; i < COUNT_OF(key_lengths) * COUNT_OF(ttls_ms) * 4; i++) {
-    size_t length = key_lengths[i / 4 / COUNT_OF(ttls_ms)];
-    uint64_t ttl_ms = ttls_ms[i / 4 % COUNT_OF(ttls_ms)];
-    rl_script script = i % 2 == 0 ? RL_SCRIPT_RELEASE : RL_SCRIPT_EXTEND;
-    int by_text = i / 2 % 2 == 1;
-    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
-    char ttl[24];
-    (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
-    fill(key, length);
+  for (unsigned i = 0; i < COUNT_OF(key_lengths) * COUNT_OF(ttls_ms) * 2; i++) {
+    size_t length = key_lengths[i / 2 / COUNT_OF(ttls_ms)];
+    uint64_t ttl_ms = ttls_ms[i / 2 % COUNT_OF(ttls_ms)];
     rl_command_key name = {key, length, TOKEN, 40, 1, NULL};
-    const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, TOKEN, ttl};
-    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, 40, strlen(ttl)};
-    size_t from = buffer.tail;
-    assert_int_equal(rl_command_script(&buffer, script, by_text, &name, ttl_ms, 1), 1);
-    assert_formatted(&buffer, from, script == RL_SCRIPT_EXTEND ? 6 : 5, words, lengths);
+    fill(key, length);
+    assert_script(&buffer, RL_SCRIPT_RELEASE, i % 2 == 1, &name, ttl_ms, NULL);
+    assert_script(&buffer, RL_SCRIPT_EXTEND, i % 2 == 1, &name, ttl_ms, NULL);
+    assert_script(&buffer, RL_SCRIPT_RELEASE_NOTIFY, i % 2 == 1, &name, 0, NULL);
+    assert_script(&buffer, RL_SCRIPT_RELEASE_NOTIFY, i % 2 == 1, &name, 0, ENTRY);
   }
   rl_buffer_free(&buffer);
 }
 
-static const char ENTRY[] = "00112233445566aa00000007";
-
-static void notifying_releases_equal_hiredis(void **state) {
+static void scripts_of_several_keys_equal_hiredis(void **state) {
   (void)state;
-  char key[REDLOCK_KEY_MAX];
-  rl_buffer buffer = {NULL, 0, 0, 0};
-  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 4; i++) {
-    size_t length = key_lengths[i / 4];
-    int by_text = i % 2 == 1;
-    bool leaves = i / 2 % 2 == 1;
-    rl_script script = RL_SCRIPT_RELEASE_NOTIFY;
-    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
-    fill(key, length);
-    rl_command_key name = {key, length, TOKEN, 40, 1, NULL};
-    const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, TOKEN, ENTRY};
-    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, 40, strlen(ENTRY)};
-    size_t from = buffer.tail;
-    assert_int_equal(rl_command_release(&buffer, script, by_text, &name, leaves ? ENTRY : NULL, 1),
-                     1);
-    assert_formatted(&buffer, from, leaves ? 6 : 5, words, lengths);
-  }
-  rl_buffer_free(&buffer);
-}
-
-static void notifying_release_of_several_keys_equals_hiredis(void **state) {
-  (void)state;
-  static const uint16_t key_lengths_of[] = {1, 10, 2};
-  char keys[13];
+  static const unsigned counts[] = {2, 3, 9, 10, REDLOCK_RESOURCES_MAX};
+  static const rl_script scripts[] = {RL_SCRIPT_RELEASE_ALL, RL_SCRIPT_EXTEND_ALL,
+                                      RL_SCRIPT_ACQUIRE_ALL, RL_SCRIPT_HEAL_ALL,
+                                      RL_SCRIPT_RELEASE_ALL_NOTIFY};
+  static char keys[REDLOCK_RESOURCES_MAX * REDLOCK_KEY_MAX];
+  uint16_t lengths[REDLOCK_RESOURCES_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(keys, sizeof keys);
-  for (int by_text = 0; by_text < 2; by_text++) {
-    rl_script script = RL_SCRIPT_RELEASE_ALL_NOTIFY;
-    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
-    rl_command_key name = {keys, sizeof keys, TOKEN, 40, 3, key_lengths_of};
-    const char *words[] = {
-        by_text ? "EVAL" : "EVALSHA", body, "3", keys, keys + 1, keys + 11, TOKEN};
-    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, 1, 10, 2, 40};
-    size_t from = buffer.tail;
-    assert_int_equal(rl_command_release(&buffer, script, by_text, &name, NULL, 1), 1);
-    assert_formatted(&buffer, from, 7, words, lengths);
+  for (unsigned i = 0; i < COUNT_OF(counts) * COUNT_OF(scripts) * 2; i++) {
+    rl_command_key key = {keys, 0, TOKEN, 40, counts[i / 2 / COUNT_OF(scripts)], lengths};
+    for (unsigned k = 0; k < key.count; k++) {
+      lengths[k] = (uint16_t)key_lengths[(k + i) % COUNT_OF(key_lengths)];
+      key.key_length += lengths[k];
+    }
+    assert_script(&buffer, scripts[i / 2 % COUNT_OF(scripts)], i % 2 == 1, &key, 10000, NULL);
   }
   rl_buffer_free(&buffer);
 }
@@ -137,68 +159,20 @@ static void queue_scripts_equal_hiredis(void **state) {
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2 * 4; i++) {
-    size_t length = key_lengths[i / 8];
-    int by_text = i / 4 % 2 == 1;
-    unsigned mode = i % 4;
-    rl_script script = mode < 3 ? RL_SCRIPT_ENQUEUE : RL_SCRIPT_DEQUEUE;
-    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
+    size_t length = key_lengths[i / 8], from = buffer.tail;
+    bool by_text = i / 4 % 2 == 1, enqueues = i % 4 < 3;
+    rl_script script = enqueues ? RL_SCRIPT_ENQUEUE : RL_SCRIPT_DEQUEUE;
+    command_words expected;
     fill(key, length);
-    const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, ENTRY, modes[mode % 3]};
-    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, strlen(ENTRY), 1};
-    size_t from = buffer.tail;
-    assert_int_equal(rl_command_queue(&buffer, script, by_text, key, length, ENTRY,
-                                      (rl_command_enqueue)(mode % 3)),
-                     1);
-    assert_formatted(&buffer, from, mode < 3 ? 6 : 5, words, lengths);
-  }
-  rl_buffer_free(&buffer);
-}
-
-/* EVALSHA or EVAL, script, count, keys, token[, ttl] */
-static void assert_script_of_several(rl_buffer *buffer, rl_script script, int by_text,
-                                     const char *keys, const uint16_t *key_lengths_of,
-                                     unsigned count) {
-  const char *words[REDLOCK_RESOURCES_MAX + 5];
-  size_t lengths[REDLOCK_RESOURCES_MAX + 5];
-  char number[8];
-  size_t total = 0;
-  (void)snprintf(number, sizeof number, "%u", count);
-  words[0] = by_text ? "EVAL" : "EVALSHA";
-  words[1] = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
-  words[2] = number;
-  for (unsigned i = 0; i < count; i++) {
-    words[3 + i] = keys + total;
-    lengths[3 + i] = key_lengths_of[i];
-    total += key_lengths_of[i];
-  }
-  words[3 + count] = TOKEN;
-  words[4 + count] = "10000";
-  for (unsigned i = 0; i < 3; i++) {
-    lengths[i] = strlen(words[i]);
-  }
-  lengths[3 + count] = strlen(TOKEN);
-  lengths[4 + count] = 5;
-  rl_command_key key = {keys, total, TOKEN, strlen(TOKEN), count, key_lengths_of};
-  size_t from = buffer->tail;
-  assert_int_equal(rl_command_script(buffer, script, by_text, &key, 10000, 1), 1);
-  assert_formatted(buffer, from, (int)count + (script == RL_SCRIPT_RELEASE_ALL ? 4 : 5), words,
-                   lengths);
-}
-
-static void scripts_of_several_keys_equal_hiredis(void **state) {
-  (void)state;
-  static const unsigned counts[] = {2, 3, 9, 10, REDLOCK_RESOURCES_MAX};
-  static char keys[REDLOCK_RESOURCES_MAX * REDLOCK_KEY_MAX];
-  uint16_t lengths[REDLOCK_RESOURCES_MAX];
-  rl_buffer buffer = {NULL, 0, 0, 0};
-  fill(keys, sizeof keys);
-  for (unsigned i = 0; i < COUNT_OF(counts) * 8; i++) {
-    unsigned count = counts[i / 8];
-    for (unsigned k = 0; k < count; k++) {
-      lengths[k] = (uint16_t)key_lengths[(k + i) % COUNT_OF(key_lengths)];
+    add_script(&expected, script, by_text);
+    add_text(&expected, "1");
+    add(&expected, key, length);
+    add_text(&expected, ENTRY);
+    if (enqueues) {
+      add_text(&expected, modes[i % 4]);
     }
-    assert_script_of_several(&buffer, (rl_script)(RL_SCRIPT_RELEASE_ALL + i % 4), i / 4 % 2 == 1,
-                             keys, lengths, count);
+    assert_true(rl_command_queue(&buffer, script, by_text, key, length, ENTRY, i % 4 % 3));
+    assert_formatted(&buffer, from, expected.count, expected.words, expected.lengths);
   }
   rl_buffer_free(&buffer);
 }
@@ -382,8 +356,6 @@ int main(void) {
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_equals_hiredis),
       cmocka_unit_test(scripts_equal_hiredis),
-      cmocka_unit_test(notifying_releases_equal_hiredis),
-      cmocka_unit_test(notifying_release_of_several_keys_equals_hiredis),
       cmocka_unit_test(queue_scripts_equal_hiredis),
       cmocka_unit_test(scripts_of_several_keys_equal_hiredis),
       cmocka_unit_test(arguments_equal_hiredis),
