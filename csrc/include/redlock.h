@@ -353,10 +353,11 @@ typedef struct redlock_settings {
 
   /*
    * The guard. REDLOCK_YES: a node votes only while it certainly remembers all locks that it has
-   * granted. After a restart without its keys, a flush, a replacement, a promotion or a step of its
-   * clock it does not vote for as long as the longest lease may last (SPEC, delayed restarts). So
-   * no lock may live longer than guard_max_ttl_us, lock_delay_us included. All clients of the nodes
-   * must have the same guard. docs/operating.md says how to turn it on, and which rights it needs.
+   * granted. It may forget them by a restart without its keys, a flush, a replacement, a promotion
+   * or a step of its clock. After that it does not vote for as long as the longest lease may last
+   * (SPEC, delayed restarts). So no lock may live longer than guard_max_ttl_us, lock_delay_us
+   * included. All clients of the nodes must have the same guard. docs/operating.md says how to turn
+   * it on, and which rights it needs.
    */
   int guard;                         /* [REDLOCK_NO] */
   redlock_duration guard_max_ttl_us; /* [30 s] */
@@ -526,7 +527,8 @@ REDLOCK_EXTERN int redlock_client_give_credentials(redlock_client *client, size_
 
 /*
  * Reports that pending credentials are not available. The node is down with the text |why|, which
- * may be NULL, and is retried as after other failures. Errors: EXPIRED, CLOSED, INVALID.
+ * may be NULL, and is retried as after other failures.
+ * Errors: EXPIRED, CLOSED, INVALID.
  */
 REDLOCK_EXTERN int redlock_client_refuse_credentials(redlock_client *client, size_t node,
                                                      const char *why);
@@ -544,11 +546,11 @@ REDLOCK_EXTERN redlock_client *redlock_client_ref(redlock_client *client);
 REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
 
 /*
- * Releases everything that the client's locks hold, ends their operations with REDLOCK_E_CLOSED,
- * blocks for at most |timeout_us| until the nodes have confirmed, and closes all connections. The
- * client and its locks still have to be freed; every later operation returns REDLOCK_E_CLOSED.
- * Returns REDLOCK_E_UNAVAILABLE if not all releases were confirmed in time: what they were to
- * delete ends with its ttl. May be called again.
+ * Ends all operations of the client's locks with REDLOCK_E_CLOSED, and releases everything that
+ * they hold. Blocks for at most |timeout_us| until the nodes have confirmed, then closes all
+ * connections. The client and its locks still have to be freed; every later operation returns
+ * REDLOCK_E_CLOSED. Returns REDLOCK_E_UNAVAILABLE if not all releases were confirmed in time: what
+ * they were to delete ends with its ttl. May be called again.
  */
 REDLOCK_EXTERN int redlock_client_close(redlock_client *client, redlock_duration timeout_us);
 
@@ -611,9 +613,9 @@ REDLOCK_INLINE int redlock_lock_new(redlock_lock **lock, redlock_client *client,
  * a common resource exclude each other, in any order of names, and never wait for each other in a
  * circle. Each resource has a key of its own, as for a lock on it alone. An extend succeeds on
  * nodes where all keys have the token; a release deletes each key that has it.
- * redlock_lock_message() names the resource and the nodes that prevented an acquire. Errors: as
- * redlock_lock_new(); INVALID also for a repeated resource or none; LIMIT also for more than
- * REDLOCK_RESOURCES_MAX.
+ * redlock_lock_message() names the resource and the nodes that prevented an acquire.
+ * Errors: as redlock_lock_new(); INVALID also for a repeated resource or none; LIMIT also for more
+ * than REDLOCK_RESOURCES_MAX.
  */
 REDLOCK_EXTERN int redlock_lock_new_many_sized(redlock_lock **lock, redlock_client *client,
                                                const redlock_resource *resources, size_t count,
@@ -660,8 +662,8 @@ REDLOCK_INLINE int redlock_lock_acquire(redlock_lock *lock, const redlock_option
  * A failed extend changes nothing: the old deadline stands, and the next extend may succeed. The
  * exception is REDLOCK_E_LOST: another client may hold the lock. Then the lease is over,
  * redlock_lock_remaining() is 0, and what is left of it is released. This can also turn out after
- * an extend that returned UNAVAILABLE. Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CANCELLED,
- * CLOSED; INVALID, BUSY, SYSTEM.
+ * an extend that returned UNAVAILABLE.
+ * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CANCELLED, CLOSED; INVALID, BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
                                        redlock_duration *validity_us);
@@ -672,10 +674,10 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * Blocks for at most one node_timeout_us. Next to many started operations it first waits for its
  * turn, for at most the ttl. Ends an extend that was started, without a report.
  *
- * After REDLOCK_E_UNAVAILABLE the call may be repeated. Every later call on the client that does
- * I/O, and the watchdog, also retries on the nodes that have not confirmed, while the key can still
- * live. A lease that has run out can be released once: REDLOCK_OK if a majority still had it, else
- * REDLOCK_E_EXPIRED.
+ * After REDLOCK_E_UNAVAILABLE the call may be repeated. The watchdog, and every later call on the
+ * client that does I/O, retry on the nodes that have not confirmed. They stop when the key has
+ * expired. A lease that has run out can be released once: REDLOCK_OK if a majority still had it,
+ * else REDLOCK_E_EXPIRED.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another client could hold it), NOT_HELD, CANCELLED, CLOSED;
  * BUSY, SYSTEM.
  */
@@ -684,9 +686,9 @@ REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
 /*
  * Releases the lock without waiting: ends the lease, hands to the kernel what the sockets take, and
  * returns. REDLOCK_OK means no more than that. So a pair of acquire and release costs one round
- * trip. Every later call on the client that does I/O sends the rest and retries, while the key can
- * still live, also after the lock was freed or acquired again. redlock_lock_result() returns the
- * result of the release after a call that does I/O, such as redlock_client_process();
+ * trip. Every later call on the client that does I/O sends the rest and retries until the key has
+ * expired. Freeing the lock or acquiring it again does not end that. redlock_lock_result() returns
+ * the result of the release after a call that does I/O, such as redlock_client_process();
  * redlock_lock_release() waits for it.
  *
  * Close the client before the program ends: the exit of a process with unread replies resets its
@@ -746,7 +748,8 @@ REDLOCK_EXTERN uint64_t redlock_lock_fence(const redlock_lock *lock);
  * holder with the same token extends and releases the lock of the first. A late release of the
  * first use deletes the key of the second. Use at least 16 random bytes, once. An acquire that
  * fails deletes the token only on nodes that have confirmed it; on nodes that did not answer, a key
- * may stay for its ttl. Errors: INVALID (no token), LIMIT, NO_MEMORY.
+ * may stay for its ttl.
+ * Errors: INVALID (no token), LIMIT, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length);
 
@@ -756,7 +759,8 @@ REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token
 REDLOCK_EXTERN const void *redlock_lock_resource(const redlock_lock *lock, size_t *length);
 
 /*
- * Returns the number of resources; fills |resource| with number |index|, from 0. Errors: INVALID.
+ * Returns the number of resources; fills |resource| with number |index|, from 0.
+ * Errors: INVALID.
  */
 REDLOCK_EXTERN size_t redlock_lock_resource_count(const redlock_lock *lock);
 REDLOCK_EXTERN int redlock_lock_resource_at(const redlock_lock *lock, size_t index,
@@ -825,8 +829,8 @@ REDLOCK_EXTERN int redlock_lock_set_owner(redlock_lock *lock, const void *owner,
 
 /*
  * With auto_extend the library extends a lease by itself: a third of the ttl after the last
- * confirmed extend, or extend_every_us; sooner after a failure. A random part, up to an eighth (the
- * first time up to three quarters), is subtracted, so that leases of one moment are not extended in
+ * confirmed extend, or extend_every_us; sooner after a failure. A random part is subtracted: up to
+ * an eighth, for the first extend up to three quarters. So leases of one moment are not extended in
  * one moment. The rules of redlock_lock_extend() hold: no extend counts after the deadline, none
  * takes a lost lock again. Only redlock_lock_remaining() > 0 means that the lock is held.
  *
@@ -857,7 +861,8 @@ REDLOCK_EXTERN int redlock_lock_set_owner(redlock_lock *lock, const void *owner,
  *     clocks of nodes were stepped forward, and the nodes that certainly have the key are no
  *     quorum.
  * |*since_us| is the time since when, on the clock of redlock_now(); |since_us| may be NULL. Sends
- * nothing. Errors: INVALID.
+ * nothing.
+ * Errors: INVALID.
  */
 REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us);
 
@@ -897,8 +902,9 @@ REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_f
  * is the length without NUL, also if |size| is too small; |length| may be NULL. After success the
  * lock is not held here, automatic extends end, and nothing is released: the rest of the lease
  * lasts until another process attaches it. The text has resources, token and ttl: a reader of it
- * can take the lock. Errors: NOT_HELD, LOST, CLOSED; HELD (other locks of its owner share the
- * lease); INVALID, BUSY, LIMIT (|size|; the lock is still held).
+ * can take the lock.
+ * Errors: NOT_HELD, LOST, CLOSED; HELD (other locks of its owner share the lease); INVALID, BUSY,
+ * LIMIT (|size|; the lock is still held).
  */
 REDLOCK_EXTERN int redlock_lock_detach(redlock_lock *lock, char *text, size_t size, size_t *length);
 
@@ -948,7 +954,8 @@ REDLOCK_INLINE int redlock_lock_key(redlock_lock *lock, size_t index, redlock_ke
 }
 
 /*
- * Fills |info| with the holder at that time. Errors: NOT_HELD (no token had a majority); INVALID.
+ * Fills |info| with the holder at that time.
+ * Errors: NOT_HELD (no token had a majority); INVALID.
  */
 REDLOCK_EXTERN int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_info *info,
                                              size_t info_size);

@@ -38,13 +38,13 @@
  * takes a turn without waiting.
  *
  * One turn of the leader often ends many operations, whose threads return and begin the next ones.
- * If each of them sent at once, nodes would receive single commands instead of many in one packet,
- * at ten times the cost (64 threads, five nodes). So operations and bytes wait while woken threads
- * arrive, and the last of these threads sends for all. This wait is limited to 1 ms, because the
- * threads may be slow. The leader, or one of the sleepers, is the sender and wakes then. A leader
- * waits only once for missing threads. A thread that leaves the mutex without a sender, or after
- * its time, sends at once; so does a thread that wakes a sleeping sender. After sending, a thread
- * checks its operation again before it sleeps or polls (rl_wait_step()).
+ * If each of them sent at once, nodes would receive single commands instead of many in one packet.
+ * That costs ten times as much (64 threads, five nodes). So operations and bytes wait while woken
+ * threads arrive, and the last of these threads sends for all. This wait is limited to 1 ms,
+ * because the threads may be slow. The leader, or one of the sleepers, is the sender and wakes
+ * then. A leader waits only once for missing threads. A thread that leaves the mutex without a
+ * sender, or after its time, sends at once; so does a thread that wakes a sleeping sender. After
+ * sending, a thread checks its operation again before it sleeps or polls (rl_wait_step()).
  */
 #include "client/rl_client_wait.h"
 

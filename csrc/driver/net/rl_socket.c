@@ -108,9 +108,9 @@ static void rl_socket_set(int fd, int level, int option, int value) {
 }
 
 /*
- * On a dead path (a NAT that has forgotten the connection, a host without power) nothing is
- * acknowledged, while the kernel of a hanging node acknowledges. Our kernel gives a connection up
- * when bytes have been unacknowledged for 3 s, and probes a path that has been idle for 10 s.
+ * A dead path (a NAT that has forgotten the connection, a host without power) acknowledges nothing.
+ * The kernel of a hanging node does. Our kernel gives a connection up when bytes have been
+ * unacknowledged for 3 s, and probes a path that has been idle for 10 s.
  */
 static void rl_socket_tune(int fd, int family) {
   if (family == AF_UNIX) {
