@@ -879,19 +879,19 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 
 /*
- * Has |told| called with |client| and |data| when redlock_client_next_lost() has something new;
- * |told| then calls that. NULL ends it; a call in progress goes on. Starts the watchdog, which
- * makes the calls: one at a time, without any mutex, so |told| may call every function. No extends
+ * Has |on_lost| called with |client| and |data| when redlock_client_next_lost() has something new;
+ * |on_lost| then calls that. NULL ends it; a call in progress goes on. Starts the watchdog, which
+ * makes the calls: one at a time, without any mutex, so |on_lost| may call every function. No extends
  * of leases happen meanwhile, so it should return soon. Other threads must not free a lock that
- * |told| uses.
+ * |on_lost| uses.
  *
- * |told| may also close the client or give up its last reference: the thread then ends when |told|
+ * |on_lost| may also close the client or give up its last reference: the thread then ends when |on_lost|
  * has returned. In other threads redlock_client_close() and the last redlock_client_free() wait for
- * |told|. A forked child has to call this again.
+ * |on_lost|. A forked child has to call this again.
  * Errors: INVALID (also for a client of nginx), CLOSED, SYSTEM (the thread could not be started).
  */
 typedef void redlock_lost_function(redlock_client *client, void *data);
-REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told,
+REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_function *on_lost,
                                           void *data);
 
 /* -------------------------------------------------------------------------- to another process */
