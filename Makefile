@@ -59,7 +59,8 @@ endif
 LUA ?= $(if $(filter jit,$(LUA_VERSION)),luajit,$(call once,LUA_COMMAND,$(shell \
   command -v lua$(LUA_VERSION) || command -v lua$(subst .,,$(LUA_VERSION)) || echo lua)))
 
-# For a hiredis outside the directories of the compiler: HIREDIS_PREFIX=/opt/hiredis, or PKG_CONFIG_PATH.
+# For a hiredis outside the directories of the compiler: HIREDIS_PREFIX=/opt/hiredis, or
+# PKG_CONFIG_PATH.
 ifdef HIREDIS_PREFIX
   HIREDIS_INCDIR ?= $(HIREDIS_PREFIX)/include
   HIREDIS_LIBDIR ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(HIREDIS_PREFIX)/lib/libhiredis.so \
@@ -198,10 +199,10 @@ $(BUILD)/$(LUA_VERSION)/obj/%.o: csrc/binding/%.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(BINDING_CPPFLAGS) -c -o $@ $<
 
-# Each library is compiled as one file: the compiler then sees that programs call only redlock_*, and
-# a pair of acquire and release needs a sixth fewer instructions. The objects above are for tests;
-# each sees only the headers of its layer and of lower ones. The library for Lua hosts contains
-# binding and library, because the binding uses hidden parts of the driver.
+# Each library is compiled as one file: the compiler then sees that programs call only redlock_*,
+# and a pair of acquire and release needs a sixth fewer instructions. The objects above are for
+# tests; each sees only the headers of its layer and of lower ones. The library for Lua hosts
+# contains binding and library, because the binding uses hidden parts of the driver.
 LIBRARY_SOURCES = $(patsubst $(BUILD)/obj/%.o,csrc/%.c,$(LIBRARY_OBJECTS))
 BINDING_SOURCES = $(patsubst $(BUILD)/$(LUA_VERSION)/obj/%.o,csrc/binding/%.c,$(BINDING_OBJECTS))
 WHOLE = $(call once,WHOLE,$(if $(shell $(CC) -dM -E -x c /dev/null | grep __clang__),,-fwhole-program \

@@ -1,4 +1,5 @@
--- The Lua module, measured like the bare limit of limit.c. With BENCH_FORGET set the lock is released without waiting.
+-- The Lua module, measured like the bare limit of limit.c. With BENCH_FORGET set the lock is
+-- released without waiting.
 --
 --     lua client.lua <locks in flight: 1> <host:port> ...
 --

@@ -1,4 +1,5 @@
--- Many locks in flight in each loop of Lua programs, and in a hand-written loop over lock:start() and client:process().
+-- Many locks in flight in each loop of Lua programs, and in a hand-written loop over lock:start()
+-- and client:process().
 --
 --     lua loops.lua <own, cqueues, luv or copas> <locks in flight> <host:port> ...
 --

@@ -49,7 +49,8 @@ local function compact(text)
   return table.concat(bytes), places
 end
 
--- Finds |parts| in |dense|, in order with gaps. Returns first, last, and the gaps as pairs of positions, or nil.
+-- Finds |parts| in |dense|, in order with gaps. Returns first, last, and the gaps as pairs of
+-- positions, or nil.
 local function match_at(dense, parts, start)
   local first, last = dense:find(parts[1], start, true)
   local gaps, from = {}, first
@@ -93,7 +94,8 @@ function changed_tree.count(source, from)
   end
 end
 
--- Returns the text of |source| with |to| in place of |from|; "..." in |to| is the text that it matches in |from|.
+-- Returns the text of |source| with |to| in place of |from|; "..." in |to| is the text that it
+-- matches in |from|.
 function changed_tree.replace(source, from, to)
   local first, last, gaps = match_at(source.dense, parts_of(from), 1)
   local text, places, gap = source.text, source.places, 0
@@ -114,8 +116,8 @@ function changed_tree.at(directory, settings)
   return setmetatable({ directory = directory, settings = settings, changed = {} }, copy)
 end
 
--- Copies the tree, or another copy with its build, into a temporary directory. |settings| are those of make, as
--- "CFLAGS=-O1".
+-- Copies the tree, or another copy with its build, into a temporary directory. |settings| are those
+-- of make, as "CFLAGS=-O1".
 function changed_tree.copy(settings, from)
   local directory = changed_tree.must("mktemp -d"):match("%S+")
   changed_tree.must(("tar cf - -C %s --exclude=./.git %s . | tar xf - -C %s"):format(from or ".",

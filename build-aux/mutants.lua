@@ -10,14 +10,14 @@
 -- an entry that is not needed, and a file whose tests fail before anything is changed. The figures
 -- are written to build/mutants.md.
 --
--- A change that does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash
--- are kills. So is a program that uses more than 10 s of processor time, or takes five times as
--- long as it did before: their number is reported. Any test but the simulator must fail twice.
--- Environment: CC and other variables of the Makefile; JOBS, how many files at a time [2];
+-- A change that does not compile, or compiles to the same code, is no mutant. A failed assertion
+-- and a crash are kills. So is a program that uses more than 10 s of processor time, or takes five
+-- times as long as it did before: their number is reported. Any test but the simulator must fail
+-- twice. Environment: CC and other variables of the Makefile; JOBS, how many files at a time [2];
 -- STATEMENTS=1 to drop statements, too; TESTS, which of the tests and in which order, by parts of
--- their names, for a first look [all]; WRAPPER, a prefix of each command that builds or
--- tests, as "nice -n 10"; REUSE=1, build/ is copied as well; VERBOSE. Every test runs in a network
--- and a process namespace of its own where that is allowed.
+-- their names, for a first look [all]; WRAPPER, a prefix of each command that builds or tests, as
+-- "nice -n 10"; REUSE=1, build/ is copied as well; VERBOSE. Every test runs in a network and a
+-- process namespace of its own where that is allowed.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -149,8 +149,8 @@ local function only_the_failed(output)
   return name and "--filter=" .. name:gsub("[^%w ]", "."):gsub(" ", ".")
 end
 
--- Returns true if the test fails, true if it does not end, and the flags that run only the failed part of
--- a spec. |flags| are such.
+-- Returns true if the test fails, true if it does not end, and the flags that run only the failed
+-- part of a spec. |flags| are such.
 local function fails(tree, test, flags)
   local output, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s%s"):format(WRAPPER,
     test.limit or 300, isolate, test.command, flags and (" BUSTED_FLAGS+=" .. flags) or ""))
@@ -225,8 +225,8 @@ local function is_same(tree, prototype, path, test)
   return object and select(2, tree:run(("cmp -s %s %s/%s"):format(object, prototype.directory, object))) == 0
 end
 
--- Returns the killer: a test of the first |most|, "compiler", or nil; and true if it did not end. |tests|
--- loses useless ones.
+-- Returns the killer: a test of the first |most|, "compiler", or nil; and true if it did not end.
+-- |tests| loses useless ones.
 local function killer(tree, prototype, tests, path, most)
   local place = 0
   while place < math.min(most, #tests) do

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs the tests that depend on the server with servers of several suites of Debian. It unpacks their packages and runs
-# them with their own C library, so that it installs nothing and needs no rights.
+# Runs the tests that depend on the server with servers of several suites of Debian. It unpacks
+# their packages and runs them with their own C library, so that it installs nothing and needs no
+# rights.
 #
 #     other_servers.sh --list              prints "servers/NAME/TEST|command" for each test
 #     other_servers.sh --run NAME COMMAND  runs a test with the server
 #     other_servers.sh --get NAME          unpacks the server once, and prints the path of its program
 #
-# OTHER_SERVERS is the directory of the servers, build/other-servers by default. The first --get needs apt-get and a
-# network. docs/operating.md lists the servers with which these tests pass.
+# OTHER_SERVERS is the directory of the servers, build/other-servers by default. The first --get
+# needs apt-get and a network. docs/operating.md lists the servers with which these tests pass.
 set -u
 directory=${OTHER_SERVERS:-build/other-servers}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

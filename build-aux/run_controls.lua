@@ -52,8 +52,8 @@ function workshop:write(texts)
   end
 end
 
--- Compiles the objects that depend on the changed files, and links. Returns the program; or nil, and the
--- compiler's output.
+-- Compiles the objects that depend on the changed files, and links. Returns the program; or nil,
+-- and the compiler's output.
 function workshop:build(texts)
   local objects, commands = {}, { "set -e" }
   self:write(texts)
@@ -81,7 +81,8 @@ function workshop:build(texts)
   return status == 0 and self.program or nil, output
 end
 
--- Returns the checker that detected the control, the number of runs, and the violation; or nil and the output.
+-- Returns the checker that detected the control, the number of runs, and the violation; or nil and
+-- the output.
 local function simulate(program, control)
   local options = (control.switch and " --break " .. control.name or "") .. (ONLY and " --only " .. ONLY or "")
     .. (control.by.arguments and " " .. control.by.arguments or "")

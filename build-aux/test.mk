@@ -19,7 +19,8 @@ TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/test/%,$(notdir $(filter-out $(TEST_LUA_
 TEST_LUA_PROGRAMS = $(patsubst %.c,$(BUILD)/$(LUA_VERSION)/test/%,$(notdir $(TEST_LUA_SOURCES)))
 TEST_THREAD_PROGRAMS = $(filter %_thread_test,$(TEST_PROGRAMS))
 
-# Tests see hidden symbols. It is an archive, so that a test that includes a .c file gets no second copy.
+# Tests see hidden symbols. It is an archive, so that a test that includes a .c file gets no second
+# copy.
 INTERNAL_LIBRARY = $(BUILD)/test/libinternal.a
 $(INTERNAL_LIBRARY): $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)

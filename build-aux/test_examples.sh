@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the C examples with temporary nodes. `make examples-test` calls it with BUILD, LUA_VERSION and LUA_PATH.
-# spec/examples_spec.lua runs the Lua examples.
+# Runs the C examples with temporary nodes. `make examples-test` calls it with BUILD, LUA_VERSION
+# and LUA_PATH. spec/examples_spec.lua runs the Lua examples.
 set -u
 . "$(dirname "$0")/nodes.sh"
 trap nodes_stop EXIT

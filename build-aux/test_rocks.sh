@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `luarocks make` without arguments and network into a temporary tree, for each Lua that LuaRocks supports. The
-# installed module must work, and the source tree must stay clean.
+# Runs `luarocks make` without arguments and network into a temporary tree, for each Lua that
+# LuaRocks supports. The installed module must work, and the source tree must stay clean.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/build-aux/nodes.sh"

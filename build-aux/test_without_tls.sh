@@ -1,6 +1,6 @@
 #!/bin/sh
-# A machine without OpenSSL, for pkg-config and the compiler. The project must build there without options, with the tests
-# that need no TLS; TLS=1 must name the missing packages.
+# A machine without OpenSSL, for pkg-config and the compiler. The project must build there without
+# options, with the tests that need no TLS; TLS=1 must name the missing packages.
 set -u
 MAKE=${MAKE:-make}
 cd "$(dirname "$0")/.." || exit 1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts five temporary Redis nodes, shows locks on them (demo.lua), and always cleans up. `make demo` runs it with LUA,
-# LUA_PATH and LUA_CPATH.
+# Starts five temporary Redis nodes, shows locks on them (demo.lua), and always cleans up. `make
+# demo` runs it with LUA, LUA_PATH and LUA_CPATH.
 set -u
 here=$(dirname "$0")
 . "$here/../build-aux/nodes.sh"

@@ -1,4 +1,5 @@
---- Loads the module, locks, releases and drops; for each interpreter that spec/all_luas.sh is given.
+--- Loads the module, locks, releases and drops; for each interpreter that spec/all_luas.sh is
+--- given.
 
 local redlock = require "redlock"
 
@@ -61,7 +62,8 @@ twenty("luv", function(uv, workers)
   uv.run()
 end)
 
--- A coroutine that could not wait, which Lua 5.1 and 5.2 learn from yield alone, is not resumed elsewhere for it.
+-- A coroutine that could not wait, which Lua 5.1 and 5.2 learn from yield alone, is not resumed
+-- elsewhere for it.
 local has_luv, uv = pcall(require, "luv")
 if has_luv then
   local shared = require("redlock.luv").new(nodes, { node_timeout = 20000 })

@@ -1,4 +1,5 @@
--- A script whose lease keeps itself, whatever the script does. HOLD_SECONDS [1] says for how long it holds.
+-- A script whose lease keeps itself, whatever the script does. HOLD_SECONDS [1] says for how long
+-- it holds.
 
 local helper = require "spec.helper"
 
@@ -20,8 +21,8 @@ describe("a script with auto_extend", function()
   local hold_seconds = tonumber(os.getenv("HOLD_SECONDS")) or 1
   local sleep_seconds = hold_seconds < 60 and 1.2 or 5
 
-  -- Another process that asks all the time until there is a file. Returns a function that ends it, and tells how
-  -- often it was granted, and how often it has asked.
+  -- Another process that asks all the time until there is a file. Returns a function that ends it,
+  -- and tells how often it was granted, and how often it has asked.
   local function rival()
     local path, output, done = helper.directory .. "/rival.lua", helper.directory .. "/rival.txt",
       helper.directory .. "/rival.done"

@@ -1,4 +1,5 @@
---- The behaviour that every driver of the module has, whatever it waits with. The chapters are in spec/behaviour.
+--- The behaviour that every driver of the module has, whatever it waits with. The chapters are in
+--- spec/behaviour.
 ---
 --- behaviour(title, driver) declares the specs. The driver is a table:
 ---
@@ -21,8 +22,9 @@ local CHAPTERS = {
 -- Node timeout of clients whose nodes answer, or whose timeout must not end while the test runs.
 local PATIENCE = 30000
 
--- Declares the tests of one chapter by `behaviour.test`. `behaviour.once` declares those that do not depend on the
--- driver. Each gets two clients and the farm, which helpers of the chapters find in `behaviour`, too.
+-- Declares the tests of one chapter by `behaviour.test`. `behaviour.once` declares those that do
+-- not depend on the driver. Each gets two clients and the farm, which helpers of the chapters find
+-- in `behaviour`, too.
 local function chapter(driver, name)
   local behaviour = { driver = driver, patience = PATIENCE }
 

@@ -86,7 +86,8 @@ describe("on_lost in a coroutine of cqueues", function()
         ended = ended + 1
       end)
     end
-    -- A coroutine that waits alone calls this, too: an error there is its own, and ends no other wait.
+    -- A coroutine that waits alone calls this, too: an error there is its own, and ends no other
+    -- wait.
     core.client_methods.process = function(handle)
       if not raised and not callers[coroutine.running()] then
         raised = true

@@ -31,8 +31,8 @@ describe("redlock.cqueues", function()
 
   behaviour("waiting in a coroutine", driver)
 
-  -- What `use` locks is decided by three nodes, and then the others go on. Returns whether they have done by
-  -- themselves, once nothing is called on the client any more, what `is_done` asks.
+  -- What `use` locks is decided by three nodes, and then the others go on. Returns whether they
+  -- have done by themselves, once nothing is called on the client any more, what `is_done` asks.
   local function serves_late_nodes(use, is_decided, is_done)
     farm[4]:stop()
     farm[5]:stop()
@@ -251,7 +251,8 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
-  -- A controller that is closed while a coroutine waits in it for what another client has. The lock is kept.
+  -- A controller that is closed while a coroutine waits in it for what another client has. The lock
+  -- is kept.
   local function close_controller(client, other, options)
     local inner, lock = cqueues.new(), client:new_lock("r", options)
     local held = assert(other:acquire("r"))
@@ -520,8 +521,9 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
-  -- A coroutine is not resumed at once when its operation has ended: what then comes first can take longer
-  -- than the lease. `take` acquires "late" in a coroutine of its own; what it returned is returned.
+  -- A coroutine is not resumed at once when its operation has ended: what then comes first can take
+  -- longer than the lease. `take` acquires "late" in a coroutine of its own; what it returned is
+  -- returned.
   local function taken_late(take)
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })

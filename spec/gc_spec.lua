@@ -43,10 +43,10 @@ describe("garbage", function()
     end, "all keys to be gone")
   end
 
-  -- In a function of its own, so that nothing of it stays in a register. It keeps the lock until all nodes
-  -- have it: a collector that comes earlier would release it, and they never would. The loop that
-  -- waits must not know the lock: when it is long, LuaJIT compiles it, and keeps alive what it was
-  -- compiled for.
+  -- In a function of its own, so that nothing of it stays in a register. It keeps the lock until
+  -- all nodes have it: a collector that comes earlier would release it, and they never would. The
+  -- loop that waits must not know the lock: when it is long, LuaJIT compiles it, and keeps alive
+  -- what it was compiled for.
   local function drop_held_lock(client, name)
     local lock = assert(client:acquire(name))
     local token = lock:token()
@@ -57,9 +57,9 @@ describe("garbage", function()
     assert.is_true(lock:is_held())
   end
 
-  -- Collects while the nodes at `indexes` hang. The time of a collection without locks depends on the
-  -- machine and what else it does, and is measured first, by the caller; a node that hangs would cost
-  -- its time-out.
+  -- Collects while the nodes at `indexes` hang. The time of a collection without locks depends on
+  -- the machine and what else it does, and is measured first, by the caller; a node that hangs
+  -- would cost its time-out.
   local function collect_while_they_hang(indexes, usual)
     for _, index in ipairs(indexes) do farm[index]:stop() end
     local before = helper.now()

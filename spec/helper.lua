@@ -18,7 +18,8 @@ local HOST = "127.0.0.1"
 helper.interpreter = os.getenv("REDLOCK_SPEC_LUA")
   or (rawget(_G, "jit") and "luajit" or "lua" .. _VERSION:match("%d%.%d"))
 
--- Inside nginx a child would keep the connection of the request open, and who asked would wait for its end.
+-- Inside nginx a child would keep the connection of the request open, and who asked would wait for
+-- its end.
 local WITHOUT_DESCRIPTORS = [[bash -c 'for fd in /proc/$$/fd/*; do fd=${fd##*/}
   [ $fd -le 2 ] || eval "exec $fd>&-"; done; exec "$@"' - ]]
 
@@ -108,8 +109,9 @@ function helper.eventually(condition, what, seconds)
   end
 end
 
---- Runs `block` and fails unless it ends within `bound` milliseconds plus the delay that the witness saw
---- (csrc/test/lib/witness.h). Runs it again if the witness saw a stall that is longer than the bound.
+--- Runs `block` and fails unless it ends within `bound` milliseconds plus the delay that the
+--- witness saw (csrc/test/lib/witness.h). Runs it again if the witness saw a stall that is longer
+--- than the bound.
 function helper.within(bound, block)
   local witness = require "witness"
   assert(witness.start(), "no thread for the witness")
@@ -128,8 +130,9 @@ function helper.within(bound, block)
   end
 end
 
---- Runs `block`, in which the product itself has a bound of so many milliseconds (a lease, the time that the end of a
---- process may take). Runs it again if it fails and the witness saw a stall that is longer.
+--- Runs `block`, in which the product itself has a bound of so many milliseconds (a lease, the time
+--- that the end of a process may take). Runs it again if it fails and the witness saw a stall that
+--- is longer.
 function helper.unless_stalled(bound, block)
   local witness = require "witness"
   assert(witness.start(), "no thread for the witness")
@@ -144,7 +147,8 @@ function helper.unless_stalled(bound, block)
   block()
 end
 
---- Lets so many seconds pass, in which something must not happen. No test may need more of them to succeed.
+--- Lets so many seconds pass, in which something must not happen. No test may need more of them to
+--- succeed.
 function helper.pass(seconds, turn)
   local until_when = socket.gettime() + seconds
   repeat
@@ -152,8 +156,8 @@ function helper.pass(seconds, turn)
   until socket.gettime() > until_when
 end
 
--- A loop that LuaJIT compiles keeps alive what it was compiled for: the condition, and a lock in it that
--- a test has dropped.
+-- A loop that LuaJIT compiles keeps alive what it was compiled for: the condition, and a lock in it
+-- that a test has dropped.
 local jit = rawget(_G, "jit")
 if jit then
   jit.off(helper.eventually)
@@ -348,9 +352,9 @@ function Farm:eventually_free(key, seconds)
   helper.eventually(function() return self:count(key) == 0 end, "the key " .. key .. " to be gone", seconds)
 end
 
---- Uses a client until all nodes are connected and know the scripts: a round then reaches all of them
---- at once, where a new client is content with a majority. `pump` lets it do what it can do without
---- waiting.
+--- Uses a client until all nodes are connected and know the scripts: a round then reaches all of
+--- them at once, where a new client is content with a majority. `pump` lets it do what it can do
+--- without waiting.
 function helper.warm(client, farm, pump, prefix)
   local key = (prefix or "") .. "warm"
   helper.eventually(function()
@@ -373,7 +377,8 @@ function helper.warm(client, farm, pump, prefix)
   end, "a round that reaches all nodes")
 end
 
---- A port of 127.0.0.1 on which no socket listens, and which no other test uses (csrc/test/lib/port.h).
+--- A port of 127.0.0.1 on which no socket listens, and which no other test uses
+--- (csrc/test/lib/port.h).
 helper.free_port = free_port
 
 -- ----------------------------------------------------------------------------------------- scripts

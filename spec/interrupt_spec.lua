@@ -12,8 +12,8 @@ describe("Ctrl-C", function()
   teardown(function() farm:shut() end)
   before_each(function() farm:reset() end)
 
-  -- Starts a script until it has said that it waits. Returns a function that tells what it has written, and one
-  -- that interrupts it and tells how long it took to end after that.
+  -- Starts a script until it has said that it waits. Returns a function that tells what it has
+  -- written, and one that interrupts it and tells how long it took to end after that.
   local function interrupt(text, when_held)
     local path = helper.directory .. "/interrupted.lua"
     local output = helper.directory .. "/interrupted.txt"

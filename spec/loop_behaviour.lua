@@ -1,8 +1,9 @@
 --- Duties of every loop of coroutines (lua/redlock/loop.lua), besides those of all drivers.
 ---
---- loop_behaviour(title, { new = , run = , spawn = , sleep = , farm = , describe = , it = }): `new` makes a
---- client, `run` runs functions in coroutines until they have ended, `spawn` starts one more from inside, `sleep`
---- waits for seconds. With `blocks_outside` a call outside of a coroutine blocks.
+--- loop_behaviour(title, { new = , run = , spawn = , sleep = , farm = , describe = , it = }): `new`
+--- makes a client, `run` runs functions in coroutines until they have ended, `spawn` starts one
+--- more from inside, `sleep` waits for seconds. With `blocks_outside` a call outside of a coroutine
+--- blocks.
 
 local assert = require "luassert"
 local helper = require "spec.helper"
@@ -81,7 +82,8 @@ return function(title, driver)
       return sum
     end
 
-    -- A client that waits as long as it takes, and polls so seldom that what it gets it was notified of.
+    -- A client that waits as long as it takes, and polls so seldom that what it gets it was
+    -- notified of.
     local function patient()
       return driver.new(farm.addresses, {
         wait = 90000, node_timeout = 30000, retry_delay = 60000, poll_interval = 60000, ttl = 60000,

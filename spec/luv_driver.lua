@@ -19,7 +19,8 @@ function driver.sleep(seconds)
   coroutine.yield()
 end
 
---- Runs the functions in coroutines until they have ended, and then the loop until it ends by itself.
+--- Runs the functions in coroutines until they have ended, and then the loop until it ends by
+--- itself.
 function driver.run(...)
   local deadline, left, failure = helper.now() + 100, select("#", ...), nil
   local function guarded(fn)

@@ -5,7 +5,8 @@ local redlock = require "redlock"
 
 local NODES = { "127.0.0.1:1" } -- nobody is contacted by the first half
 
--- The function has to raise an error at its first line; returns what follows the name of the library.
+-- The function has to raise an error at its first line; returns what follows the name of the
+-- library.
 local function misuse(fn)
   local where = debug.getinfo(fn, "S")
   local ok, err = pcall(fn)

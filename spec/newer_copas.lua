@@ -1,5 +1,6 @@
---- A stand-in for copas 2 to 4, which Debian does not have: what redlock.copas calls of it, as its documentation says
---- it. Threads begin with the next step, a wait can be ended by wakeup(), and step() looks after both.
+--- A stand-in for copas 2 to 4, which Debian does not have: what redlock.copas calls of it, as its
+--- documentation says it. Threads begin with the next step, a wait can be ended by wakeup(), and
+--- step() looks after both.
 
 local socket = require "socket"
 

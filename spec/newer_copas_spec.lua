@@ -1,4 +1,5 @@
--- The stand-in has no need of it, but the copas of Debian is for Lua 5.1 and 5.2: LuaJIT runs these.
+-- The stand-in has no need of it, but the copas of Debian is for Lua 5.1 and 5.2: LuaJIT runs
+-- these.
 if not rawget(_G, "jit") then return end
 
 local behaviour = require "spec.behaviour"
@@ -54,7 +55,8 @@ describe("redlock.copas with a newer copas", function()
     it = it,
   })
 
-  -- A thread that waits for what another client has, until it is removed. It is kept, as its lock is.
+  -- A thread that waits for what another client has, until it is removed. It is kept, as its lock
+  -- is.
   local function remove_waiter(client, other, options)
     local held, kept = assert(other:acquire("r")), {}
     kept.thread = newer.addthread(function()

@@ -1,8 +1,8 @@
 --- Notifications: the duties of every driver, whatever it waits with.
 ---
---- notify_behaviour(title, driver), as in spec/behaviour.lua. Other processes (spec/notify_partner.lua) hold what is
---- waited for. A client polls once a minute here, so that an acquire that ends within seconds has been notified,
---- however slow the machine is.
+--- notify_behaviour(title, driver), as in spec/behaviour.lua. Other processes
+--- (spec/notify_partner.lua) hold what is waited for. A client polls once a minute here, so that an
+--- acquire that ends within seconds has been notified, however slow the machine is.
 
 local assert = require "luassert"
 local helper = require "spec.helper"
@@ -39,7 +39,8 @@ return function(title, driver)
     return driver.new(farm.addresses, options)
   end
 
-  -- Another process that takes the lock again and again. It waits for it for `wait` milliseconds at most.
+  -- Another process that takes the lock again and again. It waits for it for `wait` milliseconds at
+  -- most.
   local function start_partner(resource, hold, wait)
     partners = partners + 1
     local directory = helper.directory .. "/partner-" .. partners .. "-" .. helper.free_port()
@@ -96,7 +97,8 @@ return function(title, driver)
     for _, node in ipairs(farm) do assert(node:command("SET", key, "theirs", ...)) end
   end
 
-  -- Waits until the budget is over. On a slow machine the first may end before the nodes have answered.
+  -- Waits until the budget is over. On a slow machine the first may end before the nodes have
+  -- answered.
   local function wait_in_vain(client, key, options)
     options = options or {}
     options.wait = options.wait or 200

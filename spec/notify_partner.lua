@@ -2,9 +2,9 @@
 ---
 ---     notify_partner.lua <directory> <resource> <hold> <wait> <options> <address> ...
 ---
---- It holds the lock for so many milliseconds each time, and waits for it for so many at most. It ends when the
---- directory has a file "stop". Into its file "had" goes a
---- line for each time that it has had the lock.
+--- It holds the lock for so many milliseconds each time, and waits for it for so many at most. It
+--- ends when the directory has a file "stop". Into its file "had" goes a line for each time that it
+--- has had the lock.
 
 local redlock = require "redlock"
 local socket = require "socket"

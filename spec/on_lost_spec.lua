@@ -1,5 +1,5 @@
--- on_lost in scripts: when it runs, which one runs, and the effect of its errors. The behaviour of all drivers is in
--- spec/behaviour.lua.
+-- on_lost in scripts: when it runs, which one runs, and the effect of its errors. The behaviour of
+-- all drivers is in spec/behaviour.lua.
 
 local helper = require "spec.helper"
 local redlock = require "redlock"
@@ -126,7 +126,8 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
-  -- Where tables have finalizers. That of the younger object is called first, and the lock is in no weak table then.
+  -- Where tables have finalizers. That of the younger object is called first, and the lock is in no
+  -- weak table then.
   if _VERSION ~= "Lua 5.1" then
     it("finalizer_runs_no_on_lost_of_collected_lock", function()
       local client, finalized = new_client(), false

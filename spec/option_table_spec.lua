@@ -1,5 +1,6 @@
--- Options, codes and votes are written in one place each: rl_option_table.h, rl_error.h and rl_vote.h in csrc/core.
--- Whatever else names them is compared with that here: the header, the types, both references.
+-- Options, codes and votes are written in one place each: rl_option_table.h, rl_error.h and
+-- rl_vote.h in csrc/core. Whatever else names them is compared with that here: the header, the
+-- types, both references.
 
 local core = require "redlock.core"
 
@@ -50,7 +51,8 @@ local function difference(expected, found)
   return table.concat(words, ", ")
 end
 
---- The rows of the Markdown table under a heading line that begins with `head`, by their first cell.
+--- The rows of the Markdown table under a heading line that begins with `head`, by their first
+--- cell.
 local function table_rows(path, head)
   local rows, inside = {}, false
   for line in read(path):gmatch("[^\n]*") do

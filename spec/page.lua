@@ -1,14 +1,17 @@
---- Reads the fenced code blocks of a page, and runs them as a reader would: from top to bottom, in one shell.
+--- Reads the fenced code blocks of a page, and runs them as a reader would: from top to bottom, in
+--- one shell.
 ---
---- A block of `sh` is run. A block of another language is saved under the name in its first line ("-- lock.lua",
---- "/* lock.c */", "# redis.conf"). A block of `text` is output that the block before it must print.
+--- A block of `sh` is run. A block of another language is saved under the name in its first line
+--- ("-- lock.lua", "/* lock.c */", "# redis.conf"). A block of `text` is output that the block
+--- before it must print.
 
 local helper = require "spec.helper"
 
 local page = {}
 
--- Commands of the page that would change this machine. make installs into a directory of the test, and ldconfig
--- makes the libraries there known: without it, a program that is linked with them does not start.
+-- Commands of the page that would change this machine. make installs into a directory of the test,
+-- and ldconfig makes the libraries there known: without it, a program that is linked with them does
+-- not start.
 local STAND_INS = [[
 mkdir -p bin cache home
 cat >bin/sudo <<'END'
@@ -153,9 +156,9 @@ local function run_once(path, blocks, before)
   check(path, blocks, output, replace)
 end
 
---- Runs the blocks of a page, after the shell commands `before`. Fails unless each shell block ends with 0 and prints
---- what the page shows. The clients of a page have short default times, which a slow machine may exceed: then the page
---- runs again.
+--- Runs the blocks of a page, after the shell commands `before`. Fails unless each shell block ends
+--- with 0 and prints what the page shows. The clients of a page have short default times, which a
+--- slow machine may exceed: then the page runs again.
 function page.run(path, blocks, before)
   helper.limit(1200)
   for _ = 1, 4 do

@@ -176,7 +176,8 @@ describe("redlock", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
     helper.warm(client, farm, client.process)
-    -- 4 - (4 x 0.249 + 2) ms leave a millisecond and four microseconds, of which the round takes some.
+    -- 4 - (4 x 0.249 + 2) ms leave a millisecond and four microseconds, of which the round takes
+    -- some.
     local lock = client:new_lock("r", { ttl = 4, drift_factor = 0.249 })
     for _ = 1, 20 do
       local validity, message, code = lock:acquire()
@@ -291,8 +292,8 @@ describe("redlock", function()
       client:close()
     end)
 
-    -- What a child's first call on what it has inherited returns. `held` is a lock that its parent holds, `busy`
-    -- one that its parent is acquiring.
+    -- What a child's first call on what it has inherited returns. `held` is a lock that its parent
+    -- holds, `busy` one that its parent is acquiring.
     local first_calls = {
       ["client:new_lock"] = function(client) return type(client:new_lock("x")) == "userdata" end,
       ["client:acquire"] = function(client) return client:acquire("child"):is_held() end,

@@ -1,5 +1,5 @@
--- Re-entrance outside of nginx: the owner is the coroutine that acquires, the main one included. The chapter of all
--- drivers is spec/behaviour/reentrant.lua.
+-- Re-entrance outside of nginx: the owner is the coroutine that acquires, the main one included.
+-- The chapter of all drivers is spec/behaviour/reentrant.lua.
 
 local helper = require "spec.helper"
 

@@ -1,6 +1,6 @@
---- The yardstick for redlock in nginx: the protocol of acquire and release alone, with the same long-lived light
---- threads and pipelined connections. It is no lock: it has no deadline, no retry, no new token, checks no reply, and
---- never reconnects.
+--- The yardstick for redlock in nginx: the protocol of acquire and release alone, with the same
+--- long-lived light threads and pipelined connections. It is no lock: it has no deadline, no retry,
+--- no new token, checks no reply, and never reconnects.
 
 -- luacheck: read_globals ngx
 local semaphore = require "ngx.semaphore"

@@ -75,7 +75,8 @@ local function worker_us()
   return (user + system) * 1e6 / ticks
 end
 
---- What has been used so far: commands of all nodes, with what scripts call, and processor time in us.
+--- What has been used so far: commands of all nodes, with what scripts call, and processor time in
+--- us.
 local function totals()
   local sum = { commands = 0, nodes_us = 0, worker_us = worker_us() }
   for _, node in ipairs(nodes) do

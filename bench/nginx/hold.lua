@@ -1,4 +1,5 @@
---- The worker's side of bench/nginx/handoff: a request wants the key, holds it for 5 ms, and answers when that was.
+--- The worker's side of bench/nginx/handoff: a request wants the key, holds it for 5 ms, and
+--- answers when that was.
 
 -- luacheck: globals ngx
 -- luacheck: read_globals addresses

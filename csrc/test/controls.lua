@@ -1,11 +1,11 @@
--- The negative controls. Each is a change of the core that makes it wrong in one way, or a switch of a program
--- that breaks an assumption of docs/safety.md. A checker must detect each.
+-- The negative controls. Each is a change of the core that makes it wrong in one way, or a switch
+-- of a program that breaks an assumption of docs/safety.md. A checker must detect each.
 --
 --     { name, fault, from, to [, from, to ...] [, file = ...], by = { observers } }
 --     { name, fault, switch = true, by = { observers } }
 --
--- "from" occurs once in csrc/core, in any file and layout; "..." in it is any short text, which is kept where "to"
--- has "...", too. "file" is for a text that occurs in several files. The observers:
+-- "from" occurs once in csrc/core, in any file and layout; "..." in it is any short text, which is
+-- kept where "to" has "...", too. "file" is for a text that occurs in several files. The observers:
 --
 --     "simulator"          one of its checkers, within SIM_RUNS runs (the default); with arguments = "--guard" or
 --                          similar ones if the fault rarely has an effect in other runs

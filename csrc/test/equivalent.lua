@@ -1,7 +1,7 @@
 -- Mutants (build-aux/mutants.lua) that no test can notice: function, operator, and the reason why.
 --
--- An operator that stands more than once in the function has its number there: 2 is the second. "file"
--- is a part of the name of the file, for functions of one name in several files.
+-- An operator that stands more than once in the function has its number there: 2 is the second.
+-- "file" is a part of the name of the file, for functions of one name in several files.
 --
 -- SPDX-License-Identifier: MIT
 

@@ -1,6 +1,7 @@
--- The files that the mutation run (build-aux/mutants.lua) changes, and their tests. The first rule whose
--- "files", a Lua pattern, a path has is for it. The tests are run in this order, those that bear the name of
--- the file first, until one fails. "none" is the reason why the files of a rule are left out.
+-- The files that the mutation run (build-aux/mutants.lua) changes, and their tests. The first rule
+-- whose "files", a Lua pattern, a path has is for it. The tests are run in this order, those that
+-- bear the name of the file first, until one fails. "none" is the reason why the files of a rule
+-- are left out.
 --
 -- SPDX-License-Identifier: MIT
 

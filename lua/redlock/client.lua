@@ -40,8 +40,9 @@ local function add(made, node)
   return not ok and message or nil
 end
 
---- Makes a client that blocks. Raises misuse at `level`, as seen from the caller of this function (default: its line).
---- Such a client would stop a worker of nginx, so `blocking` must be true there.
+--- Makes a client that blocks. Raises misuse at `level`, as seen from the caller of this function
+--- (default: its line). Such a client would stop a worker of nginx, so `blocking` must be true
+--- there.
 function client.new(nodes, given, level, blocking)
   level = level or 1
   if not blocking and options.must_yield() then

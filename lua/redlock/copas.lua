@@ -1,5 +1,5 @@
---- redlock for copas: clients and locks whose waits let the other threads of copas run (loop.lua). Copas 1 has neither
---- timers nor a way to wake a thread; this file needs neither.
+--- redlock for copas: clients and locks whose waits let the other threads of copas run (loop.lua).
+--- Copas 1 has neither timers nor a way to wake a thread; this file needs neither.
 
 local copas = require "copas"
 
@@ -46,7 +46,8 @@ function loop.wait(waiter)
   waiter.thread = nil
 end
 
--- Returns nil unless the thread is dead: copas does not report that a thread was removed from the loop.
+-- Returns nil unless the thread is dead: copas does not report that a thread was removed from the
+-- loop.
 function loop.is_closed(waiter)
   return waiter.thread and status(waiter.thread) == "dead" or nil
 end

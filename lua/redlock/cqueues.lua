@@ -33,9 +33,9 @@ function loop.spawn(fn)
   return controller
 end
 
--- One coroutine in each controller polls the client for all coroutines that wait there, so that a reply does not wake
--- all of them. The coroutines that it has woken run before it checks wanted(). The client may be closed before it
--- begins.
+-- One coroutine in each controller polls the client for all coroutines that wait there, so that a
+-- reply does not wake all of them. The coroutines that it has woken run before it checks wanted().
+-- The client may be closed before it begins.
 local function serve(seat, descriptor, called)
   local source = { pollfd = descriptor, events = "r" }
   while seat.watch == called do
@@ -61,8 +61,8 @@ function loop.wake(seat)
   seat.watch:signal()
 end
 
--- A controller keeps a descriptor until cancel(), and fails if the descriptor is closed before. cancel() wakes the
--- polls of all controllers.
+-- A controller keeps a descriptor until cancel(), and fails if the descriptor is closed before.
+-- cancel() wakes the polls of all controllers.
 function loop.unwatch(called, descriptor)
   called:signal()
   if descriptor then cqueues.cancel(descriptor) end

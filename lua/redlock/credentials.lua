@@ -1,6 +1,7 @@
---- Calls the function of option 'credentials' (csrc/binding/rl_lua_credentials.c) for drivers that are written in Lua,
---- in a coroutine of its own. The function may wait: its yields go to the loop, or, as in luv, the loop resumes it
---- directly. pcall of Lua 5.1 cannot be yielded across, so a coroutine catches the errors.
+--- Calls the function of option 'credentials' (csrc/binding/rl_lua_credentials.c) for drivers that
+--- are written in Lua, in a coroutine of its own. The function may wait: its yields go to the loop,
+--- or, as in luv, the loop resumes it directly. pcall of Lua 5.1 cannot be yielded across, so a
+--- coroutine catches the errors.
 
 local core = require "redlock.core"
 

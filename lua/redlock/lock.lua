@@ -1,5 +1,5 @@
---- Methods of the lock that start an operation, made from the table of csrc/binding/rl_lua_operation.c. The other
---- methods are in C.
+--- Methods of the lock that start an operation, made from the table of
+--- csrc/binding/rl_lua_operation.c. The other methods are in C.
 
 local core = require "redlock.core"
 local options = require "redlock.options"
@@ -76,7 +76,8 @@ function methods.start(self, operation, argument)
   return nil, message, code
 end
 
---- Returns the milliseconds of the lease that are left; raises an error at the caller's line if the lock is not held.
+--- Returns the milliseconds of the lease that are left; raises an error at the caller's line if the
+--- lock is not held.
 function methods.check(self)
   local left, message = left_of(self)
   if not left then error(message, 2) end

@@ -1,12 +1,12 @@
---- Common code of the loops of Lua programs: clients and locks whose waits let other coroutines run. Coroutines share
---- one client, and so one connection to each node.
+--- Common code of the loops of Lua programs: clients and locks whose waits let other coroutines
+--- run. Coroutines share one client, and so one connection to each node.
 ---
---- A turn of the loop reads the replies, wakes the coroutines whose operations have ended, and sends the commands that
---- coroutines have queued since the last turn. A coroutine that starts an operation only queues its commands, unless no
---- other coroutine waits.
+--- A turn of the loop reads the replies, wakes the coroutines whose operations have ended, and
+--- sends the commands that coroutines have queued since the last turn. A coroutine that starts an
+--- operation only queues its commands, unless no other coroutine waits.
 ---
---- A seat is the state of a client in one loop. It has turn(), wanted() and leave(), and fields of the loop. A loop is
---- a table with the following functions:
+--- A seat is the state of a client in one loop. It has turn(), wanted() and leave(), and fields of
+--- the loop. A loop is a table with the following functions:
 ---   here()             returns the running loop, which is a key; nil where no coroutine can wait
 ---   waiter()           returns an object for the waits of one coroutine
 ---   wait(waiter)       lets other coroutines run until signal(waiter), or for less; the coroutine itself calls it
@@ -70,8 +70,9 @@ end
 -- Returns true if a coroutine can wait within pcall: not in Lua 5.1.
 local can_wait_in_pcall = coroutine.resume(coroutine.create(function() assert(pcall(coroutine.yield)) end))
 
--- on_lost runs in a coroutine of its own, because it may wait. Another coroutine resumes it and catches its errors. If
--- the loop resumes waiting coroutines itself, pcall catches them, or in Lua 5.1 the loop.
+-- on_lost runs in a coroutine of its own, because it may wait. Another coroutine resumes it and
+-- catches its errors. If the loop resumes waiting coroutines itself, pcall catches them, or in Lua
+-- 5.1 the loop.
 local function report(self, on_lost, lock, reason)
   local loop = self.loop
   local spawned = loop.spawn(function()
@@ -86,8 +87,8 @@ local function report(self, on_lost, lock, reason)
   if not spawned then loss.tell(on_lost, lock, reason) end
 end
 
--- Returns the lock with this id, or nil if its handle has been collected. The finalizer of another object, such as a
--- controller of cqueues, may still reach such a lock.
+-- Returns the lock with this id, or nil if its handle has been collected. The finalizer of another
+-- object, such as a controller of cqueues, may still reach such a lock.
 local function find(self, id)
   return self.handles[id] and self.by_id[id]
 end
@@ -121,8 +122,8 @@ local function ask_for_credentials(self)
   end
 end
 
--- Releases a lock whose coroutine was closed during the acquire. Otherwise it would be held until the collector runs,
--- or until the end of the ttl.
+-- Releases a lock whose coroutine was closed during the acquire. Otherwise it would be held until
+-- the collector runs, or until the end of the ttl.
 local function release_for_closed(lock)
   if lock and lock.operation == "acquire" and lock.handle:result() then release_send(lock.handle) end
 end
@@ -149,8 +150,8 @@ local function wake(self, id, ticket)
   end
 end
 
--- Releases leases whose coroutines have not run since the grant: after the ttl, and after more than two turns of the
--- loop, in which a woken coroutine has run, however slow the machine is.
+-- Releases leases whose coroutines have not run since the grant: after the ttl, and after more than
+-- two turns of the loop, in which a woken coroutine has run, however slow the machine is.
 local function release_untaken(self)
   for ticket, grant in pairs(self.untaken) do
     local lock = find(self, grant.id)
@@ -198,8 +199,8 @@ local function collect(self)
   ask_for_credentials(self)
 end
 
--- Returns true if a lease that was acquired at this seat must be extended, or its loss reported. A nested loop ends
--- although the outer loop has such a lease.
+-- Returns true if a lease that was acquired at this seat must be extended, or its loss reported. A
+-- nested loop ends although the outer loop has such a lease.
 local function has_watched_leases(self, seat)
   for lock, taken_at in pairs(self.leases) do
     if not find(self, lock.id) or not watched(lock.handle) then
@@ -211,8 +212,8 @@ local function has_watched_leases(self, seat)
   return false
 end
 
--- Returns true if a coroutine waits. A waiting lock is collected only if its coroutine was closed: drops such tickets,
--- because the loop would never end.
+-- Returns true if a coroutine waits. A waiting lock is collected only if its coroutine was closed:
+-- drops such tickets, because the loop would never end.
 local function has_waiters(self, seat)
   local ticket = next(seat.waiters)
   while ticket and ticket.id and not find(self, ticket.id) do
@@ -226,8 +227,8 @@ local function is_wanted(self, seat)
   return not self.gone and (has_waiters(self, seat) or has_watched_leases(self, seat))
 end
 
--- Wakes the coroutines that wait for a condition: each checks it in every turn. Drops expired tickets, because a closed
--- coroutine never checks again.
+-- Wakes the coroutines that wait for a condition: each checks it in every turn. Drops expired
+-- tickets, because a closed coroutine never checks again.
 local function wake_checkers(self)
   local now_is = next(self.checkers) and now()
   for ticket in pairs(self.checkers) do
@@ -259,8 +260,8 @@ local function leave(self, seat)
   if watch then self.loop.unwatch(watch, self.handle:pollfd()) end
 end
 
--- Creates the seat of the running loop. Each loop has its own seat, because another loop may not run before this one
--- has ended.
+-- Creates the seat of the running loop. Each loop has its own seat, because another loop may not
+-- run before this one has ended.
 local function new_seat(self, here)
   local seat = { waiters = self.loop.collects and setmetatable({}, weak_keys) or {} }
   seat.turn = function() turn(self, seat) end
@@ -292,8 +293,8 @@ local function wait_for(self, here, seconds, has_come)
   leave_seat(self, ticket)
 end
 
--- Serves nodes that were not needed for the decision for the grace period (csrc/core/lifecycle/rl_grace.c), because the
--- loop may not run for a while afterwards.
+-- Serves nodes that were not needed for the decision for the grace period
+-- (csrc/core/lifecycle/rl_grace.c), because the loop may not run for a while afterwards.
 local function serve_late_nodes(self, handle, ticket, here)
   local seconds = grace(handle)
   if here then
@@ -380,7 +381,8 @@ local function check_client(self, method)
   return handle
 end
 
--- Returns the running loop. Where no coroutine can wait, returns nil if the call may block, and raises otherwise.
+-- Returns the running loop. Where no coroutine can wait, returns nil if the call may block, and
+-- raises otherwise.
 local function check_here(self, what)
   local loop = self.loop
   local here = loop.here()
@@ -396,7 +398,8 @@ end
 
 -- ------------------------------------------------------------------------------------------- locks
 
--- Keeps the last result for a coroutine that has not been resumed since, because the next operation replaces it.
+-- Keeps the last result for a coroutine that has not been resumed since, because the next operation
+-- replaces it.
 local function keep_results(lock, ticket)
   if ticket.results or pending(lock.handle) then return end
   ticket.results = { lock.handle:result() }
@@ -408,8 +411,8 @@ local function keep_results(lock, ticket)
   end
 end
 
--- Returns true if the next operation must cancel the one in flight, because its coroutine is gone. A release cancels an
--- extend, and any operation whose coroutine is not known to live.
+-- Returns true if the next operation must cancel the one in flight, because its coroutine is gone.
+-- A release cancels an extend, and any operation whose coroutine is not known to live.
 local function makes_way(lock, ticket, operation)
   local loop = lock.client.loop
   local is_closed = loop.is_closed and loop.is_closed(ticket.waiter)
@@ -525,7 +528,8 @@ function lock_methods.check(lock)
   return left
 end
 
--- The other methods are those of the blocking lock, without start(), whose operation no loop would complete.
+-- The other methods are those of the blocking lock, without start(), whose operation no loop would
+-- complete.
 for name, method in pairs(core.lock_methods) do
   if not lock_methods[name] and name ~= "start" then
     lock_methods[name] = function(lock, ...)
@@ -713,7 +717,8 @@ local function close(self, here)
   return core.close(handle)
 end
 
---- Releases all locks, ends the waits of other coroutines, waits for the replies, and closes the connections.
+--- Releases all locks, ends the waits of other coroutines, waits for the replies, and closes the
+--- connections.
 function client_methods.close(self)
   local handle, here = check_client(self, "close"), self.loop.here()
   local other = self.closing
@@ -746,15 +751,16 @@ local loops = {}
 
 local getinfo = not coroutine.isyieldable and type(debug) == "table" and debug.getinfo -- luacheck: ignore
 
---- Returns true if the coroutine is suspended inside of `wait`. In Lua 5.1 and 5.2, within pcall or a C function, yield
---- raises an error, and the coroutine soon waits elsewhere.
+--- Returns true if the coroutine is suspended inside of `wait`. In Lua 5.1 and 5.2, within pcall or
+--- a C function, yield raises an error, and the coroutine soon waits elsewhere.
 function loops.waits_in(wait, thread)
   if coroutine.status(thread) ~= "suspended" then return false end
   local caller = getinfo and getinfo(thread, 1, "f") -- of yield
   return not getinfo or caller ~= nil and caller.func == wait
 end
 
---- Like redlock.new(), for clients that wait in this loop. Raises misuse at `level`, as seen from the caller.
+--- Like redlock.new(), for clients that wait in this loop. Raises misuse at `level`, as seen from
+--- the caller.
 function loops.new(loop, nodes, given, level)
   local handle = client_module.new(nodes, given, level + 1)
   core.driver_serves(handle)

@@ -1,7 +1,7 @@
 --- Calls on_lost, which reports a lost lease (csrc/binding/rl_lua_loss.c).
 ---
---- No caller can catch its errors. So these functions catch them and write them to stderr, and neither the client nor
---- the current call is disturbed.
+--- No caller can catch its errors. So these functions catch them and write them to stderr, and
+--- neither the client nor the current call is disturbed.
 
 local core = require "redlock.core"
 
@@ -46,8 +46,8 @@ local function carry_on(thread, ok, ...)
   end
 end
 
---- Calls an on_lost that may yield, in a coroutine, because xpcall of Lua 5.1 cannot be yielded across. Writes its
---- error to stderr.
+--- Calls an on_lost that may yield, in a coroutine, because xpcall of Lua 5.1 cannot be yielded
+--- across. Writes its error to stderr.
 function loss.tell_yielding(on_lost, lock, reason)
   local thread = create(function() on_lost(lock, reason) end)
   write(carry_on(thread, resume(thread)))

@@ -1,6 +1,6 @@
---- redlock for libuv, and so for Neovim: clients and locks whose waits let other coroutines run (loop.lua). A callback
---- of the loop resumes a waiting coroutine; in Neovim vim.schedule() does, so that the coroutine may call the whole
---- API.
+--- redlock for libuv, and so for Neovim: clients and locks whose waits let other coroutines run
+--- (loop.lua). A callback of the loop resumes a waiting coroutine; in Neovim vim.schedule() does,
+--- so that the coroutine may call the whole API.
 
 local vim = rawget(_G, "vim")
 local uv = vim and (vim.uv or vim.loop) or require "luv"
@@ -35,8 +35,8 @@ local function call_soon(fn)
   end
 end
 
--- Resumes a coroutine. A callback of its own raises the coroutine's error, so that the loop handles it and the other
--- coroutines are woken nevertheless.
+-- Resumes a coroutine. A callback of its own raises the coroutine's error, so that the loop handles
+-- it and the other coroutines are woken nevertheless.
 local function resume_here(thread)
   local ok, err = resume(thread)
   if ok then return end

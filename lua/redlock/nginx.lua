@@ -42,8 +42,8 @@ local may_wait = {
   ssl_session_fetch = true,
 }
 
--- Phases after which nginx reports the end of the request. In the log phase it has reported it already, although the
--- request still exists.
+-- Phases after which nginx reports the end of the request. In the log phase it has reported it
+-- already, although the request still exists.
 local ends_later = setmetatable(
   { set = true, balancer = true, header_filter = true, body_filter = true }, { __index = may_wait }
 )
@@ -65,8 +65,9 @@ local function cannot_wait(method, phase)
 end
 
 -- ------------------------------------------------------------------------------------- owners
--- nginx reuses coroutines of requests and their addresses. So where it does not report the end of requests, and for a
--- client that blocks, ngx.ctx has the number of the request that owns a re-entrant lock.
+-- nginx reuses coroutines of requests and their addresses. So where it does not report the end of
+-- requests, and for a client that blocks, ngx.ctx has the number of the request that owns a
+-- re-entrant lock.
 
 local NUMBER, last_number = {}, 0
 
@@ -82,8 +83,9 @@ core.number_requests_by(function()
 end)
 
 -- ------------------------------------------------------------------------------------- lasting
--- With lua_code_cache off each request has a Lua state of its own, which running timers would keep for ever. A Lua
--- state lasts if the master has made it, if it serves a second request, or if it makes a client at the worker's start.
+-- With lua_code_cache off each request has a Lua state of its own, which running timers would keep
+-- for ever. A Lua state lasts if the master has made it, if it serves a second request, or if it
+-- makes a client at the worker's start.
 
 local made_by = ngx.worker.pid()
 local first_request
@@ -142,7 +144,8 @@ for name, operation in pairs(operations) do
   end
 end
 
--- In phases without waits there may be no timer either: the worker is about to end, and its end sends the release.
+-- In phases without waits there may be no timer either: the worker is about to end, and its end
+-- sends the release.
 function lock_methods.release(lock, given)
   local how, slot = RELEASE, 0
   if given ~= nil and release_options(given, 2) then
@@ -345,12 +348,12 @@ local function add(made, handle, node, given, routes, index)
   if message then return name .. ": " .. message end
 end
 
--- Clients of one worker with the same nodes and options share their connections, because programs make a client for
--- each request.
+-- Clients of one worker with the same nodes and options share their connections, because programs
+-- make a client for each request.
 local drivers = setmetatable({}, { __mode = "v" }) -- by a text of nodes and options
 
--- Returns a text that is equal for equal values. If a value, for example a function, cannot be compared, its type
--- stands in the text, and seen.unique becomes true.
+-- Returns a text that is equal for equal values. If a value, for example a function, cannot be
+-- compared, its type stands in the text, and seen.unique becomes true.
 local function describe(value, depth, seen)
   local kind = type(value)
   if kind == "string" then return "s" .. #value .. ":" .. value end
@@ -368,7 +371,8 @@ local function describe(value, depth, seen)
   return "{" .. table.concat(parts) .. "}"
 end
 
--- Returns the text, true if it is unique, and a client that shares the connections of an equal client, if there is one.
+-- Returns the text, true if it is unique, and a client that shares the connections of an equal
+-- client, if there is one.
 local function find_shared(nodes, given)
   local seen = { unique = false }
   local text = describe({ nodes, given or {} }, 4, seen)
@@ -376,7 +380,8 @@ local function find_shared(nodes, given)
   return text, seen.unique, own and driver.another(own)
 end
 
---- Like redlock.new(). Raises misuse at `level`, as seen from the caller of this function (default: its line).
+--- Like redlock.new(). Raises misuse at `level`, as seen from the caller of this function (default:
+--- its line).
 function nginx.new(nodes, given, level)
   level = level or 1
   local text, unique, another = find_shared(nodes, given)

@@ -1,5 +1,6 @@
---- The client that blocks, inside nginx: nothing else happens in the worker while it waits. For init_by_lua and
---- exit_worker_by_lua, where nothing can be waited for in another way, and for comparisons.
+--- The client that blocks, inside nginx: nothing else happens in the worker while it waits. For
+--- init_by_lua and exit_worker_by_lua, where nothing can be waited for in another way, and for
+--- comparisons.
 
 require "redlock.nginx"
 local client = require "redlock.client"

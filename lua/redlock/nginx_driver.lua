@@ -1,11 +1,12 @@
 --- Drives a client inside nginx: its connections, its clock, and the requests that wait.
 ---
---- For each client a worker has one timer for the clock, and one timer for each connection, with a reader and a writer.
---- They run as long as the client is used. A node has one connection, and after the first wait a second one for
---- notifications, whose number follows those of all nodes. The core decides (csrc/binding/rl_lua_nginx.c).
+--- For each client a worker has one timer for the clock, and one timer for each connection, with a
+--- reader and a writer. They run as long as the client is used. A node has one connection, and
+--- after the first wait a second one for notifications, whose number follows those of all nodes.
+--- The core decides (csrc/binding/rl_lua_nginx.c).
 ---
---- Requests end at any time, and nginx reuses their coroutines. So no function here refers to a function or a variable
---- of a request; a number, the slot, stands for a request that waits.
+--- Requests end at any time, and nginx reuses their coroutines. So no function here refers to a
+--- function or a variable of a request; a number, the slot, stands for a request that waits.
 
 local core = require "redlock.core"
 local loss = require "redlock.loss"
@@ -112,9 +113,9 @@ function driver.free_if_dead(self, slot)
   if taken[slot] == self then free_dead(self, slot) else disown(self.handle, slot) end
 end
 
---- Prepares a lock for the next operation while the caller in `slot` has not taken the last result. Returns a free
---- slot. Frees the slot of a dead caller. A release cancels the extend of a living caller; raises misuse for any other
---- operation in flight.
+--- Prepares a lock for the next operation while the caller in `slot` has not taken the last result.
+--- Returns a free slot. Frees the slot of a dead caller. A release cancels the extend of a living
+--- caller; raises misuse for any other operation in flight.
 function driver.overtake(self, lock, slot, number)
   if is_alive(self, slot) then
     overtaken[slot] = { overtake(lock, number) }
@@ -160,7 +161,8 @@ local function deliver(self, count, writers, clock)
   if clock or dead then wake_clock(self) end
 end
 
--- Frees the slots of dead requests whose operations are in flight, or that died just after they were woken.
+-- Frees the slots of dead requests whose operations are in flight, or that died just after they
+-- were woken.
 local function sweep(self)
   for slot = 1, #semaphores do
     if taken[slot] == self then
@@ -199,8 +201,9 @@ end
 
 local clock -- below
 
--- The connection may have ended, and the next one begun, before the writer runs. If nginx had no timer for the clock,
--- and no request waits, an auto-extended lease would expire: then the timer of the connection runs the clock.
+-- The connection may have ended, and the next one begun, before the writer runs. If nginx had no
+-- timer for the clock, and no request waits, an auto-extended lease would expire: then the timer of
+-- the connection runs the clock.
 local function write(self, index, sock, ticket)
   local handle, sema = self.handle, self.writers[index]
   while true do
@@ -218,7 +221,8 @@ local function write(self, index, sock, ticket)
   end
 end
 
--- nginx's Lua (0.10.23) reports success for a handshake that fails without a wait. Only the closed socket shows it.
+-- nginx's Lua (0.10.23) reports success for a handshake that fails without a wait. Only the closed
+-- socket shows it.
 local function shake_hands(sock, route)
   if route.cert then
     if not sock.setclientcert then
@@ -243,15 +247,16 @@ local function ask(asking, fn, name, node)
   asking.ended:post(1)
 end
 
--- Returns false if the worker exits or the client has ended: they do not wait for a hanging function.
+-- Returns false if the worker exits or the client has ended: they do not wait for a hanging
+-- function.
 local function may_still_answer(self)
   local used, is_closed = select(5, state(self.handle))
   return self.ticking or used and not is_closed and not exiting()
 end
 
--- Calls the credentials function, which may wait. The client object refers to the function, so that it keeps nothing
--- alive. Until it returns, the core waits as for a connection, and so does each attempt that begins meanwhile. Returns
--- true if the driver must connect.
+-- Calls the credentials function, which may wait. The client object refers to the function, so that
+-- it keeps nothing alive. Until it returns, the core waits as for a connection, and so does each
+-- attempt that begins meanwhile. Returns true if the driver must connect.
 local function log_in(self, index)
   local name, node = asks(self.handle, index)
   if not name then return true end
@@ -268,7 +273,8 @@ local function log_in(self, index)
   return answer(self.handle, index, asking.ok, asking.username, asking.password)
 end
 
--- Returns true if the function runs. A function that calls ngx.exit() ends its timer, and with it the wait for it.
+-- Returns true if the function runs. A function that calls ngx.exit() ends its timer, and with it
+-- the wait for it.
 local function is_asking(self, index)
   local asking = self.asking[index]
   return asking and (asking.answered or asking.ended:count() < 0)
@@ -289,7 +295,8 @@ local function open(self, index, sock, ticket)
   return reason
 end
 
--- Runs one connection in a timer of its own, whose end frees nginx's memory for it, unless the timer became the clock.
+-- Runs one connection in a timer of its own, whose end frees nginx's memory for it, unless the
+-- timer became the clock.
 local function connection(_, self, index, ticket)
   if self.tickets[index] ~= ticket then return end -- It was dropped before nginx ran it.
   self.late[index] = nil
@@ -342,13 +349,14 @@ end
 
 -- ----------------------------------------------------------------------------------- the clock
 
--- Returns true if nginx has dropped a timer because too many run: it runs before a later wait times out.
+-- Returns true if nginx has dropped a timer because too many run: it runs before a later wait times
+-- out.
 local function is_lost(self, made, began)
   return made <= began and self.now - made >= LATE
 end
 
--- Returns true if a wait timed out late. After a stall nginx runs timers before it reads, so such a wait goes on a
--- little, and replies are read before silence counts.
+-- Returns true if a wait timed out late. After a stall nginx runs timers before it reads, so such a
+-- wait goes on a little, and replies are read before silence counts.
 local function is_late(began, wait)
   return now() - began - wait >= LATE
 end
@@ -371,14 +379,15 @@ local function look_for_lost_timers(self, began)
   end
 end
 
--- Calls on_lost in a light thread of its own, because it may wait. For a lock of the worker its request may have ended.
+-- Calls on_lost in a light thread of its own, because it may wait. For a lock of the worker its
+-- request may have ended.
 local function report(on_lost, lock, reason)
   local err = loss.call(on_lost, lock, reason)
   if err then ngx.log(ngx.ERR, err) end
 end
 
--- Reports many losses, and those that follow shortly, in one timer: thousands of leases may be lost at once, and nginx
--- has few timers. The rest stays in the core's queue.
+-- Reports many losses, and those that follow shortly, in one timer: thousands of leases may be lost
+-- at once, and nginx has few timers. The rest stays in the core's queue.
 local function reporter(_, self)
   local count = 0
   self.report_at = 0
@@ -405,7 +414,8 @@ local function start_reporter(self)
   end
 end
 
--- Logs a change of a node, at most once in LOG_PAUSE for all clients with the same nodes and options.
+-- Logs a change of a node, at most once in LOG_PAUSE for all clients with the same nodes and
+-- options.
 local function log_change(self, index)
   local log, mask = self.log, lshift(1, index - 1)
   local is_down = band(self.down, mask) == 0
@@ -424,8 +434,8 @@ local function log_change(self, index)
   self.down = bxor(self.down, mask)
 end
 
--- Advances the core's time and does what it wants. `began` is the start of a wait that has timed out, if any. Returns
--- the milliseconds until the next deadline, at most `longest`.
+-- Advances the core's time and does what it wants. `began` is the start of a wait that has timed
+-- out, if any. Returns the milliseconds until the next deadline, at most `longest`.
 local function step(self, longest, began)
   local count, writers, _, wait, wanted, unwanted, at, losses, changed =
     advance(self.handle, self.ended, longest, self.down)
@@ -442,8 +452,8 @@ local function step(self, longest, began)
   return wait
 end
 
--- Runs the garbage collector of an idle worker, which finds dropped locks that no request owns. Two rounds find all
--- that were dropped before the first.
+-- Runs the garbage collector of an idle worker, which finds dropped locks that no request owns. Two
+-- rounds find all that were dropped before the first.
 local function hurry_collector(self, held, idle)
   if held <= 0 or idle < IDLE_COLLECT then
     self.collections = 0
@@ -455,9 +465,10 @@ local function hurry_collector(self, held, idle)
   end
 end
 
--- Returns true if the client of an exiting worker can end. The requests end first, and their locks with them. The end
--- of the worker releases its own locks over connections without TLS and credentials function. So locks on other nodes
--- are released here, after a time for the requests that may need them.
+-- Returns true if the client of an exiting worker can end. The requests end first, and their locks
+-- with them. The end of the worker releases its own locks over connections without TLS and
+-- credentials function. So locks on other nodes are released here, after a time for the requests
+-- that may need them.
 local function is_over_at_exit(self, idle, held, owned)
   self.exit_at = self.exit_at or self.now
   if owned > 0 or idle < EXIT_QUIET then return false end
@@ -550,8 +561,8 @@ end
 local drivers = setmetatable({}, { __mode = "k" })
 local driver_limit = MANY
 
--- Logged states of nodes, shared by clients with the same nodes and options: the nodes that are down, and the times of
--- their log lines. By a text of nodes and options.
+-- Logged states of nodes, shared by clients with the same nodes and options: the nodes that are
+-- down, and the times of their log lines. By a text of nodes and options.
 local logs = setmetatable({}, { __mode = "v" })
 
 local function log_of(text)
@@ -560,8 +571,8 @@ local function log_of(text)
   return log
 end
 
--- Collects garbage when there are many clients: a client for each request is small for the collector, which runs too
--- late.
+-- Collects garbage when there are many clients: a client for each request is small for the
+-- collector, which runs too late.
 local function limit_clients()
   local alive = 0
   for _ in pairs(drivers) do alive = alive + 1 end
@@ -579,8 +590,9 @@ local function limit_clients()
   end
 end
 
---- Makes the table that stands for a client in its threads, and must not refer to the client itself. `routes` has the
---- TLS parameters of nodes (nginx_tls.lua). `text` is equal for clients with the same nodes and options.
+--- Makes the table that stands for a client in its threads, and must not refer to the client
+--- itself. `routes` has the TLS parameters of nodes (nginx_tls.lua). `text` is equal for clients
+--- with the same nodes and options.
 function driver.new(handle, count, routes, client, text)
   limit_clients()
   local log = log_of(text)
@@ -614,8 +626,8 @@ function driver.another(self)
   return native.another(self.handle, self)
 end
 
--- Makes the semaphores in the worker, because a semaphore of the master refers to the log of a configuration that a
--- reload removes.
+-- Makes the semaphores in the worker, because a semaphore of the master refers to the log of a
+-- configuration that a reload removes.
 local function prepare(self)
   self.writers = {} -- by connection, from its first use
   self.clock, self.done = assert(semaphore.new(0)), assert(semaphore.new(0))
@@ -642,7 +654,8 @@ local function move(self, writers, clock_sleeps)
 end
 driver.move = move
 
--- Runs a step of the clock for a request, because nginx may not have run its timer. `began` is the start of the wait.
+-- Runs a step of the clock for a request, because nginx may not have run its timer. `began` is the
+-- start of the wait.
 local function drive(self, began)
   step(self, LONG_TICK, began)
   local requested = self.clock_requested
@@ -655,16 +668,16 @@ function driver.settle(self)
   deliver(self, settle(self.handle, self.ended))
 end
 
--- Returns the time that a request waits before it runs a step itself: with a running clock until that has surely
--- stopped; otherwise until the next deadline, or until dropped timers are known.
+-- Returns the time that a request waits before it runs a step itself: with a running clock until
+-- that has surely stopped; otherwise until the next deadline, or until dropped timers are known.
 local function patience(self, lock)
   if self.ticking then return PATIENCE end
   if self.clock_requested or next(self.late) then return min(due(lock), EARLY) end
   return min(due(lock), PATIENCE) -- A queued waiter is due at the end of its budget.
 end
 
---- Waits in the free slot that start() got until the operation has ended. Returns the results of the caller if another
---- operation of the lock has begun since.
+--- Waits in the free slot that start() got until the operation has ended. Returns the results of
+--- the caller if another operation of the lock has begun since.
 function driver.wait(self, lock, slot)
   local sema, began = semaphores[slot], now()
   free_count = free_count - 1
@@ -688,8 +701,8 @@ function driver.wait(self, lock, slot)
   return results
 end
 
---- Ends all operations, releases all leases, and waits for the replies if `may_wait`. Returns true if all nodes have
---- confirmed the releases; a later call returns the same.
+--- Ends all operations, releases all leases, and waits for the replies if `may_wait`. Returns true
+--- if all nodes have confirmed the releases; a later call returns the same.
 function driver.close(self, may_wait)
   if not select(6, state(self.handle)) then
     native.close(self.handle)

@@ -1,8 +1,10 @@
---- on_lost inside nginx, of a lock that outlives its request, when the function was made in that request.
+--- on_lost inside nginx, of a lock that outlives its request, when the function was made in that
+--- request.
 ---
---- The variables of a coroutine that is killed stay in its stack, and nginx gives the coroutine to another request. A
---- function that refers to them would read what that request keeps there. So after the end of its request a copy is
---- called, which has those variables as they were when the lock was acquired. All others it shares with the function.
+--- The variables of a coroutine that is killed stay in its stack, and nginx gives the coroutine to
+--- another request. A function that refers to them would read what that request keeps there. So
+--- after the end of its request a copy is called, which has those variables as they were when the
+--- lock was acquired. All others it shares with the function.
 
 local core = require "redlock.core"
 local ffi = require "ffi"
@@ -17,8 +19,8 @@ local pcall, type = pcall, type
 local nginx_on_lost = {}
 
 -- -------------------------------------------------------------------- variables of running functions
--- LuaJIT knows which variable still lies in a stack, but tells nobody. Where it writes that down is found by functions
--- of which it is known.
+-- LuaJIT knows which variable still lies in a stack, but tells nobody. Where it writes that down is
+-- found by functions of which it is known.
 
 local LAST = 15 -- byte of what stands for a variable that is looked at
 
@@ -103,7 +105,8 @@ local function copy(fn, made)
   return twin
 end
 
--- What to call in place of `on_lost`, and a table for the number of the request; nothing if that is as good.
+-- What to call in place of `on_lost`, and a table for the number of the request; nothing if that is
+-- as good.
 local function replace(on_lost, request)
   local fn = on_lost
   if type(fn) ~= "function" then fn = getmetatable(on_lost).__call end
@@ -120,7 +123,8 @@ local function replace(on_lost, request)
   end, of
 end
 
---- The lock was acquired, belongs to the worker, and tells on_lost of its loss. `request` is the one that runs, or nil.
+--- The lock was acquired, belongs to the worker, and tells on_lost of its loss. `request` is the
+--- one that runs, or nil.
 function nginx_on_lost.protect(lock, on_lost, request)
   local made, instead, of = pcall(replace, on_lost, request)
   if made and instead then of.number = replace_on_lost(lock, instead, request) end

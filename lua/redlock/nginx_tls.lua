@@ -1,11 +1,12 @@
---- TLS inside nginx: what its own sockets are told of a node. The rest is nginx's configuration, and options.lua
---- refuses it (`of_nginx_conf`).
+--- TLS inside nginx: what its own sockets are told of a node. The rest is nginx's configuration,
+--- and options.lua refuses it (`of_nginx_conf`).
 
 local nginx_tls = {}
 
 local FILE_MAX = 1048576
 
--- What a file of PEM holds, as nginx's sockets take it; or nil and what is wrong. Nothing in it is ever shown.
+-- What a file of PEM holds, as nginx's sockets take it; or nil and what is wrong. Nothing in it is
+-- ever shown.
 local function read_pem(path, what, parse)
   local file, why = io.open(path, "rb")
   if not file then return nil, "tls." .. what .. " cannot be read: " .. tostring(why) end
@@ -26,8 +27,9 @@ local function read_certificate(route, cert, key)
   return wrong
 end
 
---- How a node that speaks TLS is to be spoken to, by what it says itself and what the client says: a table with
---- server_name, unverified, cert and key. Or nil, and what is wrong. `host` is an address's: "unix:..." has no name.
+--- How a node that speaks TLS is to be spoken to, by what it says itself and what the client says:
+--- a table with server_name, unverified, cert and key. Or nil, and what is wrong. `host` is an
+--- address's: "unix:..." has no name.
 function nginx_tls.route(node, given, host)
   local own = type(node) == "table" and type(node.tls) == "table" and node.tls or {}
   local above = given and type(given.tls) == "table" and given.tls or {}

@@ -1,8 +1,8 @@
---- Checks arguments. Raises misuse at the line of the caller, and names the option. Shows only numbers, because a text
---- may be a password.
+--- Checks arguments. Raises misuse at the line of the caller, and names the option. Shows only
+--- numbers, because a text may be a password.
 ---
---- csrc/core/options/rl_option_table.h has all options with their kinds and bounds. The C functions read the tables
---- that are checked here by name.
+--- csrc/core/options/rl_option_table.h has all options with their kinds and bounds. The C functions
+--- read the tables that are checked here by name.
 
 local core = require "redlock.core"
 
@@ -22,7 +22,8 @@ local function shown(value)
   return "a " .. kind
 end
 
--- Makes a check for whole numbers. A check returns nil, or a complaint, which follows the name of the option.
+-- Makes a check for whole numbers. A check returns nil, or a complaint, which follows the name of
+-- the option.
 local function whole(low, high, unit)
   local least = string.format("must be an integer >= %.0f%s, got ", low, unit)
   local most = string.format("must be at most %.0f%s, got ", high, unit)
@@ -126,14 +127,15 @@ local function add(checks, rows)
   return checks
 end
 
---- Returns true inside nginx. Programs may raise an error for a missing global (strict.lua), hence pcall.
+--- Returns true inside nginx. Programs may raise an error for a missing global (strict.lua), hence
+--- pcall.
 function options.inside_nginx()
   local ok, ngx = pcall(function(host) return host.ngx end, _G)
   return ok and type(ngx) == "table" and ngx.get_phase ~= nil
 end
 
---- Returns true where a client must not block: in a worker of nginx, but not in its threads (ngx.run_worker_thread),
---- which have no cosockets.
+--- Returns true where a client must not block: in a worker of nginx, but not in its threads
+--- (ngx.run_worker_thread), which have no cosockets.
 function options.must_yield()
   return options.inside_nginx() and _G.ngx.socket ~= nil
 end
@@ -218,7 +220,8 @@ end
 
 of_client.guard = guard
 
--- Inside nginx cosockets speak TLS. Refuses the parts that they take from nginx.conf instead of ignoring them.
+-- Inside nginx cosockets speak TLS. Refuses the parts that they take from nginx.conf instead of
+-- ignoring them.
 local of_nginx_conf = {
   ca = "nginx takes from lua_ssl_trusted_certificate", ca_path = "nginx takes from lua_ssl_trusted_certificate, a file",
   crl = "nginx takes from lua_ssl_crl", ciphers = "nginx takes from lua_ssl_ciphers",
@@ -320,7 +323,8 @@ local verifying = {
 local VERIFIED = ": certificates are verified, against the system's CAs or those of tls = { ca = ... };"
   .. " only 'dangerously_unverified' turns that off"
 
--- Returns the part of `tls` that a name means, or "verify", or nil. `alone`: also without the prefix ssl or tls.
+-- Returns the part of `tls` that a name means, or "verify", or nil. `alone`: also without the
+-- prefix ssl or tls.
 local function meant_part(name, alone)
   local spelled = plain(name)
   local rest = spelled:match("^ssl(.+)$") or spelled:match("^tls(.+)$") or (alone and spelled)
@@ -402,8 +406,8 @@ local function complaint(given, known)
   if name ~= nil then return unknown(name, known) end
 end
 
---- Checks the options of a lock or of a call, and returns them. `level` counts as in error(), as seen from the caller
---- of this function.
+--- Checks the options of a lock or of a call, and returns them. `level` counts as in error(), as
+--- seen from the caller of this function.
 function options.lock(given, level)
   local wrong = complaint(given, of_lock)
   if wrong then error("redlock: " .. wrong, level + 1) end
@@ -482,8 +486,8 @@ end
 
 local of_doctor = { keys = kinds.flag(), resource = kinds.bytes() }
 
---- Checks the object before the colon and the options of client:doctor(). Returns the resource whose keys are tried,
---- and true if keys must be scanned.
+--- Checks the object before the colon and the options of client:doctor(). Returns the resource
+--- whose keys are tried, and true if keys must be scanned.
 function options.doctor(client, kind, given, level)
   local wrong = given ~= nil and complaint(given, of_doctor)
   local resource = not wrong and given ~= nil and given.resource or "redlock-doctor"
@@ -612,8 +616,8 @@ local function are_options(value)
   return true
 end
 
---- Checks the arguments of with() after the name: options, if any, and a callable value. Returns the options, and the
---- position of the function.
+--- Checks the arguments of with() after the name: options, if any, and a callable value. Returns
+--- the options, and the position of the function.
 function options.section(level, first, second, ...)
   if callable(first) then
     if select("#", ...) == 0 and are_options(second) then
@@ -629,8 +633,9 @@ function options.section(level, first, second, ...)
   return first, 2
 end
 
---- Functions that check the argument of an operation, by the names in csrc/binding/rl_lua_operation.c. Each is called
---- with (argument, level), unless the argument is nil, and returns the value for C.
+--- Functions that check the argument of an operation, by the names in
+--- csrc/binding/rl_lua_operation.c. Each is called with (argument, level), unless the argument is
+--- nil, and returns the value for C.
 options.arguments = {
   options = options.acquire, ttl = options.extension, release = options.release, token = options.token,
   none = function() end,

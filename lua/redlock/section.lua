@@ -3,7 +3,8 @@
 --- 1. Acquire. Without the lock the function does not run.
 --- 2. Run the function. The caller gets its error with the traceback after the release (5.).
 --- 3. Check if the lease lasted that long, then release.
---- 4. Return true and the results of the function; or report that another client may have held the lock meanwhile.
+--- 4. Return true and the results of the function; or report that another client may have held the
+---    lock meanwhile.
 --- 5. On an error: release, ignore the result of the release, and raise the function's error.
 
 local discard = require("redlock.core").discard
@@ -20,7 +21,8 @@ local function release_quietly(lock, how)
   pcall(lock.release, lock, how)
 end
 
--- 3. and 4. Cancels an operation that the function has left in flight, which would prevent the release.
+-- 3. and 4. Cancels an operation that the function has left in flight, which would prevent the
+--    release.
 local function finish(lock, how, ...)
   local outlived = lock:remaining() == 0
   lock:cancel()
@@ -38,8 +40,8 @@ local function finish(lock, how, ...)
 end
 
 -- ------------------------------------------------------------------------------- Lua 5.4 and newer
--- The end of a generic `for` closes the fourth value, also after an error, which passes uncaught and so keeps its
--- traceback. Older versions ignore the value.
+-- The end of a generic `for` closes the fourth value, also after an error, which passes uncaught
+-- and so keeps its traceback. Older versions ignore the value.
 
 local guard_class = {}
 
@@ -65,7 +67,8 @@ local function run_closing(lock, how, fn, ...)
 end
 
 -- ----------------------------------------------------------------------------------- older versions
--- The error is caught and raised again: with a traceback if it is a text with a position, otherwise unchanged.
+-- The error is caught and raised again: with a traceback if it is a text with a position, otherwise
+-- unchanged.
 
 local function explain(err)
   if traceback and type(err) == "string" and err:find("^[^\n]*:%d+: ")
@@ -99,8 +102,8 @@ do
   for _ in once, nil, nil, probe do break end -- luacheck: ignore 512
 end
 
---- Acquires, runs fn(lock, ...), and releases. `how` is the argument of lock:release(). Frees a lock that was refused,
---- which no caller has seen.
+--- Acquires, runs fn(lock, ...), and releases. `how` is the argument of lock:release(). Frees a
+--- lock that was refused, which no caller has seen.
 function section.run(lock, how, fn, ...)
   local validity, message, code = lock:acquire()
   if validity then return run(lock, how, fn, ...) end

@@ -1,8 +1,9 @@
 ---@meta redlock.types
 --- Types for editors and checkers that read LuaCATS annotations. No program loads this file.
 ---
---- All durations are whole milliseconds unless a comment names another unit. Misuse (a wrong type, an unknown option,
---- an operation in flight) raises an error at the caller's line. Every failure is nil, message, code.
+--- All durations are whole milliseconds unless a comment names another unit. Misuse (a wrong type,
+--- an unknown option, an operation in flight) raises an error at the caller's line. Every failure
+--- is nil, message, code.
 
 ---@alias redlock.Code
 ---| "taken" # another client holds the lock
@@ -69,8 +70,8 @@
 ---@field db? integer database of nodes without their own; default 0
 ---@field tls? boolean|redlock.Tls for nodes without their own that are no Unix sockets; default false
 
---- TLS. A node inherits the fields that it does not set from its client. Inside nginx, fields that nginx.conf sets are
---- refused, and the message names the directive.
+--- TLS. A node inherits the fields that it does not set from its client. Inside nginx, fields that
+--- nginx.conf sets are refused, and the message names the directive.
 ---@class redlock.Tls
 ---@field ca? string file of CA certificates, PEM; default the system's
 ---@field ca_path? string directory of CA certificates, as openssl-rehash makes it; default the system's
@@ -179,8 +180,9 @@ function client:new_lock(resource, options) end
 ---@nodiscard
 function client:acquire(resource, options) end
 
---- Acquires, calls fn(lock, ...) and releases. Returns true and the results of fn. Raises an error of fn again after
---- the release. If the lease ended before fn did, returns nil, message, "expired" or "lost", and the results.
+--- Acquires, calls fn(lock, ...) and releases. Returns true and the results of fn. Raises an error
+--- of fn again after the release. If the lease ended before fn did, returns nil, message, "expired"
+--- or "lost", and the results.
 ---@param resource string|string[] any bytes; a list of up to 64 is acquired all or nothing
 ---@param options redlock.SectionOptions|nil
 ---@param fn fun(lock: redlock.Lock, ...): ...
@@ -218,8 +220,8 @@ function client:inspect(resource) end
 ---@return redlock.Code? code "unavailable", "cancelled", "closed"
 function client:bootstrap() end
 
---- Examines all nodes and changes nothing. Returns the findings, the most severe first; an empty list if there are
---- none.
+--- Examines all nodes and changes nothing. Returns the findings, the most severe first; an empty
+--- list if there are none.
 ---@param options? redlock.DoctorOptions
 ---@return redlock.Finding[]?
 ---@return string? message
@@ -227,7 +229,8 @@ function client:bootstrap() end
 ---@nodiscard
 function client:doctor(options) end
 
---- DANGER: deletes the key of a holder, without a report to it. Returns the number of nodes that deleted the key.
+--- DANGER: deletes the key of a holder, without a report to it. Returns the number of nodes that
+--- deleted the key.
 ---@param resource string
 ---@param token string token from inspect(); "any" = every token
 ---@return integer? nodes
@@ -235,14 +238,15 @@ function client:doctor(options) end
 ---@return redlock.Code? code "not_held": no node that answered has the token; "unavailable", "cancelled", "closed"
 function client:force_release(resource, token) end
 
---- Releases all locks of the client, waits for the replies for node_timeout at most, and closes. Idempotent.
+--- Releases all locks of the client, waits for the replies for node_timeout at most, and closes.
+--- Idempotent.
 ---@return true? ok
 ---@return string? message
 ---@return redlock.Code? code "unavailable": releases without confirmation are left to their ttl
 function client:close() end
 
---- Returns a descriptor that is readable whenever process() must be called; nil if there is none. A loop needs nothing
---- else.
+--- Returns a descriptor that is readable whenever process() must be called; nil if there is none. A
+--- loop needs nothing else.
 ---@return integer?
 ---@nodiscard
 function client:pollfd() end
@@ -252,7 +256,8 @@ function client:pollfd() end
 ---@nodiscard
 function client:events() end
 
---- Returns the seconds, 1 at most, after which process() must be called; nil if there is no deadline.
+--- Returns the seconds, 1 at most, after which process() must be called; nil if there is no
+--- deadline.
 ---@return number? seconds
 ---@nodiscard
 function client:timeout() end
@@ -263,7 +268,8 @@ function client:timeout() end
 ---@return redlock.Code? code "closed"
 function client:process() end
 
---- Returns the next lock whose started operation has ended, or nil. Call it after each process() until it returns nil.
+--- Returns the next lock whose started operation has ended, or nil. Call it after each process()
+--- until it returns nil.
 ---@return redlock.Lock?
 ---@nodiscard
 function client:next_ended() end
@@ -285,14 +291,16 @@ function lock:acquire(options) end
 ---@return redlock.Code? code "unavailable", "lost", "expired", "not_held", "cancelled", "closed"
 function lock:extend(ttl) end
 
---- Releases the lock. With wait = false sends the commands and does not wait; result() reports the outcome later.
+--- Releases the lock. With wait = false sends the commands and does not wait; result() reports the
+--- outcome later.
 ---@param options? redlock.ReleaseOptions
 ---@return true? ok
 ---@return string? message
 ---@return redlock.Code? code "lost": a majority lost it before its end; "expired", "unavailable", "not_held", "closed"
 function lock:release(options) end
 
---- Returns the lock as a text for client:attach() of another process. It is then no longer held here, and not released.
+--- Returns the lock as a text for client:attach() of another process. It is then no longer held
+--- here, and not released.
 ---@return string? text
 ---@return string? message
 ---@return redlock.Code? code "not_held", "lost", "held", "closed"
@@ -309,14 +317,14 @@ function lock:remaining() end
 ---@nodiscard
 function lock:is_held() end
 
---- Returns how many keys may vanish before a second holder is possible; -1 if it is possible; nil if the lock is not
---- held.
+--- Returns how many keys may vanish before a second holder is possible; -1 if it is possible; nil
+--- if the lock is not held.
 ---@return integer? margin known nodes + quorum - N - 1
 ---@nodiscard
 function lock:margin() end
 
---- Returns the fencing token of the lease, below 2^53 and greater than that of every earlier grant; nil if the lock is
---- not held, or was acquired without `fence`.
+--- Returns the fencing token of the lease, below 2^53 and greater than that of every earlier grant;
+--- nil if the lock is not held, or was acquired without `fence`.
 ---@return integer? token
 ---@nodiscard
 function lock:fence() end
@@ -325,8 +333,8 @@ function lock:fence() end
 ---@return redlock.Milliseconds left
 function lock:check() end
 
---- Returns why the last lease was lost; nil if it was not lost, or was released. "unavailable" is a warning that
---- automatic extends fail, "clock" that clocks of nodes were stepped.
+--- Returns why the last lease was lost; nil if it was not lost, or was released. "unavailable" is a
+--- warning that automatic extends fail, "clock" that clocks of nodes were stepped.
 ---@return redlock.Code? reason
 ---@return redlock.Milliseconds? since time since the loss
 ---@nodiscard
@@ -363,8 +371,8 @@ function lock:votes() end
 ---@overload fun(self: redlock.Lock, operation: "extend", ttl?: redlock.Milliseconds): true?, string?, redlock.Code?
 function lock:start(operation, argument) end
 
---- Returns the results of the started operation, as the blocking method would; or nil, message, "pending" while it is
---- in flight. Raises an error if no operation was started.
+--- Returns the results of the started operation, as the blocking method would; or nil, message,
+--- "pending" while it is in flight. Raises an error if no operation was started.
 ---@return redlock.Milliseconds|true|nil result
 ---@return string? message
 ---@return redlock.Code|"pending"|nil code
@@ -381,7 +389,8 @@ function lock:cancel() end
 ---@return redlock.Code? code "not_held"; "unavailable" for "request" in a phase after which no request ends
 function lock:hand_over(owner) end
 
---- A client of redlock.cqueues: its calls let other coroutines run. It polls itself, so it has no methods for loops.
+--- A client of redlock.cqueues: its calls let other coroutines run. It polls itself, so it has no
+--- methods for loops.
 ---@class redlock.cqueues.Client: redlock.Client
 ---@field pollfd nil
 ---@field events nil

@@ -42,8 +42,9 @@ return function(behaviour)
     assert.is_true(held:is_held())
   end)
 
-  -- Where options are taken: each function makes a client, and returns it with a function that acquires "r" and
-  -- then lets `look` look at the lock. `given` is what counts; `wider` stands at the scopes around.
+  -- Where options are taken: each function makes a client, and returns it with a function that
+  -- acquires "r" and then lets `look` look at the lock. `given` is what counts; `wider` stands at
+  -- the scopes around.
   local places = {
     ["redlock.new"] = function(given)
       local own = driver.new(behaviour.farm.addresses, given)

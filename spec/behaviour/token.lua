@@ -96,7 +96,8 @@ return function(behaviour)
     eventually_free("r")
   end)
 
-  -- As LockTake, LockExtend and LockRelease of StackExchange.Redis: SET NX PX, and scripts that compare.
+  -- As LockTake, LockExtend and LockRelease of StackExchange.Redis: SET NX PX, and scripts that
+  -- compare.
   once("caller_supplied_token_is_shared_with_another_library", function(client, _, farm)
     for index = 1, 5 do farm[index]:command("SET", "r", "theirs", "PX", "60000", "NX") end
     failure("taken", client:acquire("r", { token = "theirs", wait = 0 }))

@@ -109,7 +109,8 @@ local LOCATIONS = [[
     }
   }
 
-  # The first of two light threads that are woken in one step begins the next operation of the other's lock.
+  # The first of two light threads that are woken in one step begins the next operation of the
+  # other's lock.
   location /woken {
     content_by_lua_block {
       local wrong, go = {}, require("ngx.semaphore").new(0)

@@ -1,4 +1,5 @@
---- What every driver has to do, done inside nginx. The specs are declared here and run there, by name.
+--- What every driver has to do, done inside nginx. The specs are declared here and run there, by
+--- name.
 
 if not rawget(_G, "jit") then return end
 
@@ -42,8 +43,8 @@ local LOCATIONS = [[
   }
 ]]
 
--- nginx gives its children no environment, and theirs is to be the same interpreter: the module of a sanitized tree
--- can be loaded by no other one.
+-- nginx gives its children no environment, and theirs is to be the same interpreter: the module of
+-- a sanitized tree can be loaded by no other one.
 local MAIN = "env REDLOCK_SPEC_LUA; env ASAN_OPTIONS;"
 
 local nginx

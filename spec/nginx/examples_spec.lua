@@ -104,8 +104,8 @@ describe("examples for nginx", function()
     return text
   end
 
-  -- A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and writes. Then the
-  -- first goes on, and writes. Returns the answer, and what the service has then.
+  -- A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and
+  -- writes. Then the first goes on, and writes. Returns the answer, and what the service has then.
   local function late_write(name)
     local url = "http://127.0.0.1:" .. nginx.port .. "/document/one"
     local place = helper.directory .. "/" .. name

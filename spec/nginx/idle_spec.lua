@@ -1,12 +1,13 @@
---- A client that only one request has used, or that nobody uses: when its clock and its connections end, what they
---- leave, and how they come back.
+--- A client that only one request has used, or that nobody uses: when its clock and its connections
+--- end, what they leave, and how they come back.
 
 if not rawget(_G, "jit") then return end
 
 local helper = require "spec.helper"
 local server = require "spec.nginx.server"
 
--- What a request does first. It is the first of its worker, so that its state may last for no other.
+-- What a request does first. It is the first of its worker, so that its state may last for no
+-- other.
 local MAKE = [[
   local redlock = require("redlock")
   local function new(given)

@@ -1,4 +1,5 @@
---- Who waits in nginx is called: what has to do with requests, workers and timers. The rest is in behaviour_spec.lua.
+--- Who waits in nginx is called: what has to do with requests, workers and timers. The rest is in
+--- behaviour_spec.lua.
 
 if not rawget(_G, "jit") then return end
 
@@ -60,7 +61,8 @@ describe("notifications in nginx", function()
     farm = farm or helper.farm(5)
     farm:reset()
     given.addresses = given.addresses or farm.addresses
-    -- A request that ends within seconds has been notified: a client polls once a minute, however slow the machine is.
+    -- A request that ends within seconds has been notified: a client polls once a minute, however
+    -- slow the machine is.
     given.init = [[
       socket = require "socket"
       local options = ]] .. (options or "{}") .. [[

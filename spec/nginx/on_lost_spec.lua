@@ -1,5 +1,5 @@
--- Auto-extended leases inside nginx, and on_lost in a timer of its own. The behaviour of all drivers is in
--- spec/behaviour.lua.
+-- Auto-extended leases inside nginx, and on_lost in a timer of its own. The behaviour of all
+-- drivers is in spec/behaviour.lua.
 
 if not rawget(_G, "jit") then return end
 

@@ -1,6 +1,6 @@
---- Owners: a lock of a request or a timer is released when that ends, however it ends, within a second and
---- without the garbage collector. Beside a large heap, and beside requests that leave the worker no idle moment, the
---- collector would come long after.
+--- Owners: a lock of a request or a timer is released when that ends, however it ends, within a
+--- second and without the garbage collector. Beside a large heap, and beside requests that leave
+--- the worker no idle moment, the collector would come long after.
 
 if not rawget(_G, "jit") then return end
 

@@ -57,7 +57,8 @@ local LOCATIONS = [[
     }
   }
 
-  # The first of two that are granted in the same step kills the other, which has been woken and has not run since.
+  # The first of two that are granted in the same step kills the other, which has been woken and has
+  # not run since.
   location /woken {
     content_by_lua_block {
       local killed, go = 0, require("ngx.semaphore").new(0)
@@ -147,7 +148,8 @@ local LOCATIONS = [[
     }
   }
 
-  # The locks belong to no request, and are kept: nobody but the client can see that nobody waits any more.
+  # The locks belong to no request, and are kept: nobody but the client can see that nobody waits
+  # any more.
   location /kill {
     content_by_lua_block {
       local threads = {}

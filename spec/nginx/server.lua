@@ -95,8 +95,8 @@ http {
 }
 ]]
 
--- Preloading the runtimes: nginx has not been made with them. Its children do without, unless one is to be
--- another nginx.
+-- Preloading the runtimes: nginx has not been made with them. Its children do without, unless one
+-- is to be another nginx.
 local function preload()
   if not server.sanitized then return "" end
   local libraries = command("gcc -print-file-name=libasan.so") .. " " .. command("gcc -print-file-name=libubsan.so")
@@ -129,9 +129,9 @@ local function answers(port)
   return connection ~= nil
 end
 
--- It ends with the process that runs the specs, however that ends. Its parent has to be another one than
--- the shell that started it, or it would take no signal to upgrade itself. The directory goes at about the same
--- time, so the pids are read while it is there.
+-- It ends with the process that runs the specs, however that ends. Its parent has to be another one
+-- than the shell that started it, or it would take no signal to upgrade itself. The directory goes
+-- at about the same time, so the pids are read while it is there.
 local function run(self)
   helper.write_file(self.directory .. "/run.sh", string.format([[
 cd %s
@@ -180,8 +180,8 @@ function server.start(given)
   return run(self)
 end
 
---- Starts nginx with a file of examples/nginx, whose nodes and port are replaced by those given. Nodes that answer have
---- the time for that.
+--- Starts nginx with a file of examples/nginx, whose nodes and port are replaced by those given.
+--- Nodes that answer have the time for that.
 function server.start_example(path, addresses)
   local self = new()
   local file = assert(io.open(path))
@@ -280,8 +280,8 @@ end
 
 -- ------------------------------------------------------------------------------------------ log
 
---- What was logged as a warning or worse since the last call, without lines that match a pattern given,
---- and those about nodes that go down and come back.
+--- What was logged as a warning or worse since the last call, without lines that match a pattern
+--- given, and those about nodes that go down and come back.
 function server:complaints(...)
   local patterns = { ... }
   local function expected(line)
@@ -308,7 +308,8 @@ function server:complaints(...)
   return table.concat(lines, "\n")
 end
 
---- What nginx itself writes when a connection to a node is refused or breaks; nothing can turn it off.
+--- What nginx itself writes when a connection to a node is refused or breaks; nothing can turn it
+--- off.
 server.NODE_IS_GONE = "connect%(%) failed %(111: Connection refused%)"
 server.CONNECTION_BROKE = "%(104: Connection reset by peer%)"
 

@@ -1,6 +1,6 @@
---- nginx runs only so many timers at once, and keeps only so many. A client's clock and its connections need some:
---- without them nothing can be locked, but budgets hold, each caller learns why, and all is well again when there are
---- timers.
+--- nginx runs only so many timers at once, and keeps only so many. A client's clock and its
+--- connections need some: without them nothing can be locked, but budgets hold, each caller learns
+--- why, and all is well again when there are timers.
 
 if not rawget(_G, "jit") then return end
 
@@ -280,8 +280,8 @@ describe("a client whose clock gets no timer", function()
   teardown(function() farm:shut() end)
   after_each(function() nginx:stop("TERM") end)
 
-  -- nginx refuses timers while kept.refused counts how often the clock, which has one argument, has asked; only that
-  -- when kept.connects.
+  -- nginx refuses timers while kept.refused counts how often the clock, which has one argument, has
+  -- asked; only that when kept.connects.
   local REFUSE = [[
     local timer_at = ngx.timer.at
     ngx.timer.at = function(delay, run, ...)

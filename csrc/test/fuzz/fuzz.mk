@@ -1,4 +1,5 @@
-# Fuzzing with libFuzzer, which is clang's. Included by the Makefile; `make test` only plays the corpora.
+# Fuzzing with libFuzzer, which is clang's. Included by the Makefile; `make test` only plays the
+# corpora.
 #
 #     make fuzz [FUZZ_SECONDS=3600] [FUZZ_TARGETS="core api address options tls"]
 #

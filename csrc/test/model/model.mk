@@ -1,4 +1,5 @@
-# The formal model and its replay in the core. Included by the Makefile; docs/model.md describes them.
+# The formal model and its replay in the core. Included by the Makefile; docs/model.md describes
+# them.
 #
 #     make model            all configurations of the suite: states, and counter-examples
 #     make model-replay     random walks and counter-examples, replayed in the core
