@@ -29,7 +29,7 @@ static rl_lock *start_once(fake_world *world) {
 
 /* ----------------------------------------------------------------------------- the decision */
 
-static void the_lease_is_measured_from_before_the_first_byte(void **state) {
+static void lease_is_measured_from_before_first_byte(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -46,7 +46,7 @@ static void the_lease_is_measured_from_before_the_first_byte(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_clock_of_a_lease_is_read_at_launch_and_not_when_it_was_begun(void **state) {
+static void lease_is_measured_from_its_round(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options once = fake_once();
@@ -61,7 +61,7 @@ static void the_clock_of_a_lease_is_read_at_launch_and_not_when_it_was_begun(voi
 }
 
 /* For every N: held with the N/2+1st grant and not before, without waiting for the rest. */
-static void the_majority_decides_and_nobody_else_is_waited_for(void **state) {
+static void majority_decides_acquire(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
@@ -79,7 +79,7 @@ static void the_majority_decides_and_nobody_else_is_waited_for(void **state) {
 }
 
 /* For every N: with an even one, half the nodes could still fail, and then it would be unavailable. */
-static void a_majority_of_refusals_decides(void **state) {
+static void majority_of_refusals_decides(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
@@ -99,7 +99,7 @@ static void a_majority_of_refusals_decides(void **state) {
  * Three of five nodes are down, and two hold the key for somebody else: nobody can lock, whichever
  * answers come first.
  */
-static void errors_decide_as_soon_as_no_majority_is_left(void **state) {
+static void errors_decide_once_no_majority_is_possible(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
@@ -114,7 +114,7 @@ static void errors_decide_as_soon_as_no_majority_is_left(void **state) {
   }
 }
 
-static void one_refused_one_failed_of_three_is_taken(void **state) {
+static void refusal_and_failure_of_three_are_taken(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -127,7 +127,7 @@ static void one_refused_one_failed_of_three_is_taken(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_majority_that_comes_too_late_is_expired_and_released(void **state) {
+static void late_majority_is_expired_and_released(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
@@ -145,7 +145,7 @@ static void a_majority_that_comes_too_late_is_expired_and_released(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void a_majority_one_microsecond_before_the_deadline_is_a_lock(void **state) {
+static void majority_one_microsecond_before_deadline_is_a_lock(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
@@ -167,7 +167,7 @@ static void a_majority_one_microsecond_before_the_deadline_is_a_lock(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void a_ttl_that_is_all_drift_is_expired_and_sends_nothing(void **state) {
+static void ttl_within_drift_is_expired_and_sends_nothing(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
@@ -180,7 +180,7 @@ static void a_ttl_that_is_all_drift_is_expired_and_sends_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_lock_delay_lengthens_the_key_and_not_the_lease(void **state) {
+static void lock_delay_lengthens_key_and_not_lease(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.lock_delay_us = 1500 * MS + 1;
@@ -192,7 +192,7 @@ static void the_lock_delay_lengthens_the_key_and_not_the_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_prefix_stands_before_the_resource(void **state) {
+static void prefix_precedes_resource(void **state) {
   (void)state;
   fake_world *world = calloc(1, sizeof *world);
   assert_non_null(world);
@@ -202,7 +202,7 @@ static void the_prefix_stands_before_the_resource(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_resource_is_any_bytes(void **state) {
+static void resource_is_any_bytes(void **state) {
   (void)state;
   static const char name[] = "a b\0%s\r\n\xff\x80\"'";
   fake_world *world = fake_world_new(1);
@@ -225,7 +225,7 @@ static void a_resource_is_any_bytes(void **state) {
 
 /* ------------------------------------------------------------------------- after a failure */
 
-static void a_failed_attempt_is_released_wherever_it_may_have_gone(void **state) {
+static void failed_attempt_is_released_on_each_node_that_got_it(void **state) {
   (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start_once(world);
@@ -260,7 +260,7 @@ static void a_failed_attempt_is_released_wherever_it_may_have_gone(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_never_answered_gets_the_release_all_the_same(void **state) {
+static void silent_node_gets_release(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -278,7 +278,7 @@ static void a_node_that_never_answered_gets_the_release_all_the_same(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void every_attempt_has_a_token_of_its_own(void **state) {
+static void each_attempt_draws_its_own_token(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -300,7 +300,7 @@ static void every_attempt_has_a_token_of_its_own(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_late_grant_of_attempt_1_does_not_count_in_attempt_2(void **state) {
+static void late_grant_does_not_count_in_next_attempt(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
@@ -329,7 +329,7 @@ static void a_late_grant_of_attempt_1_does_not_count_in_attempt_2(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_one(void **state) {
+static void broken_connection_makes_vote_unknown_and_next_one_sends_release(void **state) {
   (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = fake_world_new(3);
@@ -354,7 +354,7 @@ static void a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_
   assert_true(fake_world_end(world));
 }
 
-static void unknown_is_not_granted(void **state) {
+static void unknown_vote_is_not_granted(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -409,7 +409,7 @@ static const reply_case reply_cases[] = {
 };
 
 /* Only the exact success reply is a vote for the lock. */
-static void only_ok_is_a_grant_and_every_other_reply_is_named(void **state) {
+static void only_ok_grants(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(reply_cases); i++) {
     const reply_case *row = &reply_cases[i];
@@ -459,7 +459,7 @@ static void quoted_token_is_masked_in_votes(void **state) {
   }
 }
 
-static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
+static void unexpected_reply_ends_connection(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -473,27 +473,27 @@ static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_lease_is_measured_from_before_the_first_byte),
-      cmocka_unit_test(the_clock_of_a_lease_is_read_at_launch_and_not_when_it_was_begun),
-      cmocka_unit_test(the_majority_decides_and_nobody_else_is_waited_for),
-      cmocka_unit_test(a_majority_of_refusals_decides),
-      cmocka_unit_test(errors_decide_as_soon_as_no_majority_is_left),
-      cmocka_unit_test(one_refused_one_failed_of_three_is_taken),
-      cmocka_unit_test(a_majority_that_comes_too_late_is_expired_and_released),
-      cmocka_unit_test(a_majority_one_microsecond_before_the_deadline_is_a_lock),
-      cmocka_unit_test(a_ttl_that_is_all_drift_is_expired_and_sends_nothing),
-      cmocka_unit_test(the_lock_delay_lengthens_the_key_and_not_the_lease),
-      cmocka_unit_test(the_prefix_stands_before_the_resource),
-      cmocka_unit_test(a_resource_is_any_bytes),
-      cmocka_unit_test(a_failed_attempt_is_released_wherever_it_may_have_gone),
-      cmocka_unit_test(a_node_that_never_answered_gets_the_release_all_the_same),
-      cmocka_unit_test(every_attempt_has_a_token_of_its_own),
-      cmocka_unit_test(a_late_grant_of_attempt_1_does_not_count_in_attempt_2),
-      cmocka_unit_test(a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_one),
-      cmocka_unit_test(unknown_is_not_granted),
-      cmocka_unit_test(only_ok_is_a_grant_and_every_other_reply_is_named),
+      cmocka_unit_test(lease_is_measured_from_before_first_byte),
+      cmocka_unit_test(lease_is_measured_from_its_round),
+      cmocka_unit_test(majority_decides_acquire),
+      cmocka_unit_test(majority_of_refusals_decides),
+      cmocka_unit_test(errors_decide_once_no_majority_is_possible),
+      cmocka_unit_test(refusal_and_failure_of_three_are_taken),
+      cmocka_unit_test(late_majority_is_expired_and_released),
+      cmocka_unit_test(majority_one_microsecond_before_deadline_is_a_lock),
+      cmocka_unit_test(ttl_within_drift_is_expired_and_sends_nothing),
+      cmocka_unit_test(lock_delay_lengthens_key_and_not_lease),
+      cmocka_unit_test(prefix_precedes_resource),
+      cmocka_unit_test(resource_is_any_bytes),
+      cmocka_unit_test(failed_attempt_is_released_on_each_node_that_got_it),
+      cmocka_unit_test(silent_node_gets_release),
+      cmocka_unit_test(each_attempt_draws_its_own_token),
+      cmocka_unit_test(late_grant_does_not_count_in_next_attempt),
+      cmocka_unit_test(broken_connection_makes_vote_unknown_and_next_one_sends_release),
+      cmocka_unit_test(unknown_vote_is_not_granted),
+      cmocka_unit_test(only_ok_grants),
       cmocka_unit_test(quoted_token_is_masked_in_votes),
-      cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
+      cmocka_unit_test(unexpected_reply_ends_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

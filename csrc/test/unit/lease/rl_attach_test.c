@@ -71,7 +71,7 @@ static void quoted_handed_token_is_masked(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void what_was_detached_is_not_held_and_not_released(void **state) {
+static void detached_lease_is_not_held_and_not_released(void **state) {
   (void)state;
   rl_lock *lock;
   rl_handover handover;
@@ -89,7 +89,7 @@ static void what_was_detached_is_not_held_and_not_released(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void attached_twice_the_second_finds_nothing(void **state) {
+static void second_attach_finds_no_lease(void **state) {
   (void)state;
   rl_lock *lock, *first, *second;
   rl_handover handover;
@@ -111,7 +111,7 @@ static void attached_twice_the_second_finds_nothing(void **state) {
 }
 
 /* Two at once, the commands of the one before those of the other in every combination of nodes. */
-static void of_two_who_attach_at_once_at_most_one_is_granted(void **state) {
+static void two_clients_that_attach_are_not_both_granted(void **state) {
   (void)state;
   unsigned granted[3] = {0, 0, 0};
   for (unsigned order = 0; order < 32 * 4; order++) {
@@ -157,7 +157,7 @@ static void of_two_who_attach_at_once_at_most_one_is_granted(void **state) {
   assert_true(granted[0] > 0 && granted[1] > 0);
 }
 
-static void a_lease_that_has_run_out_is_refused(void **state) {
+static void expired_lease_is_not_attached(void **state) {
   (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
@@ -170,7 +170,7 @@ static void a_lease_that_has_run_out_is_refused(void **state) {
 }
 
 /* H6. The keys live on for lock_delay, and keep others out; the lease is over. */
-static void in_the_lock_delay_the_lease_is_over(void **state) {
+static void lock_delay_belongs_to_no_lease(void **state) {
   (void)state;
   redlock_options options = {.lock_delay_us = 20 * SECONDS};
   for (unsigned over = 0; over <= 1; over++) {
@@ -185,7 +185,7 @@ static void in_the_lock_delay_the_lease_is_over(void **state) {
   }
 }
 
-static void a_forged_token_finds_nothing(void **state) {
+static void forged_token_attaches_nothing(void **state) {
   (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
@@ -198,7 +198,7 @@ static void a_forged_token_finds_nothing(void **state) {
 }
 
 /* H5. A minority that was replaced is given up; nobody is left with half a lock. */
-static void without_a_majority_what_was_replaced_is_released(void **state) {
+static void attach_by_minority_releases_fresh_token(void **state) {
   (void)state;
   rl_lock *lock, *other, *third;
   rl_handover handover;
@@ -237,7 +237,7 @@ static fake_world *held_by_two(rl_lock **lock) {
 }
 
 /* H2. A node that may yet execute a SET of the token has no say. */
-static void a_node_that_had_not_answered_has_no_vote(void **state) {
+static void suspect_node_has_no_vote(void **state) {
   (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
@@ -255,7 +255,7 @@ static void a_node_that_had_not_answered_has_no_vote(void **state) {
 }
 
 /* H8. It was behind, and so it was not asked to replace the token that it sets later. */
-static void a_node_that_was_behind_does_not_keep_the_handed_token(void **state) {
+static void handed_token_is_released_on_node_that_was_behind(void **state) {
   (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
@@ -277,7 +277,7 @@ static void a_node_that_was_behind_does_not_keep_the_handed_token(void **state) 
 }
 
 /* H8. Where too much waits for a node, what was never a lease is forgotten first. */
-static void a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases(void **state) {
+static void handed_token_is_forgotten_after_failed_attempts(void **state) {
   (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
@@ -305,7 +305,7 @@ static void a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases(voi
   assert_true(fake_world_end(world));
 }
 
-static void only_a_lease_that_lasts_is_detached(void **state) {
+static void only_lasting_lease_is_detached(void **state) {
   (void)state;
   rl_handover handover;
   fake_world *world = fake_world_new(3);
@@ -325,7 +325,7 @@ static void only_a_lease_that_lasts_is_detached(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void detaching_after_a_release_that_nobody_waits_for_says_not_held_not_busy(void **state) {
+static void detach_after_fire_and_forget_release_is_not_held(void **state) {
   (void)state;
   rl_handover handover;
   fake_world *world = fake_world_new(3);
@@ -339,7 +339,7 @@ static void detaching_after_a_release_that_nobody_waits_for_says_not_held_not_bu
   assert_true(fake_world_end(world));
 }
 
-static void freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing(void **state) {
+static void unused_attach_leaves_nothing(void **state) {
   (void)state;
   for (unsigned way = 0; way < 3; way++) {
     rl_lock *lock, *other;
@@ -364,7 +364,7 @@ static void freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing(void
   }
 }
 
-static void several_resources_are_handed_over_together(void **state) {
+static void several_resources_are_attached_together(void **state) {
   (void)state;
   static const char *const names[] = {"a", "b", "c"};
   for (unsigned lost = 0; lost <= 3; lost++) {
@@ -397,20 +397,20 @@ static void several_resources_are_handed_over_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(quoted_handed_token_is_masked),
-      cmocka_unit_test(what_was_detached_is_not_held_and_not_released),
-      cmocka_unit_test(attached_twice_the_second_finds_nothing),
-      cmocka_unit_test(several_resources_are_handed_over_together),
-      cmocka_unit_test(of_two_who_attach_at_once_at_most_one_is_granted),
-      cmocka_unit_test(a_lease_that_has_run_out_is_refused),
-      cmocka_unit_test(in_the_lock_delay_the_lease_is_over),
-      cmocka_unit_test(a_forged_token_finds_nothing),
-      cmocka_unit_test(without_a_majority_what_was_replaced_is_released),
-      cmocka_unit_test(a_node_that_had_not_answered_has_no_vote),
-      cmocka_unit_test(a_node_that_was_behind_does_not_keep_the_handed_token),
-      cmocka_unit_test(a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases),
-      cmocka_unit_test(only_a_lease_that_lasts_is_detached),
-      cmocka_unit_test(detaching_after_a_release_that_nobody_waits_for_says_not_held_not_busy),
-      cmocka_unit_test(freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing),
+      cmocka_unit_test(detached_lease_is_not_held_and_not_released),
+      cmocka_unit_test(second_attach_finds_no_lease),
+      cmocka_unit_test(several_resources_are_attached_together),
+      cmocka_unit_test(two_clients_that_attach_are_not_both_granted),
+      cmocka_unit_test(expired_lease_is_not_attached),
+      cmocka_unit_test(lock_delay_belongs_to_no_lease),
+      cmocka_unit_test(forged_token_attaches_nothing),
+      cmocka_unit_test(attach_by_minority_releases_fresh_token),
+      cmocka_unit_test(suspect_node_has_no_vote),
+      cmocka_unit_test(handed_token_is_released_on_node_that_was_behind),
+      cmocka_unit_test(handed_token_is_forgotten_after_failed_attempts),
+      cmocka_unit_test(only_lasting_lease_is_detached),
+      cmocka_unit_test(detach_after_fire_and_forget_release_is_not_held),
+      cmocka_unit_test(unused_attach_leaves_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

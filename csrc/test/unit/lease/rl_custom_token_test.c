@@ -19,7 +19,7 @@ static rl_lock *lock_with_token(fake_world *world, const redlock_options *option
   return lock;
 }
 
-static void the_next_acquire_takes_it_and_the_one_after_draws_its_own(void **state) {
+static void custom_token_serves_one_acquire(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_with_token(world, NULL);
@@ -40,7 +40,7 @@ static void the_next_acquire_takes_it_and_the_one_after_draws_its_own(void **sta
 }
 
 /* A second attempt with the same token could lose its key to the release of the first. */
-static void it_is_tried_once(void **state) {
+static void acquire_with_custom_token_is_tried_once(void **state) {
   (void)state;
   redlock_options often = {.retry_count = 100};
   fake_world *world = fake_world_new(3);
@@ -58,7 +58,7 @@ static void it_is_tried_once(void **state) {
 }
 
 /* Whoever has the token there already keeps it where the SET was refused. */
-static void a_node_that_holds_the_token_already_is_not_released(void **state) {
+static void node_with_same_custom_token_is_not_released(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -105,7 +105,7 @@ static void (*const ends[])(fake_world *world, rl_lock *lock) = {
     by_cancelling, by_freeing, by_closing, by_time, by_broken_connections, by_errors};
 
 /* What others hold under the same token looks like what the SET has left, unless it was answered. */
-static void an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_others(void **state) {
+static void unanswered_acquire_spares_same_token_of_another_client(void **state) {
   (void)state;
   redlock_options once = fake_once();
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
@@ -128,7 +128,7 @@ static void an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_ot
 }
 
 /* The same, with nobody there: what was certainly set goes, late answers included. */
-static void what_a_failed_acquire_has_certainly_set_is_released(void **state) {
+static void failed_acquire_releases_keys_it_certainly_set(void **state) {
   (void)state;
   redlock_options once = fake_once();
   for (unsigned i = 0; i < 4; i++) { /* the ways that leave the connections alone */
@@ -145,7 +145,7 @@ static void what_a_failed_acquire_has_certainly_set_is_released(void **state) {
   }
 }
 
-static void a_node_that_lost_it_gets_it_back(void **state) {
+static void node_that_lost_key_is_healed_by_automatic_extend(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_with_token(world, NULL);
@@ -157,7 +157,7 @@ static void a_node_that_lost_it_gets_it_back(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_acquire_that_is_refused_has_used_it_up(void **state) {
+static void refused_acquire_uses_token_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -171,7 +171,7 @@ static void an_acquire_that_is_refused_has_used_it_up(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_acquire_that_ends_before_it_was_sent_has_used_it_up(void **state) {
+static void acquire_that_ends_before_sending_uses_token_up(void **state) {
   (void)state;
   redlock_options options = {.ttl_us = 2 * MS};
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
@@ -190,7 +190,7 @@ static void an_acquire_that_ends_before_it_was_sent_has_used_it_up(void **state)
   }
 }
 
-static void given_twice_the_last_counts_and_other_locks_have_their_own(void **state) {
+static void second_custom_token_replaces_first(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = lock_with_token(world, NULL);
@@ -207,7 +207,7 @@ static void given_twice_the_last_counts_and_other_locks_have_their_own(void **st
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_freed_or_a_child_forgets_it(void **state) {
+static void freed_lock_and_forked_child_drop_custom_token(void **state) {
   (void)state;
   for (unsigned forked = 0; forked <= 1; forked++) {
     fake_world *world = fake_world_new(1);
@@ -251,16 +251,16 @@ static void ten_thousand_tokens_of_others_cost_a_lock_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_next_acquire_takes_it_and_the_one_after_draws_its_own),
-      cmocka_unit_test(it_is_tried_once),
-      cmocka_unit_test(a_node_that_holds_the_token_already_is_not_released),
-      cmocka_unit_test(an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_others),
-      cmocka_unit_test(what_a_failed_acquire_has_certainly_set_is_released),
-      cmocka_unit_test(a_node_that_lost_it_gets_it_back),
-      cmocka_unit_test(an_acquire_that_is_refused_has_used_it_up),
-      cmocka_unit_test(an_acquire_that_ends_before_it_was_sent_has_used_it_up),
-      cmocka_unit_test(given_twice_the_last_counts_and_other_locks_have_their_own),
-      cmocka_unit_test(a_lock_that_is_freed_or_a_child_forgets_it),
+      cmocka_unit_test(custom_token_serves_one_acquire),
+      cmocka_unit_test(acquire_with_custom_token_is_tried_once),
+      cmocka_unit_test(node_with_same_custom_token_is_not_released),
+      cmocka_unit_test(unanswered_acquire_spares_same_token_of_another_client),
+      cmocka_unit_test(failed_acquire_releases_keys_it_certainly_set),
+      cmocka_unit_test(node_that_lost_key_is_healed_by_automatic_extend),
+      cmocka_unit_test(refused_acquire_uses_token_up),
+      cmocka_unit_test(acquire_that_ends_before_sending_uses_token_up),
+      cmocka_unit_test(second_custom_token_replaces_first),
+      cmocka_unit_test(freed_lock_and_forked_child_drop_custom_token),
       cmocka_unit_test(ten_thousand_tokens_of_others_cost_a_lock_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

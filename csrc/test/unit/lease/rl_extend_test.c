@@ -26,7 +26,7 @@ static void extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
   fake_turn(world);
 }
 
-static void it_never_shortens_a_lease(void **state) {
+static void extend_never_shortens_lease(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -42,7 +42,7 @@ static void it_never_shortens_a_lease(void **state) {
 }
 
 /* For every N: the majority, and nobody else, is waited for. */
-static void the_majority_decides(void **state) {
+static void majority_decides_extend(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     rl_lock *lock;
@@ -58,7 +58,7 @@ static void the_majority_decides(void **state) {
   }
 }
 
-static void a_failed_extend_changes_nothing_and_the_next_may_succeed(void **state) {
+static void failed_extend_changes_nothing(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -86,7 +86,7 @@ static void a_failed_extend_changes_nothing_and_the_next_may_succeed(void **stat
 }
 
 /* Another client may have the lock already: that a majority denies it proves it. */
-static void a_lease_that_a_majority_denies_ends_there_and_then(void **state) {
+static void lease_that_majority_denies_ends_at_once(void **state) {
   (void)state;
   rl_lock *lock;
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -109,7 +109,7 @@ static void a_lease_that_a_majority_denies_ends_there_and_then(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lost_lock_says_so_until_it_is_released_or_acquired_again(void **state) {
+static void lost_lock_reports_lost_until_released_or_acquired(void **state) {
   (void)state;
   rl_lock *lock;
   char message[256];
@@ -135,7 +135,7 @@ static void a_lost_lock_says_so_until_it_is_released_or_acquired_again(void **st
 }
 
 /* The round was over; that the lease is lost is known all the same. */
-static void late_votes_that_complete_the_denial_end_the_lease(void **state) {
+static void late_denials_end_lease(void **state) {
   (void)state;
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     rl_lock *lock;
@@ -192,7 +192,7 @@ static void denials_of_two_rounds_do_not_add_up(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_key_of_another_type_is_not_ours(void **state) {
+static void key_of_another_type_is_denied(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -206,7 +206,7 @@ static void a_key_of_another_type_is_not_ours(void **state) {
 
 /* ------------------------------------------------------------------------ the old deadline */
 
-static void a_majority_before_the_old_deadline_counts_and_at_it_does_not(void **state) {
+static void majority_at_old_deadline_does_not_count(void **state) {
   (void)state;
   for (unsigned late = 0; late <= 1; late++) {
     rl_lock *lock;
@@ -230,7 +230,7 @@ static void a_majority_before_the_old_deadline_counts_and_at_it_does_not(void **
   }
 }
 
-static void the_round_ends_with_the_old_deadline(void **state) {
+static void round_of_extend_ends_at_old_deadline(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -243,7 +243,7 @@ static void the_round_ends_with_the_old_deadline(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void confirmations_after_the_round_never_revive_a_lease(void **state) {
+static void confirmations_after_round_revive_no_lease(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -257,7 +257,7 @@ static void confirmations_after_the_round_never_revive_a_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_expired_lease_is_not_extended(void **state) {
+static void expired_lease_is_not_extended(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -269,7 +269,7 @@ static void an_expired_lease_is_not_extended(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lease_that_ends_before_the_launch_is_not_extended(void **state) {
+static void lease_that_expires_before_the_round_is_not_extended(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -282,7 +282,7 @@ static void a_lease_that_ends_before_the_launch_is_not_extended(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_a_lease_there_is_nothing_to_extend(void **state) {
+static void extend_needs_lease(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -299,7 +299,7 @@ static void without_a_lease_there_is_nothing_to_extend(void **state) {
 
 /* ----------------------------------------------------------------------------- the rounds */
 
-static void a_late_confirmation_of_round_1_does_not_count_in_round_2(void **state) {
+static void late_confirmation_does_not_count_in_next_round(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -321,7 +321,7 @@ static void a_late_confirmation_of_round_1_does_not_count_in_round_2(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void a_late_confirmation_does_not_turn_a_failure_into_success(void **state) {
+static void late_confirmation_does_not_revive_failed_extend(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -337,7 +337,7 @@ static void a_late_confirmation_does_not_turn_a_failure_into_success(void **stat
 
 /* ----------------------------------------------------------------------------------- healing */
 
-static void a_lost_key_is_given_back_only_after_the_majority_has_confirmed(void **state) {
+static void lost_key_is_healed_only_after_majority(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -361,7 +361,7 @@ static void a_lost_key_is_given_back_only_after_the_majority_has_confirmed(void 
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_answers_after_the_decision_is_healed_as_well(void **state) {
+static void node_that_denies_after_decision_is_healed(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -377,7 +377,7 @@ static void a_node_that_answers_after_the_decision_is_healed_as_well(void **stat
 }
 
 /* Extended by less than is left, the lease goes on to its old deadline: so must the key. */
-static void a_healed_key_does_not_end_before_the_lease(void **state) {
+static void healed_key_does_not_end_before_lease(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -391,7 +391,7 @@ static void a_healed_key_does_not_end_before_the_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_failed_extend_heals_nothing(void **state) {
+static void failed_extend_heals_no_key(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -406,7 +406,7 @@ static void a_failed_extend_heals_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_answered_an_error_is_not_healed(void **state) {
+static void node_with_error_is_not_healed(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -418,7 +418,7 @@ static void a_node_that_answered_an_error_is_not_healed(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void nothing_is_healed_once_the_lease_has_ended(void **state) {
+static void ended_lease_heals_no_key(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
@@ -436,7 +436,7 @@ static void nothing_is_healed_once_the_lease_has_ended(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_healed_key_is_released_where_the_first_set_never_went(void **state) {
+static void healed_key_is_released_on_node_without_first_set(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -466,7 +466,7 @@ static void teach(fake_world *world, rl_lock *lock) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
-static void a_script_that_refused_has_run_as_well(void **state) {
+static void script_that_denied_has_run(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -480,7 +480,7 @@ static void a_script_that_refused_has_run_as_well(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_error_says_nothing_about_the_script(void **state) {
+static void error_proves_nothing_about_script(void **state) {
   (void)state;
   for (unsigned taught = 0; taught <= 1; taught++) {
     rl_lock *lock;
@@ -496,7 +496,7 @@ static void an_error_says_nothing_about_the_script(void **state) {
   }
 }
 
-static void a_forgotten_script_is_sent_by_its_text_once(void **state) {
+static void forgotten_script_is_sent_by_text_once(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -512,7 +512,7 @@ static void a_forgotten_script_is_sent_by_its_text_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void noscript_to_the_text_is_an_error(void **state) {
+static void noscript_to_text_is_error(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -524,7 +524,7 @@ static void noscript_to_the_text_is_an_error(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_late_noscript_sends_nothing_once_the_round_is_over(void **state) {
+static void noscript_after_round_sends_nothing(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -544,7 +544,7 @@ static void a_late_noscript_sends_nothing_once_the_round_is_over(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_late_noscript_sends_nothing_once_the_lease_is_over(void **state) {
+static void noscript_after_lease_sends_nothing(void **state) {
   (void)state;
   for (unsigned kind = 0; kind < 3; kind++) {
     rl_lock *lock;
@@ -569,7 +569,7 @@ static void a_late_noscript_sends_nothing_once_the_lease_is_over(void **state) {
   }
 }
 
-static void a_late_noscript_sends_nothing_once_the_lock_was_freed(void **state) {
+static void noscript_after_free_sends_nothing(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -584,7 +584,7 @@ static void a_late_noscript_sends_nothing_once_the_lock_was_freed(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_is_never_sent_again_after_a_reconnection(void **state) {
+static void reconnection_repeats_no_extend(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
@@ -601,7 +601,7 @@ static void an_extend_is_never_sent_again_after_a_reconnection(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void only_integer_1_confirms(void **state) {
+static void only_integer_1_confirms_extend(void **state) {
   (void)state;
   static const struct {
     const char *reply;
@@ -623,38 +623,38 @@ static void only_integer_1_confirms(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_never_shortens_a_lease),
-      cmocka_unit_test(the_majority_decides),
-      cmocka_unit_test(a_failed_extend_changes_nothing_and_the_next_may_succeed),
-      cmocka_unit_test(a_lease_that_a_majority_denies_ends_there_and_then),
-      cmocka_unit_test(a_lost_lock_says_so_until_it_is_released_or_acquired_again),
-      cmocka_unit_test(late_votes_that_complete_the_denial_end_the_lease),
+      cmocka_unit_test(extend_never_shortens_lease),
+      cmocka_unit_test(majority_decides_extend),
+      cmocka_unit_test(failed_extend_changes_nothing),
+      cmocka_unit_test(lease_that_majority_denies_ends_at_once),
+      cmocka_unit_test(lost_lock_reports_lost_until_released_or_acquired),
+      cmocka_unit_test(late_denials_end_lease),
       cmocka_unit_test(denials_of_two_rounds_do_not_add_up),
-      cmocka_unit_test(a_key_of_another_type_is_not_ours),
-      cmocka_unit_test(a_majority_before_the_old_deadline_counts_and_at_it_does_not),
-      cmocka_unit_test(the_round_ends_with_the_old_deadline),
-      cmocka_unit_test(confirmations_after_the_round_never_revive_a_lease),
-      cmocka_unit_test(an_expired_lease_is_not_extended),
-      cmocka_unit_test(a_lease_that_ends_before_the_launch_is_not_extended),
-      cmocka_unit_test(without_a_lease_there_is_nothing_to_extend),
-      cmocka_unit_test(a_late_confirmation_of_round_1_does_not_count_in_round_2),
-      cmocka_unit_test(a_late_confirmation_does_not_turn_a_failure_into_success),
-      cmocka_unit_test(a_lost_key_is_given_back_only_after_the_majority_has_confirmed),
-      cmocka_unit_test(a_node_that_answers_after_the_decision_is_healed_as_well),
-      cmocka_unit_test(a_healed_key_does_not_end_before_the_lease),
-      cmocka_unit_test(a_failed_extend_heals_nothing),
-      cmocka_unit_test(a_node_that_answered_an_error_is_not_healed),
-      cmocka_unit_test(nothing_is_healed_once_the_lease_has_ended),
-      cmocka_unit_test(a_healed_key_is_released_where_the_first_set_never_went),
-      cmocka_unit_test(a_script_that_refused_has_run_as_well),
-      cmocka_unit_test(an_error_says_nothing_about_the_script),
-      cmocka_unit_test(a_forgotten_script_is_sent_by_its_text_once),
-      cmocka_unit_test(noscript_to_the_text_is_an_error),
-      cmocka_unit_test(a_late_noscript_sends_nothing_once_the_round_is_over),
-      cmocka_unit_test(a_late_noscript_sends_nothing_once_the_lease_is_over),
-      cmocka_unit_test(a_late_noscript_sends_nothing_once_the_lock_was_freed),
-      cmocka_unit_test(an_extend_is_never_sent_again_after_a_reconnection),
-      cmocka_unit_test(only_integer_1_confirms),
+      cmocka_unit_test(key_of_another_type_is_denied),
+      cmocka_unit_test(majority_at_old_deadline_does_not_count),
+      cmocka_unit_test(round_of_extend_ends_at_old_deadline),
+      cmocka_unit_test(confirmations_after_round_revive_no_lease),
+      cmocka_unit_test(expired_lease_is_not_extended),
+      cmocka_unit_test(lease_that_expires_before_the_round_is_not_extended),
+      cmocka_unit_test(extend_needs_lease),
+      cmocka_unit_test(late_confirmation_does_not_count_in_next_round),
+      cmocka_unit_test(late_confirmation_does_not_revive_failed_extend),
+      cmocka_unit_test(lost_key_is_healed_only_after_majority),
+      cmocka_unit_test(node_that_denies_after_decision_is_healed),
+      cmocka_unit_test(healed_key_does_not_end_before_lease),
+      cmocka_unit_test(failed_extend_heals_no_key),
+      cmocka_unit_test(node_with_error_is_not_healed),
+      cmocka_unit_test(ended_lease_heals_no_key),
+      cmocka_unit_test(healed_key_is_released_on_node_without_first_set),
+      cmocka_unit_test(script_that_denied_has_run),
+      cmocka_unit_test(error_proves_nothing_about_script),
+      cmocka_unit_test(forgotten_script_is_sent_by_text_once),
+      cmocka_unit_test(noscript_to_text_is_error),
+      cmocka_unit_test(noscript_after_round_sends_nothing),
+      cmocka_unit_test(noscript_after_lease_sends_nothing),
+      cmocka_unit_test(noscript_after_free_sends_nothing),
+      cmocka_unit_test(reconnection_repeats_no_extend),
+      cmocka_unit_test(only_integer_1_confirms_extend),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

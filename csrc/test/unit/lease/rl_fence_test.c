@@ -80,7 +80,7 @@ static uint64_t counter(fake_world *world, unsigned node) {
 
 /* ---------------------------------------------------------------------------------- one round */
 
-static void the_first_proposal_is_1_which_each_node_takes_for_a_second_ago(void **state) {
+static void first_proposal_without_clock_is_1(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -91,7 +91,7 @@ static void the_first_proposal_is_1_which_each_node_takes_for_a_second_ago(void 
 }
 
 /* Whose wall clock is right needs no second round for its first grant. */
-static void before_any_node_has_told_its_clock_the_programs_own_is_proposed(void **state) {
+static void first_proposal_uses_clock_of_program(void **state) {
   (void)state;
   fake_world *world = world_of(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -117,7 +117,7 @@ static void before_any_node_has_told_its_clock_the_programs_own_is_proposed(void
   assert_true(fake_world_end(world));
 }
 
-static void the_next_proposal_is_what_the_median_of_the_clocks_shows(void **state) {
+static void next_proposal_is_median_of_clocks(void **state) {
   (void)state;
   fake_world *world = world_of(3);
   world->nodes[0].store.ahead_us = EPOCH_US + 7000;
@@ -137,7 +137,7 @@ static void the_next_proposal_is_what_the_median_of_the_clocks_shows(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void a_proposal_is_more_than_any_token_that_the_lock_has_seen(void **state) {
+static void proposal_exceeds_each_token_seen(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -155,7 +155,7 @@ static void a_proposal_is_more_than_any_token_that_the_lock_has_seen(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void without_the_option_nothing_is_asked_for(void **state) {
+static void acquire_without_fence_has_no_token(void **state) {
   (void)state;
   redlock_options off = {.fence = REDLOCK_NO};
   rl_lock *lock;
@@ -179,7 +179,7 @@ static void without_the_option_nothing_is_asked_for(void **state) {
 
 /* --------------------------------------------------------------------------------- two rounds */
 
-static void where_they_disagree_a_majority_confirms_the_greatest(void **state) {
+static void majority_confirms_greatest_number(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -199,7 +199,7 @@ static void where_they_disagree_a_majority_confirms_the_greatest(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_later_grant_of_more_does_not_confirm(void **state) {
+static void later_grant_above_highest_does_not_confirm(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -219,7 +219,7 @@ static void a_later_grant_of_more_does_not_confirm(void **state) {
 }
 
 /* The rival's token would be the same one else. */
-static void a_node_that_has_lost_the_key_does_not_confirm(void **state) {
+static void node_without_key_does_not_confirm(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -241,7 +241,7 @@ static void a_node_that_has_lost_the_key_does_not_confirm(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_confirmation_that_does_not_come_in_time_is_none(void **state) {
+static void late_confirmation_is_none(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -265,7 +265,7 @@ static void a_confirmation_that_does_not_come_in_time_is_none(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_connection_that_breaks_amid_the_second_round_does_not_confirm(void **state) {
+static void broken_connection_does_not_confirm_fencing_token(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -281,7 +281,7 @@ static void a_connection_that_breaks_amid_the_second_round_does_not_confirm(void
   assert_true(fake_world_end(world));
 }
 
-static void a_node_whose_connection_broke_after_its_grant_is_not_asked(void **state) {
+static void node_whose_connection_broke_is_not_asked_to_confirm(void **state) {
   (void)state;
   redlock_options options = FENCED;
   options.node_timeout_us = SECONDS;
@@ -325,7 +325,7 @@ a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(voi
   assert_true(fake_world_end(world));
 }
 
-static void what_is_not_known_when_the_round_is_over_is_not_sent_again(void **state) {
+static void confirmation_is_not_repeated_after_round(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -346,7 +346,7 @@ static void what_is_not_known_when_the_round_is_over_is_not_sent_again(void **st
 }
 
 /* A ttl so short that the second round ends after the validity. */
-static void a_token_that_is_confirmed_after_the_deadline_grants_nothing(void **state) {
+static void token_confirmed_after_deadline_grants_nothing(void **state) {
   (void)state;
   redlock_options options = FENCED;
   options.ttl_us = 50 * MS;
@@ -378,7 +378,7 @@ static void by_closing(fake_world *world, rl_lock *lock) {
   rl_core_close(&world->core, world->now_us);
 }
 
-static void what_ends_amid_the_second_round_leaves_nothing(void **state) {
+static void operation_ended_during_confirmation_leaves_nothing(void **state) {
   (void)state;
   static void (*const ways[])(fake_world *, rl_lock *) = {by_cancelling, by_freeing, by_closing};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
@@ -395,7 +395,7 @@ static void what_ends_amid_the_second_round_leaves_nothing(void **state) {
   }
 }
 
-static void a_forked_child_forgets_the_second_round(void **state) {
+static void forked_child_drops_confirmations(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
@@ -410,7 +410,7 @@ static void a_forked_child_forgets_the_second_round(void **state) {
 
 /* ------------------------------------------------------------------------- replies of all kinds */
 
-static void at_the_last_number_nodes_answer_an_error(void **state) {
+static void node_at_last_number_answers_error(void **state) {
   (void)state;
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock(world, KEY, &FENCED);
@@ -426,7 +426,7 @@ static void at_the_last_number_nodes_answer_an_error(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void what_is_no_answer_of_the_script_ends_the_connection(void **state) {
+static void malformed_answer_ends_connection(void **state) {
   (void)state;
   static const char *const replies[] = {
       "+OK\r\n",
@@ -459,7 +459,7 @@ static void what_is_no_answer_of_the_script_ends_the_connection(void **state) {
   }
 }
 
-static void the_clock_of_a_node_is_known_from_each_reply(void **state) {
+static void each_reply_reports_clock_of_node(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -477,7 +477,7 @@ static void the_clock_of_a_node_is_known_from_each_reply(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void where_the_text_was_refused_what_is_behind_it_is_sent_again(void **state) {
+static void refused_text_repeats_scripts_behind_it(void **state) {
   (void)state;
   fake_world *world = world_of(1);
   rl_lock *b = fake_lock(world, "b", &FENCED);
@@ -506,7 +506,7 @@ static void where_the_text_was_refused_what_is_behind_it_is_sent_again(void **st
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_does_not_know_a_script_is_sent_its_text(void **state) {
+static void node_without_script_gets_its_text(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -542,7 +542,7 @@ static void a_node_that_does_not_know_a_script_is_sent_its_text(void **state) {
 
 /* -------------------------------------------------------------------- extend, heal, join, release */
 
-static void an_extend_raises_the_counters_of_all_nodes(void **state) {
+static void extend_raises_counters_of_all_nodes(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -557,7 +557,7 @@ static void an_extend_raises_the_counters_of_all_nodes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_is_given_the_key_again_is_given_its_counter(void **state) {
+static void healed_node_gets_counter(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -570,7 +570,7 @@ static void a_node_that_is_given_the_key_again_is_given_its_counter(void **state
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_joins_is_given_the_counter_too(void **state) {
+static void backfilled_node_gets_counter(void **state) {
   (void)state;
   fake_world *world = world_of(3);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -586,7 +586,7 @@ static void a_node_that_joins_is_given_the_counter_too(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_counter_outlives_its_key_by_a_week(void **state) {
+static void counter_outlives_key_by_a_week(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -599,7 +599,7 @@ static void a_counter_outlives_its_key_by_a_week(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void several_resources_have_one_token_greater_than_each_of_their_counters(void **state) {
+static void several_resources_share_token_above_all_counters(void **state) {
   (void)state;
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
@@ -629,7 +629,7 @@ static rl_lock *owned(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-static void locks_of_one_owner_have_the_token_of_the_lease(void **state) {
+static void locks_of_one_owner_share_fencing_token(void **state) {
   (void)state;
   fake_world *world = world_of(3);
   rl_lock *outer = owned(world, &FENCED);
@@ -648,7 +648,7 @@ static void locks_of_one_owner_have_the_token_of_the_lease(void **state) {
 }
 
 /* Of a majority that granted it, one knows more than that it was taken before. */
-static void an_attempt_cut_short_that_was_not_confirmed_says_so(void **state) {
+static void unconfirmed_attempt_at_end_of_budget_has_message(void **state) {
   (void)state;
   redlock_options options = {.fence = REDLOCK_YES, .wait_us = SECONDS, .node_timeout_us = SECONDS};
   fake_world *world = world_of(3);
@@ -674,7 +674,7 @@ static void an_attempt_cut_short_that_was_not_confirmed_says_so(void **state) {
  * The simulator's checker took it to count on the other (seed 22044988). The first lease is deleted by force, of which
  * its holder is not told, so that a lock that waits for a token gets a lease beside it.
  */
-static void a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two(void **state) {
+static void lock_acquired_again_shares_its_former_lease(void **state) {
   (void)state;
   redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
   fake_world *world = world_of(3);
@@ -713,7 +713,7 @@ static void a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two
   assert_true(fake_world_end(world));
 }
 
-static void a_lease_that_is_handed_over_keeps_its_token(void **state) {
+static void attached_lease_keeps_fencing_token(void **state) {
   (void)state;
   static char text[REDLOCK_HANDOVER_MAX];
   rl_handover handover, read;
@@ -753,37 +753,37 @@ static void a_lease_that_is_handed_over_keeps_its_token(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_first_proposal_is_1_which_each_node_takes_for_a_second_ago),
-      cmocka_unit_test(before_any_node_has_told_its_clock_the_programs_own_is_proposed),
-      cmocka_unit_test(the_next_proposal_is_what_the_median_of_the_clocks_shows),
-      cmocka_unit_test(a_proposal_is_more_than_any_token_that_the_lock_has_seen),
-      cmocka_unit_test(without_the_option_nothing_is_asked_for),
-      cmocka_unit_test(where_they_disagree_a_majority_confirms_the_greatest),
-      cmocka_unit_test(a_later_grant_of_more_does_not_confirm),
-      cmocka_unit_test(a_node_that_has_lost_the_key_does_not_confirm),
-      cmocka_unit_test(a_confirmation_that_does_not_come_in_time_is_none),
-      cmocka_unit_test(a_connection_that_breaks_amid_the_second_round_does_not_confirm),
-      cmocka_unit_test(a_node_whose_connection_broke_after_its_grant_is_not_asked),
+      cmocka_unit_test(first_proposal_without_clock_is_1),
+      cmocka_unit_test(first_proposal_uses_clock_of_program),
+      cmocka_unit_test(next_proposal_is_median_of_clocks),
+      cmocka_unit_test(proposal_exceeds_each_token_seen),
+      cmocka_unit_test(acquire_without_fence_has_no_token),
+      cmocka_unit_test(majority_confirms_greatest_number),
+      cmocka_unit_test(later_grant_above_highest_does_not_confirm),
+      cmocka_unit_test(node_without_key_does_not_confirm),
+      cmocka_unit_test(late_confirmation_is_none),
+      cmocka_unit_test(broken_connection_does_not_confirm_fencing_token),
+      cmocka_unit_test(node_whose_connection_broke_is_not_asked_to_confirm),
       cmocka_unit_test(
           a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing),
-      cmocka_unit_test(what_is_not_known_when_the_round_is_over_is_not_sent_again),
-      cmocka_unit_test(a_token_that_is_confirmed_after_the_deadline_grants_nothing),
-      cmocka_unit_test(what_ends_amid_the_second_round_leaves_nothing),
-      cmocka_unit_test(a_forked_child_forgets_the_second_round),
-      cmocka_unit_test(at_the_last_number_nodes_answer_an_error),
-      cmocka_unit_test(what_is_no_answer_of_the_script_ends_the_connection),
-      cmocka_unit_test(the_clock_of_a_node_is_known_from_each_reply),
-      cmocka_unit_test(where_the_text_was_refused_what_is_behind_it_is_sent_again),
-      cmocka_unit_test(a_node_that_does_not_know_a_script_is_sent_its_text),
-      cmocka_unit_test(an_extend_raises_the_counters_of_all_nodes),
-      cmocka_unit_test(a_node_that_is_given_the_key_again_is_given_its_counter),
-      cmocka_unit_test(a_node_that_joins_is_given_the_counter_too),
-      cmocka_unit_test(a_counter_outlives_its_key_by_a_week),
-      cmocka_unit_test(several_resources_have_one_token_greater_than_each_of_their_counters),
-      cmocka_unit_test(locks_of_one_owner_have_the_token_of_the_lease),
-      cmocka_unit_test(an_attempt_cut_short_that_was_not_confirmed_says_so),
-      cmocka_unit_test(a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two),
-      cmocka_unit_test(a_lease_that_is_handed_over_keeps_its_token),
+      cmocka_unit_test(confirmation_is_not_repeated_after_round),
+      cmocka_unit_test(token_confirmed_after_deadline_grants_nothing),
+      cmocka_unit_test(operation_ended_during_confirmation_leaves_nothing),
+      cmocka_unit_test(forked_child_drops_confirmations),
+      cmocka_unit_test(node_at_last_number_answers_error),
+      cmocka_unit_test(malformed_answer_ends_connection),
+      cmocka_unit_test(each_reply_reports_clock_of_node),
+      cmocka_unit_test(refused_text_repeats_scripts_behind_it),
+      cmocka_unit_test(node_without_script_gets_its_text),
+      cmocka_unit_test(extend_raises_counters_of_all_nodes),
+      cmocka_unit_test(healed_node_gets_counter),
+      cmocka_unit_test(backfilled_node_gets_counter),
+      cmocka_unit_test(counter_outlives_key_by_a_week),
+      cmocka_unit_test(several_resources_share_token_above_all_counters),
+      cmocka_unit_test(locks_of_one_owner_share_fencing_token),
+      cmocka_unit_test(unconfirmed_attempt_at_end_of_budget_has_message),
+      cmocka_unit_test(lock_acquired_again_shares_its_former_lease),
+      cmocka_unit_test(attached_lease_keeps_fencing_token),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

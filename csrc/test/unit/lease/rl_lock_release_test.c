@@ -24,7 +24,7 @@ static void release(fake_world *world, rl_lock *lock) {
   fake_turn(world);
 }
 
-static void the_lease_ends_before_the_first_byte(void **state) {
+static void lease_ends_before_first_byte_of_release(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -42,7 +42,7 @@ static void the_lease_ends_before_the_first_byte(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_command_carries_key_and_token(void **state) {
+static void release_sends_key_and_token(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -57,7 +57,7 @@ static void the_command_carries_key_and_token(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void it_goes_to_every_node_and_a_majority_decides(void **state) {
+static void majority_of_nodes_decides_release(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     rl_lock *lock;
@@ -77,7 +77,7 @@ static void it_goes_to_every_node_and_a_majority_decides(void **state) {
   }
 }
 
-static void only_our_own_key_is_deleted(void **state) {
+static void release_deletes_only_own_key(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -89,7 +89,7 @@ static void only_our_own_key_is_deleted(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_was_lost_is_reported_as_lost(void **state) {
+static void release_of_lost_lock_reports_lost(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -102,7 +102,7 @@ static void a_lock_that_was_lost_is_reported_as_lost(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_second_release_is_not_held(void **state) {
+static void second_release_is_not_held(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -114,7 +114,7 @@ static void a_second_release_is_not_held(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_was_never_held_is_not_held(void **state) {
+static void release_of_unheld_lock_is_not_held(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -122,7 +122,7 @@ static void a_lock_that_was_never_held_is_not_held(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lease_that_ran_out_can_be_released_once(void **state) {
+static void expired_lease_is_released_once(void **state) {
   (void)state;
   for (unsigned gone = 0; gone <= 1; gone++) {
     rl_lock *lock;
@@ -137,7 +137,7 @@ static void a_lease_that_ran_out_can_be_released_once(void **state) {
 }
 
 /* The votes of five nodes in every order: the result is the same for each set of votes. */
-static void the_result_does_not_depend_on_the_order_of_the_votes(void **state) {
+static void order_of_votes_does_not_change_release(void **state) {
   (void)state;
   static const char *const replies[] = {":1\r\n", ":0\r\n", "-ERR x\r\n"};
   static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -161,7 +161,7 @@ static void the_result_does_not_depend_on_the_order_of_the_votes(void **state) {
   }
 }
 
-static void deleted_and_not_there_together_are_a_released_lock(void **state) {
+static void deleting_and_denying_nodes_make_released_lock(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -174,7 +174,7 @@ static void deleted_and_not_there_together_are_a_released_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void node_that_refused_the_set_certainly_has_no_key(void **state) {
+static void node_that_refused_set_has_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
@@ -188,7 +188,7 @@ static void node_that_refused_the_set_certainly_has_no_key(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void nodes_that_were_never_sent_a_set_certainly_have_no_key(void **state) {
+static void nodes_without_set_have_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -206,7 +206,7 @@ static void nodes_that_were_never_sent_a_set_certainly_have_no_key(void **state)
 
 /* ---------------------------------------------------------------------------- not confirmed */
 
-static void after_unavailable_the_release_can_be_repeated(void **state) {
+static void unavailable_release_can_be_repeated(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -227,7 +227,7 @@ static void after_unavailable_the_release_can_be_repeated(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_repeated_release_counts_what_the_first_has_confirmed(void **state) {
+static void repeated_release_counts_former_confirmations(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -245,7 +245,7 @@ static void a_repeated_release_counts_what_the_first_has_confirmed(void **state)
 }
 
 /* The first release did it; its replies were late. The second must not say that it was lost. */
-static void a_late_reply_to_the_first_release_is_not_forgotten(void **state) {
+static void late_reply_to_first_release_counts_in_repeated_release(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -260,7 +260,7 @@ static void a_late_reply_to_the_first_release_is_not_forgotten(void **state) {
 }
 
 /* redlock.h: "the client goes on trying on its own while the key can still live". */
-static void a_token_that_an_error_left_behind_is_released_when_the_lock_is_given_up(void **state) {
+static void freed_lock_releases_token_after_error(void **state) {
   (void)state;
   for (unsigned again = 0; again <= 1; again++) {
     rl_lock *lock;
@@ -280,7 +280,7 @@ static void a_token_that_an_error_left_behind_is_released_when_the_lock_is_given
   }
 }
 
-static void a_release_that_was_answered_by_an_error_is_tried_again(void **state) {
+static void failed_release_is_repeated(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -299,7 +299,7 @@ static void a_release_that_was_answered_by_an_error_is_tried_again(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void a_release_that_is_forbidden_is_not_tried_again(void **state) {
+static void forbidden_release_is_not_repeated(void **state) {
   (void)state;
   static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
@@ -313,7 +313,7 @@ static void a_release_that_is_forbidden_is_not_tried_again(void **state) {
   }
 }
 
-static void it_has_a_hard_deadline(void **state) {
+static void release_ends_at_its_deadline(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -325,7 +325,7 @@ static void it_has_a_hard_deadline(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_is_sent_again_after_a_reconnection_and_a_set_is_not(void **state) {
+static void reconnection_repeats_release_and_no_set(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -341,7 +341,7 @@ static void a_release_is_sent_again_after_a_reconnection_and_a_set_is_not(void *
   assert_true(fake_world_end(world));
 }
 
-static void a_release_waits_for_a_node_that_is_away_and_then_goes_out(void **state) {
+static void release_waits_for_node_that_is_down(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
@@ -359,7 +359,7 @@ static void a_release_waits_for_a_node_that_is_away_and_then_goes_out(void **sta
   assert_true(fake_world_end(world));
 }
 
-static void a_release_whose_key_has_expired_is_not_sent_any_more(void **state) {
+static void release_of_expired_key_is_not_sent(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -376,7 +376,7 @@ static void a_release_whose_key_has_expired_is_not_sent_any_more(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_goes_on_while_the_key_can_live(void **state) {
+static void release_goes_on_while_key_can_live(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -390,7 +390,7 @@ static void a_release_goes_on_while_the_key_can_live(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_comes_up_when_the_key_has_just_expired_gets_no_release(void **state) {
+static void node_that_comes_up_after_expiry_gets_no_release(void **state) {
   (void)state;
   for (unsigned gone = 0; gone <= 1; gone++) {
     rl_lock *lock;
@@ -423,7 +423,7 @@ static fake_world *taught(rl_lock **lock) {
   return world;
 }
 
-static void a_forgotten_script_is_sent_by_its_text_even_when_the_round_is_over(void **state) {
+static void forgotten_script_is_sent_by_text_after_the_round(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = taught(&lock);
@@ -437,7 +437,7 @@ static void a_forgotten_script_is_sent_by_its_text_even_when_the_round_is_over(v
   assert_true(fake_world_end(world));
 }
 
-static void noscript_to_the_text_is_an_error(void **state) {
+static void noscript_to_text_is_error(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = taught(&lock);
@@ -453,7 +453,7 @@ static void noscript_to_the_text_is_an_error(void **state) {
 }
 
 /* The lock is freed before the node has answered: the release must do its work all the same. */
-static void a_release_that_nobody_waits_for_needs_no_second_command(void **state) {
+static void fire_and_forget_release_is_sent_once(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -466,7 +466,7 @@ static void a_release_that_nobody_waits_for_needs_no_second_command(void **state
   assert_true(fake_world_end(world));
 }
 
-static void a_key_of_another_type_is_not_ours(void **state) {
+static void key_of_another_type_is_denied(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -478,7 +478,7 @@ static void a_key_of_another_type_is_not_ours(void **state) {
 }
 
 /* The release went out before the SET was answered; both are answered alike. */
-static void a_release_of_what_a_node_refused_to_set_is_not_tried_again(void **state) {
+static void release_of_refused_set_is_not_repeated(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(1);
@@ -500,35 +500,35 @@ static void a_release_of_what_a_node_refused_to_set_is_not_tried_again(void **st
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_release_of_what_a_node_refused_to_set_is_not_tried_again),
-      cmocka_unit_test(the_lease_ends_before_the_first_byte),
-      cmocka_unit_test(the_command_carries_key_and_token),
-      cmocka_unit_test(it_goes_to_every_node_and_a_majority_decides),
-      cmocka_unit_test(only_our_own_key_is_deleted),
-      cmocka_unit_test(a_lock_that_was_lost_is_reported_as_lost),
-      cmocka_unit_test(a_second_release_is_not_held),
-      cmocka_unit_test(a_lock_that_was_never_held_is_not_held),
-      cmocka_unit_test(a_lease_that_ran_out_can_be_released_once),
-      cmocka_unit_test(the_result_does_not_depend_on_the_order_of_the_votes),
-      cmocka_unit_test(deleted_and_not_there_together_are_a_released_lock),
-      cmocka_unit_test(node_that_refused_the_set_certainly_has_no_key),
-      cmocka_unit_test(nodes_that_were_never_sent_a_set_certainly_have_no_key),
-      cmocka_unit_test(after_unavailable_the_release_can_be_repeated),
-      cmocka_unit_test(a_repeated_release_counts_what_the_first_has_confirmed),
-      cmocka_unit_test(a_late_reply_to_the_first_release_is_not_forgotten),
-      cmocka_unit_test(a_token_that_an_error_left_behind_is_released_when_the_lock_is_given_up),
-      cmocka_unit_test(a_release_that_was_answered_by_an_error_is_tried_again),
-      cmocka_unit_test(a_release_that_is_forbidden_is_not_tried_again),
-      cmocka_unit_test(it_has_a_hard_deadline),
-      cmocka_unit_test(a_release_is_sent_again_after_a_reconnection_and_a_set_is_not),
-      cmocka_unit_test(a_release_waits_for_a_node_that_is_away_and_then_goes_out),
-      cmocka_unit_test(a_release_whose_key_has_expired_is_not_sent_any_more),
-      cmocka_unit_test(a_release_goes_on_while_the_key_can_live),
-      cmocka_unit_test(a_node_that_comes_up_when_the_key_has_just_expired_gets_no_release),
-      cmocka_unit_test(a_forgotten_script_is_sent_by_its_text_even_when_the_round_is_over),
-      cmocka_unit_test(noscript_to_the_text_is_an_error),
-      cmocka_unit_test(a_release_that_nobody_waits_for_needs_no_second_command),
-      cmocka_unit_test(a_key_of_another_type_is_not_ours),
+      cmocka_unit_test(release_of_refused_set_is_not_repeated),
+      cmocka_unit_test(lease_ends_before_first_byte_of_release),
+      cmocka_unit_test(release_sends_key_and_token),
+      cmocka_unit_test(majority_of_nodes_decides_release),
+      cmocka_unit_test(release_deletes_only_own_key),
+      cmocka_unit_test(release_of_lost_lock_reports_lost),
+      cmocka_unit_test(second_release_is_not_held),
+      cmocka_unit_test(release_of_unheld_lock_is_not_held),
+      cmocka_unit_test(expired_lease_is_released_once),
+      cmocka_unit_test(order_of_votes_does_not_change_release),
+      cmocka_unit_test(deleting_and_denying_nodes_make_released_lock),
+      cmocka_unit_test(node_that_refused_set_has_no_key),
+      cmocka_unit_test(nodes_without_set_have_no_key),
+      cmocka_unit_test(unavailable_release_can_be_repeated),
+      cmocka_unit_test(repeated_release_counts_former_confirmations),
+      cmocka_unit_test(late_reply_to_first_release_counts_in_repeated_release),
+      cmocka_unit_test(freed_lock_releases_token_after_error),
+      cmocka_unit_test(failed_release_is_repeated),
+      cmocka_unit_test(forbidden_release_is_not_repeated),
+      cmocka_unit_test(release_ends_at_its_deadline),
+      cmocka_unit_test(reconnection_repeats_release_and_no_set),
+      cmocka_unit_test(release_waits_for_node_that_is_down),
+      cmocka_unit_test(release_of_expired_key_is_not_sent),
+      cmocka_unit_test(release_goes_on_while_key_can_live),
+      cmocka_unit_test(node_that_comes_up_after_expiry_gets_no_release),
+      cmocka_unit_test(forgotten_script_is_sent_by_text_after_the_round),
+      cmocka_unit_test(noscript_to_text_is_error),
+      cmocka_unit_test(fire_and_forget_release_is_sent_once),
+      cmocka_unit_test(key_of_another_type_is_denied),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static fake_world *failing(rl_lock **lock) {
   return world;
 }
 
-static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
+static void expiry_of_lease_is_reported_once(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -55,7 +55,7 @@ static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
 }
 
 /* It has failed, and then runs out before anybody has asked. */
-static void what_is_told_is_what_holds_when_it_is_told(void **state) {
+static void reported_loss_is_current(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
@@ -68,7 +68,7 @@ static void what_is_told_is_what_holds_when_it_is_told(void **state) {
 }
 
 /* Its leases do not keep themselves, so that nothing looks at the clock between its calls. */
-static void a_program_that_does_nothing_but_ask_is_told_of_a_lease_that_ran_out(void **state) {
+static void next_lost_reports_expiry_without_a_turn(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
@@ -91,7 +91,7 @@ static void a_program_that_does_nothing_but_ask_is_told_of_a_lease_that_ran_out(
 }
 
 /* Who notes that there is something new, and asks later, hears of each of them. */
-static void a_loss_counts_though_the_one_before_was_not_asked_for(void **state) {
+static void loss_counts_after_an_unread_loss(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
@@ -104,7 +104,7 @@ static void a_loss_counts_though_the_one_before_was_not_asked_for(void **state) 
   assert_true(fake_world_end(world));
 }
 
-static void a_process_that_was_stopped_beyond_its_deadline_revives_nothing(void **state) {
+static void process_stopped_beyond_deadline_revives_no_lease(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -121,7 +121,7 @@ static void a_process_that_was_stopped_beyond_its_deadline_revives_nothing(void 
 }
 
 /* It had been stopped between the beginning of the extend and its launch, or after it. */
-static void an_extend_that_is_answered_after_the_deadline_revives_nothing(void **state) {
+static void answer_after_deadline_revives_no_lease(void **state) {
   (void)state;
   for (unsigned answered = 0; answered <= 1; answered++) {
     rl_lock *lock;
@@ -145,7 +145,7 @@ static void an_extend_that_is_answered_after_the_deadline_revives_nothing(void *
   }
 }
 
-static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **state) {
+static void denied_lease_is_lost_and_not_taken_back(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -180,7 +180,7 @@ static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **sta
 }
 
 /* Extends fail, and then the deadline passes before the timer is looked at. */
-static void a_lease_that_is_over_is_not_called_unavailable(void **state) {
+static void expired_lease_is_not_reported_unavailable(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
@@ -219,7 +219,7 @@ static void by_detach(fake_world *world, rl_lock *lock) {
 static void (*const ends[])(fake_world *world, rl_lock *lock) = {by_release, by_close, by_fork,
                                                                  by_expiry, by_detach};
 
-static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **state) {
+static void released_lease_is_no_loss_and_not_extended(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
@@ -247,7 +247,7 @@ static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **stat
 }
 
 /* Whoever asks for the result of his acquire then is told that it is over, and nobody of a loss. */
-static void asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss(void **state) {
+static void result_of_released_lease_reports_no_loss(void **state) {
   (void)state;
   static const int results[] = {REDLOCK_PENDING, REDLOCK_E_CLOSED, REDLOCK_E_NOT_HELD,
                                 REDLOCK_E_EXPIRED, REDLOCK_E_NOT_HELD};
@@ -264,7 +264,7 @@ static void asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss(voi
 }
 
 /* Its extends had begun to fail, and nobody had asked. */
-static void a_client_that_is_closed_names_no_lock_that_was_not_lost(void **state) {
+static void closed_client_reports_no_loss(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
@@ -273,7 +273,7 @@ static void a_client_that_is_closed_names_no_lock_that_was_not_lost(void **state
   assert_true(fake_world_end(world));
 }
 
-static void whoever_frees_releases_or_acquires_is_not_told_any_more(void **state) {
+static void freed_released_or_acquired_lock_reports_no_loss(void **state) {
   (void)state;
   rl_lock *locks[4];
   redlock_options options = kept();
@@ -298,18 +298,18 @@ static void whoever_frees_releases_or_acquires_is_not_told_any_more(void **state
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_lease_that_runs_out_is_told_once_at_its_deadline),
-      cmocka_unit_test(what_is_told_is_what_holds_when_it_is_told),
-      cmocka_unit_test(a_program_that_does_nothing_but_ask_is_told_of_a_lease_that_ran_out),
-      cmocka_unit_test(a_loss_counts_though_the_one_before_was_not_asked_for),
-      cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
-      cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
-      cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),
-      cmocka_unit_test(a_lease_that_is_over_is_not_called_unavailable),
-      cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
-      cmocka_unit_test(asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss),
-      cmocka_unit_test(a_client_that_is_closed_names_no_lock_that_was_not_lost),
-      cmocka_unit_test(whoever_frees_releases_or_acquires_is_not_told_any_more),
+      cmocka_unit_test(expiry_of_lease_is_reported_once),
+      cmocka_unit_test(reported_loss_is_current),
+      cmocka_unit_test(next_lost_reports_expiry_without_a_turn),
+      cmocka_unit_test(loss_counts_after_an_unread_loss),
+      cmocka_unit_test(process_stopped_beyond_deadline_revives_no_lease),
+      cmocka_unit_test(answer_after_deadline_revives_no_lease),
+      cmocka_unit_test(denied_lease_is_lost_and_not_taken_back),
+      cmocka_unit_test(expired_lease_is_not_reported_unavailable),
+      cmocka_unit_test(released_lease_is_no_loss_and_not_extended),
+      cmocka_unit_test(result_of_released_lease_reports_no_loss),
+      cmocka_unit_test(closed_client_reports_no_loss),
+      cmocka_unit_test(freed_released_or_acquired_lock_reports_no_loss),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

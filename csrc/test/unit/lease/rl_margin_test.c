@@ -44,7 +44,7 @@ static int margin(const fake_world *world, const rl_lock *lock) {
 
 /* ------------------------------------------------------------------------------------ margin */
 
-static void fire_and_forget_release_needs_a_held_lock(void **state) {
+static void fire_and_forget_release_needs_held_lock(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
@@ -63,7 +63,7 @@ static void fire_and_forget_release_needs_a_held_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void grants_count_in_time_and_late(void **state) {
+static void grants_add_margin_in_time_and_late(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 0, &lock);
@@ -75,7 +75,7 @@ static void grants_count_in_time_and_late(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_is_somebody_elses_does_not_count(void **state) {
+static void node_held_by_another_client_adds_no_margin(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
@@ -87,7 +87,7 @@ static void a_node_that_is_somebody_elses_does_not_count(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_denies_counts_no_more_until_it_is_healed(void **state) {
+static void denying_node_adds_no_margin_until_healed(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 0, &lock);
@@ -108,7 +108,7 @@ static void a_node_that_denies_counts_no_more_until_it_is_healed(void **state) {
 }
 
 /* Elsewhere the keys end when they would have ended before. */
-static void after_an_extend_only_those_count_that_have_confirmed_it(void **state) {
+static void extend_reduces_margin_to_nodes_that_confirmed(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 0, &lock);
@@ -127,7 +127,7 @@ static void after_an_extend_only_those_count_that_have_confirmed_it(void **state
   assert_true(fake_world_end(world));
 }
 
-static void an_answer_to_what_was_sent_before_the_last_extend_does_not_count(void **state) {
+static void answer_to_command_before_last_extend_adds_no_margin(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 0, &lock);
@@ -149,7 +149,7 @@ static void an_answer_to_what_was_sent_before_the_last_extend_does_not_count(voi
 }
 
 /* One node misses the long extend and confirms a short one: its key ends long before the lease. */
-static void a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_count(void **state) {
+static void node_that_confirms_only_shorter_extend_adds_no_margin(void **state) {
   (void)state;
   for (unsigned order = 0; order < 2; order++) {
     rl_lock *lock;
@@ -184,7 +184,7 @@ static void a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_co
   }
 }
 
-static void what_is_attached_counts_from_anew(void **state) {
+static void attached_lease_has_new_margin(void **state) {
   (void)state;
   rl_lock *lock;
   rl_handover handover;
@@ -210,7 +210,7 @@ static void what_is_attached_counts_from_anew(void **state) {
 
 /* ------------------------------------------------------------------------------------ quorum */
 
-static void only_what_makes_a_lease_needs_the_quorum(void **state) {
+static void only_acquire_and_extend_need_quorum(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 4, &lock);
@@ -224,7 +224,7 @@ static void only_what_makes_a_lease_needs_the_quorum(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void too_few_for_the_quorum_are_unavailable_and_what_they_granted_is_released(void **state) {
+static void acquire_below_quorum_is_unavailable_and_released(void **state) {
   (void)state;
   rl_lock *lock;
   char message[256];
@@ -243,7 +243,7 @@ static void too_few_for_the_quorum_are_unavailable_and_what_they_granted_is_rele
 }
 
 /* Two of five hold it for somebody else: three are left, and four are needed. */
-static void two_that_refuse_make_it_taken_when_four_of_five_are_needed(void **state) {
+static void two_refusals_make_lock_taken_for_quorum_of_four(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 4, &lock);
@@ -257,7 +257,7 @@ static void two_that_refuse_make_it_taken_when_four_of_five_are_needed(void **st
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_needs_the_quorum(void **state) {
+static void extend_needs_the_quorum(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 4, &lock);
@@ -286,7 +286,7 @@ static void an_extend_needs_the_quorum(void **state) {
 }
 
 /* Nobody else can have it yet, but no extend could succeed any more. */
-static void so_many_that_deny_that_no_quorum_is_left_end_the_lease(void **state) {
+static void denials_without_possible_quorum_end_lease(void **state) {
   (void)state;
   for (unsigned late = 0; late < 2; late++) {
     rl_lock *lock;
@@ -307,7 +307,7 @@ static void so_many_that_deny_that_no_quorum_is_left_end_the_lease(void **state)
   }
 }
 
-static void a_majority_that_confirms_a_release_is_enough(void **state) {
+static void majority_confirms_release(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 4, &lock);
@@ -323,7 +323,7 @@ static void a_majority_that_confirms_a_release_is_enough(void **state) {
 
 /* 28 ms are left when the attempt fails: with 5 ms to spare that is enough for the 20 ms of the second node, not for
  * the 30 ms of the third. */
-static void a_further_attempt_needs_time_for_the_slowest_of_the_quorum(void **state) {
+static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
   (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     redlock_options options = {
@@ -345,7 +345,7 @@ static void a_further_attempt_needs_time_for_the_slowest_of_the_quorum(void **st
 }
 
 /* A window of one command, and one node that owes one: a majority may be asked, all three may not. */
-static void a_round_is_launched_when_the_quorum_may_be_asked(void **state) {
+static void round_begins_when_quorum_is_below_limit(void **state) {
   (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *other;
@@ -365,7 +365,7 @@ static void a_round_is_launched_when_the_quorum_may_be_asked(void **state) {
 }
 
 /* The third is tried again at once only where it is needed. */
-static void back_off_does_not_refuse_what_the_quorum_needs(void **state) {
+static void back_off_does_not_refuse_nodes_of_quorum(void **state) {
   (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *lock;
@@ -385,7 +385,7 @@ static void back_off_does_not_refuse_what_the_quorum_needs(void **state) {
 }
 
 /* One node is ahead, so that the others are asked to confirm its number; one of them has lost the key. */
-static void a_fencing_token_is_confirmed_by_the_quorum_and_who_denies_it_has_no_key(void **state) {
+static void quorum_confirms_fencing_token(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.fence = REDLOCK_YES;
@@ -417,24 +417,24 @@ static void a_fencing_token_is_confirmed_by_the_quorum_and_who_denies_it_has_no_
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fire_and_forget_release_needs_a_held_lock),
-      cmocka_unit_test(grants_count_in_time_and_late),
-      cmocka_unit_test(a_node_that_is_somebody_elses_does_not_count),
-      cmocka_unit_test(a_node_that_denies_counts_no_more_until_it_is_healed),
-      cmocka_unit_test(after_an_extend_only_those_count_that_have_confirmed_it),
-      cmocka_unit_test(an_answer_to_what_was_sent_before_the_last_extend_does_not_count),
-      cmocka_unit_test(a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_count),
-      cmocka_unit_test(what_is_attached_counts_from_anew),
-      cmocka_unit_test(only_what_makes_a_lease_needs_the_quorum),
-      cmocka_unit_test(too_few_for_the_quorum_are_unavailable_and_what_they_granted_is_released),
-      cmocka_unit_test(two_that_refuse_make_it_taken_when_four_of_five_are_needed),
-      cmocka_unit_test(an_extend_needs_the_quorum),
-      cmocka_unit_test(so_many_that_deny_that_no_quorum_is_left_end_the_lease),
-      cmocka_unit_test(a_majority_that_confirms_a_release_is_enough),
-      cmocka_unit_test(a_fencing_token_is_confirmed_by_the_quorum_and_who_denies_it_has_no_key),
-      cmocka_unit_test(a_further_attempt_needs_time_for_the_slowest_of_the_quorum),
-      cmocka_unit_test(a_round_is_launched_when_the_quorum_may_be_asked),
-      cmocka_unit_test(back_off_does_not_refuse_what_the_quorum_needs),
+      cmocka_unit_test(fire_and_forget_release_needs_held_lock),
+      cmocka_unit_test(grants_add_margin_in_time_and_late),
+      cmocka_unit_test(node_held_by_another_client_adds_no_margin),
+      cmocka_unit_test(denying_node_adds_no_margin_until_healed),
+      cmocka_unit_test(extend_reduces_margin_to_nodes_that_confirmed),
+      cmocka_unit_test(answer_to_command_before_last_extend_adds_no_margin),
+      cmocka_unit_test(node_that_confirms_only_shorter_extend_adds_no_margin),
+      cmocka_unit_test(attached_lease_has_new_margin),
+      cmocka_unit_test(only_acquire_and_extend_need_quorum),
+      cmocka_unit_test(acquire_below_quorum_is_unavailable_and_released),
+      cmocka_unit_test(two_refusals_make_lock_taken_for_quorum_of_four),
+      cmocka_unit_test(extend_needs_the_quorum),
+      cmocka_unit_test(denials_without_possible_quorum_end_lease),
+      cmocka_unit_test(majority_confirms_release),
+      cmocka_unit_test(quorum_confirms_fencing_token),
+      cmocka_unit_test(next_attempt_needs_time_for_slowest_node_of_quorum),
+      cmocka_unit_test(round_begins_when_quorum_is_below_limit),
+      cmocka_unit_test(back_off_does_not_refuse_nodes_of_quorum),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void assert_message(const rl_lock *lock, const char *part) {
   }
 }
 
-static void the_last_release_releases_inner_first(void **state) {
+static void last_release_of_owner_releases_lease(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -95,7 +95,7 @@ static void the_last_release_releases_inner_first(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_second_release_of_the_same_lock_is_refused(void **state) {
+static void second_release_of_nested_lock_is_refused(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -106,7 +106,7 @@ static void a_second_release_of_the_same_lock_is_refused(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void one_lock_acquired_again_for_longer_is_released_twice(void **state) {
+static void lock_acquired_again_is_released_twice(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
@@ -122,7 +122,7 @@ static void one_lock_acquired_again_for_longer_is_released_twice(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_an_owner_nothing_counts(void **state) {
+static void lock_without_owner_shares_no_lease(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
@@ -143,7 +143,7 @@ static void without_an_owner_nothing_counts(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_held_keeps_its_owner(void **state) {
+static void held_lock_keeps_its_owner(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
@@ -155,7 +155,7 @@ static void a_lock_that_is_held_keeps_its_owner(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_freed_lock_counts_down_and_not_the_lease_away(void **state) {
+static void freed_lock_keeps_shared_lease(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -170,7 +170,7 @@ static void a_freed_lock_counts_down_and_not_the_lease_away(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_nested_acquire_extends_when_a_third_of_the_validity_is_gone(void **state) {
+static void nested_acquire_extends_when_a_third_of_validity_is_gone(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
@@ -187,7 +187,7 @@ static void a_nested_acquire_extends_when_a_third_of_the_validity_is_gone(void *
   assert_true(fake_world_end(world));
 }
 
-static void a_nested_acquire_whose_extend_fails_does_not_count(void **state) {
+static void failed_extend_of_nested_acquire_does_not_share(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
@@ -202,7 +202,7 @@ static void a_nested_acquire_whose_extend_fails_does_not_count(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count(void **state) {
+static void failed_extend_of_repeated_acquire_does_not_share(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
@@ -216,7 +216,7 @@ static void a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count(
 }
 
 /* The simulator has found this: it took as long as the outer acquire might. */
-static void a_nested_acquire_lasts_no_longer_than_its_own_node_timeout(void **state) {
+static void nested_acquire_ends_after_its_node_timeout(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
@@ -235,7 +235,7 @@ static void a_nested_acquire_lasts_no_longer_than_its_own_node_timeout(void **st
   assert_true(fake_world_end(world));
 }
 
-static void a_lease_that_ran_out_is_no_place_to_count(void **state) {
+static void expired_lease_is_not_shared(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -250,7 +250,7 @@ static void a_lease_that_ran_out_is_no_place_to_count(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lost_lease_is_lost_for_all(void **state) {
+static void lost_lease_is_lost_for_all_locks_of_owner(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -272,7 +272,7 @@ static void a_lost_lease_is_lost_for_all(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
+static void acquire_of_some_held_resources_shares_and_more_is_refused(void **state) {
   (void)state;
   static const char *const both[] = {"a", "b"};
   static const char *const reversed[] = {"b", "a"};
@@ -304,7 +304,7 @@ static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_beside_another_of_its_owners_is_busy(void **state) {
+static void extend_during_extend_of_same_owner_is_busy(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -334,7 +334,7 @@ static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_
 }
 
 /* A program that is stuck in nested acquires would hold for ever. */
-static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
+static void nested_acquire_extends_no_lease_beyond_max_hold(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
@@ -355,7 +355,7 @@ static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_out(void **state) {
+static void next_attempt_does_not_share_expired_lease(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 1, .retry_delay_us = 5 * SECONDS};
@@ -384,7 +384,7 @@ static void an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_ou
   assert_true(fake_world_end(world));
 }
 
-static void a_closed_client_releases_what_is_counted(void **state) {
+static void closed_client_releases_shared_lease(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -396,7 +396,7 @@ static void a_closed_client_releases_what_is_counted(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_forked_child_counts_on_nothing(void **state) {
+static void forked_child_shares_no_lease(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
@@ -412,7 +412,7 @@ static void a_forked_child_counts_on_nothing(void **state) {
 }
 
 /* A late reply to what the first transport sent is no vote of what the second does. */
-static void a_late_reply_of_the_old_carrier_is_no_vote(void **state) {
+static void late_reply_of_former_lease_owner_is_no_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
@@ -438,7 +438,7 @@ static void a_late_reply_of_the_old_carrier_is_no_vote(void **state) {
 #define OWNERS 40
 
 /* More than the table has room for at first, leaving in several orders. */
-static void many_locks_are_found_by_their_owners(void **state) {
+static void many_leases_are_found_by_owner(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *locks[2 * OWNERS];
@@ -486,13 +486,13 @@ static double time_beside(unsigned others) {
 }
 
 /* Each acquire of an owner's looked through all of them. */
-static void a_thousand_locks_of_others_on_several_resources_cost_an_acquire_nothing(void **state) {
+static void locks_of_other_owners_do_not_slow_acquire(void **state) {
   (void)state;
   double alone = time_beside(1);
   assert_true(time_beside(1000) < 5 * alone + 0.005);
 }
 
-static void leases_are_found_when_the_table_has_grown(void **state) {
+static void leases_are_found_after_table_growth(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *held_ones[3], *inner;
@@ -516,7 +516,7 @@ static void leases_are_found_when_the_table_has_grown(void **state) {
 }
 
 /* It was counted, and is told of the loss before it was told that it counts. */
-static void a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way(void **state) {
+static void nested_acquire_lost_before_its_result_is_undone(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
@@ -534,7 +534,7 @@ static void a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way(v
   assert_true(fake_world_end(world));
 }
 
-static void an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_told(void **state) {
+static void extend_in_flight_keeps_its_deadline_when_lock_shares_lease(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
@@ -553,7 +553,7 @@ static void an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_to
   assert_true(fake_world_end(world));
 }
 
-static void the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for(void **state) {
+static void repeated_acquire_turns_notify_lost_on(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
@@ -567,31 +567,31 @@ static void the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for(v
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_last_release_releases_inner_first),
-      cmocka_unit_test(a_second_release_of_the_same_lock_is_refused),
-      cmocka_unit_test(one_lock_acquired_again_for_longer_is_released_twice),
-      cmocka_unit_test(without_an_owner_nothing_counts),
-      cmocka_unit_test(a_lock_that_is_held_keeps_its_owner),
-      cmocka_unit_test(a_freed_lock_counts_down_and_not_the_lease_away),
-      cmocka_unit_test(a_nested_acquire_extends_when_a_third_of_the_validity_is_gone),
-      cmocka_unit_test(a_nested_acquire_whose_extend_fails_does_not_count),
-      cmocka_unit_test(a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count),
-      cmocka_unit_test(a_nested_acquire_lasts_no_longer_than_its_own_node_timeout),
-      cmocka_unit_test(a_lease_that_ran_out_is_no_place_to_count),
-      cmocka_unit_test(a_lost_lease_is_lost_for_all),
-      cmocka_unit_test(a_part_of_what_is_held_counts_and_more_is_refused),
-      cmocka_unit_test(an_extend_beside_another_of_its_owners_is_busy),
-      cmocka_unit_test(nested_acquires_hold_no_lease_beyond_max_hold),
-      cmocka_unit_test(an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_out),
-      cmocka_unit_test(a_closed_client_releases_what_is_counted),
-      cmocka_unit_test(a_forked_child_counts_on_nothing),
-      cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
-      cmocka_unit_test(many_locks_are_found_by_their_owners),
-      cmocka_unit_test(leases_are_found_when_the_table_has_grown),
-      cmocka_unit_test(a_thousand_locks_of_others_on_several_resources_cost_an_acquire_nothing),
-      cmocka_unit_test(a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way),
-      cmocka_unit_test(an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_told),
-      cmocka_unit_test(the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for),
+      cmocka_unit_test(last_release_of_owner_releases_lease),
+      cmocka_unit_test(second_release_of_nested_lock_is_refused),
+      cmocka_unit_test(lock_acquired_again_is_released_twice),
+      cmocka_unit_test(lock_without_owner_shares_no_lease),
+      cmocka_unit_test(held_lock_keeps_its_owner),
+      cmocka_unit_test(freed_lock_keeps_shared_lease),
+      cmocka_unit_test(nested_acquire_extends_when_a_third_of_validity_is_gone),
+      cmocka_unit_test(failed_extend_of_nested_acquire_does_not_share),
+      cmocka_unit_test(failed_extend_of_repeated_acquire_does_not_share),
+      cmocka_unit_test(nested_acquire_ends_after_its_node_timeout),
+      cmocka_unit_test(expired_lease_is_not_shared),
+      cmocka_unit_test(lost_lease_is_lost_for_all_locks_of_owner),
+      cmocka_unit_test(acquire_of_some_held_resources_shares_and_more_is_refused),
+      cmocka_unit_test(extend_during_extend_of_same_owner_is_busy),
+      cmocka_unit_test(nested_acquire_extends_no_lease_beyond_max_hold),
+      cmocka_unit_test(next_attempt_does_not_share_expired_lease),
+      cmocka_unit_test(closed_client_releases_shared_lease),
+      cmocka_unit_test(forked_child_shares_no_lease),
+      cmocka_unit_test(late_reply_of_former_lease_owner_is_no_vote),
+      cmocka_unit_test(many_leases_are_found_by_owner),
+      cmocka_unit_test(leases_are_found_after_table_growth),
+      cmocka_unit_test(locks_of_other_owners_do_not_slow_acquire),
+      cmocka_unit_test(nested_acquire_lost_before_its_result_is_undone),
+      cmocka_unit_test(extend_in_flight_keeps_its_deadline_when_lock_shares_lease),
+      cmocka_unit_test(repeated_acquire_turns_notify_lost_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static rl_lock *begin_once(fake_world *world) {
 
 /* ----------------------------------------------------------------------------- what was refused */
 
-static void a_node_that_refused_the_set_is_sent_no_release(void **state) {
+static void node_that_refused_set_gets_no_release(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -41,7 +41,7 @@ static void a_node_that_refused_the_set_is_sent_no_release(void **state) {
 }
 
 /* -LOADING and its kin are said instead of executing; an error of a proxy may come after that. */
-static void an_error_before_execution_leaves_nothing_to_release(void **state) {
+static void error_before_execution_leaves_nothing_to_release(void **state) {
   (void)state;
   static const struct {
     const char *reply;
@@ -73,7 +73,7 @@ static void an_error_before_execution_leaves_nothing_to_release(void **state) {
 }
 
 /* The node that is still to answer may refuse as well. */
-static void a_release_waits_for_the_answer_to_its_set(void **state) {
+static void release_waits_for_answer_to_set(void **state) {
   (void)state;
   for (unsigned granted = 0; granted < 2; granted++) {
     fake_world *world = fake_world_new(3);
@@ -93,7 +93,7 @@ static void a_release_waits_for_the_answer_to_its_set(void **state) {
 }
 
 /* It may have set the key for all that is known, and nothing else is to come. */
-static void an_answer_that_is_none_is_not_waited_for_any_longer(void **state) {
+static void broken_answer_is_not_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -125,7 +125,7 @@ static fake_world *postponed(void) {
   return world;
 }
 
-static void a_release_is_not_repeated_early_because_another_node_comes_up(void **state) {
+static void release_is_not_repeated_early_for_another_node(void **state) {
   (void)state;
   fake_world *world = postponed();
   fake_break(world, 2, "gone");
@@ -153,7 +153,7 @@ a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void 
 }
 
 /* The process was stopped: the time to wait is over, and all answers are there, but they are read one by one. */
-static void a_release_waits_until_what_has_come_is_read(void **state) {
+static void release_waits_until_replies_are_read(void **state) {
   (void)state;
   static const char TAKEN[] = "$-1\r\n";
   for (unsigned answered = 2; answered <= 3; answered++) {
@@ -174,7 +174,7 @@ static void a_release_waits_until_what_has_come_is_read(void **state) {
 }
 
 /* Or its own key, of the attempt before, would stand in the way of the SET. */
-static void the_next_attempt_sends_the_release_of_the_one_before_first(void **state) {
+static void next_attempt_sends_former_release_first(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
@@ -197,7 +197,7 @@ static void the_next_attempt_sends_the_release_of_the_one_before_first(void **st
 }
 
 /* A driver that is about to do nothing for long, or a client that is closed. */
-static void what_waits_for_an_answer_goes_when_nobody_will_call(void **state) {
+static void rest_sends_releases_that_wait_for_answer(void **state) {
   (void)state;
   for (unsigned how = 0; how < 3; how++) {
     fake_world *world = fake_world_new(3);
@@ -225,7 +225,7 @@ static void what_waits_for_an_answer_goes_when_nobody_will_call(void **state) {
 }
 
 /* What a node said before must not count twice: it never had the key, and that is no loss of it. */
-static void a_release_of_a_bare_majority_asks_the_majority(void **state) {
+static void release_of_bare_majority_asks_that_majority(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
@@ -245,7 +245,7 @@ static void a_release_of_a_bare_majority_asks_the_majority(void **state) {
 /* ------------------------------------------------------------------------------ what may come late */
 
 /* The connection goes silent with a SET on it; the node reads that when the release has been there. */
-static void a_set_that_is_read_late_is_released_again(void **state) {
+static void set_that_is_read_late_is_released_again(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   char reply[FAKE_REPLY_MAX];
@@ -274,7 +274,7 @@ static void a_set_that_is_read_late_is_released_again(void **state) {
 }
 
 /* As long as the key could live, and each time after twice as long. */
-static void a_late_release_is_repeated_less_and_less_often(void **state) {
+static void release_of_uncertain_set_is_repeated_with_growing_delay(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   (void)begin_once(world);
@@ -294,7 +294,7 @@ static void a_late_release_is_repeated_less_and_less_often(void **state) {
 }
 
 /* An extend creates nothing. */
-static void an_extend_that_may_be_read_late_is_not_reckoned_with(void **state) {
+static void uncertain_extend_prolongs_life_of_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin_once(world);
@@ -312,7 +312,7 @@ static void an_extend_that_may_be_read_late_is_not_reckoned_with(void **state) {
 }
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */
-static void a_lease_of_ten_seconds_outlives_a_silent_connection(void **state) {
+static void lease_of_ten_seconds_outlives_silent_connection(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin_once(world);
@@ -335,20 +335,20 @@ static void a_lease_of_ten_seconds_outlives_a_silent_connection(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_node_that_refused_the_set_is_sent_no_release),
-      cmocka_unit_test(an_error_before_execution_leaves_nothing_to_release),
-      cmocka_unit_test(a_release_waits_for_the_answer_to_its_set),
-      cmocka_unit_test(an_answer_that_is_none_is_not_waited_for_any_longer),
-      cmocka_unit_test(a_release_is_not_repeated_early_because_another_node_comes_up),
+      cmocka_unit_test(node_that_refused_set_gets_no_release),
+      cmocka_unit_test(error_before_execution_leaves_nothing_to_release),
+      cmocka_unit_test(release_waits_for_answer_to_set),
+      cmocka_unit_test(broken_answer_is_not_waited_for),
+      cmocka_unit_test(release_is_not_repeated_early_for_another_node),
       cmocka_unit_test(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time),
-      cmocka_unit_test(a_release_waits_until_what_has_come_is_read),
-      cmocka_unit_test(the_next_attempt_sends_the_release_of_the_one_before_first),
-      cmocka_unit_test(what_waits_for_an_answer_goes_when_nobody_will_call),
-      cmocka_unit_test(a_release_of_a_bare_majority_asks_the_majority),
-      cmocka_unit_test(a_set_that_is_read_late_is_released_again),
-      cmocka_unit_test(a_late_release_is_repeated_less_and_less_often),
-      cmocka_unit_test(an_extend_that_may_be_read_late_is_not_reckoned_with),
-      cmocka_unit_test(a_lease_of_ten_seconds_outlives_a_silent_connection),
+      cmocka_unit_test(release_waits_until_replies_are_read),
+      cmocka_unit_test(next_attempt_sends_former_release_first),
+      cmocka_unit_test(rest_sends_releases_that_wait_for_answer),
+      cmocka_unit_test(release_of_bare_majority_asks_that_majority),
+      cmocka_unit_test(set_that_is_read_late_is_released_again),
+      cmocka_unit_test(release_of_uncertain_set_is_repeated_with_growing_delay),
+      cmocka_unit_test(uncertain_extend_prolongs_life_of_key),
+      cmocka_unit_test(lease_of_ten_seconds_outlives_silent_connection),
   };
   return cmocka_run_group_tests_name("rl_release", tests, NULL, NULL);
 }

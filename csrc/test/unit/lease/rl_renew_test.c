@@ -33,7 +33,7 @@ the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_not_to_keep_itself_does_not(void **state) {
+static void lock_without_auto_extend_is_not_extended(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
@@ -78,7 +78,7 @@ extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity(void
   }
 }
 
-static void leases_that_were_taken_at_once_are_not_extended_at_once(void **state) {
+static void leases_taken_together_are_extended_apart(void **state) {
   (void)state;
   redlock_options options = kept();
   redlock_duration earliest_us = REDLOCK_NEVER, latest_us = 0;
@@ -100,7 +100,7 @@ static void leases_that_were_taken_at_once_are_not_extended_at_once(void **state
   assert_true(latest_us - earliest_us > THIRD_US / 2);
 }
 
-static void an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left(void **state) {
+static void failed_automatic_extend_is_repeated_sooner_near_deadline(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -126,7 +126,7 @@ static void an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left(voi
   assert_true(fake_world_end(world));
 }
 
-static void nodes_that_are_back_in_time_save_the_lease(void **state) {
+static void recovered_nodes_save_lease(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -147,7 +147,7 @@ static void nodes_that_are_back_in_time_save_the_lease(void **state) {
 
 /* ------------------------------------------------------------------------------ max_hold (R4) */
 
-static void no_automatic_extend_goes_beyond_max_hold(void **state) {
+static void automatic_extend_ends_at_max_hold(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = kept();
@@ -181,7 +181,7 @@ static void no_automatic_extend_goes_beyond_max_hold(void **state) {
 }
 
 /* Whoever asks before any timer has seen it is told the same. */
-static void max_hold_is_the_reason_as_soon_as_the_lease_is_over(void **state) {
+static void expiry_at_max_hold_reports_max_hold(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = kept();
@@ -194,7 +194,7 @@ static void max_hold_is_the_reason_as_soon_as_the_lease_is_over(void **state) {
 }
 
 /* It waits for its launch while the nodes owe much. */
-static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **state) {
+static void delayed_extend_asks_for_the_rest_of_max_hold(void **state) {
   (void)state;
   rl_lock *lock;
   redlock_options options = kept();
@@ -235,7 +235,7 @@ static fake_world *extending(unsigned launched, rl_lock **lock) {
   return world;
 }
 
-static void a_release_meets_an_automatic_extend(void **state) {
+static void release_ends_automatic_extend(void **state) {
   (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
@@ -253,7 +253,7 @@ static void a_release_meets_an_automatic_extend(void **state) {
   }
 }
 
-static void an_extend_of_the_users_own_meets_an_automatic_one(void **state) {
+static void extend_of_user_ends_automatic_extend(void **state) {
   (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
@@ -277,7 +277,7 @@ static void an_extend_of_the_users_own_meets_an_automatic_one(void **state) {
   }
 }
 
-static void cancelling_and_wrong_arguments_leave_an_automatic_extend_alone(void **state) {
+static void cancel_and_wrong_arguments_keep_automatic_extend(void **state) {
   (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
@@ -295,7 +295,7 @@ static void cancelling_and_wrong_arguments_leave_an_automatic_extend_alone(void 
   }
 }
 
-static void a_lock_is_freed_while_an_automatic_extend_is_in_flight(void **state) {
+static void lock_is_freed_during_automatic_extend(void **state) {
   (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
@@ -310,7 +310,7 @@ static void a_lock_is_freed_while_an_automatic_extend_is_in_flight(void **state)
 }
 
 /* A user's extend fails for a reason; the automatic ones that follow do well. */
-static void result_message_and_votes_are_those_of_the_users_last_operation(void **state) {
+static void automatic_extend_keeps_result_of_user(void **state) {
   (void)state;
   rl_lock *lock;
   char before[512], after[512];
@@ -342,7 +342,7 @@ static void result_message_and_votes_are_those_of_the_users_last_operation(void 
   assert_true(fake_world_end(world));
 }
 
-static void an_acquire_whose_end_was_not_fetched_keeps_its_place_in_the_queue(void **state) {
+static void unfetched_acquire_keeps_its_position_in_queue(void **state) {
   (void)state;
   redlock_options options = kept();
   fake_world *world = fake_world_new(3);
@@ -359,7 +359,7 @@ static void an_acquire_whose_end_was_not_fetched_keeps_its_place_in_the_queue(vo
 }
 
 /* E4 holds for automatic extends: a node that has lost the key gets it back, after the majority. */
-static void a_node_that_lost_the_key_is_healed(void **state) {
+static void node_that_lost_key_is_healed(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -378,7 +378,7 @@ static void a_node_that_lost_the_key_is_healed(void **state) {
 
 /* -------------------------------------------------------------------------------------- options */
 
-static void a_call_may_ask_for_it_and_the_next_may_not(void **state) {
+static void options_of_an_acquire_turn_auto_extend_on_and_off(void **state) {
   (void)state;
   redlock_options call = kept(), off = fake_once();
   fake_world *world = fake_world_new(1);
@@ -442,22 +442,22 @@ static void ten_thousand_leases_are_extended_in_time(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed),
-      cmocka_unit_test(a_lock_that_is_not_to_keep_itself_does_not),
+      cmocka_unit_test(lock_without_auto_extend_is_not_extended),
       cmocka_unit_test(extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity),
-      cmocka_unit_test(leases_that_were_taken_at_once_are_not_extended_at_once),
-      cmocka_unit_test(an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left),
-      cmocka_unit_test(nodes_that_are_back_in_time_save_the_lease),
-      cmocka_unit_test(no_automatic_extend_goes_beyond_max_hold),
-      cmocka_unit_test(max_hold_is_the_reason_as_soon_as_the_lease_is_over),
-      cmocka_unit_test(an_extend_that_is_launched_late_asks_for_what_is_left_then),
-      cmocka_unit_test(a_release_meets_an_automatic_extend),
-      cmocka_unit_test(an_extend_of_the_users_own_meets_an_automatic_one),
-      cmocka_unit_test(cancelling_and_wrong_arguments_leave_an_automatic_extend_alone),
-      cmocka_unit_test(a_lock_is_freed_while_an_automatic_extend_is_in_flight),
-      cmocka_unit_test(result_message_and_votes_are_those_of_the_users_last_operation),
-      cmocka_unit_test(an_acquire_whose_end_was_not_fetched_keeps_its_place_in_the_queue),
-      cmocka_unit_test(a_node_that_lost_the_key_is_healed),
-      cmocka_unit_test(a_call_may_ask_for_it_and_the_next_may_not),
+      cmocka_unit_test(leases_taken_together_are_extended_apart),
+      cmocka_unit_test(failed_automatic_extend_is_repeated_sooner_near_deadline),
+      cmocka_unit_test(recovered_nodes_save_lease),
+      cmocka_unit_test(automatic_extend_ends_at_max_hold),
+      cmocka_unit_test(expiry_at_max_hold_reports_max_hold),
+      cmocka_unit_test(delayed_extend_asks_for_the_rest_of_max_hold),
+      cmocka_unit_test(release_ends_automatic_extend),
+      cmocka_unit_test(extend_of_user_ends_automatic_extend),
+      cmocka_unit_test(cancel_and_wrong_arguments_keep_automatic_extend),
+      cmocka_unit_test(lock_is_freed_during_automatic_extend),
+      cmocka_unit_test(automatic_extend_keeps_result_of_user),
+      cmocka_unit_test(unfetched_acquire_keeps_its_position_in_queue),
+      cmocka_unit_test(node_that_lost_key_is_healed),
+      cmocka_unit_test(options_of_an_acquire_turn_auto_extend_on_and_off),
       cmocka_unit_test(ten_thousand_leases_are_extended_in_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

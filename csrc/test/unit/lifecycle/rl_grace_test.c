@@ -35,7 +35,7 @@ static rl_lock *hold_two(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-static void a_connection_on_its_way_is_worth_a_moment(void **state) {
+static void connection_in_progress_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = hold_two(world, NULL);
@@ -49,7 +49,7 @@ static void a_connection_on_its_way_is_worth_a_moment(void **state) {
 }
 
 /* Also one whose name is being looked up. */
-static void so_is_one_that_has_not_come_so_far_as_its_handshake(void **state) {
+static void connection_before_handshake_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
@@ -64,7 +64,7 @@ static void so_is_one_that_has_not_come_so_far_as_its_handshake(void **state) {
 }
 
 /* It was not asked, because it was behind; then its connection broke, and is being made again. */
-static void so_is_that_of_a_node_that_was_behind_and_was_not_asked(void **state) {
+static void node_that_was_behind_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *first = fake_lock(world, KEY, NULL);
@@ -86,7 +86,7 @@ static void so_is_that_of_a_node_that_was_behind_and_was_not_asked(void **state)
   assert_true(fake_world_end(world));
 }
 
-static void nothing_is_worth_waiting_for_when_all_are_up(void **state) {
+static void connected_nodes_are_not_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
@@ -97,7 +97,7 @@ static void nothing_is_worth_waiting_for_when_all_are_up(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_moment_goes_by_what_the_decision_took(void **state) {
+static void grace_period_follows_duration_of_decision(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 900 * MS;
@@ -112,7 +112,7 @@ static void the_moment_goes_by_what_the_decision_took(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most(void **state) {
+static void grace_period_is_limited_by_ttl_and_attempt(void **state) {
   (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 500 * MS;
@@ -130,7 +130,7 @@ static void the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most(void 
 }
 
 /* Its time counts from when it began, so that a node that hangs costs a script one moment, not each lock. */
-static void a_hung_connection_is_waited_for_once(void **state) {
+static void hung_connection_is_waited_for_once(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = hold_two(world, NULL);
@@ -148,7 +148,7 @@ static void a_hung_connection_is_waited_for_once(void **state) {
 }
 
 /* An owner waits for nobody to count on what it holds, whichever of its locks has got the lease meanwhile. */
-static void a_nested_acquire_goes_on_for_nobody(void **state) {
+static void nested_acquire_waits_for_no_node(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
@@ -175,7 +175,7 @@ static void a_nested_acquire_goes_on_for_nobody(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_connection_that_failed_before_is_not_waited_for(void **state) {
+static void connection_that_failed_before_is_not_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -196,7 +196,7 @@ static void a_connection_that_failed_before_is_not_waited_for(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_for_a_connection_on_its_way_is_worth_a_moment(void **state) {
+static void release_for_connection_in_progress_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -219,7 +219,7 @@ static void a_release_for_a_connection_on_its_way_is_worth_a_moment(void **state
   assert_true(fake_world_end(world));
 }
 
-static void a_forgotten_script_is_worth_a_moment(void **state) {
+static void forgotten_script_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -255,7 +255,7 @@ static void a_forgotten_script_is_worth_a_moment(void **state) {
 }
 
 /* An extend, too: its late nodes are to keep the key as long as the others. */
-static void a_script_that_is_forgotten_when_it_extends_is_worth_a_moment(void **state) {
+static void forgotten_extend_script_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -282,18 +282,18 @@ static void a_script_that_is_forgotten_when_it_extends_is_worth_a_moment(void **
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_connection_on_its_way_is_worth_a_moment),
-      cmocka_unit_test(so_is_one_that_has_not_come_so_far_as_its_handshake),
-      cmocka_unit_test(so_is_that_of_a_node_that_was_behind_and_was_not_asked),
-      cmocka_unit_test(nothing_is_worth_waiting_for_when_all_are_up),
-      cmocka_unit_test(the_moment_goes_by_what_the_decision_took),
-      cmocka_unit_test(the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most),
-      cmocka_unit_test(a_hung_connection_is_waited_for_once),
-      cmocka_unit_test(a_nested_acquire_goes_on_for_nobody),
-      cmocka_unit_test(a_connection_that_failed_before_is_not_waited_for),
-      cmocka_unit_test(a_release_for_a_connection_on_its_way_is_worth_a_moment),
-      cmocka_unit_test(a_forgotten_script_is_worth_a_moment),
-      cmocka_unit_test(a_script_that_is_forgotten_when_it_extends_is_worth_a_moment),
+      cmocka_unit_test(connection_in_progress_is_waited_for),
+      cmocka_unit_test(connection_before_handshake_is_waited_for),
+      cmocka_unit_test(node_that_was_behind_is_waited_for),
+      cmocka_unit_test(connected_nodes_are_not_waited_for),
+      cmocka_unit_test(grace_period_follows_duration_of_decision),
+      cmocka_unit_test(grace_period_is_limited_by_ttl_and_attempt),
+      cmocka_unit_test(hung_connection_is_waited_for_once),
+      cmocka_unit_test(nested_acquire_waits_for_no_node),
+      cmocka_unit_test(connection_that_failed_before_is_not_waited_for),
+      cmocka_unit_test(release_for_connection_in_progress_is_waited_for),
+      cmocka_unit_test(forgotten_script_is_waited_for),
+      cmocka_unit_test(forgotten_extend_script_is_waited_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

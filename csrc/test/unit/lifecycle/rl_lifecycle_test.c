@@ -196,7 +196,7 @@ static void cancel_and_fork_end_fire_and_forget(void **state) {
   }
 }
 
-static void fire_and_forget_release_needs_a_held_lock(void **state) {
+static void fire_and_forget_release_needs_held_lock(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -222,7 +222,7 @@ int main(void) {
       cmocka_unit_test(fire_and_forget_does_not_wait_for_busy_nodes),
       cmocka_unit_test(free_completes_fire_and_forget),
       cmocka_unit_test(cancel_and_fork_end_fire_and_forget),
-      cmocka_unit_test(fire_and_forget_release_needs_a_held_lock),
+      cmocka_unit_test(fire_and_forget_release_needs_held_lock),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static unsigned serve(fake_world *world, rl_lock *const *locks, unsigned count, 
   return ended;
 }
 
-static void a_burst_is_not_unavailable_on_nodes_that_answer(void **state) {
+static void burst_of_acquires_succeeds_on_nodes_that_answer(void **state) {
   (void)state;
   static rl_lock *locks[BURST];
   redlock_options options = fake_once();
@@ -69,7 +69,7 @@ static void a_burst_is_not_unavailable_on_nodes_that_answer(void **state) {
 }
 
 /* All nodes are stopped for a moment: what is out then fails, and what waits is not sent after it. */
-static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **state) {
+static void pause_of_all_nodes_ends_no_lease(void **state) {
   (void)state;
   static rl_lock *locks[BURST];
   redlock_options options = fake_once();
@@ -113,7 +113,7 @@ static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_u
   return lock;
 }
 
-static void leases_that_are_extended_all_the_time_keep_nobody_out(void **state) {
+static void extends_exclude_no_acquire(void **state) {
   (void)state;
   static const char *const names[] = {"a", "b", "c", "d", "e"};
   fake_world *world = narrow_world();
@@ -159,7 +159,7 @@ static rl_lock *waiting(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-static void a_reply_lets_the_next_one_go(void **state) {
+static void reply_lets_next_round_begin(void **state) {
   (void)state;
   fake_world *world = narrow_world();
   redlock_options options = fake_once();
@@ -175,7 +175,7 @@ static void a_reply_lets_the_next_one_go(void **state) {
 }
 
 /* The processor would be busy with it all the time. */
-static void an_extend_that_waits_is_not_looked_at_before_the_node_is_behind(void **state) {
+static void waiting_extend_is_checked_when_node_is_behind(void **state) {
   (void)state;
   fake_world *world = narrow_world();
   redlock_options patient = fake_once();
@@ -194,7 +194,7 @@ static void an_extend_that_waits_is_not_looked_at_before_the_node_is_behind(void
   assert_true(fake_world_end(world));
 }
 
-static void room_on_less_than_a_majority_is_not_enough(void **state) {
+static void minority_below_limit_does_not_begin_round(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   world->core.pacer.in_flight_limit = 1;
@@ -211,7 +211,7 @@ static void room_on_less_than_a_majority_is_not_enough(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void wait_holds_for_what_is_not_launched(void **state) {
+static void wait_limits_delayed_acquire(void **state) {
   (void)state;
   fake_world *world = narrow_world();
   char message[256];
@@ -232,7 +232,7 @@ static void wait_holds_for_what_is_not_launched(void **state) {
 }
 
 /* A nested acquire extends what its owner holds, and its budget is the acquire's. */
-static void wait_holds_for_a_nested_acquire_that_is_not_launched(void **state) {
+static void wait_limits_delayed_nested_acquire(void **state) {
   (void)state;
   fake_world *world = narrow_world();
   redlock_options patient = fake_once(), longer = fake_once();
@@ -260,7 +260,7 @@ static void wait_holds_for_a_nested_acquire_that_is_not_launched(void **state) {
 }
 
 /* A node that has not answered for as long as a round may last is not waited for by others. */
-static void a_node_that_falls_behind_holds_nobody_up(void **state) {
+static void node_that_is_behind_delays_no_round(void **state) {
   (void)state;
   fake_world *world = narrow_world();
   redlock_options options = fake_once();
@@ -275,7 +275,7 @@ static void a_node_that_falls_behind_holds_nobody_up(void **state) {
 }
 
 /* Three nodes whose window is one command; the last of them answers nothing. */
-static void a_hung_minority_holds_nobody_up(void **state) {
+static void hung_minority_delays_no_round(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
@@ -294,7 +294,7 @@ static void a_hung_minority_holds_nobody_up(void **state) {
 }
 
 /* But what it owes does not grow without bound while it is not known to be behind. */
-static void a_slow_minority_is_waited_for_in_the_end(void **state) {
+static void overfull_minority_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
@@ -317,7 +317,7 @@ static void a_slow_minority_is_waited_for_in_the_end(void **state) {
 }
 
 /* However long the timeout is: a lease that two nodes of three keep does not run out because the third one hangs. */
-static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
+static void overfull_minority_ends_no_lease(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
@@ -344,7 +344,7 @@ static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
 }
 
 /* What is on its way to a distant node and back does not stand in line there. */
-static void a_distant_node_is_sent_more_at_once(void **state) {
+static void distant_node_has_higher_in_flight_limit(void **state) {
   (void)state;
   static rl_lock *locks[RL_PACER_IN_FLIGHT + 1000];
   fake_world *world = fake_world_new(1);
@@ -369,7 +369,7 @@ static void a_distant_node_is_sent_more_at_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void one_call_launches_a_bounded_number(void **state) {
+static void one_send_begins_bounded_number_of_rounds(void **state) {
   (void)state;
   static rl_lock *locks[RL_PACER_MAX + 1];
   fake_world *world = fake_world_new(1);
@@ -394,7 +394,7 @@ static void one_call_launches_a_bounded_number(void **state) {
 }
 
 /* A lock may end, or go, while it waits. */
-static void what_waits_can_be_cancelled_and_freed(void **state) {
+static void delayed_operation_can_be_cancelled_and_freed(void **state) {
   (void)state;
   fake_world *world = narrow_world();
   rl_lock *lease = held(world, "held", 10 * SECONDS);
@@ -465,7 +465,7 @@ a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void 
   assert_true(fake_world_end(world));
 }
 
-static void connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most(void **state) {
+static void connections_in_progress_delay_burst_by_one_attempt(void **state) {
   (void)state;
   static rl_lock *locks[BURST];
   fake_world *world = burst_before_connections(locks);
@@ -483,23 +483,23 @@ static void connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_burst_is_not_unavailable_on_nodes_that_answer),
-      cmocka_unit_test(a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last),
-      cmocka_unit_test(leases_that_are_extended_all_the_time_keep_nobody_out),
-      cmocka_unit_test(a_reply_lets_the_next_one_go),
-      cmocka_unit_test(an_extend_that_waits_is_not_looked_at_before_the_node_is_behind),
-      cmocka_unit_test(room_on_less_than_a_majority_is_not_enough),
-      cmocka_unit_test(wait_holds_for_what_is_not_launched),
-      cmocka_unit_test(wait_holds_for_a_nested_acquire_that_is_not_launched),
-      cmocka_unit_test(a_node_that_falls_behind_holds_nobody_up),
-      cmocka_unit_test(a_hung_minority_holds_nobody_up),
-      cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),
-      cmocka_unit_test(a_hung_minority_that_owes_too_much_ends_no_lease),
-      cmocka_unit_test(a_distant_node_is_sent_more_at_once),
-      cmocka_unit_test(one_call_launches_a_bounded_number),
+      cmocka_unit_test(burst_of_acquires_succeeds_on_nodes_that_answer),
+      cmocka_unit_test(pause_of_all_nodes_ends_no_lease),
+      cmocka_unit_test(extends_exclude_no_acquire),
+      cmocka_unit_test(reply_lets_next_round_begin),
+      cmocka_unit_test(waiting_extend_is_checked_when_node_is_behind),
+      cmocka_unit_test(minority_below_limit_does_not_begin_round),
+      cmocka_unit_test(wait_limits_delayed_acquire),
+      cmocka_unit_test(wait_limits_delayed_nested_acquire),
+      cmocka_unit_test(node_that_is_behind_delays_no_round),
+      cmocka_unit_test(hung_minority_delays_no_round),
+      cmocka_unit_test(overfull_minority_is_waited_for),
+      cmocka_unit_test(overfull_minority_ends_no_lease),
+      cmocka_unit_test(distant_node_has_higher_in_flight_limit),
+      cmocka_unit_test(one_send_begins_bounded_number_of_rounds),
       cmocka_unit_test(a_burst_before_the_first_connections_is_launched_no_faster_than_after_them),
-      cmocka_unit_test(connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most),
-      cmocka_unit_test(what_waits_can_be_cancelled_and_freed),
+      cmocka_unit_test(connections_in_progress_delay_burst_by_one_attempt),
+      cmocka_unit_test(delayed_operation_can_be_cancelled_and_freed),
   };
   return cmocka_run_group_tests_name("rl_pacer", tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void assert_votes(const rl_lock *lock, const char *votes) {
   assert_string_equal(seen, votes);
 }
 
-static void new_nodes_vote_at_once(void **state) {
+static void bootstrapped_nodes_vote_at_once(void **state) {
   (void)state;
   char message[512];
   fake_world *world = fake_world_new_guarded(3, 0);
@@ -53,7 +53,7 @@ static void new_nodes_vote_at_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void nodes_of_other_clients_become_ours(void **state) {
+static void bootstrap_takes_nodes_of_other_clients(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = lock_of(world);
@@ -67,7 +67,7 @@ static void nodes_of_other_clients_become_ours(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_majority_is_enough_and_the_others_say_why_not(void **state) {
+static void majority_replaces_token_and_other_votes_have_reasons(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = lock_of(world);
@@ -78,7 +78,7 @@ static void a_majority_is_enough_and_the_others_say_why_not(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_a_majority_it_has_failed(void **state) {
+static void bootstrap_of_minority_fails(void **state) {
   (void)state;
   char message[1024];
   fake_world *world = fake_world_new_guarded(3, 0);
@@ -90,7 +90,7 @@ static void without_a_majority_it_has_failed(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_is_no_other_server_or_whose_clock_is_wrong_is_not_ready(void **state) {
+static void twin_or_node_with_wrong_clock_does_not_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(5, 0);
   rl_lock *lock = lock_of(world);
@@ -103,7 +103,7 @@ static void a_node_that_is_no_other_server_or_whose_clock_is_wrong_is_not_ready(
   assert_true(fake_world_end(world));
 }
 
-static void a_node_that_refuses_is_not_ready(void **state) {
+static void refusing_node_does_not_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
@@ -122,7 +122,7 @@ static void a_node_that_refuses_is_not_ready(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void it_is_only_for_a_client_with_a_guard(void **state) {
+static void bootstrap_needs_guard(void **state) {
   (void)state;
   char message[512];
   fake_world *world = fake_world_new(1);
@@ -134,7 +134,7 @@ static void it_is_only_for_a_client_with_a_guard(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_lock_that_is_held_lends_no_round(void **state) {
+static void held_lock_is_not_bootstrapped(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
@@ -146,7 +146,7 @@ static void a_lock_that_is_held_lends_no_round(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_connection_that_breaks_is_no_vote(void **state) {
+static void broken_connection_is_no_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
@@ -158,7 +158,7 @@ static void a_connection_that_breaks_is_no_vote(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_answer_that_is_late_is_the_guards_all_the_same(void **state) {
+static void late_answer_reaches_guard(void **state) {
   (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = fake_world_new_guarded(1, 0);
@@ -177,16 +177,16 @@ static void an_answer_that_is_late_is_the_guards_all_the_same(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(new_nodes_vote_at_once),
-      cmocka_unit_test(nodes_of_other_clients_become_ours),
-      cmocka_unit_test(a_majority_is_enough_and_the_others_say_why_not),
-      cmocka_unit_test(without_a_majority_it_has_failed),
-      cmocka_unit_test(a_node_that_is_no_other_server_or_whose_clock_is_wrong_is_not_ready),
-      cmocka_unit_test(a_node_that_refuses_is_not_ready),
-      cmocka_unit_test(it_is_only_for_a_client_with_a_guard),
-      cmocka_unit_test(a_lock_that_is_held_lends_no_round),
-      cmocka_unit_test(a_connection_that_breaks_is_no_vote),
-      cmocka_unit_test(an_answer_that_is_late_is_the_guards_all_the_same),
+      cmocka_unit_test(bootstrapped_nodes_vote_at_once),
+      cmocka_unit_test(bootstrap_takes_nodes_of_other_clients),
+      cmocka_unit_test(majority_replaces_token_and_other_votes_have_reasons),
+      cmocka_unit_test(bootstrap_of_minority_fails),
+      cmocka_unit_test(twin_or_node_with_wrong_clock_does_not_vote),
+      cmocka_unit_test(refusing_node_does_not_vote),
+      cmocka_unit_test(bootstrap_needs_guard),
+      cmocka_unit_test(held_lock_is_not_bootstrapped),
+      cmocka_unit_test(broken_connection_is_no_vote),
+      cmocka_unit_test(late_answer_reaches_guard),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

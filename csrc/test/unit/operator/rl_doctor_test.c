@@ -40,7 +40,7 @@ static const char *found(const rl_lock *lock, unsigned index) {
   return rl_finding_at(rl_doctor_of(lock), index, &finding) ? finding.name : "";
 }
 
-static void it_asks_every_node_and_keeps_what_each_has_said(void **state) {
+static void doctor_keeps_answer_of_each_node(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
@@ -57,7 +57,7 @@ static void it_asks_every_node_and_keeps_what_each_has_said(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void it_changes_nothing(void **state) {
+static void inspection_changes_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
@@ -74,7 +74,7 @@ static void it_changes_nothing(void **state) {
 }
 
 /* Otherwise a server reads both at once, and answers both when it has done both. */
-static void keys_are_looked_through_when_the_first_question_is_answered(void **state) {
+static void keys_are_searched_after_probe(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
@@ -95,7 +95,7 @@ static void keys_are_looked_through_when_the_first_question_is_answered(void **s
 }
 
 /* Each reads its clock in the middle, and the last answers later. */
-static void clocks_are_compared_by_the_middle_of_the_asking(void **state) {
+static void clocks_are_compared_by_middle_of_round_trip(void **state) {
   (void)state;
   static const redlock_duration took_us[] = {100 * MS, 100 * MS, 500 * MS};
   const uint64_t wall_us = 1700000000 * SECONDS;
@@ -121,7 +121,7 @@ static void clocks_are_compared_by_the_middle_of_the_asking(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void whoever_may_not_run_scripts_by_name_is_found(void **state) {
+static void missing_evalsha_right_is_reported(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
@@ -136,7 +136,7 @@ static void whoever_may_not_run_scripts_by_name_is_found(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_server_without_evalsha_is_found(void **state) {
+static void server_without_evalsha_is_reported(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
@@ -174,7 +174,7 @@ static void sentinel_is_recognised(void **state) {
   }
 }
 
-static void a_connection_that_breaks_between_both_answers_is_down(void **state) {
+static void node_whose_connection_breaks_between_answers_is_down(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
@@ -187,7 +187,7 @@ static void a_connection_that_breaks_between_both_answers_is_down(void **state) 
 }
 
 /* What a hostile node may say to the second question. */
-static void what_is_said_is_printable_and_bounded(void **state) {
+static void answer_is_printable_and_bounded(void **state) {
   (void)state;
   char reply[RL_REPLY_BYTES_MAX + 32], said[RL_REPLY_BYTES_MAX + 1];
   fake_world *world = fake_world_new(1);
@@ -205,7 +205,7 @@ static void what_is_said_is_printable_and_bounded(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_password_is_struck_out_of_what_is_said(void **state) {
+static void doctor_masks_password(void **state) {
   (void)state;
   static const struct {
     const char *password, *said, *kept;
@@ -232,7 +232,7 @@ static void the_password_is_struck_out_of_what_is_said(void **state) {
   }
 }
 
-static void a_reply_that_answers_no_question_ends_the_connection(void **state) {
+static void reply_that_is_no_answer_ends_connection(void **state) {
   (void)state;
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n", "$-1\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies) * 2; i++) {
@@ -248,7 +248,7 @@ static void a_reply_that_answers_no_question_ends_the_connection(void **state) {
   }
 }
 
-static void a_lock_that_is_held_or_busy_lends_no_round(void **state) {
+static void held_or_busy_lock_is_not_examined(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -266,7 +266,7 @@ static void a_lock_that_is_held_or_busy_lends_no_round(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void cancelled_or_freed_it_leaves_nothing_and_finds_nothing(void **state) {
+static void cancelled_or_freed_examination_leaves_nothing(void **state) {
   (void)state;
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);
@@ -285,7 +285,7 @@ static void cancelled_or_freed_it_leaves_nothing_and_finds_nothing(void **state)
   }
 }
 
-static void the_options_of_the_lock_are_looked_at(void **state) {
+static void doctor_checks_options_of_lock(void **state) {
   (void)state;
   redlock_options options = {.ttl_us = 300 * MS, .node_timeout_us = 100 * MS};
   fake_world *world = fake_world_new(3);
@@ -295,7 +295,7 @@ static void the_options_of_the_lock_are_looked_at(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void that_fencing_tokens_are_wanted_is_known(void **state) {
+static void doctor_knows_fence_option(void **state) {
   (void)state;
   redlock_options options = {.fence = REDLOCK_YES};
   fake_world *world = fake_world_new(3);
@@ -309,7 +309,7 @@ static void that_fencing_tokens_are_wanted_is_known(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote(void **state) {
+static void quarantined_nodes_are_reported_until_they_vote(void **state) {
   (void)state;
   redlock_options options = {.ttl_us = 10 * SECONDS};
   fake_world *world = fake_world_new_guarded(3, 20 * SECONDS);
@@ -333,22 +333,22 @@ static void nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote(voi
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_asks_every_node_and_keeps_what_each_has_said),
-      cmocka_unit_test(it_changes_nothing),
-      cmocka_unit_test(keys_are_looked_through_when_the_first_question_is_answered),
-      cmocka_unit_test(clocks_are_compared_by_the_middle_of_the_asking),
-      cmocka_unit_test(whoever_may_not_run_scripts_by_name_is_found),
-      cmocka_unit_test(a_server_without_evalsha_is_found),
+      cmocka_unit_test(doctor_keeps_answer_of_each_node),
+      cmocka_unit_test(inspection_changes_no_key),
+      cmocka_unit_test(keys_are_searched_after_probe),
+      cmocka_unit_test(clocks_are_compared_by_middle_of_round_trip),
+      cmocka_unit_test(missing_evalsha_right_is_reported),
+      cmocka_unit_test(server_without_evalsha_is_reported),
       cmocka_unit_test(sentinel_is_recognised),
-      cmocka_unit_test(a_connection_that_breaks_between_both_answers_is_down),
-      cmocka_unit_test(what_is_said_is_printable_and_bounded),
-      cmocka_unit_test(the_password_is_struck_out_of_what_is_said),
-      cmocka_unit_test(a_reply_that_answers_no_question_ends_the_connection),
-      cmocka_unit_test(a_lock_that_is_held_or_busy_lends_no_round),
-      cmocka_unit_test(cancelled_or_freed_it_leaves_nothing_and_finds_nothing),
-      cmocka_unit_test(the_options_of_the_lock_are_looked_at),
-      cmocka_unit_test(that_fencing_tokens_are_wanted_is_known),
-      cmocka_unit_test(nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote),
+      cmocka_unit_test(node_whose_connection_breaks_between_answers_is_down),
+      cmocka_unit_test(answer_is_printable_and_bounded),
+      cmocka_unit_test(doctor_masks_password),
+      cmocka_unit_test(reply_that_is_no_answer_ends_connection),
+      cmocka_unit_test(held_or_busy_lock_is_not_examined),
+      cmocka_unit_test(cancelled_or_freed_examination_leaves_nothing),
+      cmocka_unit_test(doctor_checks_options_of_lock),
+      cmocka_unit_test(doctor_knows_fence_option),
+      cmocka_unit_test(quarantined_nodes_are_reported_until_they_vote),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void assert_finds(rl_doctor *doctor, redlock_severity severity, const cha
   free(doctor);
 }
 
-static void healthy_nodes_have_a_clean_bill(void **state) {
+static void doctor_finds_nothing_on_healthy_nodes(void **state) {
   (void)state;
   assert_well(world(3));
   assert_well(world(5));
@@ -169,7 +169,7 @@ static const said_case said_cases[] = {
     {"", 0, NULL, NULL},
 };
 
-static void what_a_node_says_is_judged(void **state) {
+static void answers_of_node_become_findings(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(said_cases); i++) {
     const said_case *one = &said_cases[i];
@@ -183,7 +183,7 @@ static void what_a_node_says_is_judged(void **state) {
   }
 }
 
-static void the_guard_needs_the_rights_to_look(void **state) {
+static void guard_needs_rights_of_doctor(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->guard = true;
@@ -193,7 +193,7 @@ static void the_guard_needs_the_rights_to_look(void **state) {
                "default +info +time");
 }
 
-static void what_the_guard_keeps_from_voting_is_told(void **state) {
+static void quarantine_is_reported(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->guard = true;
@@ -235,7 +235,7 @@ static void what_the_guard_keeps_from_voting_is_told(void **state) {
                "two:2 did not answer: no reply; check that the server is running and reachable");
 }
 
-static void a_server_that_refuses_is_not_said_to_be_silent(void **state) {
+static void refusing_server_is_not_reported_silent(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "WRONGPASS invalid username-password pair");
@@ -249,7 +249,7 @@ static void a_server_that_refuses_is_not_said_to_be_silent(void **state) {
                "loaded its data");
 }
 
-static void a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix(void **state) {
+static void forbidden_key_is_reported_with_pattern_of_prefix(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->prefix = "app:";
@@ -261,7 +261,7 @@ static void a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix(void
                "~app:*");
 }
 
-static void a_node_that_does_not_answer_says_why(void **state) {
+static void silent_node_has_reason(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "Connection refused");
@@ -270,7 +270,7 @@ static void a_node_that_does_not_answer_says_why(void **state) {
       "three:3 did not answer: Connection refused; check that the server is running and reachable");
 }
 
-static void a_node_is_slow_beyond_half_of_node_timeout(void **state) {
+static void node_is_slow_beyond_half_of_node_timeout(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->nodes[0].round_trip_us = 50 * MS;
@@ -283,7 +283,7 @@ static void a_node_is_slow_beyond_half_of_node_timeout(void **state) {
       "the node closer");
 }
 
-static void a_certificate_is_to_last_for_thirty_days(void **state) {
+static void certificate_must_last_thirty_days(void **state) {
   (void)state;
   const redlock_duration day_us = 86400 * SECONDS;
   rl_doctor *doctor = world(3);
@@ -305,7 +305,7 @@ static void a_certificate_is_to_last_for_thirty_days(void **state) {
 
 /* ------------------------------------------------------------------------------------- clocks */
 
-static void a_clock_is_apart_beyond_two_seconds_and_what_is_not_known(void **state) {
+static void clock_differs_beyond_two_seconds_and_its_error(void **state) {
   (void)state;
   for (unsigned guard = 0; guard < 2; guard++) {
     rl_doctor *doctor = world(3);
@@ -322,7 +322,7 @@ static void a_clock_is_apart_beyond_two_seconds_and_what_is_not_known(void **sta
   }
 }
 
-static void a_clock_may_be_behind_too(void **state) {
+static void clock_may_be_behind(void **state) {
   (void)state;
   rl_doctor *doctor = world(5);
   doctor->nodes[0].clock_us += 3600 * SECONDS;
@@ -332,7 +332,7 @@ static void a_clock_may_be_behind_too(void **state) {
       "chrony");
 }
 
-static void one_clock_alone_is_right(void **state) {
+static void single_clock_is_right(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->nodes[0].has_clock = doctor->nodes[1].has_clock = false;
@@ -342,7 +342,7 @@ static void one_clock_alone_is_right(void **state) {
 
 /* ----------------------------------------------------------------------------- all together */
 
-static void versions_that_differ_are_noted_once(void **state) {
+static void different_versions_are_noted_once(void **state) {
   (void)state;
   rl_doctor *doctor = world(5);
   say(doctor, 1, "version=7.0.1");
@@ -367,7 +367,7 @@ static void versions_that_differ_are_noted_once(void **state) {
   assert_well(doctor);
 }
 
-static void versions_that_nobody_maintains_are_named(void **state) {
+static void unmaintained_version_is_reported(void **state) {
   (void)state;
   rl_finding finding;
   rl_doctor *doctor = world(3);
@@ -386,7 +386,7 @@ static void versions_that_nobody_maintains_are_named(void **state) {
   assert_well(doctor);
 }
 
-static void how_many_nodes_there_are_is_noted(void **state) {
+static void few_or_even_nodes_are_noted(void **state) {
   (void)state;
   assert_finds(world(1), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
                "with 1 node no lock can be acquired while it is down: use three or five");
@@ -396,7 +396,7 @@ static void how_many_nodes_there_are_is_noted(void **state) {
                "4 nodes tolerate no more failures than 3: use an odd number");
 }
 
-static void a_ttl_is_to_be_four_node_timeouts(void **state) {
+static void ttl_must_be_four_node_timeouts(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
   doctor->ttl_us = 400 * MS;
@@ -411,7 +411,7 @@ static void a_ttl_is_to_be_four_node_timeouts(void **state) {
 
 /* ------------------------------------------------------------------------------------ hostile */
 
-static void nothing_that_a_node_says_is_taken_for_more_than_a_text(void **state) {
+static void answer_of_node_is_only_text(void **state) {
   (void)state;
   static const char *const odd[] = {
       "=",
@@ -446,7 +446,7 @@ static void nothing_that_a_node_says_is_taken_for_more_than_a_text(void **state)
   }
 }
 
-static void a_message_of_the_longest_names_is_cut(void **state) {
+static void message_of_longest_names_is_cut(void **state) {
   (void)state;
   char name[300], said[RL_REPLY_BYTES_MAX + 1];
   rl_doctor *doctor = world(3);
@@ -469,7 +469,7 @@ static void a_message_of_the_longest_names_is_cut(void **state) {
   free(doctor);
 }
 
-static void severities_have_names(void **state) {
+static void each_severity_has_name(void **state) {
   (void)state;
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_NOTE), "note");
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_WARNING), "warning");
@@ -479,25 +479,25 @@ static void severities_have_names(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(healthy_nodes_have_a_clean_bill),
-      cmocka_unit_test(what_a_node_says_is_judged),
-      cmocka_unit_test(the_guard_needs_the_rights_to_look),
-      cmocka_unit_test(what_the_guard_keeps_from_voting_is_told),
-      cmocka_unit_test(a_server_that_refuses_is_not_said_to_be_silent),
-      cmocka_unit_test(a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix),
-      cmocka_unit_test(a_node_that_does_not_answer_says_why),
-      cmocka_unit_test(a_node_is_slow_beyond_half_of_node_timeout),
-      cmocka_unit_test(a_certificate_is_to_last_for_thirty_days),
-      cmocka_unit_test(a_clock_is_apart_beyond_two_seconds_and_what_is_not_known),
-      cmocka_unit_test(a_clock_may_be_behind_too),
-      cmocka_unit_test(one_clock_alone_is_right),
-      cmocka_unit_test(versions_that_differ_are_noted_once),
-      cmocka_unit_test(versions_that_nobody_maintains_are_named),
-      cmocka_unit_test(how_many_nodes_there_are_is_noted),
-      cmocka_unit_test(a_ttl_is_to_be_four_node_timeouts),
-      cmocka_unit_test(nothing_that_a_node_says_is_taken_for_more_than_a_text),
-      cmocka_unit_test(a_message_of_the_longest_names_is_cut),
-      cmocka_unit_test(severities_have_names),
+      cmocka_unit_test(doctor_finds_nothing_on_healthy_nodes),
+      cmocka_unit_test(answers_of_node_become_findings),
+      cmocka_unit_test(guard_needs_rights_of_doctor),
+      cmocka_unit_test(quarantine_is_reported),
+      cmocka_unit_test(refusing_server_is_not_reported_silent),
+      cmocka_unit_test(forbidden_key_is_reported_with_pattern_of_prefix),
+      cmocka_unit_test(silent_node_has_reason),
+      cmocka_unit_test(node_is_slow_beyond_half_of_node_timeout),
+      cmocka_unit_test(certificate_must_last_thirty_days),
+      cmocka_unit_test(clock_differs_beyond_two_seconds_and_its_error),
+      cmocka_unit_test(clock_may_be_behind),
+      cmocka_unit_test(single_clock_is_right),
+      cmocka_unit_test(different_versions_are_noted_once),
+      cmocka_unit_test(unmaintained_version_is_reported),
+      cmocka_unit_test(few_or_even_nodes_are_noted),
+      cmocka_unit_test(ttl_must_be_four_node_timeouts),
+      cmocka_unit_test(answer_of_node_is_only_text),
+      cmocka_unit_test(message_of_longest_names_is_cut),
+      cmocka_unit_test(each_severity_has_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

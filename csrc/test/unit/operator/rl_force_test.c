@@ -26,7 +26,7 @@ static void put(fake_world *world, unsigned node, const char *token) {
   fake_store_put(&world->nodes[node].store, KEY, token, REDLOCK_NEVER);
 }
 
-static void only_the_token_that_was_named_is_deleted(void **state) {
+static void force_release_deletes_only_named_token(void **state) {
   (void)state;
   fake_world *world = fake_world_new(5);
   for (unsigned i = 0; i < 4; i++) {
@@ -43,7 +43,7 @@ static void only_the_token_that_was_named_is_deleted(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_token_that_nobody_holds_is_told_as_such(void **state) {
+static void force_release_of_unheld_token_is_not_held(void **state) {
   (void)state;
   char message[256];
   fake_world *world = fake_world_new(3);
@@ -58,7 +58,7 @@ static void a_token_that_nobody_holds_is_told_as_such(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void any_is_whatever_the_key_holds(void **state) {
+static void any_token_deletes_whatever_key_holds(void **state) {
   (void)state;
   char message[256];
   fake_world *world = fake_world_new(3);
@@ -79,7 +79,7 @@ static void any_is_whatever_the_key_holds(void **state) {
 }
 
 /* It could meet the key of the next holder. */
-static void it_is_never_sent_again(void **state) {
+static void force_release_is_sent_once(void **state) {
   (void)state;
   for (unsigned any = 0; any <= 1; any++) {
     fake_world *world = fake_world_new(3);
@@ -101,7 +101,7 @@ static void it_is_never_sent_again(void **state) {
   }
 }
 
-static void it_waits_for_all_nodes_and_a_majority_is_enough(void **state) {
+static void force_release_waits_for_all_nodes(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE);
@@ -115,7 +115,7 @@ static void it_waits_for_all_nodes_and_a_majority_is_enough(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void without_a_majority_it_is_unavailable_and_names_the_nodes(void **state) {
+static void force_release_of_minority_is_unavailable_and_names_nodes(void **state) {
   (void)state;
   char message[512];
   fake_world *world = fake_world_new(3);
@@ -132,7 +132,7 @@ static void without_a_majority_it_is_unavailable_and_names_the_nodes(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void what_it_has_deleted_somebody_else_can_take(void **state) {
+static void force_released_lock_can_be_acquired(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -150,13 +150,13 @@ static void what_it_has_deleted_somebody_else_can_take(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(only_the_token_that_was_named_is_deleted),
-      cmocka_unit_test(a_token_that_nobody_holds_is_told_as_such),
-      cmocka_unit_test(any_is_whatever_the_key_holds),
-      cmocka_unit_test(it_is_never_sent_again),
-      cmocka_unit_test(it_waits_for_all_nodes_and_a_majority_is_enough),
-      cmocka_unit_test(without_a_majority_it_is_unavailable_and_names_the_nodes),
-      cmocka_unit_test(what_it_has_deleted_somebody_else_can_take),
+      cmocka_unit_test(force_release_deletes_only_named_token),
+      cmocka_unit_test(force_release_of_unheld_token_is_not_held),
+      cmocka_unit_test(any_token_deletes_whatever_key_holds),
+      cmocka_unit_test(force_release_is_sent_once),
+      cmocka_unit_test(force_release_waits_for_all_nodes),
+      cmocka_unit_test(force_release_of_minority_is_unavailable_and_names_nodes),
+      cmocka_unit_test(force_released_lock_can_be_acquired),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

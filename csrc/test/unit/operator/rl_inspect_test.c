@@ -30,7 +30,7 @@ static void put(fake_world *world, unsigned node, const char *token, redlock_dur
                  left_us == REDLOCK_NEVER ? REDLOCK_NEVER : world->now_us + left_us);
 }
 
-static void it_changes_nothing(void **state) {
+static void inspection_changes_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE, 5 * SECONDS);
@@ -46,7 +46,7 @@ static void it_changes_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_holder_is_whose_token_a_majority_has(void **state) {
+static void token_of_majority_is_holder(void **state) {
   (void)state;
   for (unsigned ones = 0; ones <= 5; ones++) {
     fake_world *world = fake_world_new(5);
@@ -67,7 +67,7 @@ static void the_holder_is_whose_token_a_majority_has(void **state) {
   }
 }
 
-static void half_of_the_nodes_is_no_holder(void **state) {
+static void half_of_nodes_is_no_holder(void **state) {
   (void)state;
   fake_world *world = fake_world_new(4);
   redlock_duration ttl_us;
@@ -82,7 +82,7 @@ static void half_of_the_nodes_is_no_holder(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void an_answer_that_is_late_is_not_of_this_inspection(void **state) {
+static void late_answer_is_not_of_next_inspection(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world);
@@ -100,7 +100,7 @@ static void an_answer_that_is_late_is_not_of_this_inspection(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_connection_that_breaks_leaves_it_unknown(void **state) {
+static void broken_connection_leaves_key_state_unknown(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world);
@@ -156,7 +156,7 @@ static void answers_are_read_strictly(void **state) {
   }
 }
 
-static void a_token_may_be_as_long_as_its_bound(void **state) {
+static void token_may_have_maximal_length(void **state) {
   (void)state;
   for (size_t more = 0; more <= 1; more++) {
     char value[REDLOCK_TOKEN_MAX + 2], reply[REDLOCK_TOKEN_MAX + 64];
@@ -173,7 +173,7 @@ static void a_token_may_be_as_long_as_its_bound(void **state) {
   }
 }
 
-static void a_reply_that_answers_no_question_ends_the_connection(void **state) {
+static void reply_that_is_no_answer_ends_connection(void **state) {
   (void)state;
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
@@ -186,7 +186,7 @@ static void a_reply_that_answers_no_question_ends_the_connection(void **state) {
   }
 }
 
-static void a_lock_that_is_held_or_busy_is_not_inspected(void **state) {
+static void held_or_busy_lock_is_not_inspected(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -207,7 +207,7 @@ static void a_lock_that_is_held_or_busy_is_not_inspected(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void cancelled_or_freed_it_leaves_nothing(void **state) {
+static void cancelled_or_freed_lock_leaves_no_answers(void **state) {
   (void)state;
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);
@@ -235,16 +235,16 @@ static void every_state_has_its_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_changes_nothing),
-      cmocka_unit_test(the_holder_is_whose_token_a_majority_has),
-      cmocka_unit_test(half_of_the_nodes_is_no_holder),
-      cmocka_unit_test(an_answer_that_is_late_is_not_of_this_inspection),
-      cmocka_unit_test(a_connection_that_breaks_leaves_it_unknown),
+      cmocka_unit_test(inspection_changes_no_key),
+      cmocka_unit_test(token_of_majority_is_holder),
+      cmocka_unit_test(half_of_nodes_is_no_holder),
+      cmocka_unit_test(late_answer_is_not_of_next_inspection),
+      cmocka_unit_test(broken_connection_leaves_key_state_unknown),
       cmocka_unit_test(answers_are_read_strictly),
-      cmocka_unit_test(a_token_may_be_as_long_as_its_bound),
-      cmocka_unit_test(a_reply_that_answers_no_question_ends_the_connection),
-      cmocka_unit_test(a_lock_that_is_held_or_busy_is_not_inspected),
-      cmocka_unit_test(cancelled_or_freed_it_leaves_nothing),
+      cmocka_unit_test(token_may_have_maximal_length),
+      cmocka_unit_test(reply_that_is_no_answer_ends_connection),
+      cmocka_unit_test(held_or_busy_lock_is_not_inspected),
+      cmocka_unit_test(cancelled_or_freed_lock_leaves_no_answers),
       cmocka_unit_test(every_state_has_its_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
