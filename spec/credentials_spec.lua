@@ -276,7 +276,7 @@ describe("credentials", function()
       local lock = assert(client:acquire("r", { auto_extend = true, ttl = 2000 }))
       eventually_up(client, process)
       blocks = true
-      on_all("ACL", "SETUSER", "token", "resetpass") -- Refused at once, so that the keeper soon begins anew.
+      on_all("ACL", "SETUSER", "token", "resetpass") -- Refused at once, so that the watchdog soon tries again.
       end_connections("token")
       local most, began = 0, #asked
       helper.eventually(function()

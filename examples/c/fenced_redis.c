@@ -1,5 +1,5 @@
 /*
- * A store in Redis that rejects the late write of a holder that was paused for longer than its lease.
+ * A store in Redis that rejects the late write of a holder that was paused beyond its lease.
  *
  *     fenced_redis HOST PORT TEXT 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *

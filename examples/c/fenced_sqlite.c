@@ -1,10 +1,10 @@
 /*
- * A store in SQL that rejects the late write of a holder that was paused for longer than its lease.
+ * A store in SQL that rejects the late write of a holder that was paused beyond its lease.
  *
  *     fenced_sqlite FILE TEXT 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *
- * No lock can stop a process between its last check of the clock and its write. So the store checks:
- * it keeps the fencing token of the last writer beside the data, and rejects a smaller one. The
+ * No lock can stop a process between its last check of the clock and its write. So the store
+ * checks: it keeps the fencing token of the last writer beside the data, and rejects a smaller one. The
  * statement is the same in PostgreSQL, where an INTEGER is too short for the token.
  *
  * SPDX-License-Identifier: MIT

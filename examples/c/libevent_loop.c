@@ -1,6 +1,6 @@
 /*
- * A program that runs in libevent: the client is one persistent event without a time-out. The library
- * extends the lease while the program works, and reports a loss.
+ * A program that runs in libevent: the client is one persistent event without a time-out. The
+ * library extends the lease while the program works, and reports a loss.
  *
  *     libevent_loop 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *

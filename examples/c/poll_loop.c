@@ -1,6 +1,6 @@
 /*
- * Many locks in flight on one client in a poll loop: sixty-four tasks acquire and release their locks
- * again and again. Only poll() blocks, and a real program adds its other descriptors to it.
+ * Many locks in flight on one client in a poll loop: sixty-four tasks acquire and release their
+ * locks again and again. Only poll() blocks, and a real program adds its other descriptors to it.
  *
  *     poll_loop 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *

@@ -1,4 +1,4 @@
---- TLS inside nginx: what its own sockets are told of a node. The rest is nginx's configuration,
+--- TLS inside nginx: the options of a node for nginx's own sockets. The rest is nginx's configuration,
 --- and options.lua refuses it (`of_nginx_conf`).
 
 local nginx_tls = {}

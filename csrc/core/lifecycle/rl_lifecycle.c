@@ -299,21 +299,21 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
 }
 
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                         redlock_time budget_us, bool unheard, bool notify) {
+                         redlock_time budget_us, bool abandoned, bool notify) {
   rl_list_remove(&lock->queue);
   rl_timers_clear(&lock->core->timers, &lock->timer); /* The next automatic extend waits. */
   rl_result_drop(lock);
-  lock->abandoned = unheard;
+  lock->abandoned = abandoned;
   rl_lock_begin_send(lock, operation, now_us, budget_us, notify);
   return REDLOCK_OK;
 }
 
 /* The operation needs no command. An automatic extend in flight goes on. */
-static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool unheard,
+static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool abandoned,
                                bool notify) {
   rl_list_remove(&lock->queue);
   rl_result_refuse(lock, operation, result, NULL);
-  lock->abandoned = unheard;
+  lock->abandoned = abandoned;
   if (notify) {
     rl_list_append(&lock->core->ended, &lock->queue);
   }
@@ -436,7 +436,7 @@ static int rl_lock_take_up(rl_lock *lock, bool notify) {
   return REDLOCK_OK;
 }
 
-static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unheard, bool notify) {
+static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool abandoned, bool notify) {
   bool lasts = rl_ring_remaining(lock, now_us) > 0;
   if (rl_reentry_release_lost(lock)) {
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_LOST);
@@ -444,7 +444,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   if (rl_reentry_release(lock, now_us)) {
     bool still = rl_ring_owner(lock)->lease != NULL; /* The next release is another one. */
     return rl_lock_end_at_once(lock, RL_OPERATION_RELEASE, lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED,
-                               unheard && !still, notify);
+                               abandoned && !still, notify);
   }
   rl_reentry_leave(lock, now_us);
   if (lock->lease == NULL && lock->unreleased == NULL) {
@@ -463,7 +463,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
   lock->ttl_us = lock->lease_ttl_us;
-  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, unheard, notify);
+  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, abandoned, notify);
 }
 
 /*

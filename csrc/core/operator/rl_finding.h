@@ -94,7 +94,8 @@ typedef struct rl_finding {
 bool rl_finding_at(const rl_doctor *doctor, unsigned index, rl_finding *finding);
 
 /*
- * The number that a node has told under |name|, of at most 16 digits; false when it has told none.
+ * Sets |*number| to the node's number under |name|, of at most 16 digits. Returns false if it
+ * reported none.
  */
 bool rl_finding_number(const rl_doctor_node *node, const char *name, uint64_t *number);
 

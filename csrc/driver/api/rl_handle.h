@@ -32,7 +32,7 @@ size_t rl_handle_size(const redlock_lock *lock);
 /* Frees a new lock that the program has not seen. */
 void rl_handle_drop(redlock_lock *lock);
 
-/* Ends what the lock has lent to the program: its message and its token. */
+/* Invalidates the message and the token that the program has borrowed from the lock. */
 void rl_handle_take_back(redlock_lock *lock);
 
 #endif

@@ -79,8 +79,8 @@ redlock_duration rl_handle_grace(redlock_lock *lock);
 /* ---- below: the caller has entered the client ---- */
 
 /*
- * Returns true if the lock may begin an operation. Takes back what the lock has lent to the
- * program.
+ * Returns true if the lock may begin an operation. Invalidates what the program has borrowed from
+ * the lock.
  */
 bool rl_handle_may_begin(redlock_lock *lock);
 
