@@ -17,7 +17,7 @@ local redlock = {
   VERSION = core.VERSION,
 }
 
---- Makes a client. Contacts nobody: a node is connected to when it is first needed.
+--- Makes a client. Connects to no node: each connection is made when it is first needed.
 ---@param nodes (string|redlock.Node)[] every client of a resource must use the same ones
 ---@param given? redlock.ClientOptions
 ---@return redlock.Client

@@ -9,7 +9,7 @@
 ---     idle(client)             lets time pass as the driver's programs do
 ---     farm()                   returns five nodes
 ---     describe, it             busted's, which only spec files are given
----     blocks                   true for the driver that blocks: it also runs what does not depend on the driver
+---     blocks                   true for the driver that blocks, which also runs `once` tests
 ---     chapters                 names of chapters; all if not given
 
 local assert = require "luassert"

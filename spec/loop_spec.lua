@@ -1,4 +1,4 @@
--- A loop of one's own over lock:start() and client:process(), as docs/loops.md has it.
+-- A caller-owned loop over lock:start() and client:process(), as in docs/loops.md.
 
 local helper = require "spec.helper"
 

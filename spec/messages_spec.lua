@@ -238,7 +238,7 @@ describe("messages", function()
     local databases = redlock.new(two, { node_timeout = 20000 })
     assert(databases:acquire("r"):release())
     databases:close()
-    -- With a majority of other servers the lock is theirs.
+    -- A majority of other servers decides.
     local five = redlock.new({ address, alias, farm.addresses[2], farm.addresses[3] }, { node_timeout = 20000 })
     assert(five:acquire("r"):release())
     five:close()

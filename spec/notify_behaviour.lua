@@ -157,7 +157,7 @@ return function(title, driver)
       await_notifications(client, "theirs")
       for _, node in ipairs(farm) do
         helper.eventually(function()
-          if driver.idle then driver.idle(client) end -- Inside nginx others send it.
+          if driver.idle then driver.idle(client) end -- Inside nginx the driver sends it.
           return node:command("STRLEN", "theirs:redlock-queue") == 0
         end, "an empty queue")
       end

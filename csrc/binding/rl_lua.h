@@ -32,15 +32,13 @@
 #define RL_LUA_NAME_SIZE 320     /* bytes of a node's name: a socket's path, or a host and a port */
 #define RL_LUA_MESSAGE_SIZE 2048 /* bytes of any message of the library */
 
-/* Level of the function that an error is reported for: the caller of the C function, or, for C functions
-   that only the module's own Lua code calls, the caller of that code. */
+/* Level of the function that an error is reported for: the caller of the C function, or, for C
+   functions that only the module's own Lua code calls, the caller of that code. */
 #define RL_LUA_DIRECT 1
 #define RL_LUA_WRAPPED 2
 
-/*
- * One object for each Lua state. It is older than all clients and therefore finalized after them. It
- * sends what collected clients have left to send.
- */
+/* One object for each Lua state. It is older than all clients and therefore finalized after them.
+   It sends what collected clients have left to send. */
 typedef struct rl_lua_anchor {
   rl_linger linger;
   rl_lua_memory memory;

@@ -15,11 +15,14 @@ int rl_lua_misuse(lua_State *L, int level, const char *format, ...)
 #endif
     ;
 
-/* Returns the whole number at |index|, from |low| to |high|, or raises misuse of argument |name|. */
+/*
+ * Returns the whole number at |index|, from |low| to |high|, or raises misuse of argument |name|.
+ */
 double rl_lua_check_whole(lua_State *L, int index, const char *name, const char *unit, double low,
                           double high, int level);
 
-/* Returns the duration at |index|, which is milliseconds in Lua, or raises misuse of argument |name|. */
+/* Returns the duration at |index|, which is milliseconds in Lua, or raises misuse of argument
+   |name|. */
 redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
                                        int level);
 

@@ -50,7 +50,8 @@ static int push_refusal(lua_State *L, int error, const char *message) {
   return 2;
 }
 
-/* (options, without_watchdog) -> client; or nil, message. |without_watchdog|: only calls extend leases. */
+/* (options, without_watchdog) -> client; or nil, message. |without_watchdog|: only calls extend
+   leases. */
 static int client_new(lua_State *L) {
   redlock_settings settings;
   redlock_options options;
@@ -84,7 +85,8 @@ static int client_new(lua_State *L) {
   return 1;
 }
 
-/* (client, userdata of redlock.tls): sets the transport of nodes that speak TLS. -> nothing, or message. */
+/* (client, userdata of redlock.tls): sets the transport of nodes that speak TLS. -> nothing, or
+   message. */
 static int client_set_transport(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   const redlock_transport *const *transport = luaL_testudata(L, 2, RL_LUA_TRANSPORT);
@@ -98,7 +100,8 @@ static int client_set_transport(lua_State *L) {
   return 0;
 }
 
-/* (client, address or parts) -> true; or nil, message, true if the node needs TLS and there is no transport. */
+/* (client, address or parts) -> true; or nil, message, true if the node needs TLS and there is no
+   transport. */
 static int client_add(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   char message[RL_LUA_MESSAGE_SIZE] = "";
@@ -173,10 +176,8 @@ static redlock_duration node_timeout(const redlock_client *client) {
   return rl_options_node_timeout(&client->core.options, client->core.options.ttl_us);
 }
 
-/*
- * Waits for |budget|, but no longer than until a hook is set, for example by Ctrl-C. Lua runs that hook
- * later: an error raised here would hide an error that leaves the scope.
- */
+/* Waits for |budget|, but no longer than until a hook is set, for example by Ctrl-C. Lua runs that
+   hook later: an error raised here would hide an error that leaves the scope. */
 static int close_client(lua_State *L, redlock_client *client, redlock_duration budget) {
   redlock_time deadline = rl_time_add(redlock_now(), budget);
   redlock_time until;
@@ -212,7 +213,8 @@ static int client_close_now(lua_State *L) {
   return close_within(L, self->client, 0, RL_LUA_WRAPPED);
 }
 
-/* (client): releases its locks and ends their operations, and leaves the connections open for the replies. */
+/* (client): releases its locks and ends their operations, and leaves the connections open for the
+   replies. */
 static int client_shut(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
 
@@ -223,7 +225,9 @@ static int client_shut(lua_State *L) {
   return 0;
 }
 
-/* (client) -> number of outstanding replies, and the seconds for which close() may wait for them. */
+/*
+ * (client) -> number of outstanding replies, and the seconds for which close() may wait for them.
+ */
 static int client_outstanding(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
   size_t outstanding = 0;
@@ -238,7 +242,8 @@ static int client_outstanding(lua_State *L) {
   return 2;
 }
 
-/* (client, seconds): makes its descriptor readable after that time, so that a driver needs no timer. */
+/* (client, seconds): makes its descriptor readable after that time, so that a driver needs no
+   timer. */
 static int client_set_timer(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "set_timer()");
   lua_Number seconds = luaL_checknumber(L, 2);

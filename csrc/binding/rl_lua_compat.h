@@ -1,16 +1,16 @@
 /*
- * What one Lua version has and another lacks, as far as the binding uses it.
+ * Functions that some Lua versions lack.
  *
  * SPDX-License-Identifier: MIT
  *
  *                         5.1   LuaJIT 2.1   5.2   5.3   5.4
  *     luaL_testudata       -       (x)        x     x     x     (x): not used, see below
  *     luaL_setfuncs        -       (x)        x     x     x
- *     lua_setuservalue     -        -         x     x     x     (5.1, LuaJIT: the environment table)
+ *     lua_setuservalue     -        -         x     x     x     (5.1, LuaJIT: environment)
  *     luaL_checkversion    -        -         x     x     x
  *     64-bit lua_Integer   ?        ?         ?     x     x     (before 5.3: as wide as a pointer)
  *
- * A user value has to be a table, because that is all that 5.1, LuaJIT and 5.2 take.
+ * A user value must be a table, because 5.1, LuaJIT and 5.2 take nothing else.
  */
 #ifndef RL_LUA_COMPAT_H
 #define RL_LUA_COMPAT_H
@@ -26,8 +26,8 @@
 #define lua_getuservalue(L, index) lua_getfenv((L), (index))
 #define luaL_checkversion(L) ((void)(L))
 
-/* LuaJIT 2.1 has these two, but Lua 5.1 has not, and a module that was built for either is to load in
-   both: they share the place where modules are installed. */
+/* LuaJIT 2.1 has these two, but Lua 5.1 has not, and a module that was built for either is to load
+   in both: they share the place where modules are installed. */
 
 static inline void *rl_lua_testudata(lua_State *L, int index, const char *name) {
   void *userdata = lua_touserdata(L, index);

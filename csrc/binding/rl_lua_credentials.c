@@ -155,8 +155,8 @@ static bool is_interrupt(lua_State *L, int index) {
 }
 
 /*
- * (object, client as a pointer): asks once for each node. While a function blocks, new connections may
- * begin; asking for them, too, might never end. Raises Ctrl-C and lack of memory, nothing else.
+ * (object, client as a pointer): asks once for each node. While a function blocks, new connections
+ * may begin; asking for them, too, might never end. Raises Ctrl-C and lack of memory, nothing else.
  */
 static int ask_all(lua_State *L) {
   redlock_client *client = lua_touserdata(L, 2);

@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Any thread may begin a connection, in the middle of a turn, where it cannot call Lua. So the library's
- * callback answers that the credentials come later, and marks the node. The function runs when Lua runs
- * anyway: while a call of this Lua state waits, in the next call into the module, or in a coroutine of a
- * driver written in Lua.
+ * Any thread may begin a connection, in the middle of a turn, where it cannot call Lua. So the
+ * library's callback answers that the credentials come later, and marks the node. The function runs
+ * when Lua runs anyway: while a call of this Lua state waits, in the next call into the module, or
+ * in a coroutine of a driver written in Lua.
  *
- * Only the user value of the client object refers to the function. So the function's upvalues live no
- * longer than that object, even if the client is one of them.
+ * Only the user value of the client object refers to the function. So the function's upvalues live
+ * no longer than that object, even if the client is one of them.
  */
 #ifndef RL_LUA_CREDENTIALS_H
 #define RL_LUA_CREDENTIALS_H
@@ -29,8 +29,9 @@ void rl_lua_credentials_note(lua_State *L, int index);
 bool rl_lua_credentials_wanted(redlock_client *client);
 
 /*
- * Calls the function of the object at index 1, a client or a lock, for each node that waits. Returns true
- * if the caller must raise the error on top of the stack: Ctrl-C while the function ran.
+ * Calls the function of the object at index 1, a client or a lock, for each node that waits.
+ * Returns true if the caller must raise the error on top of the stack: Ctrl-C while the function
+ * ran.
  */
 bool rl_lua_credentials_run(lua_State *L, redlock_client *client);
 
@@ -46,10 +47,8 @@ typedef struct rl_lua_credentials_answer {
 /* Reads a result of pcall(): the status at |index|, and two values behind it. */
 void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer *answer);
 
-/*
- * Takes the next node from |from| on that waits for credentials and is not asked for; |name| has
- * RL_LUA_NAME_SIZE bytes. Returns false if there is none.
- */
+/* Takes the next node from |from| on that waits for credentials and is not asked for; |name| has
+   RL_LUA_NAME_SIZE bytes. Returns false if there is none. */
 bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *node, char *name);
 
 /* Pushes the function of the object at |index|, a client or a lock; nil if there is none. */

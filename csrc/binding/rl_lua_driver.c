@@ -31,7 +31,9 @@ static int driver_next_lost(lua_State *L) {
   return rl_lua_loss_take(L, self->client);
 }
 
-/* (function): sets the function that calls an on_lost, its first argument, and catches its errors. */
+/*
+ * (function): sets the function that calls an on_lost, its first argument, and catches its errors.
+ */
 static int driver_dispatch_by(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
@@ -81,7 +83,8 @@ static int driver_is_watched(lua_State *L) {
   return 1;
 }
 
-/* (client) -> its credentials function, and name and number of the next node to call it for; or nothing. */
+/* (client) -> its credentials function, and name and number of the next node to call it for; or
+   nothing. */
 static int driver_next_asked(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "next_asked()");
   char name[RL_LUA_NAME_SIZE];
@@ -96,7 +99,8 @@ static int driver_next_asked(lua_State *L) {
   return 3;
 }
 
-/* (client, number of a node, results of pcall(function, ...)): gives the credentials to the library. */
+/* (client, number of a node, results of pcall(function, ...)): gives the credentials to the
+   library. */
 static int driver_give_credentials(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "give_credentials()");
   lua_Integer node = luaL_checkinteger(L, 2);

@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* Returns the main thread; in Lua 5.1, which cannot find it, and in LuaJIT, whose hooks are global, |L|. */
+/* Returns the main thread; in Lua 5.1, which cannot find it, and in LuaJIT, whose hooks are global,
+   |L|. */
 static lua_State *main_thread(lua_State *L) {
   lua_State *main = L;
 

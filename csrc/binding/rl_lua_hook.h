@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The SIGINT handlers of lua(1) and luajit(1) only set a hook, which raises an error in the next Lua code.
- * A call that blocks in C must therefore run such a hook.
+ * The SIGINT handlers of lua(1) and luajit(1) only set a hook, which raises an error in the next
+ * Lua code. A call that blocks in C must therefore run such a hook.
  */
 #ifndef RL_LUA_HOOK_H
 #define RL_LUA_HOOK_H
@@ -13,7 +13,8 @@
 
 #include "redlock.h"
 
-/* Time between two looks for a hook: a signal just before the wait, or in another thread, does not end it. */
+/* Time between two looks for a hook: a signal just before the wait, or in another thread, does not
+   end it. */
 #define RL_LUA_HOOK_PATIENCE (100 * REDLOCK_MILLISECONDS)
 
 typedef struct rl_lua_hook {
@@ -25,13 +26,16 @@ typedef struct rl_lua_hook {
 /* Notes the hooks that are set before the wait, which do not end it. */
 void rl_lua_hook_note(lua_State *L, rl_lua_hook *known);
 
-/* Notes no hook, so that a wait that can run hooks also runs one that a signal has set just before. */
+/*
+ * Notes no hook, so that a wait that can run hooks also runs one that a signal has set just before.
+ */
 void rl_lua_hook_note_none(lua_State *L, rl_lua_hook *known);
 
 /* Returns true if a hook has been set since. */
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known);
 
-/* Runs the hook. Returns 0; or the status of lua_pcall(), with the error on the stack for the caller to raise. */
+/* Runs the hook. Returns 0; or the status of lua_pcall(), with the error on the stack for the
+   caller to raise. */
 int rl_lua_hook_run(lua_State *L, rl_lua_hook *known);
 
 #endif /* RL_LUA_HOOK_H */

@@ -95,7 +95,8 @@ static int refuse_lock(lua_State *L, int error, redlock_client *client,
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
 
-/* Reads the options at |index| into |options|, below those of the client. Returns NULL if there are none. */
+/* Reads the options at |index| into |options|, below those of the client. Returns NULL if there are
+   none. */
 static const redlock_options *check_options(lua_State *L, int index, const rl_lua_client *client,
                                             redlock_options *options) {
   const rl_options *above = &client->client->core.options;
@@ -103,10 +104,8 @@ static const redlock_options *check_options(lua_State *L, int index, const rl_lu
   return rl_lua_read_lock_options(L, index, above, options, RL_LUA_WRAPPED) ? options : NULL;
 }
 
-/*
- * Reads the resource, or the list of resources, at |index|, and returns their number. Leaves the strings
- * on the stack, because a finalizer may change the list meanwhile.
- */
+/* Reads the resource, or the list of resources, at |index|, and returns their number. Leaves the
+   strings on the stack, because a finalizer may change the list meanwhile. */
 static size_t check_resources(lua_State *L, int index, redlock_resource *resources) {
   size_t count = 1;
 
@@ -131,7 +130,8 @@ static size_t check_resources(lua_State *L, int index, redlock_resource *resourc
   return count;
 }
 
-/* Pushes a lock object without a lock for the client at index 1, with room for |length| bytes of resource. */
+/* Pushes a lock object without a lock for the client at index 1, with room for |length| bytes of
+   resource. */
 static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t length,
                               int has_options, int of_worker) {
   size_t size = client->worker == NULL
@@ -245,10 +245,8 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   return rl_lua_push_error(L, error, text, level);
 }
 
-/*
- * Pushes the result of |operation|. Lua counts whole milliseconds, so less than one millisecond of
- * validity is no lock.
- */
+/* Pushes the result of |operation|. Lua counts whole milliseconds, so less than one millisecond of
+   validity is no lock. */
 static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
                         int level) {
   redlock_duration validity = 0;
@@ -264,9 +262,9 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
 }
 
 /*
- * Waits for the end of the operation if |error|, the result of starting it, is OK. A hook that is set
- * meanwhile may raise an error, for example that of Ctrl-C. Then cancels the operation, which releases what
- * it has acquired.
+ * Waits for the end of the operation if |error|, the result of starting it, is OK. A hook that is
+ * set meanwhile may raise an error, for example that of Ctrl-C. Then cancels the operation, which
+ * releases what it has acquired.
  */
 static int wait_for_end(lua_State *L, rl_lua_lock *self, int error) {
   rl_lua_hook hook;
@@ -288,7 +286,8 @@ static int wait_for_end(lua_State *L, rl_lua_lock *self, int error) {
   return REDLOCK_OK; /* It had begun: push_outcome() reads its result. */
 }
 
-/* (lock, code of an operation, argument) -> results of the method: starts it, and waits for its end. */
+/* (lock, code of an operation, argument) -> results of the method: starts it, and waits for its
+   end. */
 static int lock_run(lua_State *L) {
   const rl_lua_operation *row = rl_lua_check_operation(L, 2);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
@@ -484,7 +483,8 @@ static int lock_fence(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> the text for client:attach(); or nil, message, code. After success the lock is not held. */
+/* (lock) -> the text for client:attach(); or nil, message, code. After success the lock is not
+   held. */
 static int lock_detach(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
   char room[REDLOCK_HANDOVER_MAX];
@@ -601,8 +601,8 @@ static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
   rl_handle_end(self->lock, error);
 }
 
-/* Waits for the release for one node timeout at most. Ignores its result: an error here would hide an error
-   that leaves the scope. */
+/* Waits for the release for one node timeout at most. Ignores its result: an error here would hide
+   an error that leaves the scope. */
 static int lock_end_of_scope(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 

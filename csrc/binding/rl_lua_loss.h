@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The client's function is in the user value that the client shares with its locks. A lock with an on_lost
- * of its own, or of its last acquire, has a copy of that user value. So the upvalues of a function live no
- * longer than the object that it was set for.
+ * The client's function is in the user value that the client shares with its locks. A lock with an
+ * on_lost of its own, or of its last acquire, has a copy of that user value. So the upvalues of a
+ * function live no longer than the object that it was set for.
  */
 #ifndef RL_LUA_LOSS_H
 #define RL_LUA_LOSS_H
@@ -24,7 +24,8 @@ void rl_lua_loss_init(lua_State *L);
 /* Returns true if the options at |index| are a table with on_lost. */
 int rl_lua_loss_has_option(lua_State *L, int index);
 
-/* Pushes the lock's own user value; copies that of the client first, if necessary. The lock is at |index|. */
+/* Pushes the lock's own user value; copies that of the client first, if necessary. The lock is at
+   |index|. */
 void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index);
 
 /* Store on_lost of the options at |index| in the object on top of the stack. */
@@ -34,13 +35,14 @@ void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index);
 /* Maps |lock| to the object at index 1, while that lives. */
 void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock);
 
-/* Pushes the object of |lock| and returns 1. Pushes nothing and returns 0 if it is unknown or garbage. */
+/* Pushes the object of |lock| and returns 1. Pushes nothing and returns 0 if it is unknown or
+   garbage. */
 int rl_lua_loss_find(lua_State *L, const redlock_lock *lock);
 
 /*
- * Prepares an acquire of the lock at index 1 with the options at |index|, 0 for none: pushes the value that
- * note_call() pops after the acquire has begun. An error after that would leave an acquire that never
- * ends, so prepare_call() does everything that may raise one.
+ * Prepares an acquire of the lock at index 1 with the options at |index|, 0 for none: pushes the
+ * value that note_call() pops after the acquire has begun. An error after that would leave an
+ * acquire that never ends, so prepare_call() does everything that may raise one.
  */
 void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index);
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self);
@@ -51,10 +53,8 @@ void rl_lua_loss_push(lua_State *L, int index);
 /* Pops a function that replaces the on_lost of the lock at index 1 until its next acquire. */
 void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self);
 
-/*
- * Removes losses from the client's queue up to the first one with an on_lost. Pushes that function, the lock
- * and the reason and returns 3; or returns 0.
- */
+/* Removes losses from the client's queue up to the first one with an on_lost. Pushes that function,
+   the lock and the reason and returns 3; or returns 0. */
 int rl_lua_loss_take(lua_State *L, redlock_client *client);
 
 /* Pops the function that calls an on_lost and catches its errors. */

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The driver is written in Lua (redlock/nginx_driver.lua). It takes the steps of rl_core.h and uses
- * rl_pump.h, like every driver. The client's own sockets stay closed. rl_lua_nginx_wait.c has the functions
- * by which requests wait.
+ * rl_pump.h, like every driver. The client's own sockets stay closed. rl_lua_nginx_wait.c has the
+ * functions by which requests wait.
  */
 #include "rl_lua_nginx.h"
 
@@ -37,10 +37,8 @@ static uint32_t bit_of(unsigned connection) {
   return (uint32_t)1 << connection;
 }
 
-/*
- * Returns the number of the connection at index 2, which Lua counts from 1. A connection for notifications may
- * still be open when the core has dropped it.
- */
+/* Returns the number of the connection at index 2, which Lua counts from 1. A connection for
+   notifications may still be open when the core has dropped it. */
 static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
   const rl_core *core = &self->client->core;
   lua_Integer index = luaL_checkinteger(L, 2);
@@ -51,10 +49,8 @@ static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
   return (unsigned)(index - 1);
 }
 
-/*
- * Ends each step of the driver: -> number of operations that have ended, |count| of which are in the table
- * at |list| already; writers to wake; true if the clock must be woken.
- */
+/* Ends each step of the driver: -> number of operations that have ended, |count| of which are in
+   the table at |list| already; writers to wake; true if the clock must be woken. */
 static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   uint32_t writers;
   bool clock;
@@ -90,7 +86,8 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
   rl_core_rest(&self->client->core, now_us);
 }
 
-/* (client) -> true if it was closed alone, because other clients use its connections; false if it is the last. */
+/* (client) -> true if it was closed alone, because other clients use its connections; false if it
+   is the last. */
 static int nginx_close_one(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
   rl_lua_nginx *self = rl_lua_nginx_of(client->worker);
@@ -150,10 +147,8 @@ static void drain(redlock_client *client) {
   rl_client_leave(client);
 }
 
-/*
- * Drops a reference to a client of the driver. The last one sends the outstanding releases, so that a worker
- * that ends leaves nothing locked. Calls no Lua.
- */
+/* Drops a reference to a client of the driver. The last one sends the outstanding releases, so that
+   a worker that ends leaves nothing locked. Calls no Lua. */
 static void free_client(redlock_client *client) {
   if (client->references == 1) {
     rl_client_check_fork(client);
@@ -249,7 +244,9 @@ static int nginx_gc(lua_State *L) {
   return 0;
 }
 
-/* (handle, connection) -> host, port (or "unix:" and a path, nil), true for TLS, name of the node. */
+/*
+ * (handle, connection) -> host, port (or "unix:" and a path, nil), true for TLS, name of the node.
+ */
 static int nginx_address(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   const rl_address *address = &rl_core_end(&self->client->core, check_connection(L, self))->address;
@@ -291,10 +288,8 @@ static int nginx_connected(lua_State *L) {
   return 1;
 }
 
-/*
- * (handle, connection) -> name and number of the node if the driver must ask for its credentials, else nil. The
- * connection then waits for answer(), and no socket is open.
- */
+/* (handle, connection) -> name and number of the node if the driver must ask for its credentials,
+   else nil. The connection then waits for answer(), and no socket is open. */
 static int nginx_asks(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -311,7 +306,8 @@ static int nginx_asks(lua_State *L) {
   return 2;
 }
 
-/* (handle, connection, results of pcall()) -> true if the driver must connect. The caller must call settle(). */
+/* (handle, connection, results of pcall()) -> true if the driver must connect. The caller must call
+   settle(). */
 static int nginx_answer(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -341,7 +337,9 @@ static int nginx_disconnected(lua_State *L) {
   return 0;
 }
 
-/* (handle, connection, reason): likewise; its threads have ended, so the driver may connect again. */
+/*
+ * (handle, connection, reason): likewise; its threads have ended, so the driver may connect again.
+ */
 static int nginx_closed(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -370,7 +368,8 @@ static int nginx_input(lua_State *L) {
   return push_wakes(L, self, 4, 0);
 }
 
-/* (handle, connection) -> bytes to send, which count as sent; nil: none now; false: close the connection. */
+/* (handle, connection) -> bytes to send, which count as sent; nil: none now; false: close the
+   connection. */
 static int nginx_output(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -402,10 +401,8 @@ static int nginx_now(lua_State *L) {
   return 1;
 }
 
-/*
- * Returns the nodes whose state differs from the logged one, |down|. A node is down if its last connection
- * failed and the next one has not begun, or if it is read-only.
- */
+/* Returns the nodes whose state differs from the logged one, |down|. A node is down if its last
+   connection failed and the next one has not begun, or if it is read-only. */
 static uint32_t to_log(const rl_core *core, uint32_t down, redlock_time now_us) {
   uint32_t changed = 0;
 
@@ -435,9 +432,9 @@ static int nginx_why(lua_State *L) {
 }
 
 /*
- * (handle, list, longest, nodes logged as down) -> results of push_wakes(), longest wait in milliseconds,
- * connections to make, connections to close, the time, true if there are losses to report, nodes whose
- * state must be logged. |longest| is in milliseconds.
+ * (handle, list, longest, nodes logged as down) -> results of push_wakes(), longest wait in
+ * milliseconds, connections to make, connections to close, the time, true if there are losses to
+ * report, nodes whose state must be logged. |longest| is in milliseconds.
  */
 static int nginx_advance(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -468,9 +465,9 @@ static int nginx_lost(lua_State *L) {
 }
 
 /*
- * (handle) -> number of locks; of leases that may last; of leases that requests own; true if a request waits for
- * an operation, or a closed client has one in flight; true if a client object exists; true if the client is
- * closed. Takes constant time.
+ * (handle) -> number of locks; of leases that may last; of leases that requests own; true if a
+ * request waits for an operation, or a closed client has one in flight; true if a client object
+ * exists; true if the client is closed. Takes constant time.
  */
 static int nginx_state(lua_State *L) {
   rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
@@ -483,7 +480,9 @@ static int nginx_state(lua_State *L) {
   lua_pushnumber(L, (lua_Number)core->lock_count);
   lua_pushnumber(L, (lua_Number)rl_core_leases(core, redlock_now()));
   lua_pushnumber(L, (lua_Number)self->owners.owned_count);
-  /* Thousands of auto-extended leases always have an extend in flight: count only waiting requests. */
+  /*
+   * Thousands of auto-extended leases always have an extend in flight: count only waiting requests.
+   */
   lua_pushboolean(L, core->closed ? rl_core_is_busy(core) : self->waited > 0);
   lua_pushboolean(L, self->client->references > 1);
   lua_pushboolean(L, core->closed);
@@ -518,7 +517,8 @@ static int nginx_release_leases(lua_State *L) {
   return 0;
 }
 
-/* (handle) -> true if there are losses to report: no thread extends the worker's leases any more. Reports them like failed extends. */
+/* (handle) -> true if there are losses to report: no thread extends the worker's leases.
+   Reports them like failed extends. */
 static int nginx_abandon(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();

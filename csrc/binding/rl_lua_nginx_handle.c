@@ -8,7 +8,9 @@
 #include "client/rl_client.h"
 #include "client/rl_pump.h"
 
-/* LuaJIT's type cdata, which lua.h does not name; lua_topointer() returns the address of its value. */
+/*
+ * LuaJIT's type cdata, which lua.h does not name; lua_topointer() returns the address of its value.
+ */
 #define TYPE_CDATA 10
 
 void *rl_lua_nginx_request_at(lua_State *L, int index) {

@@ -107,7 +107,9 @@ static rl_lua_nginx_owner *known_owner(const rl_lua_nginx_owners *owners, const 
   return owner;
 }
 
-/* Returns the owner of a request; creates it for the request's first lock. NULL: memory is short. */
+/*
+ * Returns the owner of a request; creates it for the request's first lock. NULL: memory is short.
+ */
 static rl_lua_nginx_owner *find_owner(rl_lua_nginx_owners *owners, void *request) {
   rl_lua_nginx_owner **bucket;
   rl_lua_nginx_owner *owner = known_owner(owners, request);

@@ -3,13 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * nginx calls the handler of ngx_http_cleanup_add() once when a request ends, however it ends; timers have
- * requests, too. The handler runs in the middle of nginx's own work: it runs no Lua, allocates nothing
- * and sends nothing. It moves the locks of the request to a list that the next turn of the client's
- * clock releases. Until then the log phase, which comes later, still finds them held.
+ * nginx calls the handler of ngx_http_cleanup_add() once when a request ends, however it ends;
+ * timers have requests, too. The handler runs in the middle of nginx's own work: it runs no Lua,
+ * allocates nothing and sends nothing. It moves the locks of the request to a list that the next
+ * turn of the client's clock releases. Until then the log phase, which comes later, still finds
+ * them held.
  *
- * Request, lock and client may end in any order. An owner is in the memory of its request, an owned in its
- * lock, the owners in their client's handle. Each leaves the lists of the others before its memory is freed.
+ * Request, lock and client may end in any order. An owner is in the memory of its request, an owned
+ * in its lock, the owners in their client's handle. Each leaves the lists of the others before its
+ * memory is freed.
  */
 #ifndef RL_LUA_NGINX_OWNER_H
 #define RL_LUA_NGINX_OWNER_H
@@ -51,10 +53,8 @@ void rl_lua_nginx_owners_init(rl_lua_nginx_owners *owners);
 /* Detaches all requests and locks, and frees the table. */
 void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners);
 
-/*
- * Makes |request| the owner of the lock. Returns false, and the lock has no owner, if |request| is NULL,
- * nginx does not report the end of requests, or memory is short.
- */
+/* Makes |request| the owner of the lock. Returns false, and the lock has no owner, if |request| is
+   NULL, nginx does not report the end of requests, or memory is short. */
 bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
                               rl_lua_nginx_owned *owned);
 

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * For each operation that a request waits for, the driver keeps a number, the slot, and no object: requests end
- * at any time, and their objects must be collectable. The handle maps a slot to its lock without keeping it
- * alive: the finalizer of a lock clears its slot.
+ * For each operation that a request waits for, the driver keeps a number, the slot, and no object:
+ * requests end at any time, and their objects must be collectable. The handle maps a slot to its
+ * lock without keeping it alive: the finalizer of a lock clears its slot.
  */
 #include "rl_lua_nginx_wait.h"
 
@@ -99,7 +99,8 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
   return count;
 }
 
-/* Cancels the operation in flight, unless it is a release, and releases the lease, without a report. */
+/* Cancels the operation in flight, unless it is a release, and releases the lease, without a
+   report. */
 static void give_up(rl_lua_lock *self, redlock_time now_us) {
   rl_lock *lock = rl_lock_of(self->lock);
 
@@ -153,7 +154,9 @@ void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
   take_from_owner(self);
 }
 
-/* Pushes the driver's table. Returns the handle of the lock at index 1; NULL if its client blocks. */
+/*
+ * Pushes the driver's table. Returns the handle of the lock at index 1; NULL if its client blocks.
+ */
 static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
   lua_getuservalue(L, 1);
   lua_rawgeti(L, -1, RL_LUA_NGINX_DRIVER);
@@ -161,10 +164,8 @@ static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
   return rl_lua_nginx_of(self->worker);
 }
 
-/*
- * Returns true if another request holds the lock by the same object. Refuses the acquire, whatever its owner's name:
- * the end of either request would end the lease of both.
- */
+/* Returns true if another request holds the lock by the same object. Refuses the acquire, whatever
+   its owner's name: the end of either request would end the lease of both. */
 static bool is_held_by_another(lua_State *L, rl_lua_lock *self) {
   rl_lock *lock = rl_lock_of(self->lock);
 
@@ -205,11 +206,12 @@ static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, 
 /*
  * (lock, code of an operation, slot, request, argument) ->
  *
- *     driver's table, in flight, writers to wake, wake the clock   it has begun; if not in flight, it has a result
- *     nil, message, code                                           it has failed
- *     driver's table, nil, slot                                    it has not begun: the caller in that slot must
- *                                                                  take the result of the last operation first
- *     false                                                        the client of the lock blocks
+ *     driver's table, true, writers, clock    it is in flight: wake these writers, and the clock
+ *     driver's table, false, writers, clock   it has ended, and has a result
+ *     driver's table, nil, slot               it has not begun: the caller in that slot must take the
+ *                                             result of the last operation first
+ *     nil, message, code                      it has failed
+ *     false                                   the client of the lock blocks
  */
 static int wait_start(lua_State *L) {
   const rl_lua_operation *row = rl_lua_check_operation(L, 2);
@@ -266,10 +268,8 @@ static int push_outliving(lua_State *L, rl_lua_lock *self) {
   return 1;
 }
 
-/*
- * (lock) -> results of the method whose operation has ended; nothing while it is in flight. The lock's on_lost
- * follows the validity of an acquire, if the lock may outlive its request.
- */
+/* (lock) -> results of the method whose operation has ended; nothing while it is in flight. The
+   lock's on_lost follows the validity of an acquire, if the lock may outlive its request. */
 static int push_result(lua_State *L, rl_lua_lock *self) {
   redlock_duration validity = 0;
   int error = rl_handle_outcome(self->lock, REDLOCK_MILLISECONDS, &validity);
@@ -295,8 +295,9 @@ static int wait_result(lua_State *L) {
 }
 
 /*
- * (lock, code of an operation): frees the lock for that operation. -> results that the caller of the last operation must
- * return. A release cancels an extend in flight; any other operation on a busy lock is misuse.
+ * (lock, code of an operation): frees the lock for that operation. -> results that the caller of
+ * the last operation must return. A release cancels an extend in flight; any other operation on a
+ * busy lock is misuse.
  */
 static int wait_overtake(lua_State *L) {
   const rl_lua_operation *row = rl_lua_check_operation(L, 2);
@@ -322,7 +323,8 @@ static int wait_cancel(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> the driver's table, and the slot of a caller that has not taken the last result, if any. */
+/* (lock) -> the driver's table, and the slot of a caller that has not taken the last result, if
+   any. */
 static int wait_caller(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
 
@@ -342,10 +344,8 @@ static int wait_is_blocking(lua_State *L) {
   return 1;
 }
 
-/*
- * (handle, slot): the caller that waited in |slot| is gone. Releases the lock if it was acquiring. An extend or a
- * release goes on until the next operation.
- */
+/* (handle, slot): the caller that waited in |slot| is gone. Releases the lock if it was acquiring.
+   An extend or a release goes on until the next operation. */
 static int wait_disown(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   size_t slot = (size_t)luaL_checknumber(L, 2);
@@ -381,7 +381,8 @@ static int wait_due(lua_State *L) {
   return 1;
 }
 
-/* (lock, function, request or nil) -> number of the request: the function replaces the lock's on_lost. */
+/* (lock, function, request or nil) -> number of the request: the function replaces the lock's
+   on_lost. */
 static int wait_replace_on_lost(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
   uint64_t number = 0;
@@ -407,10 +408,8 @@ static int wait_lasts(lua_State *L) {
   return 1;
 }
 
-/*
- * (lock, request or nil): sets the owner. -> true, and the lock's on_lost if it may outlive its request; or nil, message,
- * code if it is not held.
- */
+/* (lock, request or nil): sets the owner. -> true, and the lock's on_lost if it may outlive its
+   request; or nil, message, code if it is not held. */
 static int wait_hand_over(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:hand_over()");
 

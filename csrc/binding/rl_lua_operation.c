@@ -28,7 +28,9 @@ static int begin(rl_lua_lock *self, const rl_request *request, rl_lua_driver dri
   }
 }
 
-/* Passes on the token of the options at |index|, if there is one. Returns REDLOCK_OK or an error. */
+/*
+ * Passes on the token of the options at |index|, if there is one. Returns REDLOCK_OK or an error.
+ */
 static int set_token(lua_State *L, rl_lua_lock *self, int index) {
   int error = REDLOCK_OK;
 
@@ -162,10 +164,8 @@ static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration valid
   lua_pushinteger(L, deleted);
 }
 
-/*
- * The code of an operation in Lua is its position from 1. The first row of an rl_operation pushes the
- * result of that operation.
- */
+/* The code of an operation in Lua is its position from 1. The first row of an rl_operation pushes
+   the result of that operation. */
 static const rl_lua_operation operations[] = {
     {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE, false, begin_acquire,
      push_validity},

@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new method that waits needs a row in the table of rl_lua_operation.c, functions that begin it and push
- * its result, and a declaration in types.lua. lock.lua, loop.lua and nginx.lua make their methods from
- * core.operations, which is this table. A new kind of argument is a function in options.arguments
- * (options.lua).
+ * A new method that waits needs a row in the table of rl_lua_operation.c, functions that begin it
+ * and push its result, and a declaration in types.lua. lock.lua, loop.lua and nginx.lua make their
+ * methods from core.operations, which is this table. A new kind of argument is a function in
+ * options.arguments (options.lua).
  */
 #ifndef RL_LUA_OPERATION_H
 #define RL_LUA_OPERATION_H

@@ -10,7 +10,8 @@
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
 
-/* Sets a field of the table on top of the stack: whole milliseconds, or nothing for a key without expiry. */
+/* Sets a field of the table on top of the stack: whole milliseconds, or nothing for a key without
+   expiry. */
 static void set_ttl(lua_State *L, redlock_duration ttl_us) {
   if (ttl_us == REDLOCK_NEVER)
     return;
@@ -18,7 +19,9 @@ static void set_ttl(lua_State *L, redlock_duration ttl_us) {
   lua_setfield(L, -2, "ttl");
 }
 
-/* Sets a field of the table on top of the stack. Copies the bytes first: a finalizer may move them. */
+/*
+ * Sets a field of the table on top of the stack. Copies the bytes first: a finalizer may move them.
+ */
 static void set_token_field(lua_State *L, const char *field, const void *token, size_t length) {
   char copy[REDLOCK_TOKEN_MAX];
 

@@ -118,7 +118,9 @@ static void read_string(lua_State *L, const rl_option *row, const char *name, vo
   }
 }
 
-/* Returns the name of the nested table that contains |row|, or NULL; and its name there, |*part|. */
+/*
+ * Returns the name of the nested table that contains |row|, or NULL; and its name there, |*part|.
+ */
 static const char *table_of(const rl_option *row, const char **part) {
   static const char *const tables[] = {"tls", "guard"};
 

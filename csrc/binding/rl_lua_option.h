@@ -9,29 +9,31 @@
 #include "rl_lua.h"
 
 /*
- * Fills the struct |of| by |table| from the Lua table at |index|; nil there, or instead of the Lua table, is
- * 0 in the struct. Returns 1 if there is a Lua table. The struct borrows strings that are on the Lua stack.
+ * Fills the struct |of| by |table| from the Lua table at |index|; nil there, or instead of the Lua
+ * table, is 0 in the struct. Returns 1 if there is a Lua table. The struct borrows strings that are
+ * on the Lua stack.
  */
 int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of, int level);
 
-/* Reads options of a lock, with the parts of auto_extend, and sets notify_lost if there is an on_lost. */
+/* Reads options of a lock, with the parts of auto_extend, and sets notify_lost if there is an
+   on_lost. */
 int rl_lua_read_lease_options(lua_State *L, int index, redlock_options *given, int level);
 
-/* Reads options of a lock or a call that override those of |above|, and checks that they fit together. */
+/* Reads options of a lock or a call that override those of |above|, and checks that they fit
+   together. */
 int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
                              redlock_options *given, int level);
 
-/*
- * Returns true and writes a message if a lease with |given| over |above| never has a whole millisecond left, so
- * that it could never be acquired.
- */
+/* Returns true and writes a message if a lease with |given| over |above| never has a whole
+   millisecond left, so that it could never be acquired. */
 int rl_lua_lease_is_empty(const rl_options *above, const redlock_options *given, char *message,
                           size_t size);
 
 /* Returns true if option 'owner' of the table at |index| is "worker"; |absent| if it is nil. */
 int rl_lua_read_owner(lua_State *L, int index, int absent, int level);
 
-/* Pushes { lock = rows, client = rows, node = rows, host = rows }; a row is { name =, field =, kind =, ... }. */
+/* Pushes { lock = rows, client = rows, node = rows, host = rows }; a row is { name =, field =, kind
+   =, ... }. */
 void rl_lua_push_option_tables(lua_State *L);
 
 #endif /* RL_LUA_OPTION_H */

@@ -1,12 +1,13 @@
 /*
- * The lease owner of a lock of a re-entrant client: the coroutine that acquires it, the request, or a name.
+ * The lease owner of a lock of a re-entrant client: the coroutine that acquires it, the request, or
+ * a name.
  *
  * SPDX-License-Identifier: MIT
  *
- * Each coroutine and each request of nginx has a number, which is never reused, unlike an address. A table
- * with weak keys has the numbers of coroutines and keeps none of them alive. nginx reuses the coroutines of
- * its requests: where it does not report the end of a request, ngx.ctx has the number
- * (lua/redlock/nginx.lua).
+ * Each coroutine and each request of nginx has a number, which is never reused, unlike an address.
+ * A table with weak keys has the numbers of coroutines and keeps none of them alive. nginx reuses
+ * the coroutines of its requests: where it does not report the end of a request, ngx.ctx has the
+ * number (lua/redlock/nginx.lua).
  */
 #ifndef RL_LUA_REENTRY_H
 #define RL_LUA_REENTRY_H
@@ -30,13 +31,12 @@ rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level);
 /* Stores the option of the table at |index| in the lock object on top of the stack. */
 void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index);
 
-/*
- * Sets the owner before the lock at index 1 is acquired with the options at |index|. nginx's request is at
- * |request|, or that is 0. Returns REDLOCK_OK, or an error.
- */
+/* Sets the owner before the lock at index 1 is acquired with the options at |index|. nginx's
+   request is at |request|, or that is 0. Returns REDLOCK_OK, or an error. */
 int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, int request);
 
-/* (function): sets the function that returns the number of the running request, or raises outside of one. */
+/* (function): sets the function that returns the number of the running request, or raises outside
+   of one. */
 int rl_lua_reentry_number_by(lua_State *L);
 
 #endif /* RL_LUA_REENTRY_H */

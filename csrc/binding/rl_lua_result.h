@@ -26,13 +26,12 @@ void rl_lua_push_seconds(lua_State *L, redlock_duration duration);
 /* Sets a field of the table on top of the stack, unless |text| is empty or NULL. */
 void rl_lua_set_text(lua_State *L, const char *field, const char *text);
 
-/* Sets field "latency" of the table on top of the stack: fractional milliseconds, nothing for NEVER. */
+/* Sets field "latency" of the table on top of the stack: fractional milliseconds, nothing for
+   NEVER. */
 void rl_lua_set_latency(lua_State *L, redlock_duration latency_us);
 
-/*
- * Pushes nil, a message and a code; raises an error instead if the caller made a mistake. The message is
- * redlock_strerror(error) if |message| is NULL or empty.
- */
+/* Pushes nil, a message and a code; raises an error instead if the caller made a mistake. The
+   message is redlock_strerror(error) if |message| is NULL or empty. */
 int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
 
 /* Pushes the list of the codes that methods return. */

@@ -9,19 +9,19 @@
 --- the loop. A loop is a table with the following functions:
 ---   here()             returns the running loop, which is a key; nil where no coroutine can wait
 ---   waiter()           returns an object for the waits of one coroutine
----   wait(waiter)       lets other coroutines run until signal(waiter), or for less; the coroutine itself calls it
----   signal(waiter)     wakes the coroutine; does not run it before it returns, unless there is no other way
----   is_closed(waiter)  optional: returns true if the waiting coroutine never goes on, nil if the loop does not know
+---   wait(waiter)       lets other coroutines run until signal(waiter), or for less
+---   signal(waiter)     wakes the coroutine, if possible without running it before it returns
+---   is_closed(waiter)  optional: returns true if the coroutine never goes on, nil if unknown
 ---   spawn(fn)          runs fn() in a coroutine of the loop; returns false if no loop runs
 ---   attend(seat, here, descriptor)
----                      from now on calls turn() when the descriptor is readable, and leave() once wanted() is false.
----                      Sets seat.watch. May be called again
+---                      calls turn() when the descriptor is readable, and leave() once wanted()
+---                      is false. Sets seat.watch. May be called again
 ---   wake(seat)         calls wanted() soon
 ---   unwatch(watch, descriptor)
 ---                      undoes attend(); the caller may close the descriptor afterwards
 ---   block(handle)      optional: waits outside of a loop until the client must be processed
 ---   outside            if there is no block(): advice for messages
----   collects           true if the loop itself refers to waiting coroutines, and drops those that are never resumed
+---   collects           true if the loop refers to waiting coroutines, and drops dead ones
 
 local options = require "redlock.options"
 if options.inside_nginx() then

@@ -1,10 +1,9 @@
---- on_lost inside nginx, of a lock that outlives its request, when the function was made in that
---- request.
+--- on_lost inside nginx for a lock that outlives its request, if the request made the function.
 ---
---- The variables of a coroutine that is killed stay in its stack, and nginx gives the coroutine to
---- another request. A function that refers to them would read what that request keeps there. So
---- after the end of its request a copy is called, which has those variables as they were when the
---- lock was acquired. All others it shares with the function.
+--- The variables of a killed coroutine stay on its stack, and nginx gives the coroutine to another
+--- request. A function that refers to them would read variables of that request. So after the end
+--- of its request a copy of the function is called. The copy has the values that these variables had
+--- at the acquire, and shares all other variables with the function.
 
 local core = require "redlock.core"
 local ffi = require "ffi"
@@ -18,11 +17,11 @@ local pcall, type = pcall, type
 
 local nginx_on_lost = {}
 
--- -------------------------------------------------------------------- variables of running functions
--- LuaJIT knows which variable still lies in a stack, but tells nobody. Where it writes that down is
--- found by functions of which it is known.
+-- ------------------------------------------------------------- variables of running functions
+-- LuaJIT does not report which variable is still on a stack. Samples whose variables are known show
+-- in which byte of a variable LuaJIT stores that.
 
-local LAST = 15 -- byte of what stands for a variable that is looked at
+local LAST = 15 -- last byte of a variable that is examined
 
 local function byte_of(fn, index, offset)
   return ffi.cast("const uint8_t *", upvalueid(fn, index))[offset]
@@ -65,7 +64,7 @@ end
 local known, offset = pcall(find_offset)
 if not known then offset = nil end
 
-local function is_in_a_stack(fn, index)
+local function is_on_a_stack(fn, index)
   return offset ~= nil and byte_of(fn, index, offset) == 0
 end
 
@@ -75,16 +74,16 @@ end
 
 -- --------------------------------------------------------------------------------------- the copy
 
-local function refers_to_a_stack(fn)
+local function refers_to_stack(fn)
   local index = 1
   while getupvalue(fn, index) do
-    if is_in_a_stack(fn, index) then return true end
+    if is_on_a_stack(fn, index) then return true end
     index = index + 1
   end
   return false
 end
 
--- `made`: the copies by function, for functions that refer to each other.
+-- Copies a function. `made` maps functions to copies, for functions that refer to each other.
 local function copy(fn, made)
   if made[fn] then return made[fn] end
   local twin = loadstring(dump(fn))
@@ -92,9 +91,9 @@ local function copy(fn, made)
   setfenv(twin, getfenv(fn))
   local index, name, value = 1, getupvalue(fn, 1)
   while name do
-    if not is_in_a_stack(fn, index) then
+    if not is_on_a_stack(fn, index) then
       upvaluejoin(twin, index, fn, index)
-    elseif is_of_lua(value) and refers_to_a_stack(value) then
+    elseif is_of_lua(value) and refers_to_stack(value) then
       setupvalue(twin, index, copy(value, made))
     else
       setupvalue(twin, index, value)
@@ -105,12 +104,12 @@ local function copy(fn, made)
   return twin
 end
 
--- What to call in place of `on_lost`, and a table for the number of the request; nothing if that is
--- as good.
+-- Returns a function that replaces `on_lost`, and a table for the number of the request; nothing if
+-- on_lost itself is safe.
 local function replace(on_lost, request)
   local fn = on_lost
   if type(fn) ~= "function" then fn = getmetatable(on_lost).__call end
-  if not is_of_lua(fn) or not refers_to_a_stack(fn) then return end
+  if not is_of_lua(fn) or not refers_to_stack(fn) then return end
   local twin, of = copy(fn, {}), { number = 0 }
   return function(lock, reason)
     if lasts(lock, request, of.number) then
@@ -123,8 +122,8 @@ local function replace(on_lost, request)
   end, of
 end
 
---- The lock was acquired, belongs to the worker, and tells on_lost of its loss. `request` is the
---- one that runs, or nil.
+--- Replaces on_lost of an acquired lock of the worker, if necessary. `request` is the running
+--- request, or nil.
 function nginx_on_lost.protect(lock, on_lost, request)
   local made, instead, of = pcall(replace, on_lost, request)
   if made and instead then of.number = replace_on_lost(lock, instead, request) end

@@ -1,12 +1,11 @@
---- TLS inside nginx: the options of a node for nginx's own sockets. The rest is nginx's configuration,
---- and options.lua refuses it (`of_nginx_conf`).
+--- TLS inside nginx: parameters of cosockets for a node. The others come from nginx.conf, and
+--- options.lua refuses them (`of_nginx_conf`).
 
 local nginx_tls = {}
 
 local FILE_MAX = 1048576
 
--- What a file of PEM holds, as nginx's sockets take it; or nil and what is wrong. Nothing in it is
--- ever shown.
+-- Parses a PEM file for cosockets. Returns the result, or nil and a message without its contents.
 local function read_pem(path, what, parse)
   local file, why = io.open(path, "rb")
   if not file then return nil, "tls." .. what .. " cannot be read: " .. tostring(why) end
@@ -17,7 +16,7 @@ local function read_pem(path, what, parse)
   return nil, "tls." .. what .. ": nginx cannot use " .. path .. ": " .. tostring(wrong)
 end
 
--- Reads our own certificate and its key into `route`. Returns nothing, or what is wrong.
+-- Reads the client certificate and its key into `route`. Returns nothing, or a message.
 local function read_certificate(route, cert, key)
   local loaded, ssl = pcall(require, "ngx.ssl")
   if not loaded then return "tls.cert needs nginx's module ngx.ssl: " .. tostring(ssl) end
@@ -27,18 +26,18 @@ local function read_certificate(route, cert, key)
   return wrong
 end
 
---- How a node that speaks TLS is to be spoken to, by what it says itself and what the client says:
---- a table with server_name, unverified, cert and key. Or nil, and what is wrong. `host` is an
---- address's: "unix:..." has no name.
+--- Returns the TLS parameters of a node, which override those of the client: a table with
+--- server_name, unverified, cert and key; or nil and a message. `host` is that of the address, or
+--- "unix:...".
 function nginx_tls.route(node, given, host)
   local own = type(node) == "table" and type(node.tls) == "table" and node.tls or {}
   local above = given and type(given.tls) == "table" and given.tls or {}
-  local function said(name)
+  local function option(name)
     if own[name] ~= nil then return own[name] end
     return above[name]
   end
-  local cert, key = said("cert"), said("key")
-  local route = { server_name = said("server_name"), unverified = said("dangerously_unverified") or false }
+  local cert, key = option("cert"), option("key")
+  local route = { server_name = option("server_name"), unverified = option("dangerously_unverified") or false }
   if not route.server_name and host:sub(1, 5) ~= "unix:" then
     route.server_name = host:gsub("[%[%]]", "")
   elseif not route.server_name and not route.unverified then

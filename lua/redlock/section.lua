@@ -4,7 +4,7 @@
 --- 2. Run the function. The caller gets its error with the traceback after the release (5.).
 --- 3. Check if the lease lasted that long, then release.
 --- 4. Return true and the results of the function; or report that another client may have held the
----    lock meanwhile.
+--- lock meanwhile.
 --- 5. On an error: release, ignore the result of the release, and raise the function's error.
 
 local discard = require("redlock.core").discard
@@ -22,7 +22,7 @@ local function release_quietly(lock, how)
 end
 
 -- 3. and 4. Cancels an operation that the function has left in flight, which would prevent the
---    release.
+-- release.
 local function finish(lock, how, ...)
   local outlived = lock:remaining() == 0
   lock:cancel()

@@ -21,7 +21,7 @@
 ---| "granted" # the node executed the command
 ---| "taken" # the key has another token, or does not exist
 ---| "error" # the node refused, or the command failed; `error` is the reason
----| "quarantined" # the guard excludes the node, which may have forgotten locks; `error`: reason and time left
+---| "quarantined" # the guard excludes the node; `error` has the reason and the time left
 ---| "unknown" # the node did not answer
 
 ---@alias redlock.Milliseconds integer

@@ -1,4 +1,4 @@
---- credentials in nginx: a function that may wait says as whom to log in.
+--- Option credentials in nginx: its function may wait.
 
 if not rawget(_G, "jit") then return end
 

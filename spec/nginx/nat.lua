@@ -1,7 +1,7 @@
 --- Passes bytes between nginx and nodes, as a NAT does, until it forgets the connections that it
 --- has:
 ---
----     nat.lua DIRECTORY PORT NODE ...     PORT and NODE are ports of 127.0.0.1, one of each for each node
+---     nat.lua DIRECTORY PORT NODE ...     PORT and NODE are ports of 127.0.0.1
 ---
 --- When there is a file `forget` in the directory, it is removed, and all connections of that
 --- moment pass nothing any more and stay open. `accepted` holds how many were made since then.

@@ -240,7 +240,7 @@ describe("re-entrance in nginx", function()
     assert.are.equal("'shared': another request holds it by the same lock object; "
       .. "make a lock object for each request held",
       get("/share"))
-    get("/other?name=warm") -- That one's end is seen to.
+    get("/other?name=warm") -- The end of that request is noticed.
     get("/go")
     assert.are.equal("true true", select(2, request:finish()))
     eventually_free("shared")

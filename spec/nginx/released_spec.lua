@@ -112,7 +112,7 @@ local LOCATIONS = [[
       for _ = 1, 3 do
         ngx.say(lock:acquire() > 30000, " ", tostring(lock:extend(90000) > 60000), " ", tostring(lock:release()))
       end
-      -- A node that is not there any more: what it said goes, that it did not vote stays.
+      -- A node is gone: its reason is dropped, and its missing vote stays.
       assert(lock:acquire())
       kept.lock, kept.votes = lock, votes
     }

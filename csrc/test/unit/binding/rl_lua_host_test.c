@@ -138,7 +138,7 @@ static void finalizers_that_a_script_calls_do_no_harm(void **state) {
     lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_ANCHOR);
     finalize(L, RL_LUA_ANCHOR_CLASS);
     lua_pushvalue(L, -1);
-    finalize(L, RL_LUA_CLIENT); /* After the sentinel: nobody would look after it any more. */
+    finalize(L, RL_LUA_CLIENT); /* After the anchor, which would have sent the rest. */
   }
   assert_int_equal(client->references, 1);
   redlock_client_free(client);

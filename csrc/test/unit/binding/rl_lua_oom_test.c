@@ -34,9 +34,9 @@
 #endif
 
 /*
- * LuaJIT's compiler crashes in code it has made when there is no memory. What it compiles depends on
- * addresses, so that this test ended so once in a hundred runs: with its threshold at one loop in
- * each, and with the compiler off in none.
+ * LuaJIT's compiler crashes in code it has made when there is no memory. What it compiles depends
+ * on addresses, so that this test ended so once in a hundred runs: with its threshold at one loop
+ * in each, and with the compiler off in none.
  */
 static const char INTERPRETED[] = "if jit then jit.off() end\n";
 
@@ -162,7 +162,9 @@ static void preload(lua_State *L, const run *self) {
   lua_pop(L, 2);
 }
 
-/* Everything happens in here, because an error outside of a protected call would end the process. */
+/*
+ * Everything happens in here, because an error outside of a protected call would end the process.
+ */
 static int body(lua_State *L) {
   run *self = lua_touserdata(L, 1);
 
