@@ -7,27 +7,24 @@
  * the server execute.
  */
 #include "load.h"
+#include "wait_queue.h"
 #include "wire/rl_command.h"
 
-#define LOAD_ENTRY_CHANNEL 16 /* digits of the channel, before those of the ticket */
-#define LOAD_ENTRY_COUNTS 19  /* the digit that changes with each ticket of a client */
-#define LOAD_TRIES 1024       /* how many disconnected clients a script evicts */
-#define LOAD_QUEUE_MAX 1024
+#define LOAD_ENTRY_COUNTS 19 /* the digit that changes with each ticket of a client */
 #define LOAD_QUEUE_LIVES_US (60 * REDLOCK_SECONDS)
-#define LOAD_NONE ((size_t)-1)
 
 /* ----------------------------------------------------------------------------------- channels */
 
 /* Returns the slot of the channel in the node's table, or a free one; half of them are free. */
 static load_subscriber *queue_subscriber(const load_node *node, const char *channel) {
   size_t at = 0;
-  for (unsigned i = 0; i < LOAD_ENTRY_CHANNEL; i++) {
+  for (unsigned i = 0; i < WAIT_QUEUE_CHANNEL; i++) {
     at = at * 16 + (size_t)(channel[i] <= '9' ? channel[i] - '0' : channel[i] - 'a' + 10);
   }
   for (size_t tries = 0; tries <= node->subscriber_mask; tries++, at++) {
     load_subscriber *subscriber = &node->subscribers[at & node->subscriber_mask];
     if (subscriber->channel[0] == '\0' ||
-        memcmp(subscriber->channel, channel, LOAD_ENTRY_CHANNEL) == 0) {
+        memcmp(subscriber->channel, channel, WAIT_QUEUE_CHANNEL) == 0) {
       return subscriber;
     }
   }
@@ -36,11 +33,11 @@ static load_subscriber *queue_subscriber(const load_node *node, const char *chan
 
 const char *queue_subscribe(load_node *node, const resp_request *request) {
   size_t prefix = strlen(RL_COMMAND_CHANNEL);
-  if (request->count != 2 || request->lengths[1] != prefix + LOAD_ENTRY_CHANNEL) {
+  if (request->count != 2 || request->lengths[1] != prefix + WAIT_QUEUE_CHANNEL) {
     return NULL;
   }
   load_subscriber *subscriber = queue_subscriber(node, request->words[1] + prefix);
-  memcpy(subscriber->channel, request->words[1] + prefix, LOAD_ENTRY_CHANNEL);
+  memcpy(subscriber->channel, request->words[1] + prefix, WAIT_QUEUE_CHANNEL);
   subscriber->client = node->heard->client;
   subscriber->connection = node->heard->connection;
   subscriber->subscribed = true;
@@ -72,7 +69,7 @@ static unsigned queue_publish(load_node *node, const char *channel, const char *
   int size =
       snprintf(message, sizeof message,
                "*3\r\n$7\r\nmessage\r\n$%zu\r\n" RL_COMMAND_CHANNEL "%.*s\r\n$%zu\r\n%.*s\r\n",
-               strlen(RL_COMMAND_CHANNEL) + LOAD_ENTRY_CHANNEL, LOAD_ENTRY_CHANNEL, channel, length,
+               strlen(RL_COMMAND_CHANNEL) + WAIT_QUEUE_CHANNEL, WAIT_QUEUE_CHANNEL, channel, length,
                (int)length, text);
   if (size < 0 || (size_t)size >= sizeof message) {
     bench_die("load: a message is too long");
@@ -85,7 +82,7 @@ static unsigned queue_publish(load_node *node, const char *channel, const char *
 
 const char *queue_probe(load_node *node, const resp_request *request) {
   size_t prefix = strlen(RL_COMMAND_CHANNEL);
-  if (request->count != 3 || request->lengths[1] != prefix + LOAD_ENTRY_CHANNEL) {
+  if (request->count != 3 || request->lengths[1] != prefix + WAIT_QUEUE_CHANNEL) {
     return NULL;
   }
   return queue_publish(node, request->words[1] + prefix, "", 0) > 0 ? ":1\r\n" : ":0\r\n";
@@ -97,23 +94,35 @@ static void queue_expire(const load_node *node, load_stored *key) {
   key->queue_count = key->queue_ends_us > node->now_us ? key->queue_count : 0;
 }
 
-static size_t queue_find(const load_stored *key, const char *entry) {
-  for (size_t i = 0; i < key->queue_count; i++) {
-    if (memcmp(key->queue[i], entry, LOAD_ENTRY) == 0) {
-      return i;
-    }
+/* The queue of a key on a node, while wait_queue.h works on it. */
+typedef struct load_target {
+  wait_queue model;
+  load_node *node;
+  load_stored *key;
+} load_target;
+
+/* PUBLISH of a notification. */
+static int queue_notify(void *context, const char *entry) {
+  const load_target *target = context;
+  load_node *node = target->node;
+  load_stored *key = target->key;
+  char text[LOAD_ENTRY - WAIT_QUEUE_CHANNEL + LOAD_NAME_MAX];
+  size_t digits = LOAD_ENTRY - WAIT_QUEUE_CHANNEL;
+  memcpy(text, entry + WAIT_QUEUE_CHANNEL, digits);
+  memcpy(text + digits, key->name, key->length);
+  node->inside++;
+  node->notifications++;
+  if (queue_publish(node, entry, text, digits + key->length) == 0) {
+    return 0;
   }
-  return LOAD_NONE;
+  key->notified = queue_subscriber(node, entry)->client;
+  key->notified_us = node->now_us;
+  return 1;
 }
 
-static void queue_remove(load_stored *key, size_t at) {
-  if (at < key->queue_count) {
-    key->queue_count--;
-    memmove(key->queue[at], key->queue[at + 1], (key->queue_count - at) * LOAD_ENTRY);
-  }
-}
-
-static void queue_append(load_stored *key, const char *entry) {
+/* Fills |target|, with room for one more entry. queue_close() stores what has become of the queue. */
+static wait_queue *queue_open(load_target *target, load_node *node, load_stored *key) {
+  queue_expire(node, key);
   if (key->queue_count == key->queue_capacity) {
     key->queue_capacity = key->queue_capacity == 0 ? 16 : 2 * key->queue_capacity;
     key->queue = realloc(key->queue, key->queue_capacity * LOAD_ENTRY);
@@ -121,35 +130,14 @@ static void queue_append(load_stored *key, const char *entry) {
       bench_die("load: no memory");
     }
   }
-  memcpy(key->queue[key->queue_count++], entry, LOAD_ENTRY);
+  wait_queue model = {
+      key->queue, (unsigned)key->queue_count, RL_COMMAND_QUEUE_MAX, false, queue_notify, target};
+  *target = (load_target){model, node, key};
+  return &target->model;
 }
 
-/* PUBLISH to the head. Returns true if it has a subscriber. */
-static bool queue_notify(load_node *node, load_stored *key) {
-  const char *first = key->queue[0];
-  char text[LOAD_ENTRY - LOAD_ENTRY_CHANNEL + LOAD_NAME_MAX];
-  size_t digits = LOAD_ENTRY - LOAD_ENTRY_CHANNEL;
-  memcpy(text, first + LOAD_ENTRY_CHANNEL, digits);
-  memcpy(text + digits, key->name, key->length);
-  node->inside++;
-  node->notifications++;
-  if (queue_publish(node, first, text, digits + key->length) == 0) {
-    return false;
-  }
-  key->notified = queue_subscriber(node, first)->client;
-  key->notified_us = node->now_us;
-  return true;
-}
-
-/* RL_COMMAND_NOTIFY. Returns true if a client was notified. */
-static bool queue_notify_head(load_node *node, load_stored *key) {
-  for (unsigned i = 0; i < LOAD_TRIES && key->queue_count > 0; i++) {
-    if (queue_notify(node, key)) {
-      return true;
-    }
-    queue_remove(key, 0);
-  }
-  return false;
+static void queue_close(const load_target *target) {
+  target->key->queue_count = target->model.count;
 }
 
 /* ------------------------------------------------------------------------------------- scripts */
@@ -185,7 +173,8 @@ const char *queue_release(load_node *node, load_stored *key, const resp_request 
   if (request->count < 5 || (was_queued && request->lengths[5] != LOAD_ENTRY)) {
     return NULL;
   }
-  queue_expire(node, key);
+  load_target target;
+  wait_queue *queue = queue_open(&target, node, key);
   size_t before = key->queue_count;
   node->inside++; /* GET; or MGET, also of the queue */
   if (ours) {
@@ -200,11 +189,12 @@ const char *queue_release(load_node *node, load_stored *key, const resp_request 
   }
   node->inside += !was_queued; /* MGET */
   if (was_queued) {
-    queue_remove(key, queue_find(key, request->words[5]));
+    (void)wait_queue_remove(queue, request->words[5]);
   }
   if (!there || ours) {
-    notified = queue_notify_head(node, key);
+    notified = wait_queue_notify_head(queue) == WAIT_QUEUE_NOTIFIED;
   }
+  queue_close(&target);
   queue_keep(node, key, before);
   if (key->queue_count > 0 &&
       (was_queued ? request->words[5][LOAD_ENTRY_COUNTS] == '0' : ours && flag)) {
@@ -213,86 +203,48 @@ const char *queue_release(load_node *node, load_stored *key, const resp_request 
   return !ours ? ":0\r\n" : notified ? ":2\r\n" : ":1\r\n";
 }
 
-/*
- * The key is free. Returns true if |entry| is the head, or if the queue is empty. Otherwise
- * notifies or evicts the head.
- */
-static bool queue_is_free_for(load_node *node, load_stored *key, const char *entry, bool evicts) {
-  for (unsigned i = 0; i < LOAD_TRIES; i++) {
-    if (key->queue_count == 0 || memcmp(key->queue[0], entry, LOAD_ENTRY) == 0) {
-      return true;
-    }
-    if ((!evicts || i > 0) && queue_notify(node, key)) {
-      return false;
-    }
-    queue_remove(key, 0);
-  }
-  return false;
-}
-
-static const char *queue_position(load_node *node, uint64_t units, size_t position) {
-  (void)snprintf(node->reply, sizeof node->reply, ":%llu\r\n",
-                 (unsigned long long)(units * RL_COMMAND_ENQUEUE_UNIT + position));
-  return node->reply;
-}
-
 const char *queue_enqueue(load_node *node, load_stored *key, const resp_request *request) {
-  const char *entry = request->words[4];
   if (request->count != 6 || request->lengths[4] != LOAD_ENTRY) {
     return NULL;
   }
-  uint64_t mode = resp_number(request, 5), units = 0;
-  bool appends = mode == RL_COMMAND_ENQUEUE_APPEND;
-  queue_expire(node, key);
+  load_target target;
+  wait_queue *queue = queue_open(&target, node, key);
   size_t before = key->queue_count;
-  if (appends) {
-    node->inside++; /* APPEND */
-    queue_append(key, entry);
-    if (before > 0 && before < LOAD_QUEUE_MAX) {
-      return queue_position(node, 1, before + 1);
-    }
+  uint64_t mode = resp_number(request, 5), left = 0;
+  bool appends = mode == RL_COMMAND_ENQUEUE_APPEND;
+  if (key->ends_us > node->now_us) {
+    left = (key->ends_us - node->now_us) / REDLOCK_MILLISECONDS + 2;
+  }
+  long long answer = wait_queue_enqueue(queue, request->words[4], (unsigned)mode, left);
+  queue_close(&target);
+  node->inside += appends; /* APPEND */
+  (void)snprintf(node->reply, sizeof node->reply, ":%lld\r\n", answer);
+  if (appends && before > 0 && before < RL_COMMAND_QUEUE_MAX) {
+    return node->reply;
   }
   node->inside += 2; /* GET, PTTL */
-  bool free = key->ends_us <= node->now_us;
-  bool evicts = mode >= RL_COMMAND_ENQUEUE_EVICT && queue_find(key, entry) + 1 == mode;
-  if (free && queue_is_free_for(node, key, entry, evicts)) {
-    if (appends || key->queue_count != before) {
-      queue_keep(node, key, LOAD_NONE);
-      if (key->queue_count > 0) {
-        queue_flag(node, key);
-      }
+  if (answer != 0 || appends || key->queue_count != before) {
+    queue_keep(node, key, SIZE_MAX); /* SET; or PEXPIRE */
+    if (answer != 0 || key->queue_count > 0) {
+      queue_flag(node, key);
     }
-    return ":0\r\n";
   }
-  if (!free) {
-    units = (key->ends_us - node->now_us) / REDLOCK_MILLISECONDS + 2;
-  }
-  size_t at = mode == RL_COMMAND_ENQUEUE_NEW ? LOAD_NONE : queue_find(key, entry);
-  if (at == LOAD_NONE) {
-    at = key->queue_count;
-    queue_append(key, entry);
-  }
-  if (at >= LOAD_QUEUE_MAX) {
-    queue_remove(key, at);
-    at = LOAD_NONE; /* The position becomes 0. */
-    units = units > 0 ? units : 1;
-  }
-  queue_keep(node, key, LOAD_NONE); /* SET; or PEXPIRE */
-  queue_flag(node, key);
-  return queue_position(node, units, at + 1);
+  return node->reply;
 }
 
 const char *queue_dequeue(load_node *node, load_stored *key, const resp_request *request) {
   if (request->count != 5 || request->lengths[4] != LOAD_ENTRY) {
     return NULL;
   }
-  queue_expire(node, key);
-  size_t before = key->queue_count, at = queue_find(key, request->words[4]);
+  load_target target;
+  wait_queue *queue = queue_open(&target, node, key);
+  size_t before = key->queue_count;
+  bool removed = wait_queue_remove(queue, request->words[4]);
   node->inside++; /* MGET */
-  queue_remove(key, at);
   if (key->ends_us <= node->now_us) {
-    (void)queue_notify_head(node, key);
+    (void)wait_queue_notify_head(queue);
   }
+  queue_close(&target);
   queue_keep(node, key, before);
-  return at == LOAD_NONE ? ":0\r\n" : ":1\r\n";
+  return removed ? ":1\r\n" : ":0\r\n";
 }

@@ -17,7 +17,7 @@ build() {
   shift
   # shellcheck disable=SC2086
   "$cc" -std=c11 -D_GNU_SOURCE -O3 -g "$@" -Icsrc/include -Icsrc/core -Icsrc/test/sim -Icsrc/test/lib \
-    ${HIREDIS_CFLAGS:-} -o "$output" csrc/core/*.c csrc/core/*/*.c csrc/test/sim/*.c csrc/test/lib/resp.c \
+    ${HIREDIS_CFLAGS:-} -o "$output" csrc/core/*.c csrc/core/*/*.c csrc/test/sim/*.c csrc/test/lib/resp.c csrc/test/lib/wait_queue.c \
     ${HIREDIS_LIBS:--lhiredis} 2>"$directory/log"
 }
 

@@ -29,7 +29,7 @@ for build in "$@"; do
   fi
   # shellcheck disable=SC2086
   "$compiler" -std=c11 -D_GNU_SOURCE "${build#*:}" -Icsrc/include -Icsrc/core -Icsrc/test/sim \
-    -Icsrc/test/lib ${HIREDIS_CFLAGS:-} -o "$scratch/sim" csrc/core/*.c csrc/core/*/*.c csrc/test/sim/*.c csrc/test/lib/resp.c \
+    -Icsrc/test/lib ${HIREDIS_CFLAGS:-} -o "$scratch/sim" csrc/core/*.c csrc/core/*/*.c csrc/test/sim/*.c csrc/test/lib/resp.c csrc/test/lib/wait_queue.c \
     ${HIREDIS_LIBS:--lhiredis} || exit 1
   trace "$scratch/sim"
   if [ "$(cksum <"$scratch/trace")" != "$reference" ]; then

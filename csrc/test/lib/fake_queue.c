@@ -8,75 +8,73 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wait_queue.h"
 #include "wire/rl_command.h"
 
-#define FAKE_CALLS_MAX 1024 /* who is called one after the other, until somebody hears it */
+/* The queue of a key, while wait_queue.h works on it. */
+typedef struct fake_target {
+  wait_queue model;
+  fake_store *store;
+  fake_queue *queue; /* NULL: there is no room for another queue */
+  const char *key;
+  size_t length;
+} fake_target;
 
 /* ---------------------------------------------------------------------------------- the queues */
 
 static fake_queue *fake_queue_find(fake_store *store, const char *key, size_t length) {
   for (unsigned i = 0; i < FAKE_KEYS_MAX; i++) {
     fake_queue *queue = &store->queues[i];
-    if (queue->length == length && length > 0 && memcmp(queue->name, key, length) == 0) {
+    if (queue->length == length && (length == 0 || memcmp(queue->name, key, length) == 0)) {
       return queue;
     }
   }
   return NULL;
 }
 
-static void fake_queue_remove(fake_queue *queue, unsigned index) {
-  queue->count--;
-  memmove(queue->entries[index], queue->entries[index + 1],
-          (queue->count - index) * sizeof queue->entries[0]);
-  queue->length = queue->count == 0 ? 0 : queue->length;
-}
+static int fake_queue_notify(void *context, const char *entry);
 
-static int fake_queue_position(const fake_queue *queue, const char *entry) {
-  for (unsigned i = 0; queue != NULL && i < queue->count; i++) {
-    if (strcmp(queue->entries[i], entry) == 0) {
-      return (int)i;
-    }
-  }
-  return -1;
-}
-
-static unsigned fake_queue_leave(fake_store *store, const char *key, size_t length,
-                                 const char *entry) {
+/* Fills |target|. fake_queue_close() stores what has become of the queue. */
+static wait_queue *fake_queue_open(fake_target *target, fake_store *store, const char *key,
+                                   size_t length) {
   fake_queue *queue = fake_queue_find(store, key, length);
-  unsigned removed = 0;
-  for (int at; (at = fake_queue_position(queue, entry)) >= 0; removed++) {
-    fake_queue_remove(queue, (unsigned)at);
+  if (queue == NULL && (queue = fake_queue_find(store, NULL, 0)) != NULL) {
+    memcpy(queue->name, key, length);
+    queue->length = length;
+    queue->count = 0;
   }
-  return removed;
+  unsigned max = store->queue_max != 0 ? store->queue_max : FAKE_ENTRIES_MAX;
+  *target = (fake_target){.store = store, .queue = queue, .key = key, .length = length};
+  target->model.notify = fake_queue_notify;
+  target->model.context = target;
+  if (queue != NULL) {
+    target->model.entries = queue->entries;
+    target->model.count = queue->count;
+    target->model.max = max;
+  }
+  return &target->model;
 }
 
-/* Returns how many stand there now, or 0 when there is no room. */
-static unsigned fake_queue_push(fake_store *store, const char *key, size_t length,
-                                const char *entry) {
-  fake_queue *queue = fake_queue_find(store, key, length);
-  unsigned most = store->queue_max != 0 ? store->queue_max : FAKE_ENTRIES_MAX;
-  for (unsigned i = 0; i < FAKE_KEYS_MAX && queue == NULL; i++) {
-    if (store->queues[i].length == 0) {
-      queue = &store->queues[i];
-      memcpy(queue->name, key, length);
-      queue->length = length;
-      queue->count = 0;
-    }
+static void fake_queue_close(const fake_target *target) {
+  if (target->queue != NULL) {
+    target->queue->count = target->model.count;
+    target->queue->length = target->model.count == 0 ? 0 : target->length;
   }
-  if (queue == NULL || queue->count >= most) {
-    return 0;
-  }
-  (void)snprintf(queue->entries[queue->count], sizeof queue->entries[0], "%s", entry);
-  return ++queue->count;
 }
 
 const char *fake_queue_at(fake_store *store, const char *key, unsigned index) {
   fake_queue *queue = fake_queue_find(store, key, strlen(key));
-  return queue != NULL && index < queue->count ? queue->entries[index] : NULL;
+  if (queue == NULL || index >= queue->count) {
+    return NULL;
+  }
+  memcpy(store->entry, queue->entries[index], FAKE_ENTRY_MAX);
+  return store->entry;
 }
 
 void fake_queue_put(fake_store *store, const char *key, const char *entry) {
-  (void)fake_queue_push(store, key, strlen(key), entry);
+  fake_target target;
+  (void)wait_queue_append(fake_queue_open(&target, store, key, strlen(key)), entry);
+  fake_queue_close(&target);
 }
 
 void fake_queue_clear(fake_store *store, const char *key) {
@@ -119,9 +117,9 @@ size_t fake_queue_take(fake_store *store, unsigned listener, char bytes[FAKE_REP
   return 0;
 }
 
-/* Returns how many receive it. What nobody takes for too long is lost. */
+/* Returns the number of receivers. A message beyond FAKE_MESSAGES_MAX is lost. */
 static unsigned fake_queue_publish(fake_store *store, const char *channel, const char *id,
-                                   const char *key, size_t length) {
+                                   int id_length, const char *key, size_t length) {
   unsigned receivers = 0;
   for (unsigned i = 0; i < FAKE_LISTENERS_MAX; i++) {
     if (store->listeners[i][0] == '\0' ||
@@ -132,8 +130,8 @@ static unsigned fake_queue_publish(fake_store *store, const char *channel, const
     if (store->message_count < FAKE_MESSAGES_MAX) {
       fake_message *message = &store->messages[store->message_count++];
       int used = snprintf(message->bytes, sizeof message->bytes,
-                          "*3\r\n$7\r\nmessage\r\n$29\r\nredlock:call:%.16s\r\n$%zu\r\n%s", channel,
-                          strlen(id) + length, id);
+                          "*3\r\n$7\r\nmessage\r\n$29\r\nredlock:call:%.16s\r\n$%zu\r\n%.*s",
+                          channel, (size_t)id_length + length, id_length, id);
       memcpy(message->bytes + used, key, length);
       memcpy(message->bytes + used + length, "\r\n", 2);
       message->length = (size_t)used + length + 2;
@@ -143,87 +141,49 @@ static unsigned fake_queue_publish(fake_store *store, const char *channel, const
   return receivers;
 }
 
-static bool fake_queue_publish_to(fake_store *store, const char *entry, const char *key,
-                                  size_t length) {
-  return fake_queue_publish(store, entry, entry + FAKE_CHANNEL_MAX, key, length) > 0;
+static int fake_queue_notify(void *context, const char *entry) {
+  const fake_target *target = context;
+  return (int)fake_queue_publish(target->store, entry, entry + FAKE_CHANNEL_MAX,
+                                 FAKE_ENTRY_MAX - FAKE_CHANNEL_MAX, target->key, target->length);
 }
 
-/* Calls who is first; whoever does not hear it leaves the queue. */
-static bool fake_queue_call(fake_store *store, const char *key, size_t length) {
-  for (unsigned i = 0; i < FAKE_CALLS_MAX; i++) {
-    fake_queue *queue = fake_queue_find(store, key, length);
-    if (queue == NULL) {
-      return false;
-    }
-    if (fake_queue_publish_to(store, queue->entries[0], key, length)) {
-      return true;
-    }
-    fake_queue_remove(queue, 0);
-  }
-  return false;
+/* Dequeues |entry| unless it is NULL, and notifies the head of the queue of a |free| key. */
+static wait_queue_notified fake_queue_dequeue(fake_store *store, const char *key, size_t length,
+                                              const char *entry, bool free, bool *removed) {
+  fake_target target;
+  wait_queue *queue = fake_queue_open(&target, store, key, length);
+  *removed = entry != NULL && wait_queue_remove(queue, entry);
+  wait_queue_notified notified = free ? wait_queue_notify_head(queue) : WAIT_QUEUE_EMPTY;
+  fake_queue_close(&target);
+  return notified;
 }
 
 unsigned fake_queue_released(fake_store *store, const fake_command *command, const char *key,
                              size_t length, bool free) {
+  bool removed;
   if (!command->calls || command->verb != FAKE_RELEASE) {
-    return 1;
+    return WAIT_QUEUE_EMPTY;
   }
   if (store->mute) {
-    return free ? 3 : 1;
+    return free ? WAIT_QUEUE_FORBIDDEN : WAIT_QUEUE_EMPTY;
   }
-  if (command->entry[0] != '\0') {
-    (void)fake_queue_leave(store, key, length, command->entry);
-  }
-  return free && fake_queue_call(store, key, length) ? 2 : 1;
+  return fake_queue_dequeue(store, key, length, command->entry[0] != '\0' ? command->entry : NULL,
+                            free, &removed);
 }
 
 /* ---------------------------------------------------------------------------------- the commands */
 
-/* Returns true if the key is free and nobody comes before the entry. Whoever does is called, or taken away. */
-static bool fake_queue_is_next(fake_store *store, const fake_command *command) {
-  int at = fake_queue_position(fake_queue_find(store, command->key, command->key_length),
-                               command->entry);
-  bool evicts = command->mode >= RL_COMMAND_ENQUEUE_EVICT &&
-                command->mode < RL_COMMAND_ENQUEUE_APPEND && at + 1 == (int)command->mode;
-  for (unsigned i = 0; i < FAKE_CALLS_MAX; i++) {
-    fake_queue *queue = fake_queue_find(store, command->key, command->key_length);
-    if (queue == NULL || strcmp(queue->entries[0], command->entry) == 0) {
-      return true;
-    }
-    if ((!evicts || i > 0) &&
-        fake_queue_publish_to(store, queue->entries[0], command->key, command->key_length)) {
-      return false;
-    }
-    fake_queue_remove(queue, 0);
-  }
-  return false;
-}
-
-static unsigned long long fake_queue_stand(fake_store *store, const fake_command *command,
-                                           redlock_time ends_us, redlock_time now_us) {
+static unsigned long long fake_queue_enqueue(fake_store *store, const fake_command *command,
+                                             redlock_time ends_us, redlock_time now_us) {
   unsigned long long left = ends_us == 0 ? 0
                             : ends_us == REDLOCK_NEVER
                                 ? 1
                                 : (ends_us - now_us) / REDLOCK_MILLISECONDS + 2;
-  if (command->mode == RL_COMMAND_ENQUEUE_APPEND &&
-      fake_queue_find(store, command->key, command->key_length) != NULL) {
-    unsigned joined = fake_queue_push(store, command->key, command->key_length, command->entry);
-    if (joined > 0) {
-      return RL_COMMAND_ENQUEUE_UNIT + joined;
-    }
-  }
-  if (ends_us == 0 && fake_queue_is_next(store, command)) {
-    return 0;
-  }
-  int at = command->mode == RL_COMMAND_ENQUEUE_NEW
-               ? -1
-               : fake_queue_position(fake_queue_find(store, command->key, command->key_length),
-                                     command->entry);
-  unsigned position =
-      at >= 0 ? (unsigned)at + 1
-              : fake_queue_push(store, command->key, command->key_length, command->entry);
-  left = position == 0 && left == 0 ? 1 : left;
-  return left * RL_COMMAND_ENQUEUE_UNIT + position;
+  fake_target target;
+  wait_queue *queue = fake_queue_open(&target, store, command->key, command->key_length);
+  long long answer = wait_queue_enqueue(queue, command->entry, command->mode, left);
+  fake_queue_close(&target);
+  return (unsigned long long)answer;
 }
 
 bool fake_queue_is(const fake_command *command) {
@@ -234,6 +194,7 @@ bool fake_queue_is(const fake_command *command) {
 void fake_queue_execute(fake_store *store, const fake_command *command, redlock_time ends_us,
                         redlock_time now_us, char reply[FAKE_REPLY_MAX]) {
   unsigned long long answer = 0;
+  bool removed;
   bool script = command->verb == FAKE_STAND || command->verb == FAKE_LEAVE;
   char channel[FAKE_CHANNEL_MAX + 1];
   (void)snprintf(channel, sizeof channel, "%s", fake_queue_channel(command));
@@ -254,16 +215,15 @@ void fake_queue_execute(fake_store *store, const fake_command *command, redlock_
     (void)snprintf(reply, FAKE_REPLY_MAX, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     return;
   case FAKE_STAND:
-    answer = fake_queue_stand(store, command, ends_us, now_us);
+    answer = fake_queue_enqueue(store, command, ends_us, now_us);
     break;
   case FAKE_LEAVE:
-    answer = fake_queue_leave(store, command->key, command->key_length, command->entry);
-    if (ends_us == 0) {
-      (void)fake_queue_call(store, command->key, command->key_length);
-    }
+    (void)fake_queue_dequeue(store, command->key, command->key_length, command->entry, ends_us == 0,
+                             &removed);
+    answer = removed;
     break;
   default:
-    answer = fake_queue_publish(store, channel, "", "", 0);
+    answer = fake_queue_publish(store, channel, "", 0, "", 0);
     break;
   }
   (void)snprintf(reply, FAKE_REPLY_MAX, ":%llu\r\n", answer);

@@ -106,7 +106,7 @@ typedef struct fake_queue {
   size_t length; /* 0: this place is free */
   char name[FAKE_KEY_MAX];
   unsigned count;
-  char entries[FAKE_ENTRIES_MAX][FAKE_ENTRY_MAX + 1];
+  char entries[FAKE_ENTRIES_MAX][FAKE_ENTRY_MAX];
 } fake_queue;
 
 /* What a listener is to receive. */
@@ -126,8 +126,9 @@ typedef struct fake_store {
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
   bool forgot_calls;   /* STAND and LEAVE */
   fake_queue queues[FAKE_KEYS_MAX];
-  bool mute;          /* nobody may look at a queue, nor call */
-  unsigned queue_max; /* who stands in one at most; 0: FAKE_ENTRIES_MAX */
+  bool mute;                      /* nobody may look at a queue, nor call */
+  char entry[FAKE_ENTRY_MAX + 1]; /* what fake_queue_at() returned */
+  unsigned queue_max;             /* who stands in one at most; 0: FAKE_ENTRIES_MAX */
   char listeners[FAKE_LISTENERS_MAX][FAKE_CHANNEL_MAX + 1]; /* their channels; empty: none */
   fake_message messages[FAKE_MESSAGES_MAX];
   unsigned message_count;

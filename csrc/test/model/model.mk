@@ -23,7 +23,7 @@ $(BUILD)/model/%.o: csrc/test/model/%.c $(BUILD)/flags
 $(MODEL): $(MODEL_OBJECTS) $(BUILD)/model/model_main.o
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 MODEL_REPLAY_OBJECTS = $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/lib/fake_store.o $(BUILD)/test/lib/fake_command.o $(BUILD)/test/lib/fake_guard.o \
-  $(BUILD)/test/lib/fake_queue.o $(BUILD)/test/lib/resp.o $(CORE_OBJECTS)
+  $(BUILD)/test/lib/fake_queue.o $(BUILD)/test/lib/wait_queue.o $(BUILD)/test/lib/resp.o $(CORE_OBJECTS)
 $(MODEL_REPLAY): $(MODEL_REPLAY_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 

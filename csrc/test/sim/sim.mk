@@ -20,7 +20,7 @@ SIM_FIRST ?= 1000001
 SIM_BUILDS ?= gcc:-O0 clang:-O2
 
 SIM = $(BUILD)/sim/sim
-SIM_OBJECTS = $(patsubst csrc/test/sim/%.c,$(BUILD)/sim/%.o,$(wildcard csrc/test/sim/*.c)) $(BUILD)/test/lib/resp.o
+SIM_OBJECTS = $(patsubst csrc/test/sim/%.c,$(BUILD)/sim/%.o,$(wildcard csrc/test/sim/*.c)) $(BUILD)/test/lib/resp.o $(BUILD)/test/lib/wait_queue.o
 $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) -Icsrc/test/sim -Icsrc/test/lib $(CORE_CPPFLAGS) -c -o $@ $<

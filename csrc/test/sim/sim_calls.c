@@ -15,9 +15,9 @@
 #include "sim_key.h"
 #include "sim_script.h"
 #include "sim_trace.h"
+#include "wait_queue.h"
 
 #define SIM_CALLS_CHANNEL "redlock:call:"
-#define SIM_CALLS_AT_ONCE 1024 /* of those who are dead, a script takes so many out */
 #define SIM_CALLS_LIFE_MS 60000
 
 /* What the scripts have in common. */
@@ -163,33 +163,6 @@ void sim_calls_lose(sim *s, unsigned node) {
   memset(s->nodes[node].data.waiters, 0, sizeof s->nodes[node].data.waiters);
 }
 
-/* The position of the entry, from 0; or SIM_WAITERS_MAX. */
-static unsigned sim_calls_position(const sim_waiters *waiters, const char *entry) {
-  for (unsigned i = 0; i < waiters->count; i++) {
-    if (memcmp(waiters->entries[i], entry, SIM_ENTRY_LENGTH) == 0) {
-      return i;
-    }
-  }
-  return SIM_WAITERS_MAX;
-}
-
-static void sim_calls_take_out(sim_waiters *waiters, unsigned at) {
-  waiters->count--;
-  memmove(waiters->entries[at], waiters->entries[at + 1],
-          (size_t)(waiters->count - at) * SIM_ENTRY_LENGTH);
-  waiters->expire_ms = waiters->count == 0 ? 0 : waiters->expire_ms;
-}
-
-/* LREM: how many were there. */
-static unsigned sim_calls_remove(sim_waiters *waiters, const char *entry) {
-  unsigned at, count = 0;
-  while ((at = sim_calls_position(waiters, entry)) < SIM_WAITERS_MAX) {
-    sim_calls_take_out(waiters, at);
-    count++;
-  }
-  return count;
-}
-
 static bool sim_calls_denies(const sim *s, unsigned node, sim_deaf what) {
   return s->now_us < s->nodes[node].deaf_until_us && (s->nodes[node].deaf & (unsigned)what) != 0;
 }
@@ -238,26 +211,34 @@ static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const c
   return heard;
 }
 
-/* What a release says: it has called nobody, somebody, or was not allowed to. */
-typedef enum sim_calls_said {
-  SIM_CALLS_NOBODY = 1,
-  SIM_CALLS_SOMEBODY = 2,
-  SIM_CALLS_MUTE = 3
-} sim_calls_said;
+/* The queue of a resource on a node, for csrc/test/lib/wait_queue.h. */
+typedef struct sim_calls_queue {
+  wait_queue model;
+  sim *s;
+  unsigned node, resource;
+  sim_waiters *waiters;
+} sim_calls_queue;
 
-/* Calls the first who hears it. */
-static sim_calls_said sim_calls_first(sim *s, const sim_connection *from, unsigned resource) {
+static int sim_calls_notify(void *context, const char *entry) {
+  const sim_calls_queue *queue = context;
+  return sim_calls_denies(queue->s, queue->node, SIM_DEAF_PUBLISH)
+             ? -1
+             : (int)sim_calls_tell(queue->s, queue->node, queue->resource, entry);
+}
+
+/* Fills |queue|; sim_calls_close() stores what has become of it. */
+static sim_waiters *sim_calls_open(sim_calls_queue *queue, sim *s, const sim_connection *from,
+                                   unsigned resource) {
   sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
-  for (unsigned i = 0; i < SIM_CALLS_AT_ONCE && waiters->count > 0; i++) {
-    if (sim_calls_denies(s, from->node, SIM_DEAF_PUBLISH)) {
-      return SIM_CALLS_MUTE;
-    }
-    if (sim_calls_tell(s, from->node, resource, waiters->entries[0]) > 0) {
-      return SIM_CALLS_SOMEBODY;
-    }
-    sim_calls_take_out(waiters, 0);
-  }
-  return SIM_CALLS_NOBODY;
+  wait_queue model = {waiters->entries, waiters->count, s->config.waiters_max, false,
+                      sim_calls_notify, queue};
+  *queue = (sim_calls_queue){model, s, from->node, resource, waiters};
+  return waiters;
+}
+
+static void sim_calls_close(const sim_calls_queue *queue) {
+  queue->waiters->count = (uint8_t)queue->model.count;
+  queue->waiters->expire_ms = queue->model.count == 0 ? 0 : queue->waiters->expire_ms;
 }
 
 /* The sign that there is a queue. */
@@ -287,19 +268,22 @@ static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned
 }
 
 /* The key is deleted, and the sign with it: if there was one, the first is called. */
-static sim_calls_said sim_calls_by_sign(sim *s, const sim_connection *from, unsigned resource) {
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+static wait_queue_notified sim_calls_by_sign(sim *s, const sim_connection *from,
+                                             unsigned resource) {
+  sim_calls_queue queue;
+  sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
-    return SIM_CALLS_MUTE;
+    return WAIT_QUEUE_FORBIDDEN;
   }
   bool sign = waiters->sign_ms != 0 && sim_key_wall_ms(s, from->node) <= waiters->sign_ms;
   waiters->sign_ms = 0;
   if (!sign) {
     sim_count(s, SIM_NO_FLAG);
-    return SIM_CALLS_NOBODY;
+    return WAIT_QUEUE_EMPTY;
   }
   unsigned before = waiters->count;
-  sim_calls_said said = sim_calls_first(s, from, resource);
+  wait_queue_notified said = wait_queue_notify_head(&queue.model);
+  sim_calls_close(&queue);
   sim_calls_keep(s, from->node, waiters, before, false);
   if (waiters->count > 0) {
     sim_calls_sign(s, from->node, waiters);
@@ -308,18 +292,21 @@ static sim_calls_said sim_calls_by_sign(sim *s, const sim_connection *from, unsi
 }
 
 /* The lease leaves the queue, if it has waited there; then the first is called, if the key is |free|; or was |deleted|. */
-static sim_calls_said sim_calls_by_queue(sim *s, const sim_connection *from, unsigned resource,
-                                         const char *entry, bool free, bool deleted) {
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from, unsigned resource,
+                                              const char *entry, bool free, bool deleted) {
+  sim_calls_queue queue;
+  sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   unsigned before = waiters->count;
   bool full = !deleted && sim_calls_is_full(s, from->node);
   if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
-    return SIM_CALLS_MUTE;
+    return WAIT_QUEUE_FORBIDDEN;
   }
   if (entry != NULL) {
-    (void)sim_calls_remove(waiters, entry);
+    while (wait_queue_remove(&queue.model, entry)) {
+    }
   }
-  sim_calls_said said = free ? sim_calls_first(s, from, resource) : SIM_CALLS_NOBODY;
+  wait_queue_notified said = free ? wait_queue_notify_head(&queue.model) : WAIT_QUEUE_EMPTY;
+  sim_calls_close(&queue);
   sim_calls_keep(s, from->node, waiters, before, full);
   if (entry != NULL && waiters->count > 0 && entry[19] == '0' && !full) {
     sim_calls_sign(s, from->node, waiters);
@@ -348,12 +335,12 @@ static const char sim_calls_wrong_type[] =
     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
 
 static void sim_calls_released(sim *s, int connection, const sim_request *request, bool granted,
-                               sim_calls_said said) {
+                               wait_queue_notified said) {
   char reply[8] = ":0\r\n";
   if (granted) {
     (void)snprintf(reply, sizeof reply, ":%u\r\n", (unsigned)said);
   }
-  if (granted && said == SIM_CALLS_MUTE) {
+  if (granted && said == WAIT_QUEUE_FORBIDDEN) {
     sim_count(s, SIM_RELEASE_SILENT);
   }
   sim_count(s, granted ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
@@ -380,7 +367,7 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
     return;
   }
   bool ours = sim_calls_is_ours(key, command, 4);
-  sim_calls_said said = SIM_CALLS_NOBODY;
+  wait_queue_notified said = WAIT_QUEUE_EMPTY;
   if (ours) {
     sim_calls_delete(s, from, key, request, resource);
   }
@@ -392,7 +379,7 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
   }
   SIM_TRACE(s, "node %u: release of %u by token %u%s: %s%s%s", from->node, resource, request->token,
             leaves ? ", which leaves the queue" : "", ours ? "1" : "0",
-            said == SIM_CALLS_SOMEBODY ? ", calls" : "",
+            said == WAIT_QUEUE_NOTIFIED ? ", calls" : "",
             from->client_open ? "" : " (on a connection that was given up)");
   sim_calls_released(s, connection, request, ours, said);
 }
@@ -401,7 +388,7 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
 static void sim_calls_release_all(sim *s, int connection, const resp_request *command,
                                   const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
-  sim_calls_said said = SIM_CALLS_NOBODY;
+  wait_queue_notified said = WAIT_QUEUE_EMPTY;
   unsigned ours = 0;
   bool wrong = false, understood = resp_is(command, 2, "2") && command->count == 6 &&
                                    command->lengths[5] == REDLOCK_TOKEN_LENGTH;
@@ -415,8 +402,8 @@ static void sim_calls_release_all(sim *s, int connection, const resp_request *co
     if (sim_calls_is_ours(key, command, 5)) {
       ours++;
       sim_calls_delete(s, from, key, request, resource);
-      sim_calls_said one = sim_calls_by_sign(s, from, resource);
-      said = one != SIM_CALLS_NOBODY ? one : said;
+      wait_queue_notified one = sim_calls_by_sign(s, from, resource);
+      said = one != WAIT_QUEUE_EMPTY ? one : said;
     }
   }
   if (!understood) {
@@ -431,30 +418,6 @@ static void sim_calls_release_all(sim *s, int connection, const resp_request *co
   }
 }
 
-/*
- * The key is free: whether |entry| comes first. -1: that cannot be found out. Who stands where it stood when it asked last,
- * |before|, takes out who is first and has not come.
- */
-static int sim_calls_comes_first(sim *s, const sim_connection *from, unsigned resource,
-                                 const char *entry, uint64_t before) {
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
-  bool evicts = before > 1 && sim_calls_position(waiters, entry) + 1 == before;
-  for (unsigned i = 0; i < SIM_CALLS_AT_ONCE; i++) {
-    if (waiters->count == 0 || memcmp(waiters->entries[0], entry, SIM_ENTRY_LENGTH) == 0) {
-      return 1;
-    }
-    if (evicts && i == 0) {
-      sim_count(s, SIM_EVICTED);
-    } else if (sim_calls_denies(s, from->node, SIM_DEAF_PUBLISH)) {
-      return -1;
-    } else if (sim_calls_tell(s, from->node, resource, waiters->entries[0]) > 0) {
-      return 0;
-    }
-    sim_calls_take_out(waiters, 0);
-  }
-  return 0;
-}
-
 /* The queue and its sign live on; both go when nobody is left. */
 static void sim_calls_live(sim *s, unsigned node, sim_waiters *waiters) {
   uint64_t ends_ms = sim_key_wall_ms(s, node) + SIM_CALLS_LIFE_MS;
@@ -462,54 +425,44 @@ static void sim_calls_live(sim *s, unsigned node, sim_waiters *waiters) {
   waiters->sign_ms = waiters->count > 0 ? ends_ms : 0;
 }
 
-/* Where |entry| stands from now on, from 1; 0: there is no room. */
-static unsigned sim_calls_stands(sim *s, sim_waiters *waiters, const char *entry, bool looks) {
-  unsigned at = looks ? sim_calls_position(waiters, entry) : SIM_WAITERS_MAX;
-  if (at < SIM_WAITERS_MAX) {
-    return at + 1;
-  }
-  if (waiters->count >= s->config.waiters_max) {
-    sim_count(s, SIM_QUEUE_FULL);
-    return 0;
-  }
-  memcpy(waiters->entries[waiters->count++], entry, SIM_ENTRY_LENGTH);
-  return waiters->count;
-}
-
-/* What STAND answers; -1: that it may not, or has no memory for it. */
-static int64_t sim_calls_place_of(sim *s, const sim_connection *from, unsigned resource,
-                                  const char *entry, uint64_t mode, sim_request *request) {
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+/*
+ * Returns the answer of ENQUEUE; -1 if it is forbidden, or there is no memory for it. A script that
+ * finds no memory has changed nothing but the entries that it removed.
+ */
+static int64_t sim_calls_enqueue(sim *s, const sim_connection *from, unsigned resource,
+                                 const char *entry, uint64_t mode, sim_request *request) {
+  sim_calls_queue queue;
+  sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   const sim_key *key = sim_key_find(s, from->node, from->database, resource);
-  bool full = sim_calls_is_full(s, from->node), joins = mode == RL_COMMAND_ENQUEUE_APPEND;
+  bool full = sim_calls_is_full(s, from->node), appends = mode == RL_COMMAND_ENQUEUE_APPEND;
   unsigned before = waiters->count;
-  if (joins && full) {
+  if (full && (appends || key != NULL)) {
     return -1;
   }
-  if (joins && sim_calls_stands(s, waiters, entry, false) > 1) {
+  queue.model.max = full ? 0 : queue.model.max;
+  int64_t answer =
+      wait_queue_enqueue(&queue.model, entry, (unsigned)mode,
+                         key == NULL ? 0 : key->expire_ms - sim_key_wall_ms(s, from->node) + 2);
+  sim_calls_close(&queue);
+  if (queue.model.evicted) {
+    sim_count(s, SIM_EVICTED);
+  }
+  if (appends && before > 0 && answer / RL_COMMAND_ENQUEUE_UNIT == 1 && waiters->count > before) {
     sim_count(s, SIM_ENQUEUE_JOINED);
-    return RL_COMMAND_ENQUEUE_UNIT + waiters->count;
+    return answer;
   }
-  if (key == NULL) {
-    int first = sim_calls_comes_first(s, from, resource, entry, joins ? 0 : mode);
-    bool writes = first == 0 || joins || waiters->count != before;
-    if (first < 0 || (full && writes && waiters->count > 0)) {
-      return -1;
-    }
-    if (first > 0 && writes) {
-      sim_calls_live(s, from->node, waiters);
-    }
-    if (first > 0) {
-      return 0;
-    }
-  } else if (full) {
+  bool writes = answer != 0 || appends || waiters->count != before;
+  if (answer < 0 || (full && writes && waiters->count > 0)) {
     return -1;
   }
-  unsigned at = sim_calls_stands(s, waiters, entry, mode != RL_COMMAND_ENQUEUE_NEW);
-  sim_calls_live(s, from->node, waiters);
-  request->full = at == 0;
-  uint64_t left_ms = key == NULL ? at == 0 : key->expire_ms - sim_key_wall_ms(s, from->node) + 2;
-  return (int64_t)(left_ms * RL_COMMAND_ENQUEUE_UNIT + at);
+  if (writes) {
+    sim_calls_live(s, from->node, waiters);
+  }
+  request->full = answer != 0 && answer % RL_COMMAND_ENQUEUE_UNIT == 0;
+  if (request->full) {
+    sim_count(s, SIM_QUEUE_FULL);
+  }
+  return answer;
 }
 
 /* EVALSHA or EVAL, script, 1, key, entry, mode */
@@ -527,7 +480,7 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   }
   bool denied = sim_calls_denies(s, from->node, SIM_DEAF_QUEUE);
   bool full = sim_calls_is_full(s, from->node);
-  int64_t answer = denied ? -1 : sim_calls_place_of(s, from, resource, entry, mode, request);
+  int64_t answer = denied ? -1 : sim_calls_enqueue(s, from, resource, entry, mode, request);
   if (answer < 0) {
     sim_count(s, SIM_ENQUEUE_DENIED);
     sim_node_reply(s, connection, request,
@@ -559,11 +512,16 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
     sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
     return;
   }
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  sim_calls_queue queue;
+  sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   unsigned before = waiters->count;
-  unsigned count = sim_calls_remove(waiters, command->words[4]);
+  unsigned count = 0;
+  while (wait_queue_remove(&queue.model, command->words[4])) {
+    count++;
+  }
   bool called = sim_key_find(s, from->node, from->database, resource) == NULL &&
-                sim_calls_first(s, from, resource) == SIM_CALLS_SOMEBODY;
+                wait_queue_notify_head(&queue.model) == WAIT_QUEUE_NOTIFIED;
+  sim_calls_close(&queue);
   sim_calls_keep(s, from->node, waiters, before, sim_calls_is_full(s, from->node));
   sim_count(s, called ? SIM_DEQUEUED_AND_NOTIFIED : SIM_DEQUEUED);
   SIM_TRACE(s, "node %u: place %x of client %u leaves the queue of %u: %u", from->node,
