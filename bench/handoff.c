@@ -41,13 +41,13 @@
 #define HANDOFF_SAMPLES_MAX 100000
 #define HANDOFF_NODES_MAX 15
 #define HANDOFF_TTL_MS 10000
-#define HANDOFF_LIFE_MS 300 /* of a key whose holder is dead */
+#define HANDOFF_LIFE_MS 300 /* of the key of a crashed holder */
 #define HANDOFF_PATIENCE_MS 30000
 
 typedef struct handoff_share {
   atomic_uint holders;
   atomic_uint overlaps;
-  atomic_int last;        /* who released it last */
+  atomic_int last;        /* process that released the key last */
   atomic_ullong begun_ns; /* its release */
   atomic_bool starts, ends;
   atomic_uint ready;

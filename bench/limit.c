@@ -292,7 +292,7 @@ static void limit_read(limit *self, limit_node *node) {
     if (reply == NULL)
       return;
     if (node->outstanding_count == 0)
-      bench_die("limit: a reply that nobody asked for");
+      bench_die("limit: an unexpected reply");
     limit_outstanding outstanding = node->outstanding[node->outstanding_first];
     node->outstanding_first = (node->outstanding_first + 1) % LIMIT_OUTSTANDING_SIZE;
     node->outstanding_count--;
@@ -305,7 +305,7 @@ _Noreturn static void limit_complain(const limit *self) {
   for (unsigned i = 0; i < self->node_count; i++)
     fprintf(stderr, "limit: node %u has %u replies, %zu bytes unsent\n", i,
             self->nodes[i].outstanding_count, self->nodes[i].out_end - self->nodes[i].out_begin);
-  bench_die("limit: nobody answered within %d ms", LIMIT_PATIENCE_MS);
+  bench_die("limit: no reply within %d ms", LIMIT_PATIENCE_MS);
 }
 
 static void limit_turn(limit *self) {

@@ -41,7 +41,7 @@ static int measure_held(lua_State *L) {
   return 0;
 }
 
-/* ended(ok): the pair has ended; true if another is to be made. */
+/* ended(ok): ends a pair; returns true if another pair must follow. */
 static int measure_ended(lua_State *L) {
   measure *self = measure_of(L);
   uint64_t now_ns = bench_now_ns();
@@ -60,7 +60,7 @@ static int measure_now(lua_State *L) {
   return 1;
 }
 
-/* record(begun, held, ok): a pair has ended, of many at a time; true if another is to be made. */
+/* record(begun, held, ok): ends one of many pairs; returns true if another pair must follow. */
 static int measure_record(lua_State *L) {
   measure *self = measure_of(L);
   uint64_t begun_ns = (uint64_t)luaL_checknumber(L, 1);

@@ -21,7 +21,7 @@
 
 #define COST_CONNECTIONS 50
 #define COST_SUBSCRIBERS 1000
-#define COST_IDLE_S 8 /* after which a server has taken back the buffers of who is idle */
+#define COST_IDLE_S 8 /* a server frees the buffers of idle clients within this time */
 #define COST_TOKEN "0123456789abcdef0123456789abcdef"
 
 typedef enum cost_step {
@@ -29,27 +29,27 @@ typedef enum cost_step {
   COST_PING,
   COST_SET,
   COST_RELEASE,
-  COST_RELEASE_CALL, /* of who has not waited */
-  COST_RELEASE_OURS, /* of who stands in the queue */
-  COST_STAND,
-  COST_LOOK
+  COST_RELEASE_NOTIFY, /* by a holder that has not waited */
+  COST_RELEASE_QUEUED, /* by a holder that is queued */
+  COST_ENQUEUE,
+  COST_POLL
 } cost_step;
 
 static const struct cost_cycle {
   const char *name;
-  bool held;   /* somebody has the key */
+  bool held;   /* the key is held */
   bool queued; /* once for each number of waiters */
   cost_step steps[4];
 } cost_cycles[] = {
     {"PING", false, false, {COST_PING}},
-    {"SET, of a key that is taken", true, false, {COST_SET}},
-    {"SET and release, without calls", false, false, {COST_SET, COST_RELEASE}},
-    {"SET and release, nobody waits", false, false, {COST_SET, COST_RELEASE_CALL}},
-    {"SET, stand, and release, which calls",
+    {"SET of a taken key", true, false, {COST_SET}},
+    {"SET and plain release", false, false, {COST_SET, COST_RELEASE}},
+    {"SET and release without waiters", false, false, {COST_SET, COST_RELEASE_NOTIFY}},
+    {"SET, enqueue, and release that notifies",
      false,
      true,
-     {COST_SET, COST_STAND, COST_RELEASE_OURS}},
-    {"look, of who stands last", true, true, {COST_LOOK}},
+     {COST_SET, COST_ENQUEUE, COST_RELEASE_QUEUED}},
+    {"poll of the last waiter", true, true, {COST_POLL}},
 };
 #define COST_CYCLES (sizeof cost_cycles / sizeof cost_cycles[0])
 
@@ -57,7 +57,7 @@ typedef struct cost {
   redisContext *control, *subscriber, *connections[COST_CONNECTIONS];
   char keys[COST_CONNECTIONS][24];
   unsigned port, rounds, waiters;
-  unsigned turn; /* how many have left each queue */
+  unsigned turn; /* number of dequeued waiters of each queue */
 } cost;
 
 static redisContext *cost_connect(unsigned port) {
@@ -92,7 +92,7 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
                          int by_text) {
   rl_command_key key = {name, strlen(name), COST_TOKEN, strlen(COST_TOKEN), 1, NULL};
   char entry[32];
-  cost_entry(c->turn + (step == COST_RELEASE_OURS ? 1 : c->waiters + 1), entry);
+  cost_entry(c->turn + (step == COST_RELEASE_QUEUED ? 1 : c->waiters + 1), entry);
   switch (step) {
   case COST_PING:
     (void)rl_command_arguments(out, &(rl_command_bytes){"PING", 4}, 1);
@@ -103,14 +103,14 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
   case COST_RELEASE:
     (void)rl_command_script(out, RL_SCRIPT_RELEASE, by_text, &key, 0, 1);
     break;
-  case COST_RELEASE_CALL:
-  case COST_RELEASE_OURS:
+  case COST_RELEASE_NOTIFY:
+  case COST_RELEASE_QUEUED:
     (void)rl_command_release(out, RL_SCRIPT_RELEASE_NOTIFY, by_text, &key,
-                             step == COST_RELEASE_OURS ? entry : NULL, 1);
+                             step == COST_RELEASE_QUEUED ? entry : NULL, 1);
     break;
   default:
     (void)rl_command_queue(out, RL_SCRIPT_ENQUEUE, by_text, name, strlen(name), entry,
-                           step == COST_LOOK ? RL_COMMAND_ENQUEUE_CHECK
+                           step == COST_POLL ? RL_COMMAND_ENQUEUE_CHECK
                                              : RL_COMMAND_ENQUEUE_APPEND);
     break;
   }
@@ -129,8 +129,8 @@ static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
       (void)rl_command_queue(&out, RL_SCRIPT_ENQUEUE, 1, name, strlen(name), entry, 0);
       cost_do(c, &out);
     }
-    if (cycle->steps[0] == COST_LOOK) {
-      cost_command(c, &out, COST_STAND, name, 1);
+    if (cycle->steps[0] == COST_POLL) {
+      cost_command(c, &out, COST_ENQUEUE, name, 1);
       cost_do(c, &out);
     }
     if (!cycle->held) {
@@ -167,11 +167,11 @@ static void cost_round(cost *c, cost_step step) {
   }
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     cost_read(c->connections[i]);
-    if (step == COST_RELEASE_OURS && c->waiters > 0) {
+    if (step == COST_RELEASE_QUEUED && c->waiters > 0) {
       cost_read(c->subscriber);
     }
   }
-  c->turn += step == COST_RELEASE_OURS;
+  c->turn += step == COST_RELEASE_QUEUED;
 }
 
 static void cost_measure(cost *c, const struct cost_cycle *cycle) {
@@ -229,7 +229,7 @@ static void cost_open(cost *c) {
 
 /* It has seen the scripts. */
 static void cost_teach(cost *c) {
-  static const cost_step scripts[] = {COST_RELEASE, COST_RELEASE_CALL, COST_STAND};
+  static const cost_step scripts[] = {COST_RELEASE, COST_RELEASE_NOTIFY, COST_ENQUEUE};
   rl_buffer out = {0};
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     cost_command(c, &out, scripts[i], c->keys[0], 1);

@@ -19,7 +19,7 @@ static void wait_for(rl_socket *socket) {
 
   fd.fd = rl_socket_wait(socket, false, &fd.events);
   if (poll(&fd, 1, 5000) <= 0)
-    bench_die("tls_handshakes: nobody answers");
+    bench_die("tls_handshakes: no reply");
 }
 
 /* Returns whether the session was resumed. */

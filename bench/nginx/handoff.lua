@@ -137,7 +137,7 @@ end
 
 -- --------------------------------------------------------------------------------------- turns
 
---- A lease that is left belongs to a key that nobody else wants.
+--- Each turn has its own key, because an earlier turn may leave a lease.
 local keys = 0
 
 local function turn(figures, count)

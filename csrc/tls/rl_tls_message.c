@@ -67,9 +67,15 @@ void rl_tls_format_error(char *message, size_t message_size, const char *before,
 
 /* ------------------------------------------------------------------------------- certificates */
 
-/* Writes the first subjectAltName of |certificate|. */
-static void rl_tls_other_name(char name[RL_TLS_NAME_MAX], const X509 *certificate) {
-  GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+/* Writes the common name of |of|, or the first DNS name of |certificate|, which may be NULL. */
+static void rl_tls_name(char name[RL_TLS_NAME_MAX], const X509_NAME *of, const X509 *certificate) {
+  char *text = name;
+  if (X509_NAME_get_text_by_NID((X509_NAME *)(uintptr_t)of, NID_commonName, text, RL_TLS_NAME_MAX) >
+      0) {
+    return;
+  }
+  GENERAL_NAMES *names =
+      certificate == NULL ? NULL : X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
   const GENERAL_NAME *first = names == NULL ? NULL : sk_GENERAL_NAME_value(names, 0);
   rl_tls_format(name, RL_TLS_NAME_MAX, "no name");
   if (first != NULL && first->type == GEN_DNS) {
@@ -77,26 +83,6 @@ static void rl_tls_other_name(char name[RL_TLS_NAME_MAX], const X509 *certificat
                   (const char *)ASN1_STRING_get0_data(first->d.dNSName));
   }
   GENERAL_NAMES_free(names);
-}
-
-/* Writes the common name of |of|. Returns false if it has none. */
-static bool rl_tls_common_name(char name[RL_TLS_NAME_MAX], const X509_NAME *of) {
-  char *text = name;
-  int length =
-      X509_NAME_get_text_by_NID((X509_NAME *)(uintptr_t)of, NID_commonName, text, RL_TLS_NAME_MAX);
-  return length > 0;
-}
-
-static void rl_tls_subject(char name[RL_TLS_NAME_MAX], const X509 *certificate) {
-  if (!rl_tls_common_name(name, X509_get_subject_name(certificate))) {
-    rl_tls_other_name(name, certificate);
-  }
-}
-
-static void rl_tls_issuer(char name[RL_TLS_NAME_MAX], const X509 *certificate) {
-  if (!rl_tls_common_name(name, X509_get_issuer_name(certificate))) {
-    rl_tls_format(name, RL_TLS_NAME_MAX, "no name");
-  }
 }
 
 /* Writes "2026-11-20". */
@@ -148,8 +134,8 @@ void rl_tls_set_refusal(rl_transport_stream *stream, X509_STORE_CTX *store) {
                   X509_verify_cert_error_string(error));
     return;
   }
-  rl_tls_subject(subject, certificate);
-  rl_tls_issuer(issuer, certificate);
+  rl_tls_name(subject, X509_get_subject_name(certificate), certificate);
+  rl_tls_name(issuer, X509_get_issuer_name(certificate), NULL);
   if (error == X509_V_ERR_CERT_HAS_EXPIRED) {
     when = " until ";
     rl_tls_date(date, X509_get0_notAfter(certificate));

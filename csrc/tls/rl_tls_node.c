@@ -261,14 +261,14 @@ static bool rl_tls_node_has_changed(rl_tls_file *file) {
 
 /* Sets node->outdated if a file has changed, and forgets changed CAs. */
 static void rl_tls_node_check_files(rl_transport_node *node) {
-  bool ca = rl_tls_node_has_changed(&node->files[RL_TLS_CA]);
-  bool crl = rl_tls_node_has_changed(&node->files[RL_TLS_CRL]);
-  bool cert = rl_tls_node_has_changed(&node->files[RL_TLS_CERT]);
-  bool key = rl_tls_node_has_changed(&node->files[RL_TLS_KEY]);
-  if (ca || crl) {
-    rl_tls_node_forget_store(node); /* node->context keeps its own reference. */
+  for (unsigned i = 0; i < RL_TLS_FILES; i++) {
+    if (rl_tls_node_has_changed(&node->files[i])) {
+      node->outdated = true;
+      if (i == RL_TLS_CA || i == RL_TLS_CRL) {
+        rl_tls_node_forget_store(node); /* node->context keeps its own reference. */
+      }
+    }
   }
-  node->outdated = node->outdated || ca || crl || cert || key;
 }
 
 /* Returns a context with the current contents of the files, or NULL with a message. */
