@@ -75,9 +75,9 @@
  * parent holds. fork() waits until no thread is inside a short critical section; no thread waits
  * for a node there. A clone() that bypasses fork() is safe only in a process with one thread.
  *
- * Threads of the library. They have all signals blocked. Each host name that has to be resolved
- * gets a short-lived thread; a process has at most 32 of these at once. A client with leases that
- * are extended automatically has one more, the watchdog: see "Automatic extends".
+ * Threads of the library. They have all signals blocked. Each look-up of a host name gets a
+ * short-lived thread; a process has at most 32 of these at once. A client with leases that are
+ * extended automatically has one more, the watchdog: see "Automatic extends".
  *
  * The library never exits, aborts or prints, and keeps no mutable static data except the number of
  * look-ups and a list of clients for fork(). No message contains a password. A process that exits
@@ -548,7 +548,7 @@ REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
 /*
  * Ends all operations of the client's locks with REDLOCK_E_CLOSED, and releases everything that
  * they hold. Blocks for at most |timeout_us| until the nodes have confirmed, then closes all
- * connections. The client and its locks still have to be freed; every later operation returns
+ * connections. The client and its locks must still be freed; every later operation returns
  * REDLOCK_E_CLOSED. Returns REDLOCK_E_UNAVAILABLE if not all releases were confirmed in time: what
  * they were to delete ends with its ttl. May be called again.
  */
@@ -881,14 +881,14 @@ REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 /*
  * Has |on_lost| called with |client| and |data| when redlock_client_next_lost() has something new;
  * |on_lost| then calls that. NULL ends it; a call in progress goes on. Starts the watchdog, which
- * makes the calls: one at a time, without any mutex, so |on_lost| may call every function. No extends
- * of leases happen meanwhile, so it should return soon. Other threads must not free a lock that
- * |on_lost| uses.
+ * makes the calls: one at a time, without any mutex, so |on_lost| may call every function. No
+ * extends of leases happen meanwhile, so it should return soon. Other threads must not free a lock
+ * that |on_lost| uses.
  *
- * |on_lost| may also close the client or give up its last reference: the thread then ends when |on_lost|
- * has returned. In other threads redlock_client_close() and the last redlock_client_free() wait for
- * |on_lost|. A forked child has to call this again.
- * Errors: INVALID (also for a client of nginx), CLOSED, SYSTEM (the thread could not be started).
+ * |on_lost| may also close the client or give up its last reference: the thread then ends when
+ * |on_lost| has returned. In other threads redlock_client_close() and the last
+ * redlock_client_free() wait for |on_lost|. A forked child has to call this again. Errors: INVALID
+ * (also for a client of nginx), CLOSED, SYSTEM (the thread could not be started).
  */
 typedef void redlock_lost_function(redlock_client *client, void *data);
 REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_function *on_lost,

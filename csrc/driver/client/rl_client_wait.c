@@ -130,7 +130,7 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self) {
 
 /* ------------------------------------------------------------------------------------ sending */
 
-/* Returns an acquire that is to be sent and has a waiting thread, or NULL. */
+/* Returns an unsent acquire with a waiting thread, or NULL. */
 static rl_lock *rl_wait_unsent(const redlock_client *client) {
   rl_lock *lock = rl_lock_queue_first(&client->core.pacer.acquires);
   while (lock != NULL && lock->waited == 0) {

@@ -39,7 +39,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
 /* Gives up the lead: the caller of rl_wait_step() leaves the client, perhaps for long. */
 void rl_wait_pause(redlock_client *client, rl_waiter *self);
 
-/* Sends what is to be sent, or leaves it to arriving threads. */
+/* Sends unsent bytes and operations, or leaves them to arriving threads. */
 void rl_wait_flush(redlock_client *client);
 
 /* Wakes the threads that the caller's changes concern. With |unlock|, also unlocks the mutex. */

@@ -21,7 +21,7 @@ redlock_time rl_watchdog_due(const redlock_client *client);
 /* Returns true if no thread in a blocking call does what is due. */
 bool rl_watchdog_is_alone(const redlock_client *client);
 
-/* Returns true if the program's function has to be called for losses. */
+/* Returns true if the program's function must be called for losses. */
 bool rl_watchdog_has_losses(const redlock_client *client);
 
 /* Returns true if it must be woken: for losses, or because it would sleep too long. */

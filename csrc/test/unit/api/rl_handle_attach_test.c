@@ -279,11 +279,11 @@ static void detach_reads_pending_replies(void **state) {
 /* Detach takes no turn if all nodes have answered, or on an external client. */
 static void detach_reads_nothing_without_pending_replies(void **state) {
   (void)state;
-  for (unsigned carried = 0; carried < 2; carried++) {
+  for (unsigned external = 0; external < 2; external++) {
     world one;
     char text[REDLOCK_HANDOVER_MAX];
-    begin_a_lease(&one, carried == 0);
-    one.client->external = carried == 1;
+    begin_a_lease(&one, external == 0);
+    one.client->external = external == 1;
     redlock_time processed_us = one.client->processed_us;
     assert_error(redlock_lock_detach(one.lock, text, sizeof text, NULL), REDLOCK_OK);
     assert_true(one.client->processed_us == processed_us);

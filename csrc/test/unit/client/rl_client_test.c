@@ -521,11 +521,11 @@ static void child_removes_nothing_from_its_parents_epoll_set(void **state) {
   loopback_down(farm, 0);
   struct epoll_event events[8];
   int count = epoll_wait(ready.fd, events, 8, 5000);
-  bool told = false;
+  bool reported = false;
   for (int i = 0; i < count; i++) { /* The timer may be ready, too. */
-    told = told || events[i].data.fd == client->sockets[0].fd;
+    reported = reported || events[i].data.fd == client->sockets[0].fd;
   }
-  assert_true(told);
+  assert_true(reported);
   redlock_lock_free(lock);
   redlock_client_free(client);
   assert_true(loopback_end(farm));

@@ -379,28 +379,28 @@ static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
   close_scene(&all);
 }
 
-#define CROWD_HELD_UP 9 /* one more than are posted at once: one may be woken to lead */
+#define GROUP_MISSING 9 /* one more than are posted at once: one may be woken to lead */
 #define CROWD 14
 
-typedef struct crowd {
+typedef struct group {
   scene all;
   call calls[CROWD];
-} crowd;
+} group;
 
 /* They sleep, and the first ones will be missing after they are woken. */
-static void open_crowd(crowd *self) {
+static void open_group(group *self) {
   open_scene(&self->all);
   for (unsigned i = 0; i < CROWD; i++) {
     self->calls[i] = (call){.client = self->all.client,
                             .lock = make_lock(self->all.client, "held", true),
-                            .held_up = i < CROWD_HELD_UP};
+                            .held_up = i < GROUP_MISSING};
     begin(&self->calls[i]);
     eventually(sleeps(&self->calls[i]));
   }
   eventually(leads(&self->all.leader));
 }
 
-static void close_crowd(crowd *self) {
+static void close_group(group *self) {
   atomic_store(&let_go, true);
   for (unsigned i = 0; i < CROWD; i++) {
     assert_int_equal(pthread_join(self->calls[i].thread, NULL), 0);
@@ -413,13 +413,13 @@ static void close_crowd(crowd *self) {
   close_scene(&self->all);
 }
 
-static void cancel_crowd(crowd *self) {
+static void cancel_group(group *self) {
   for (unsigned i = 0; i < CROWD; i++) {
     redlock_lock_cancel(self->calls[i].lock);
   }
 }
 
-static unsigned due_of(crowd *self) {
+static unsigned due_of(group *self) {
   unsigned due = 0;
   rl_client_enter(self->all.client);
   for (unsigned i = 0; i < CROWD; i++) {
@@ -430,45 +430,45 @@ static unsigned due_of(crowd *self) {
   return due;
 }
 
-static void eventually_all_that_can_have_come(crowd *self) {
-  for (unsigned i = CROWD_HELD_UP; i < CROWD; i++) {
+static void eventually_all_that_can_have_come(group *self) {
+  for (unsigned i = GROUP_MISSING; i < CROWD; i++) {
     eventually(result_of(&self->calls[i]) == REDLOCK_E_CANCELLED);
   }
-  for (unsigned i = 0; i < CROWD_HELD_UP; i++) {
+  for (unsigned i = 0; i < GROUP_MISSING; i++) {
     assert_int_equal(result_of(&self->calls[i]), REDLOCK_PENDING);
   }
 }
 
 static void woken_threads_are_posted_eight_at_a_time(void **state) {
   (void)state;
-  crowd many;
-  open_crowd(&many);
+  group many;
+  open_group(&many);
   atomic_store(&hold_leader_up, true);
-  cancel_crowd(&many);
+  cancel_group(&many);
   assert_int_equal(due_of(&many), CROWD - 8);
   assert_int_equal(due_of(&many), CROWD - 8);
   atomic_store(&hold_leader_up, false);
   eventually_all_that_can_have_come(&many);
-  close_crowd(&many);
+  close_group(&many);
 }
 
 static void eight_missing_threads_delay_no_other_thread(void **state) {
   (void)state;
-  crowd many;
-  open_crowd(&many);
-  cancel_crowd(&many);
+  group many;
+  open_group(&many);
+  cancel_group(&many);
   eventually_all_that_can_have_come(&many);
-  close_crowd(&many);
+  close_group(&many);
 }
 
 /* The leader leaves, too, and no thread is left to lead. */
 static void missing_threads_delay_no_thread_after_a_wakeup(void **state) {
   (void)state;
-  crowd many;
-  open_crowd(&many);
+  group many;
+  open_group(&many);
   redlock_client_wakeup(many.all.client);
   eventually_all_that_can_have_come(&many);
-  close_crowd(&many);
+  close_group(&many);
 }
 
 int main(void) {

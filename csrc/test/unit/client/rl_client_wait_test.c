@@ -556,7 +556,7 @@ static void leader_is_poked_when_its_operation_has_ended(void **state) {
   redlock_lock_free(lock);
 }
 
-static void nobody_is_told(redlock_client *client, void *data) {
+static void ignore_losses(redlock_client *client, void *data) {
   (void)client;
   (void)data;
 }
@@ -565,14 +565,14 @@ static void loss_pokes_only_a_leading_watchdog(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
-  client->watchdog.on_lost = nobody_is_told;
+  client->watchdog.on_lost = ignore_losses;
   for (unsigned i = 0; i < 4; i++) {
-    bool keeper = (i & 1) != 0, lost = (i & 2) != 0;
+    bool watchdog_leads = (i & 1) != 0, lost = (i & 2) != 0;
     let_it_poll(client);
-    client->wait.leader = keeper ? &client->watchdog.self : leader;
+    client->wait.leader = watchdog_leads ? &client->watchdog.self : leader;
     client->watchdog.reported_count = client->core.losses->count - lost;
     pass_through(client);
-    assert_true(client->wait.poked == (keeper && lost));
+    assert_true(client->wait.poked == (watchdog_leads && lost));
   }
   client->wait.leader = leader;
   client->wait.polls = false;

@@ -40,7 +40,7 @@ long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length) 
 typedef struct peer {
   char directory[SCRATCH_PATH_MAX];
   struct sockaddr_un local;
-  int listener;
+  int server;
   int fd;
   redlock_client *client;
   redlock_lock *locks[LOCKS];
@@ -71,9 +71,9 @@ static peer *peer_new(void) {
   assert_true(scratch_make(self->directory, "test"));
   self->local.sun_family = AF_UNIX;
   (void)snprintf(self->local.sun_path, sizeof self->local.sun_path, "%s/s", self->directory);
-  self->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(bind(self->listener, (struct sockaddr *)&self->local, sizeof self->local), 0);
-  assert_int_equal(listen(self->listener, 1), 0);
+  self->server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(self->server, (struct sockaddr *)&self->local, sizeof self->local), 0);
+  assert_int_equal(listen(self->server, 1), 0);
   (void)snprintf(address, sizeof address, "unix://%s", self->local.sun_path);
   assert_error(redlock_client_new(&self->client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(self->client, address, NULL, 0), REDLOCK_OK);
@@ -82,7 +82,7 @@ static peer *peer_new(void) {
     assert_error(redlock_lock_acquire_start(self->locks[i], NULL), REDLOCK_OK);
   }
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
-  self->fd = accept(self->listener, NULL, NULL);
+  self->fd = accept(self->server, NULL, NULL);
   assert_true(self->fd >= 0);
   assert_int_equal(recv(self->fd, hello, sizeof hello - 1, MSG_WAITALL), sizeof hello - 1);
   assert_memory_equal(hello, HELLO, sizeof hello - 1);
@@ -92,7 +92,7 @@ static peer *peer_new(void) {
 
 static void peer_end(peer *self) {
   (void)close(self->fd);
-  (void)close(self->listener);
+  (void)close(self->server);
   for (unsigned i = 0; i < LOCKS; i++) {
     redlock_lock_free(self->locks[i]);
   }
@@ -259,7 +259,7 @@ static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
   peer *self = peer_new();
   rl_link *link = &self->client->core.nodes[0]->link;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
-  size_t owed = link->outstanding_count;
+  size_t outstanding = link->outstanding_count;
   for (unsigned i = 0; i < 3; i++) {
     self->client->processed_us = i == 2 ? 0 : redlock_now() + 100 * SECONDS;
     link->outstanding_count = i == 1 ? RL_PACER_IN_FLIGHT : RL_PACER_IN_FLIGHT - 1;
@@ -267,7 +267,7 @@ static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
     assert_error(rl_turn_start(self->client), REDLOCK_OK);
     assert_int_equal(looks, i == 0 ? 0 : 1);
   }
-  link->outstanding_count = (unsigned)owed;
+  link->outstanding_count = (unsigned)outstanding;
   peer_end(self);
 }
 

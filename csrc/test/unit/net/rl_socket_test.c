@@ -1,5 +1,5 @@
 /*
- * One connection, to listeners of the test.
+ * One connection, to servers of the test.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -51,7 +51,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   return interrupted() ? -1 : __real_recv(fd, bytes, length, flags);
 }
 
-/* A listener on 127.0.0.1 with a port of its own. */
+/* A server on 127.0.0.1 with a port of its own. */
 static int listen_on(int *port, int backlog) {
   struct sockaddr_in address;
   socklen_t length = sizeof address;
@@ -92,10 +92,10 @@ static void settle(rl_socket *socket) {
   }
 }
 
-static int accept_from(int listener) {
-  struct pollfd ready = {listener, POLLIN, 0};
+static int accept_from(int server) {
+  struct pollfd ready = {server, POLLIN, 0};
   assert_int_equal(poll(&ready, 1, 5000), 1);
-  int fd = accept(listener, NULL, NULL);
+  int fd = accept(server, NULL, NULL);
   assert_true(fd >= 0);
   return fd;
 }
@@ -110,7 +110,7 @@ static int option_of(int fd, int level, int option) {
 static void socket_is_tuned_and_does_not_block(void **state) {
   rl_socket *socket = *state;
   int port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   settle(socket);
@@ -127,7 +127,7 @@ static void socket_is_tuned_and_does_not_block(void **state) {
   assert_int_equal(rl_socket_receive(socket, &byte, 1), 0); /* nothing there yet */
   rl_socket_free(socket, false);
   assert_int_equal(socket->fd, -1);
-  (void)close(listener);
+  (void)close(server);
 }
 
 static void unix_socket_connects_at_once_or_explains(void **state) {
@@ -144,18 +144,18 @@ static void unix_socket_connects_at_once_or_explains(void **state) {
   rl_socket_connect(&socket_, &address, &PLAIN, redlock_now());
   assert_int_equal(socket_.phase, RL_SOCKET_CLOSED);
   assert_string_equal(socket_.error, "No such file or directory");
-  int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(bind(listener, (struct sockaddr *)&local, sizeof local), 0);
+  int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(server, (struct sockaddr *)&local, sizeof local), 0);
   rl_socket_connect(&socket_, &address, &PLAIN, redlock_now());
   assert_int_equal(socket_.phase, RL_SOCKET_CLOSED);
   assert_string_equal(socket_.error, "Connection refused");
-  assert_int_equal(listen(listener, 8), 0);
+  assert_int_equal(listen(server, 8), 0);
   rl_socket_connect(&socket_, &address, &PLAIN, redlock_now());
   assert_int_equal(socket_.phase, RL_SOCKET_OPEN);
   assert_true((fcntl(socket_.fd, F_GETFL) & O_NONBLOCK) != 0);
   assert_true((fcntl(socket_.fd, F_GETFD) & FD_CLOEXEC) != 0);
   rl_socket_free(&socket_, false);
-  (void)close(listener);
+  (void)close(server);
   (void)unlink(local.sun_path);
   (void)rmdir(directory);
 }
@@ -178,7 +178,7 @@ static void connect_tries_all_addresses_of_a_name(void **state) {
   int port;
   int closed = listen_on(&closed_port, -1);
   int other = listen_on(&other_port, -1);
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", closed_port, "");
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   assert_int_equal(socket->phase, RL_SOCKET_CONNECTING);
@@ -191,7 +191,7 @@ static void connect_tries_all_addresses_of_a_name(void **state) {
   socklen_t length = sizeof peer;
   assert_int_equal(getpeername(socket->fd, (struct sockaddr *)&peer, &length), 0);
   assert_int_equal(ntohs(peer.sin_port), port);
-  (void)close(listener);
+  (void)close(server);
   (void)close(other);
   (void)close(closed);
 }
@@ -228,7 +228,7 @@ static void failed_handshake_explains_more_than_a_missing_server(void **state) {
                                               .stream_free = line_ends};
   const rl_route route = {&transport, (rl_transport_node *)(uintptr_t)&transport};
   int port, closed_port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   int closed = listen_on(&closed_port, -1);
   rl_address address = address_of("127.0.0.1", port, "");
   rl_socket_connect(socket, &address, &route, redlock_now());
@@ -236,16 +236,16 @@ static void failed_handshake_explains_more_than_a_missing_server(void **state) {
   settle(socket);
   assert_int_equal(socket->phase, RL_SOCKET_CLOSED);
   assert_string_equal(socket->error, "its certificate is refused");
-  (void)close(listener); /* The next attempt has errors of its own. */
+  (void)close(server); /* The next attempt has errors of its own. */
   rl_socket_connect(socket, &address, &route, redlock_now());
   settle(socket);
   assert_string_equal(socket->error, "Connection refused");
   (void)close(closed);
 }
 
-/* A listener whose queue is full does not answer: SYNs are dropped. */
-static int full_listener(int *port, int *fillers, unsigned count) {
-  int listener = listen_on(port, 0);
+/* A server whose queue is full does not answer: SYNs are dropped. */
+static int full_server(int *port, int *fillers, unsigned count) {
+  int server = listen_on(port, 0);
   struct sockaddr_in address;
   memset(&address, 0, sizeof address);
   address.sin_family = AF_INET;
@@ -255,7 +255,7 @@ static int full_listener(int *port, int *fillers, unsigned count) {
     fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     (void)connect(fillers[i], (struct sockaddr *)&address, sizeof address);
   }
-  return listener;
+  return server;
 }
 
 static void silent_address_gets_its_share_of_the_time(void **state) {
@@ -263,8 +263,8 @@ static void silent_address_gets_its_share_of_the_time(void **state) {
   int silent_port;
   int port;
   int fillers[4];
-  int silent = full_listener(&silent_port, fillers, 4);
-  int listener = listen_on(&port, 8);
+  int silent = full_server(&silent_port, fillers, 4);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", silent_port, "");
   redlock_time start_us = redlock_now();
   rl_socket_connect(socket, &address, &PLAIN, start_us);
@@ -286,14 +286,14 @@ static void silent_address_gets_its_share_of_the_time(void **state) {
     (void)close(fillers[i]);
   }
   (void)close(silent);
-  (void)close(listener);
+  (void)close(server);
 }
 
 static void connect_resolves_names_without_blocking(void **state) {
   rl_socket *socket = *state;
   short events;
   int port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   assert_true(socket->phase == RL_SOCKET_RESOLVING || socket->phase == RL_SOCKET_CONNECTING);
@@ -301,13 +301,13 @@ static void connect_resolves_names_without_blocking(void **state) {
   settle(socket);
   assert_int_equal(socket->phase, RL_SOCKET_OPEN);
   assert_null(socket->resolver);
-  (void)close(listener);
+  (void)close(server);
 }
 
 static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   rl_socket *socket = *state;
   int port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   rl_resolver *first = socket->resolver;
@@ -322,20 +322,20 @@ static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   rl_socket_close(socket);
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   rl_socket_free(socket, false); /* abandoned in flight */
-  (void)close(listener);
+  (void)close(server);
 }
 
 /* Opens a socket, and returns its peer. */
 static int open_pair(rl_socket *socket) {
   int port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
   rl_socket_init(socket);
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   settle(socket);
   assert_int_equal(socket->phase, RL_SOCKET_OPEN);
-  int peer = accept_from(listener);
-  (void)close(listener);
+  int peer = accept_from(server);
+  (void)close(server);
   return peer;
 }
 
@@ -384,7 +384,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   rl_socket socket;
   int port;
   struct epoll_event event;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   int set = epoll_create1(EPOLL_CLOEXEC);
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   rl_address address = address_of("127.0.0.1", port, "");
@@ -394,7 +394,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   settle(&socket);
   assert_int_equal(socket.phase, RL_SOCKET_OPEN);
   assert_int_equal(socket.fd, 0);
-  int peer = accept_from(listener);
+  int peer = accept_from(server);
   for (unsigned i = 0; i < 2; i++) {
     rl_socket_register(&socket, set, false); /* The second time it does nothing. */
     assert_int_equal(socket.polled_fd, 0);
@@ -416,7 +416,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   }
   (void)close(peer);
   (void)close(set);
-  (void)close(listener);
+  (void)close(server);
 }
 
 /* A registered descriptor costs no system call. */
@@ -478,7 +478,7 @@ static bool has_changed(const rl_socket *socket, unsigned *before) {
 static void change_counter_reports_each_new_descriptor(void **state) {
   rl_socket *socket = *state;
   int port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
   rl_address named = address_of("localhost", port, "");
   unsigned before = socket->changes;
@@ -501,7 +501,7 @@ static void change_counter_reports_each_new_descriptor(void **state) {
   assert_true(has_changed(socket, &before)); /* ... then the connection. */
   rl_socket_free(socket, false);
   assert_true(has_changed(socket, &before));
-  (void)close(listener);
+  (void)close(server);
 }
 
 /* The limit of look-ups hangs: one more retries until it may begin. */
@@ -513,7 +513,7 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
   int port;
   bool busy;
   unsigned count = 0;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
   redlock_time until_us = redlock_now() + PATIENCE_US;
   atomic_store(&look_ups_wait, true);
@@ -550,20 +550,20 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
   settle(&socket);
   assert_int_equal(socket.phase, RL_SOCKET_OPEN);
   rl_socket_free(&socket, false);
-  (void)close(listener);
+  (void)close(server);
 }
 
 static void look_up_has_no_time_out(void **state) {
   rl_socket *socket = *state;
   int port;
-  int listener = listen_on(&port, 8);
+  int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
   atomic_store(&look_ups_wait, true);
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   assert_non_null(socket->resolver);
   assert_true(rl_socket_deadline(socket) == REDLOCK_NEVER);
   atomic_store(&look_ups_wait, false);
-  (void)close(listener);
+  (void)close(server);
 }
 
 /* A child shares the epoll set with its parent. */

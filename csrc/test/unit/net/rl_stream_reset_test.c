@@ -102,15 +102,15 @@ static const redlock_transport notes = {
 static void connect_ends(int ends[2]) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t length = sizeof address;
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
-  assert_int_equal(listen(listener, 1), 0);
-  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+  int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(server, (struct sockaddr *)&address, length), 0);
+  assert_int_equal(listen(server, 1), 0);
+  assert_int_equal(getsockname(server, (struct sockaddr *)&address, &length), 0);
   ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(connect(ends[0], (struct sockaddr *)&address, length), 0);
-  ends[1] = accept(listener, NULL, NULL);
+  ends[1] = accept(server, NULL, NULL);
   assert_true(ends[1] >= 0);
-  (void)close(listener);
+  (void)close(server);
 }
 
 static void open_stream(rl_stream *stream, int fd) {
@@ -124,13 +124,13 @@ static void open_stream(rl_stream *stream, int fd) {
 
 /* The peer sends |said|, and resets the connection: it closes it with an unread byte. */
 static void say_and_reset(const int ends[2], const char *said) {
-  struct pollfd told = {ends[0], 0, 0};
+  struct pollfd ready = {ends[0], 0, 0};
   assert_int_equal(send(ends[0], "?", 1, 0), 1);
   struct pollfd come = {ends[1], POLLIN, 0};
   assert_int_equal(poll(&come, 1, 5000), 1);
   assert_int_equal(send(ends[1], said, strlen(said), 0), (ssize_t)strlen(said));
   (void)close(ends[1]);
-  assert_int_equal(poll(&told, 1, 5000), 1); /* POLLERR */
+  assert_int_equal(poll(&ready, 1, 5000), 1); /* POLLERR */
 }
 
 static void reason_of_the_peer_replaces_its_reset(void **state) {

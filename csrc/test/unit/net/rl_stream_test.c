@@ -215,7 +215,7 @@ static const redlock_transport transport = {.version = RL_TRANSPORT_VERSION,
 
 static rl_transport_node node;
 static const rl_route plain = {NULL, NULL};
-static const rl_route carried = {&transport, &node};
+static const rl_route through = {&transport, &node};
 static rl_stream stream;
 static int fd, peer;
 static char error[RL_STREAM_ERROR_MAX];
@@ -263,8 +263,8 @@ static void peer_hangs_up(void) {
   peer = -1;
 }
 
-static void open_carried(void) {
-  assert_true(rl_stream_open(&stream, &carried, error));
+static void open_through(void) {
+  assert_true(rl_stream_open(&stream, &through, error));
   assert_true(rl_stream_shakes(&stream));
   peer_says("well", 4);
   assert_int_equal(rl_stream_shake(&stream, fd, error), 1);
@@ -318,7 +318,7 @@ static void interrupted_call_is_repeated(void **state) {
 
 static void handshake_works_byte_by_byte(void **state) {
   (void)state;
-  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   peer_hears("hello", 5);
   for (unsigned i = 0; i < 4; i++) {
@@ -331,7 +331,7 @@ static void handshake_works_byte_by_byte(void **state) {
 static void handshake_waits_for_the_kernel(void **state) {
   (void)state;
   send_room = 2;
-  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   assert_true(stream.blocked);
   assert_true(rl_stream_unsent(&stream));
@@ -345,7 +345,7 @@ static void handshake_waits_for_the_kernel(void **state) {
 
 static void refusal_is_sent_before_it_is_reported(void **state) {
   (void)state;
-  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_true(rl_stream_open(&stream, &through, error));
   peer_says("?", 1);
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
   assert_string_equal(error, "its certificate is refused");
@@ -355,7 +355,7 @@ static void refusal_is_sent_before_it_is_reported(void **state) {
 
 static void end_during_the_handshake_is_named(void **state) {
   (void)state;
-  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_true(rl_stream_open(&stream, &through, error));
   peer_hangs_up();
   send_error = 0;
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
@@ -364,7 +364,7 @@ static void end_during_the_handshake_is_named(void **state) {
   rl_stream_close(&stream, fd, true);
   assert_int_equal(end(NULL), 0);
   assert_int_equal(start(NULL), 0);
-  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   peer_hangs_up();
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
@@ -375,7 +375,7 @@ static void end_during_the_handshake_is_named(void **state) {
 static void failed_stream_is_reported(void **state) {
   (void)state;
   node.refuses = true;
-  assert_false(rl_stream_open(&stream, &carried, error));
+  assert_false(rl_stream_open(&stream, &through, error));
   assert_string_equal(error, "no line");
   assert_false(rl_stream_shakes(&stream));
   rl_stream_close(&stream, fd, false); /* It has no stream. */
@@ -388,7 +388,7 @@ static void failed_stream_is_reported(void **state) {
 static void record_may_be_split_at_every_byte(void **state) {
   (void)state;
   static const unsigned char record[] = {3, 'a' ^ 0xff, 'b' ^ 0xff, 'c' ^ 0xff};
-  open_carried();
+  open_through();
   for (unsigned i = 0; i < sizeof record; i++) {
     peer_says(&record[i], 1);
     long got = rl_stream_receive(&stream, fd, bytes, sizeof bytes, error);
@@ -402,7 +402,7 @@ static void record_may_be_split_at_every_byte(void **state) {
 static void held_bytes_are_read_without_the_kernel(void **state) {
   (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
-  open_carried();
+  open_through();
   peer_says(records, sizeof records);
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 1);
   assert_int_equal(bytes[0], 'a');
@@ -419,7 +419,7 @@ static void held_bytes_are_read_without_the_kernel(void **state) {
 static void long_record_is_read_to_its_end(void **state) {
   (void)state;
   unsigned char record[51] = {50};
-  open_carried();
+  open_through();
   peer_says(record, sizeof record);
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 50);
   assert_int_equal(receives, 9); /* with the one of the handshake */
@@ -430,7 +430,7 @@ static void long_record_is_read_to_its_end(void **state) {
 static void empty_records_are_read_within_a_bound(void **state) {
   (void)state;
   unsigned char nothing[1000] = {0};
-  open_carried();
+  open_through();
   peer_says(nothing, sizeof nothing);
   receives = 0;
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 0);
@@ -441,7 +441,7 @@ static void empty_records_are_read_within_a_bound(void **state) {
 static void bytes_count_before_the_end_of_a_connection(void **state) {
   (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, BAD};
-  open_carried();
+  open_through();
   peer_says(records, sizeof records);
   peer_hangs_up();
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 1);
@@ -452,7 +452,7 @@ static void bytes_count_before_the_end_of_a_connection(void **state) {
 static void failed_read_ends_the_connection(void **state) {
   (void)state;
   static const unsigned char bad = BAD;
-  open_carried();
+  open_through();
   peer_says(&bad, 1);
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), -1);
   assert_string_equal(error, "a bad record");
@@ -466,7 +466,7 @@ static void failed_read_ends_the_connection(void **state) {
 static void no_bytes_are_taken_while_output_waits(void **state) {
   (void)state;
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
-  open_carried();
+  open_through();
   send_room = 1;
   assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), 1); /* The transport has it. */
   assert_true(stream.blocked);
@@ -490,7 +490,7 @@ static void no_bytes_are_taken_while_output_waits(void **state) {
 static void transport_gets_a_bounded_number_of_bytes(void **state) {
   (void)state;
   static unsigned char many[100000];
-  open_carried();
+  open_through();
   assert_int_equal(rl_stream_send(&stream, fd, many, sizeof many, error), 65536);
   assert_int_equal(largest_write, 65536);
   rl_stream_close(&stream, fd, true);
@@ -498,7 +498,7 @@ static void transport_gets_a_bounded_number_of_bytes(void **state) {
 
 static void failed_write_ends_the_connection(void **state) {
   (void)state;
-  open_carried();
+  open_through();
   assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
   assert_string_equal(error, "the transport is broken");
   rl_stream_close(&stream, fd, true);
@@ -508,7 +508,7 @@ static void failed_write_ends_the_connection(void **state) {
 static void last_record_of_a_peer_replaces_its_reset(void **state) {
   (void)state;
   static const unsigned char bad = BAD;
-  open_carried();
+  open_through();
   peer_says(&bad, 1);
   send_error = ECONNRESET;
   assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
@@ -516,7 +516,7 @@ static void last_record_of_a_peer_replaces_its_reset(void **state) {
   rl_stream_close(&stream, fd, true);
   assert_int_equal(end(NULL), 0);
   assert_int_equal(start(NULL), 0);
-  open_carried();
+  open_through();
   send_error = ECONNRESET; /* The peer has sent no reason. */
   assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
   assert_string_equal(error, "Connection reset by peer");
@@ -525,13 +525,13 @@ static void last_record_of_a_peer_replaces_its_reset(void **state) {
 
 static void farewell_is_sent_unless_the_close_is_silent(void **state) {
   (void)state;
-  open_carried();
+  open_through();
   rl_stream_close(&stream, fd, false);
   peer_hears("bye", 3);
-  open_carried();
+  open_through();
   rl_stream_close(&stream, fd, true); /* In a forked child the connection is the parent's. */
   peer_hears("", 0);
-  open_carried();
+  open_through();
   send_room = 1;
   rl_stream_close(&stream, fd, false); /* As far as the kernel takes it. */
   peer_hears("b", 1);
