@@ -36,15 +36,20 @@ typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE
 
 /*
  * Answers one string of "name=value" and spaces. No value has a space but that of "said", the last:
- *   set get pttl pexpire exists del time info scan   why the node refused it: "command", or "key"
- *   for
- *          the key, or "unknown" for a command that it does not know
+ *
+ *   set get pttl pexpire exists del time info scan   why the node refused it: "command", "key", or
+ *     "unknown" for a command that it does not know
+ *
  *   version valkey run_id role read_only replicas maxmemory policy aof aof_write rdb_save cluster
- *   of INFO own    1 if the user may read the lock's own key now    the node's clock in
- *   microseconds keys   number of strings without expiry that look like the token of a lock; "key"
- *   is one of them;
- *          "more" is 1 if the search did not reach all keys
+ *     these lines of INFO
+ *
+ *   own, now   1 if the user may read the lock's own key; the node's clock in microseconds
+ *
+ *   keys   number of strings without expiry that look like the token of a lock; "key" is one of
+ *     them, and "more" is 1 if the search did not reach all keys
+ *
  *   said   the first other error
+ *
  * Commands that write come first, because old servers need it.
  */
 static const char rl_doctor_script[] =

@@ -129,10 +129,7 @@ static bool rl_finding_lacks_rights(const rl_doctor_node *node) {
   return !node->answered && strncmp(node->said, "NOPERM", 6) == 0;
 }
 
-/*
- * What to do about a server that is there, and answers |said|; NULL when that is no answer of a
- * server.
- */
+/* Returns what to do about a server that answers |said|; NULL if no server answers that. */
 static const char *rl_finding_advice(const char *said) {
   static const char *const advices[][2] = {
       {"WRONGPASS ", "check its username and password"},
@@ -183,9 +180,7 @@ static const char *rl_finding_patience(const char *quarantine) {
              : "wait, or run bootstrap() if the cluster is new and has no locks";
 }
 
-/*
- * What the guard says of a node that answers. That it is another node is found by its run_id, too.
- */
+/* The reason of the guard, unless the run_id shows the same server twice. */
 static void rl_finding_check_quarantined(rl_finding_search *search, const rl_doctor_node *node) {
   size_t length;
   bool same = strncmp(node->quarantine, "it is the same server as ", 25) == 0 &&

@@ -53,7 +53,7 @@ static void assert_message(const rl_lock *lock, const char *text) {
   assert_string_equal(rl_lock_message(lock, message, sizeof message), text);
 }
 
-/* ---------------------------------------------------------------------------------- acquiring */
+/* ------------------------------------------------------------------------------------ acquiring */
 
 static void acquire_sends_one_command_for_all_resources(void **state) {
   (void)state;
@@ -183,7 +183,7 @@ static void reply_with_an_unknown_key_number_ends_the_connection(void **state) {
   }
 }
 
-/* ------------------------------------------------------------------------------------ scripts */
+/* -------------------------------------------------------------------------------------- scripts */
 
 /* A world whose nodes have run the scripts, and forgotten them since. */
 static fake_world *forgetful(unsigned count, rl_lock **lock) {
@@ -294,7 +294,7 @@ static void expired_round_sends_no_text(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ------------------------------------------------------------------------ extending, releasing */
+/* ------------------------------------------------------------------------- extending, releasing */
 
 static void extend_prolongs_all_keys(void **state) {
   (void)state;

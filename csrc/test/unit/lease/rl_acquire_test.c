@@ -27,7 +27,7 @@ static rl_lock *start_once(fake_world *world) {
   return start(world, &once);
 }
 
-/* ----------------------------------------------------------------------------- the decision */
+/* --------------------------------------------------------------------------------- the decision */
 
 static void lease_is_measured_from_before_first_byte(void **state) {
   (void)state;
@@ -78,7 +78,7 @@ static void majority_decides_acquire(void **state) {
   }
 }
 
-/* For every N: with an even one, half the nodes could still fail, and then it would be unavailable. */
+/* For every N: with an even N, half of the nodes could still fail, and the lock be unavailable. */
 static void majority_of_refusals_decides(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
@@ -223,7 +223,7 @@ static void resource_is_any_bytes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ------------------------------------------------------------------------- after a failure */
+/* ------------------------------------------------------------------------------ after a failure */
 
 static void failed_attempt_is_released_on_each_node_that_got_it(void **state) {
   (void)state;
@@ -366,7 +366,7 @@ static void unknown_vote_is_not_granted(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* -------------------------------------------------------------------------------- replies */
+/* -------------------------------------------------------------------------------------- replies */
 
 typedef struct reply_case {
   const char *reply;

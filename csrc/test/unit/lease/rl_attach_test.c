@@ -55,7 +55,7 @@ static int attach(fake_world *world, const rl_handover *handover, rl_lock **lock
   return rl_lock_result(*lock);
 }
 
-/* The script of a guard says so; this is none. */
+/* Only the script of a guard answers this. */
 static void quoted_handed_token_is_masked(void **state) {
   (void)state;
   char reply[128];
@@ -99,7 +99,7 @@ static void second_attach_finds_no_lease(void **state) {
   assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
   assert_int_equal(rl_lock_remaining(second, world->now_us), 0);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
-  /* Also when the first has released it, and when somebody else has it. */
+  /* Also when the first client has released it, and when another client holds it. */
   assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
@@ -169,7 +169,7 @@ static void expired_lease_is_not_attached(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* H6. The keys live on for lock_delay, and keep others out; the lease is over. */
+/* ATT-6. The keys live on for lock_delay; the lease has ended. */
 static void lock_delay_belongs_to_no_lease(void **state) {
   (void)state;
   redlock_options options = {.lock_delay_us = 20 * SECONDS};
@@ -197,7 +197,7 @@ static void forged_token_attaches_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* H5. A minority that was replaced is given up; nobody is left with half a lock. */
+/* ATT-5. The token of a minority is released. */
 static void attach_by_minority_releases_fresh_token(void **state) {
   (void)state;
   rl_lock *lock, *other, *third;
@@ -236,7 +236,7 @@ static fake_world *held_by_two(rl_lock **lock) {
   return world;
 }
 
-/* H2. A node that may yet execute a SET of the token has no say. */
+/* ATT-2. A node that may yet execute a SET of the token has no vote. */
 static void suspect_node_has_no_vote(void **state) {
   (void)state;
   rl_lock *lock, *other;
@@ -254,7 +254,7 @@ static void suspect_node_has_no_vote(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* H8. It was behind, and so it was not asked to replace the token that it sets later. */
+/* ATT-8. It was behind, and so it was not asked to replace the token that it sets later. */
 static void handed_token_is_released_on_node_that_was_behind(void **state) {
   (void)state;
   rl_lock *lock, *other;
@@ -276,7 +276,7 @@ static void handed_token_is_released_on_node_that_was_behind(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* H8. Where too much waits for a node, what was never a lease is forgotten first. */
+/* ATT-8. Where too much waits for a node, what was never a lease is forgotten first. */
 static void handed_token_is_forgotten_after_failed_attempts(void **state) {
   (void)state;
   rl_lock *lock, *other;
@@ -384,7 +384,9 @@ static void several_resources_are_attached_together(void **state) {
     fake_settle(world);
     assert_error(rl_lock_result(other), lost < 2 ? REDLOCK_OK : REDLOCK_E_LOST);
     for (unsigned k = 0; k < 3 && lost < 2; k++) {
-      /* A node that lost a key keeps the handed token on the others, and no vote of it counts. */
+      /*
+       * A node that lost a key keeps the handed token on the other nodes; its vote does not count.
+       */
       assert_int_equal(fake_holders(world, names[k], rl_attempt_token(other->lease)), 3 - lost);
     }
     for (unsigned k = 0; k < 3; k++) {

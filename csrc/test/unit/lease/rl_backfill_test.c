@@ -29,7 +29,7 @@ static void a_majority_answers(fake_world *world) {
   fake_answer(world, 1);
 }
 
-/* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
+/* A lock acquired while a reply of node 2 is overdue for longer than an attempt may last. */
 static rl_lock *taken_behind(fake_world *world) {
   redlock_options once = fake_once();
   rl_lock *first = fake_lock(world, "first", &once);
@@ -70,7 +70,7 @@ static redlock_time expiry(fake_world *world) {
   return fake_store_expiry(&world->nodes[2].store, world->now_us, KEY);
 }
 
-/* A key that lives longer than the others would keep the resource from others for nothing. */
+/* A key that outlives the lease would keep other clients out. */
 static void backfill_sets_the_rest_of_the_ttl(void **state) {
   (void)state;
   static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
@@ -136,7 +136,7 @@ static void extend_does_not_heal_a_node_in_backfill(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It has answered, but owes more, and for longer than an attempt of the lock may last. */
+/* It has answered, but other replies are overdue for longer than an attempt may last. */
 static void backfill_skips_a_node_that_is_behind(void **state) {
   (void)state;
   redlock_options once = fake_once();
@@ -167,7 +167,7 @@ static void backfill_skips_a_node_that_is_behind(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* With many locks it takes time to go through them: not for each reply of a node that comes and goes. */
+/* A search through many locks takes time: no search for each reply of an unstable node. */
 static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -227,7 +227,7 @@ static void backfill_pauses_during_an_operation(void **state) {
   fake_turn(world);
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(world->nodes[2].sets, 1);
-  fake_pass(world, 100 * MS); /* Nobody has answered the extend. */
+  fake_pass(world, 100 * MS); /* No node has answered the extend. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
@@ -284,7 +284,7 @@ static void backfill_joins_an_extended_lease(void **state) {
   }
 }
 
-/* Returns true if the SET was executed is not known: sent again, it could be executed after its release. */
+/* The node may have executed the SET: sent again, it could be executed after its release. */
 static void backfill_skips_a_node_that_disconnected_during_its_set(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -376,7 +376,7 @@ static void backfill_skips_a_node_with_a_full_queue(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What it owes is answered first: joining gives way. */
+/* Outstanding commands are answered first: a backfill waits. */
 static void backfill_waits_for_outstanding_replies(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

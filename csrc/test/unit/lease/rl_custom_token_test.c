@@ -57,7 +57,7 @@ static void acquire_with_custom_token_is_tried_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Whoever has the token there already keeps it where the SET was refused. */
+/* Another client with the same token keeps its key where the SET was refused. */
 static void node_with_same_custom_token_is_not_released(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -86,7 +86,7 @@ static void by_closing(fake_world *world, rl_lock *lock) {
 static void by_time(fake_world *world, rl_lock *lock) {
   fake_pass(world, 101 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  fake_pass(world, 200 * MS); /* What failed waits for answers no longer than that. */
+  fake_pass(world, 200 * MS); /* A failed attempt waits no longer for answers. */
 }
 static void by_broken_connections(fake_world *world, rl_lock *lock) {
   for (unsigned i = 0; i < world->count; i++) {
@@ -104,7 +104,7 @@ static void by_errors(fake_world *world, rl_lock *lock) {
 static void (*const ends[])(fake_world *world, rl_lock *lock) = {
     by_cancelling, by_freeing, by_closing, by_time, by_broken_connections, by_errors};
 
-/* What others hold under the same token looks like what the SET has left, unless it was answered. */
+/* A key of another client with the same token looks like our own, unless the SET was answered. */
 static void unanswered_acquire_spares_same_token_of_another_client(void **state) {
   (void)state;
   redlock_options once = fake_once();
@@ -127,7 +127,7 @@ static void unanswered_acquire_spares_same_token_of_another_client(void **state)
   }
 }
 
-/* The same, with nobody there: what was certainly set goes, late answers included. */
+/* The same without another client: keys that were certainly set are released, late ones, too. */
 static void failed_acquire_releases_keys_it_certainly_set(void **state) {
   (void)state;
   redlock_options once = fake_once();
@@ -223,7 +223,7 @@ static void freed_lock_and_forked_child_drop_custom_token(void **state) {
   }
 }
 
-/* The processor's time for tokens given, and locks freed, beside |others| that have one. */
+/* Returns the processor time of setting tokens and freeing locks beside |others| with a token. */
 static double time_beside(unsigned others) {
   fake_world *world = fake_world_new(1);
   for (unsigned i = 0; i < others; i++) {
@@ -242,7 +242,7 @@ static double time_beside(unsigned others) {
   return (double)(ended - begun) / CLOCKS_PER_SEC;
 }
 
-/* They were looked through for each lock that was given one, acquired or freed. */
+/* Each lock with a token must not search the other ones. */
 static void ten_thousand_tokens_of_others_cost_a_lock_nothing(void **state) {
   (void)state;
   double alone = time_beside(1);

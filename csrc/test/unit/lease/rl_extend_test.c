@@ -41,7 +41,7 @@ static void extend_never_shortens_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* For every N: the majority, and nobody else, is waited for. */
+/* For every N: the extend waits for a majority only. */
 static void majority_decides_extend(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
@@ -159,7 +159,7 @@ static void late_denials_end_lease(void **state) {
     assert_true(rl_lock_remaining(lock, world->now_us) > 0);
     (void)fake_answer(world, 2);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-    assert_error(rl_lock_result(lock), result); /* What was told stands. */
+    assert_error(rl_lock_result(lock), result); /* The result stands. */
     assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
     fake_settle(world);
     assert_int_equal(fake_holders(world, KEY, token), 0);
@@ -204,7 +204,7 @@ static void key_of_another_type_is_denied(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ------------------------------------------------------------------------ the old deadline */
+/* ----------------------------------------------------------------------------- the old deadline */
 
 static void majority_at_old_deadline_does_not_count(void **state) {
   (void)state;
@@ -297,7 +297,7 @@ static void extend_needs_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ----------------------------------------------------------------------------- the rounds */
+/* ----------------------------------------------------------------------------------- the rounds */
 
 static void late_confirmation_does_not_count_in_next_round(void **state) {
   (void)state;
@@ -335,7 +335,7 @@ static void late_confirmation_does_not_revive_failed_extend(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ----------------------------------------------------------------------------------- healing */
+/* -------------------------------------------------------------------------------------- healing */
 
 static void lost_key_is_healed_only_after_majority(void **state) {
   (void)state;
@@ -457,7 +457,7 @@ static void healed_key_is_released_on_node_without_first_set(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* --------------------------------------------------------------------------------- by script */
+/* ------------------------------------------------------------------------------------ by script */
 
 /* From then on the node is known to know the script. */
 static void teach(fake_world *world, rl_lock *lock) {

@@ -78,7 +78,7 @@ static uint64_t counter(fake_world *world, unsigned node) {
   return fake_store_counter(&world->nodes[node].store, world->now_us, KEY);
 }
 
-/* ---------------------------------------------------------------------------------- one round */
+/* ------------------------------------------------------------------------------------ one round */
 
 static void first_proposal_without_clock_is_1(void **state) {
   (void)state;
@@ -90,7 +90,7 @@ static void first_proposal_without_clock_is_1(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Whose wall clock is right needs no second round for its first grant. */
+/* A program with a correct wall clock needs no second round for its first grant. */
 static void first_proposal_uses_clock_of_program(void **state) {
   (void)state;
   fake_world *world = world_of(3);
@@ -177,7 +177,7 @@ static void acquire_without_fence_has_no_token(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* --------------------------------------------------------------------------------- two rounds */
+/* ----------------------------------------------------------------------------------- two rounds */
 
 static void majority_confirms_greatest_number(void **state) {
   (void)state;
@@ -308,7 +308,7 @@ static void node_whose_connection_broke_is_not_asked_to_confirm(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* The attempt is not the lock's any more when it is told. */
+/* The attempt has left the lock at that time. */
 static void
 a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(void **state) {
   (void)state;
@@ -540,7 +540,7 @@ static void node_without_script_gets_its_text(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* -------------------------------------------------------------------- extend, heal, join, release */
+/* -------------------------------------------------------------- extend, heal, backfill, release */
 
 static void extend_raises_counters_of_all_nodes(void **state) {
   (void)state;
@@ -621,7 +621,7 @@ static void several_resources_share_token_above_all_counters(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ---------------------------------------------------------------------- others of the same lease */
+/* ---------------------------------------------------------------- other locks of the same lease */
 
 static rl_lock *owned(fake_world *world, const redlock_options *options) {
   rl_lock *lock = fake_lock(world, KEY, options);
@@ -670,10 +670,7 @@ static void unconfirmed_attempt_at_end_of_budget_has_message(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/*
- * The simulator's checker took it to count on the other (seed 22044988). The first lease is deleted by force, of which
- * its holder is not told, so that a lock that waits for a token gets a lease beside it.
- */
+/* The first lease is deleted by force, so a lock that waits for a token gets a lease beside it. */
 static void lock_acquired_again_shares_its_former_lease(void **state) {
   (void)state;
   redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};

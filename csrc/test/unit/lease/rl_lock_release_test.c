@@ -204,7 +204,7 @@ static void nodes_without_set_have_no_key(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ---------------------------------------------------------------------------- not confirmed */
+/* -------------------------------------------------------------------------------- not confirmed */
 
 static void unavailable_release_can_be_repeated(void **state) {
   (void)state;
@@ -244,7 +244,7 @@ static void repeated_release_counts_former_confirmations(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* The first release did it; its replies were late. The second must not say that it was lost. */
+/* The first release succeeded, with late replies. The second must not report a loss. */
 static void late_reply_to_first_release_counts_in_repeated_release(void **state) {
   (void)state;
   rl_lock *lock;

@@ -1,5 +1,5 @@
 /*
- * Which leases have ended without their holder's doing, and what is told of it.
+ * Losses, over scripted nodes and a fake clock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -54,7 +54,7 @@ static void expiry_of_lease_is_reported_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It has failed, and then runs out before anybody has asked. */
+/* The extends fail, and then the lease expires before the program asks. */
 static void reported_loss_is_current(void **state) {
   (void)state;
   rl_lock *lock;
@@ -67,7 +67,7 @@ static void reported_loss_is_current(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Its leases do not keep themselves, so that nothing looks at the clock between its calls. */
+/* Its leases are not auto-extended, so no timer runs between its calls. */
 static void next_lost_reports_expiry_without_a_turn(void **state) {
   (void)state;
   rl_lock *lock;
@@ -90,7 +90,7 @@ static void next_lost_reports_expiry_without_a_turn(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Who notes that there is something new, and asks later, hears of each of them. */
+/* A program that asks later learns of each loss. */
 static void loss_counts_after_an_unread_loss(void **state) {
   (void)state;
   rl_lock *lock;
@@ -120,7 +120,7 @@ static void process_stopped_beyond_deadline_revives_no_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It had been stopped between the beginning of the extend and its launch, or after it. */
+/* The process had stopped between the beginning of the extend and its round, or after that. */
 static void answer_after_deadline_revives_no_lease(void **state) {
   (void)state;
   for (unsigned answered = 0; answered <= 1; answered++) {
@@ -159,7 +159,8 @@ static void denied_lease_is_lost_and_not_taken_back(void **state) {
   assert_error(reason_of(world, lock), REDLOCK_E_LOST);
   assert_int_equal(since_of(world, lock), FAKE_START_US + THIRD_US);
   fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 2); /* What was left is released, the others' is not. */
+  assert_int_equal(fake_keys(world, KEY),
+                   2); /* The rest of the lease is released, the key of the other client is not. */
   unsigned before = extends(world);
   fake_store_remove(&world->nodes[0].store, KEY);
   fake_store_remove(&world->nodes[1].store, KEY);
@@ -246,7 +247,7 @@ static void released_lease_is_no_loss_and_not_extended(void **state) {
   }
 }
 
-/* Whoever asks for the result of his acquire then is told that it is over, and nobody of a loss. */
+/* The result of the acquire is then expired, and no loss is reported. */
 static void result_of_released_lease_reports_no_loss(void **state) {
   (void)state;
   static const int results[] = {REDLOCK_PENDING, REDLOCK_E_CLOSED, REDLOCK_E_NOT_HELD,
@@ -263,7 +264,7 @@ static void result_of_released_lease_reports_no_loss(void **state) {
   }
 }
 
-/* Its extends had begun to fail, and nobody had asked. */
+/* Its extends had begun to fail, and the program had not asked. */
 static void closed_client_reports_no_loss(void **state) {
   (void)state;
   rl_lock *lock;

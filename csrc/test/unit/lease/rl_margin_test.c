@@ -42,7 +42,7 @@ static int margin(const fake_world *world, const rl_lock *lock) {
   return rl_margin_of(lock, world->now_us);
 }
 
-/* ------------------------------------------------------------------------------------ margin */
+/* --------------------------------------------------------------------------------------- margin */
 
 static void fire_and_forget_release_needs_held_lock(void **state) {
   (void)state;
@@ -208,7 +208,7 @@ static void attached_lease_has_new_margin(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ------------------------------------------------------------------------------------ quorum */
+/* --------------------------------------------------------------------------------------- quorum */
 
 static void only_acquire_and_extend_need_quorum(void **state) {
   (void)state;
@@ -242,7 +242,7 @@ static void acquire_below_quorum_is_unavailable_and_released(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Two of five hold it for somebody else: three are left, and four are needed. */
+/* Two of five nodes hold the key for another client; four are needed. */
 static void two_refusals_make_lock_taken_for_quorum_of_four(void **state) {
   (void)state;
   rl_lock *lock;
@@ -285,7 +285,7 @@ static void extend_needs_the_quorum(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Nobody else can have it yet, but no extend could succeed any more. */
+/* No other client can hold the lock yet, but no extend could succeed. */
 static void denials_without_possible_quorum_end_lease(void **state) {
   (void)state;
   for (unsigned late = 0; late < 2; late++) {
@@ -344,7 +344,7 @@ static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
   }
 }
 
-/* A window of one command, and one node that owes one: a majority may be asked, all three may not. */
+/* With an in-flight limit of 1 and one full node, a majority may be asked, but not all three. */
 static void round_begins_when_quorum_is_below_limit(void **state) {
   (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
@@ -384,7 +384,7 @@ static void back_off_does_not_refuse_nodes_of_quorum(void **state) {
   }
 }
 
-/* One node is ahead, so that the others are asked to confirm its number; one of them has lost the key. */
+/* One node is ahead, so the other nodes are asked to confirm its number; one has lost the key. */
 static void quorum_confirms_fencing_token(void **state) {
   (void)state;
   redlock_options options = fake_once();

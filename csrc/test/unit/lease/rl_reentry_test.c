@@ -65,7 +65,7 @@ static int extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
   return error;
 }
 
-/* Two locks of one owner, the second of which counts on the first one's lease. */
+/* Two locks of one owner; the second shares the lease of the first. */
 static fake_world *nested(rl_lock **outer, rl_lock **inner) {
   fake_world *world = fake_world_new(3);
   *outer = owned(world, KEY, "me");
@@ -295,7 +295,8 @@ static void acquire_of_some_held_resources_shares_and_more_is_refused(void **sta
   assert_int_equal(commands(world), before);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_error(release(world, same), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, "a"), 3); /* What counts on a part keeps all. */
+  assert_int_equal(fake_keys(world, "a"),
+                   3); /* A lock on some of the resources keeps all of them. */
   assert_error(extend(world, part, 0), REDLOCK_OK);
   assert_error(release(world, part), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a"), 0);
@@ -314,7 +315,7 @@ static void extend_during_extend_of_same_owner_is_busy(void **state) {
   assert_error(rl_lock_extend(outer, world->now_us, 0, true), REDLOCK_E_BUSY);
   rl_lock *third = owned(world, KEY, "me");
   assert_error(rl_lock_acquire(third, world->now_us, &longer, true), REDLOCK_OK);
-  assert_error(rl_lock_result(third), REDLOCK_OK); /* It counts, and waits for nobody. */
+  assert_error(rl_lock_result(third), REDLOCK_OK); /* It shares the lease without waiting. */
   assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(inner), REDLOCK_OK);
@@ -322,7 +323,7 @@ static void extend_during_extend_of_same_owner_is_busy(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Two locks of one owner, the first of which takes leases that keep themselves until they are |max_hold_us| old. */
+/* Two locks of one owner; the leases of the first are auto-extended for |max_hold_us|. */
 static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_lock **inner) {
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
@@ -461,7 +462,7 @@ static void many_leases_are_found_by_owner(void **state) {
 }
 
 /* All in the table at once: none of their keys ever expires before it is looked for. */
-/* The processor's time for looking, beside |others| that hold two resources each. */
+/* Returns the processor time of the search beside |others| that hold two resources each. */
 static double time_beside(unsigned others) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -515,7 +516,7 @@ static void leases_are_found_after_table_growth(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It was counted, and is told of the loss before it was told that it counts. */
+/* It shares the lease, and learns of the loss before the result of its acquire. */
 static void nested_acquire_lost_before_its_result_is_undone(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

@@ -40,7 +40,7 @@ static void node_that_refused_set_gets_no_release(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* -LOADING and its kin are said instead of executing; an error of a proxy may come after that. */
+/* A node answers -LOADING and its kin in place of executing; a proxy may fail after that. */
 static void error_before_execution_leaves_nothing_to_release(void **state) {
   (void)state;
   static const struct {
@@ -152,7 +152,7 @@ a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void 
   assert_true(fake_world_end(world));
 }
 
-/* The process was stopped: the time to wait is over, and all answers are there, but they are read one by one. */
+/* The process was stopped: its time is up, and all answers are there, but are read one by one. */
 static void release_waits_until_replies_are_read(void **state) {
   (void)state;
   static const char TAKEN[] = "$-1\r\n";
@@ -224,7 +224,7 @@ static void rest_sends_releases_that_wait_for_answer(void **state) {
   }
 }
 
-/* What a node said before must not count twice: it never had the key, and that is no loss of it. */
+/* A former answer must not count twice: the node never had the key. */
 static void release_of_bare_majority_asks_that_majority(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -242,9 +242,9 @@ static void release_of_bare_majority_asks_that_majority(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ------------------------------------------------------------------------------ what may come late */
+/* --------------------------------------------------------------------------- uncertain commands */
 
-/* The connection goes silent with a SET on it; the node reads that when the release has been there. */
+/* The connection goes silent with a SET on it; the node reads the SET after the release. */
 static void set_that_is_read_late_is_released_again(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);

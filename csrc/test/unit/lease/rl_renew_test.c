@@ -8,7 +8,7 @@
 #include "kept.h"
 #include "lock/rl_round.h"
 
-/* --------------------------------------------------------------------------------- when (R1, R2) */
+/* -------------------------------------------------------------------------- when (REN-1, REN-2) */
 
 static void
 the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void **state) {
@@ -145,7 +145,7 @@ static void recovered_nodes_save_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ------------------------------------------------------------------------------ max_hold (R4) */
+/* ----------------------------------------------------------------------------- max_hold (REN-4) */
 
 static void automatic_extend_ends_at_max_hold(void **state) {
   (void)state;
@@ -180,7 +180,7 @@ static void automatic_extend_ends_at_max_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Whoever asks before any timer has seen it is told the same. */
+/* The result is the same before the timer. */
 static void expiry_at_max_hold_reports_max_hold(void **state) {
   (void)state;
   rl_lock *lock;
@@ -193,7 +193,7 @@ static void expiry_at_max_hold_reports_max_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It waits for its launch while the nodes owe much. */
+/* The in-flight limit delays it. */
 static void delayed_extend_asks_for_the_rest_of_max_hold(void **state) {
   (void)state;
   rl_lock *lock;
@@ -217,7 +217,7 @@ static void delayed_extend_asks_for_the_rest_of_max_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ---------------------------------------------------- what the user sees and does meanwhile (R3) */
+/* --------------------------------------------------------------- operations of the user (REN-3) */
 
 /* The automatic extend is in LAUNCH, or its round is out. */
 static fake_world *extending(unsigned launched, rl_lock **lock) {
@@ -262,7 +262,7 @@ static void extend_of_user_ends_automatic_extend(void **state) {
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
     fake_turn(world);
     if (launched) {
-      /* What the automatic one sent is answered; none of that counts for this one. */
+      /* The answers to the automatic extend do not count for this one. */
       for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(fake_answer(world, i).ttl_ms, 10000);
       }
@@ -358,7 +358,9 @@ static void unfetched_acquire_keeps_its_position_in_queue(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* E4 holds for automatic extends: a node that has lost the key gets it back, after the majority. */
+/*
+ * EXT-4 holds for automatic extends: a node that has lost the key gets it back, after the majority.
+ */
 static void node_that_lost_key_is_healed(void **state) {
   (void)state;
   rl_lock *lock;
@@ -422,7 +424,7 @@ static void ten_thousand_leases_are_extended_in_time(void **state) {
     fake_deliver(world, 0, "+OK\r\n");
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
   }
-  /* Two ttls; the node does whatever it is told. */
+  /* Two ttls. */
   while (world->now_us < FAKE_START_US + 20 * SECONDS) {
     fake_pass(world, 10 * MS);
     while (world->nodes[0].queued > 0) {

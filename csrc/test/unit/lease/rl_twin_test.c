@@ -23,9 +23,9 @@ static rl_lock *start_once(fake_world *world) {
   return start(world, &once);
 }
 
-/* --------------------------------------------------------------- three proxies of one server */
+/* ------------------------------------------------------------------ three proxies of one server */
 
-/* All SETs go to the store of node 0: it grants the first, and denies the others. */
+/* All SETs go to the store of node 0: it grants the first, and denies the rest. */
 static rl_lock *start_at_one_server(fake_world *world, const redlock_options *options) {
   rl_lock *lock = start(world, options);
   fake_answer(world, 0);
@@ -83,7 +83,7 @@ static void twin_is_forgotten_with_either_connection(void **state) {
   }
 }
 
-/* One lease was granted by node 0 and refused by node 1 for that reason, another one the other way round. */
+/* Node 0 granted one lease and node 1 refused it; with another lease it was the other way round. */
 static void server_under_two_names_has_one_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -137,7 +137,7 @@ static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A split vote between two clients looks the same at first. */
+/* A split vote between two clients begins in the same way. */
 static void twin_test_runs_once_on_a_connection(void **state) {
   (void)state;
   redlock_options once = fake_once();

@@ -1,5 +1,5 @@
 /*
- * Until when a blocking call goes on for the nodes that were not needed.
+ * The grace period, over scripted nodes and a fake clock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -129,7 +129,7 @@ static void grace_period_is_limited_by_ttl_and_attempt(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Its time counts from when it began, so that a node that hangs costs a script one moment, not each lock. */
+/* Its time counts from its start, so that a hung node delays a script once, not at each lock. */
 static void hung_connection_is_waited_for_once(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -147,7 +147,7 @@ static void hung_connection_is_waited_for_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* An owner waits for nobody to count on what it holds, whichever of its locks has got the lease meanwhile. */
+/* An owner shares its lease without waiting, whichever of its locks is the lease owner. */
 static void nested_acquire_waits_for_no_node(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -254,7 +254,7 @@ static void forgotten_script_is_waited_for(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* An extend, too: its late nodes are to keep the key as long as the others. */
+/* An extend, too: slow nodes must keep the key as long as the other nodes. */
 static void forgotten_extend_script_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

@@ -1,5 +1,5 @@
 /*
- * A release that nobody waits for, over scripted nodes and a fake clock.
+ * A fire-and-forget release, over scripted nodes and a fake clock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -132,7 +132,7 @@ static void unavailable_fire_and_forget_release_can_be_repeated(void **state) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   send(world, lock);
-  fake_pass(world, 200 * MS); /* Nobody answers. */
+  fake_pass(world, 200 * MS); /* No node answers. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   fake_settle(world);

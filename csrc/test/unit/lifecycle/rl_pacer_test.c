@@ -1,5 +1,5 @@
 /*
- * Launching: many operations begun at once, and what a node may owe before more is sent.
+ * Pacing: many operations at once, and the in-flight limit of a node.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -68,7 +68,7 @@ static void burst_of_acquires_succeeds_on_nodes_that_answer(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* All nodes are stopped for a moment: what is out then fails, and what waits is not sent after it. */
+/* All nodes stop for a moment: rounds in flight fail, and waiting operations are not sent. */
 static void pause_of_all_nodes_ends_no_lease(void **state) {
   (void)state;
   static rl_lock *locks[BURST];
@@ -167,7 +167,7 @@ static void reply_lets_next_round_begin(void **state) {
   rl_lock *lock = waiting(world, &options);
   (void)fake_answer(world, 0);
   assert_int_equal(world->nodes[0].sets, 2);
-  /* Its round begins with its launch. */
+  /* Its time begins with its round. */
   assert_int_equal(lock->round_start_us, world->now_us);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -259,7 +259,7 @@ static void wait_limits_delayed_nested_acquire(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A node that has not answered for as long as a round may last is not waited for by others. */
+/* Other rounds do not wait for a node that has been silent for as long as a round may last. */
 static void node_that_is_behind_delays_no_round(void **state) {
   (void)state;
   fake_world *world = narrow_world();
@@ -293,7 +293,7 @@ static void hung_minority_delays_no_round(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* But what it owes does not grow without bound while it is not known to be behind. */
+/* But its outstanding commands stay bounded while it is not known to be behind. */
 static void overfull_minority_is_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -316,7 +316,10 @@ static void overfull_minority_is_waited_for(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* However long the timeout is: a lease that two nodes of three keep does not run out because the third one hangs. */
+/*
+ * Whatever the timeout: a lease that two nodes of three keep does not expire because the third
+ * hangs.
+ */
 static void overfull_minority_ends_no_lease(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -343,7 +346,7 @@ static void overfull_minority_ends_no_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What is on its way to a distant node and back does not stand in line there. */
+/* Commands on their way to a distant node are not queued there. */
 static void distant_node_has_higher_in_flight_limit(void **state) {
   (void)state;
   static rl_lock *locks[RL_PACER_IN_FLIGHT + 1000];
@@ -446,7 +449,7 @@ static unsigned asking(rl_lock *const *locks) {
   return count;
 }
 
-/* Else all of it would be sent at once when they are there, and the last of it be answered too late. */
+/* Otherwise all would be sent at once on connection, and the last be answered too late. */
 static void
 a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void **state) {
   (void)state;

@@ -19,7 +19,7 @@ static rl_lock *begin(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-/* The node answers both questions, the second by |said|. */
+/* The node answers the probe, and the examination by |said|. */
 static void answer(fake_world *world, unsigned node, const char *said) {
   char reply[RL_REPLY_BYTES_MAX + 32];
   (void)snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(said), said);
@@ -186,7 +186,7 @@ static void node_whose_connection_breaks_between_answers_is_down(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What a hostile node may say to the second question. */
+/* Answers of a hostile node to the examination. */
 static void answer_is_printable_and_bounded(void **state) {
   (void)state;
   char reply[RL_REPLY_BYTES_MAX + 32], said[RL_REPLY_BYTES_MAX + 1];

@@ -1,5 +1,5 @@
 /*
- * Findings, by what nodes have told.
+ * Findings, by the answers of nodes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -64,7 +64,7 @@ static void assert_well(rl_doctor *doctor) {
   free(doctor);
 }
 
-/* One thing is found, and said so. Frees |doctor|. */
+/* There is one finding, with this message. Frees |doctor|. */
 static void assert_finds(rl_doctor *doctor, redlock_severity severity, const char *name,
                          unsigned node, const char *message) {
   rl_finding finding = {0};
@@ -83,7 +83,7 @@ static void doctor_finds_nothing_on_healthy_nodes(void **state) {
   assert_well(world(5));
 }
 
-/* What node 1 of three says, and what is found of it; NULL: nothing. */
+/* The answer of node 1 of three, and the finding; NULL: none. */
 typedef struct said_case {
   const char *said;
   redlock_severity severity;
@@ -303,7 +303,7 @@ static void certificate_must_last_thirty_days(void **state) {
                "the TLS certificate of one:1 ends in less than 1 day: renew it");
 }
 
-/* ------------------------------------------------------------------------------------- clocks */
+/* --------------------------------------------------------------------------------------- clocks */
 
 static void clock_differs_beyond_two_seconds_and_its_error(void **state) {
   (void)state;
@@ -340,7 +340,7 @@ static void single_clock_is_right(void **state) {
   assert_well(doctor);
 }
 
-/* ----------------------------------------------------------------------------- all together */
+/* --------------------------------------------------------------------------------- all together */
 
 static void different_versions_are_noted_once(void **state) {
   (void)state;
@@ -409,7 +409,7 @@ static void ttl_must_be_four_node_timeouts(void **state) {
       "least four times as long, or shorten node_timeout");
 }
 
-/* ------------------------------------------------------------------------------------ hostile */
+/* -------------------------------------------------------------------------------------- hostile */
 
 static void answer_of_node_is_only_text(void **state) {
   (void)state;

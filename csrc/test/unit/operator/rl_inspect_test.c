@@ -111,7 +111,7 @@ static void broken_connection_leaves_key_state_unknown(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What a node may say, and what it means. */
+/* Answers of a node, and their meaning. */
 static void answers_are_read_strictly(void **state) {
   (void)state;
   static const struct {
