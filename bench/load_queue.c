@@ -120,7 +120,9 @@ static int queue_notify(void *context, const char *entry) {
   return 1;
 }
 
-/* Fills |target|, with room for one more entry. queue_close() stores what has become of the queue. */
+/*
+ * Fills |target|, with room for one more entry. queue_close() stores what has become of the queue.
+ */
 static wait_queue *queue_open(load_target *target, load_node *node, load_stored *key) {
   queue_expire(node, key);
   if (key->queue_count == key->queue_capacity) {

@@ -1,5 +1,5 @@
 /*
- * The queues of a simulated Redis, in which clients wait for a key, and the messages that call them.
+ * The queues of waiters of a simulated Redis, and its notifications.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -20,7 +20,9 @@ typedef struct wait_queue {
   unsigned max; /* entries for which there is room */
   bool evicted; /* wait_queue_enqueue() has evicted the head */
 
-  /* Publishes a notification of |entry|. Returns the number of receivers, or -1 if it is forbidden. */
+  /*
+   * Publishes a notification of |entry|. Returns the number of receivers, or -1 if it is forbidden.
+   */
   int (*notify)(void *context, const char *entry);
   void *context;
 } wait_queue;

@@ -1,10 +1,10 @@
 /*
- * Queues of those who wait, and calls, on a node: what the scripts of rl_notify.c do, and who hears what is published.
+ * Queues of waiters on a node, and notifications: executes the scripts of rl_notify.c.
  *
  * SPDX-License-Identifier: MIT
  *
- * A queue is a string beside the key. It is gone when it is empty, and a minute after somebody has looked at it or left. A node
- * counts a connection as one that hears until it has noticed that nobody is there any more.
+ * A queue is a string beside the key. It disappears when it is empty, and a minute after its last
+ * use. A node counts a subscriber until it notices that the connection has ended.
  */
 #include "sim_calls.h"
 
@@ -20,7 +20,7 @@
 #define SIM_CALLS_CHANNEL "redlock:call:"
 #define SIM_CALLS_LIFE_MS 60000
 
-/* What the scripts have in common. */
+/* Common parts of the scripts. */
 #define SIM_CALLS_PUBLISH                                                                          \
   "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
 #define SIM_CALLS_FIRST                                                                            \
@@ -169,7 +169,7 @@ static bool sim_calls_denies(const sim *s, unsigned node, sim_deaf what) {
 
 /* ------------------------------------------------------------------------------------ calling */
 
-/* PUBLISH. Returns how many have been counted as receivers. */
+/* PUBLISH. Returns the number of receivers. */
 static unsigned sim_calls_publish(sim *s, unsigned node, const char *channel, const char *message,
                                   size_t length) {
   char bytes[256];
@@ -196,7 +196,7 @@ static unsigned sim_calls_publish(sim *s, unsigned node, const char *channel, co
   return receivers;
 }
 
-/* PUBLISH of the call of who stands at |entry|. */
+/* Publishes a notification of |entry|. */
 static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const char *entry) {
   char message[128];
   size_t length;
@@ -241,7 +241,7 @@ static void sim_calls_close(const sim_calls_queue *queue) {
   queue->waiters->expire_ms = queue->model.count == 0 ? 0 : queue->waiters->expire_ms;
 }
 
-/* The sign that there is a queue. */
+/* Sets the waiters flag. */
 static void sim_calls_sign(sim *s, unsigned node, sim_waiters *waiters) {
   waiters->sign_ms = sim_key_wall_ms(s, node) + SIM_CALLS_LIFE_MS;
 }
@@ -251,8 +251,8 @@ static bool sim_calls_is_full(const sim *s, unsigned node) {
 }
 
 /*
- * What is left of a queue in which |before| stood is kept; where there is no memory for it, it is given up. A script that
- * has deleted something may write.
+ * Stores the rest of a queue that had |before| entries, or gives it up without memory. A script
+ * that has deleted something may write.
  */
 static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned before,
                            bool full) {
@@ -267,7 +267,7 @@ static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned
   }
 }
 
-/* The key is deleted, and the sign with it: if there was one, the first is called. */
+/* The key is deleted with the waiters flag. Notifies the head if the flag was set. */
 static wait_queue_notified sim_calls_by_sign(sim *s, const sim_connection *from,
                                              unsigned resource) {
   sim_calls_queue queue;
@@ -291,7 +291,7 @@ static wait_queue_notified sim_calls_by_sign(sim *s, const sim_connection *from,
   return said;
 }
 
-/* The lease leaves the queue, if it has waited there; then the first is called, if the key is |free|; or was |deleted|. */
+/* Dequeues the lease, and notifies the head if the key is |free| or was |deleted|. */
 static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from, unsigned resource,
                                               const char *entry, bool free, bool deleted) {
   sim_calls_queue queue;
@@ -418,7 +418,7 @@ static void sim_calls_release_all(sim *s, int connection, const resp_request *co
   }
 }
 
-/* The queue and its sign live on; both go when nobody is left. */
+/* Prolongs the queue and its flag. Both disappear with the last entry. */
 static void sim_calls_live(sim *s, unsigned node, sim_waiters *waiters) {
   uint64_t ends_ms = sim_key_wall_ms(s, node) + SIM_CALLS_LIFE_MS;
   waiters->expire_ms = waiters->count > 0 ? ends_ms : 0;

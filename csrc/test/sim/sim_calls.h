@@ -1,5 +1,5 @@
 /*
- * Queues of those who wait, and calls, on a node. See sim_calls.c.
+ * Queues of waiters on a node, and notifications. See sim_calls.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,10 @@
 
 #define SIM_CALLS_NOPERM "-NOPERM this user has no permissions to access one of the channels\r\n"
 
-/* What the command is for, if it has to do with calls; else SIM_COMMAND_UNKNOWN. A release that calls is a release. */
+/*
+ * What the command is for, if it has to do with calls; else SIM_COMMAND_UNKNOWN. A release that
+ * calls is a release.
+ */
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command);
 
 /* STAND, LEAVE and the probe: they have no token. */
@@ -37,7 +40,7 @@ const char *sim_calls_odd(sim *s);
 /* All queues of the node are gone. */
 void sim_calls_lose(sim *s, unsigned node);
 
-/* Who waits for the resource on the node. */
+/* Returns the waiters for the resource on the node. */
 sim_waiters *sim_calls_waiters(sim *s, unsigned node, unsigned database, unsigned resource);
 
 #endif

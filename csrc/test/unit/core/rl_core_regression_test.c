@@ -1,5 +1,6 @@
 /*
- * Bugs that were found, each by its symptom, so that they do not come back. Fake clock, scripted nodes.
+ * Bugs that were found, each by its symptom, so that they do not come back. Fake clock, scripted
+ * nodes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -197,8 +198,8 @@ a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(voi
 }
 
 /*
- * The node begins to answer with |text|, byte by byte: silence would end its connection. Returns what is
- * left of it after that time.
+ * The node begins to answer with |text|, byte by byte: silence would end its connection. Returns
+ * what is left of it after that time.
  */
 static const char *trickle(fake_world *world, const char *text, redlock_duration duration_us) {
   redlock_time end_us = world->now_us + duration_us;

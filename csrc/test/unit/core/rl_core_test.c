@@ -55,7 +55,9 @@ static void refused_node_backs_off(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A random part of each delay is left out: many clients that lose a node do not come back together. */
+/*
+ * A random part of each delay is left out: many clients that lose a node do not come back together.
+ */
 static void clients_reconnect_at_random_times(void **state) {
   (void)state;
   redlock_time at_us[2][6];
@@ -102,7 +104,10 @@ static void operation_ends_the_back_off_of_needed_nodes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* But a node that refuses is not tried more often than every 50 ms, nor one that majorities do without. */
+/*
+ * But a node that refuses is not tried more often than every 50 ms, nor one that majorities do
+ * without.
+ */
 static void needed_node_is_tried_every_50_ms_at_most(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -352,7 +357,7 @@ static void unsent_includes_releases_for_connections_that_are_being_made(void **
   assert_true(fake_world_end(world));
 }
 
-/* What is due on a node that is tried again only after a while is not about to be sent. */
+/* A release on a node in back-off does not count as about to be sent. */
 static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -613,8 +618,8 @@ static void forgotten_script_without_room_is_an_error(void **state) {
 }
 
 /*
- * Attempts whose SET went to the nodes |sent|, which are gone when they are given up; the first |held|
- * of them were leases.
+ * Attempts whose SET went to the nodes |sent|, which are gone when they are given up; the first
+ * |held| of them were leases.
  */
 static const rl_attempt *give_up_on(fake_world *world, uint32_t sent, const rl_lock *lock,
                                     unsigned count, unsigned held) {
@@ -645,7 +650,9 @@ static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigne
   return give_up_on(world, 2, lock, count, held);
 }
 
-/* Releases for nodes that do not come back are kept for as long as the key can live, and bounded. */
+/*
+ * Releases for nodes that do not come back are kept for as long as the key can live, and bounded.
+ */
 static void pending_releases_are_bounded(void **state) {
   (void)state;
   fake_world *world = fake_world_new(2);
@@ -656,7 +663,7 @@ static void pending_releases_are_bounded(void **state) {
   assert_int_equal(world->core.releases->count, left);
   assert_int_equal(world->core.nodes[1]->due_count, left);
   assert_int_equal(world->core.attempts.live, left + 1);
-  /* What was a lease stays. */
+  /* Releases of leases stay. */
   assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
   assert_true(fake_world_end(world));
 }

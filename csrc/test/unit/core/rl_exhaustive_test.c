@@ -1,7 +1,7 @@
 /*
  * Every assignment and every order of what the nodes can do, for 1 to 3 nodes: acquire, extend and
- * release, once and followed by a second round; and acquire with a fencing token, for 3 nodes. The nodes are simulated stores, so that what is
- * claimed is compared with what is on the nodes.
+ * release, once and followed by a second round; and acquire with a fencing token, for 3 nodes. The
+ * nodes are simulated stores, so that what is claimed is compared with what is on the nodes.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -21,7 +21,7 @@ void __wrap_rl_login_overwrite(void *memory, size_t size) {
   memset(memory, 0, size);
 }
 
-/* What a node does with the command of a round. */
+/* Reactions of a node to the command of a round. */
 typedef enum act {
   GRANTED, /* executes it, and its reply comes in time */
   TAKEN,   /* the key is not ours there; says so in time */
@@ -91,8 +91,8 @@ static plan plan_of(unsigned count, unsigned number, unsigned order) {
 /* ------------------------------------------------------------------------------ expectations */
 
 /*
- * What acquire and extend must have ended with; REDLOCK_PENDING while they must not have ended: while
- * a majority may still come, or the reason why there is none is still open.
+ * What acquire and extend must have ended with; REDLOCK_PENDING while they must not have ended:
+ * while a majority may still come, or the reason why there is none is still open.
  */
 static int expected(unsigned count, const tally *votes, fake_verb verb) {
   unsigned majority = majority_of(count);
@@ -181,7 +181,10 @@ static void clear_others(fake_world *world) {
   }
 }
 
-/* The nodes that are tested for being the server that has granted the lock answer that they are not. */
+/*
+ * The nodes that are tested for being the server that has granted the lock answer that they are
+ * not.
+ */
 static void answer_tests(fake_world *world, const rl_lock *lock) {
   if (lock->phase == RL_PHASE_ROUND && lock->attempt != NULL && lock->attempt->tested != 0) {
     fake_answer_tests(world, lock);
@@ -200,9 +203,9 @@ static void answer_rest(fake_world *world, const plan *last) {
 /* ----------------------------------------------------------------------------------- invariants */
 
 /*
- * While a lock is held, a majority of the nodes has its token, for at least as long as the lease: but
- * for nodes that have lost the key and have not said so yet (they are marked), or only to another
- * extend.
+ * While a lock is held, a majority of the nodes has its token, for at least as long as the lease:
+ * but for nodes that have lost the key and have not said so yet (they are marked), or only to
+ * another extend.
  */
 static void assert_exclusion(fake_world *world, const rl_lock *lock) {
   unsigned holders = 0;
@@ -221,8 +224,8 @@ static void assert_exclusion(fake_world *world, const rl_lock *lock) {
 }
 
 /*
- * When all has been answered and the lock is gone, no node holds a token of ours, but for those that
- * answered an error to the release.
+ * When all has been answered and the lock is gone, no node holds a token of ours, but for those
+ * that answered an error to the release.
  */
 static void assert_clean(fake_world *world, rl_lock *lock, const plan *last,
                          const plan *not_released) {
@@ -247,7 +250,7 @@ static void assert_clean(fake_world *world, rl_lock *lock, const plan *last,
 
 /* ------------------------------------------------------------------------------------- a round */
 
-/* What acquire or extend must have ended with at this moment. */
+/* Returns the result that acquire or extend must have at this moment. */
 static int expected_now(const fake_world *world, const plan *todo, const tally *votes,
                         fake_verb verb, redlock_time old_deadline_us) {
   if (verb == FAKE_EXTEND && world->now_us >= old_deadline_us) {
@@ -257,8 +260,8 @@ static int expected_now(const fake_world *world, const plan *todo, const tally *
 }
 
 /*
- * An attempt that no majority answered in time stays taken if the one before was and its nodes are only slow
- * (rl_pause_test has that rule). Either result is right here.
+ * An attempt that no majority answered in time stays taken if the one before was and its nodes are
+ * only slow (rl_pause_test has that rule). Either result is right here.
  */
 static int told(const rl_lock *lock, int before, int end) {
   bool either = end == REDLOCK_E_UNAVAILABLE && before == REDLOCK_E_TAKEN;
@@ -314,7 +317,7 @@ static int play(fake_world *world, rl_lock *lock, const plan *todo, fake_verb ve
   return end;
 }
 
-/* What was late arrives; it must change nothing that is claimed. */
+/* Late replies arrive. They must not change the result. */
 static void deliver_late(fake_world *world, const rl_lock *lock, const plan *todo,
                          const replies *in) {
   redlock_time deadline_us = lock->deadline_us;
@@ -427,7 +430,7 @@ static int extend_case(const plan *first, const plan *second, bool as_other, boo
     for (unsigned i = 0; i < last.count; i++) {
       last.acts[i] = first->acts[i] == NEVER ? NEVER : last.acts[i];
       if (first->acts[i] == TAKEN && last.acts[i] != NEVER && last.acts[i] != FAILED) {
-        last.acts[i] = TAKEN; /* What is lost is lost: a failed extend has not healed it. */
+        last.acts[i] = TAKEN; /* A failed extend does not heal a lost key. */
       }
     }
     clear_others(world);
@@ -540,7 +543,8 @@ static int release_case(const plan *first, const plan *second, bool as_other) {
   }
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   plan silent = *first;
-  for (unsigned i = 0; i < silent.count; i++) { /* Whoever owes something still never answers. */
+  for (unsigned i = 0; i < silent.count;
+       i++) { /* A node with an outstanding reply never answers. */
     silent.acts[i] =
         world->core.nodes[i]->link.outstanding_count > world->nodes[i].queued ? NEVER : GRANTED;
   }
@@ -551,7 +555,7 @@ static int release_case(const plan *first, const plan *second, bool as_other) {
 
 /* ---------------------------------------------------------------------------------------- fence */
 
-/* What a node does when it is asked to confirm a fencing token. */
+/* Reactions of a node to CONFIRM. */
 typedef enum answer { CONFIRMS, LOST_KEY, SILENT, ANSWERS } answer;
 
 /* A fenced acquire on three nodes. */
@@ -562,7 +566,7 @@ typedef struct fence_case {
   bool at_once; /* CONFIRM is answered before the next vote comes, or after the last one */
 } fence_case;
 
-/* What has come of it so far, counted here. */
+/* The expected state, counted here. */
 typedef struct fence_tally {
   tally votes;
   uint64_t values[NODES_MAX]; /* of the nodes that have granted; 0 of the others */
@@ -649,7 +653,9 @@ static void answer_confirm(fake_world *world, const rl_lock *lock, const fence_c
   }
 }
 
-/* A vote has come. Those whose value is not enough are asked, unless there is nothing to ask for. */
+/*
+ * A vote has come. Those whose value is not enough are asked, unless there is nothing to ask for.
+ */
 static void count_fence_vote(fake_world *world, fence_tally *now, act what, unsigned node) {
   count_vote(&now->votes, what);
   if (what == GRANTED) {
@@ -668,7 +674,7 @@ static void assert_fence(fake_world *world, const rl_lock *lock, const fence_tal
   if (end != REDLOCK_OK) {
     return;
   }
-  /* Whoever is granted next by any majority has a greater one. */
+  /* The next grant of any majority has a greater token. */
   assert_true(rl_fence_token(lock) == now->most);
   for (unsigned i = 0; i < NODES_MAX; i++) {
     raised += fake_store_counter(&world->nodes[i].store, world->now_us, KEY) >= now->most;
@@ -764,7 +770,7 @@ static int play_release(const plan *first, const plan *second, unsigned variant)
   return release_case(first, second, variant % 2 == 1);
 }
 
-/* What the nodes of the second plan do that have no choice any more makes no other case. */
+/* Plans that differ only in nodes without a choice are one case. */
 typedef bool (*has_no_choice)(act first, act second);
 
 static bool never_answers(act first, act second) {
@@ -796,7 +802,10 @@ typedef struct enumeration {
   unsigned long played;
 } enumeration;
 
-/* Plays a first plan with every second one, until one shows that the operation ends in the first round. */
+/*
+ * Plays a first plan with every second one, until one shows that the operation ends in the first
+ * round.
+ */
 static void enumerate_second(enumeration *sum, play_case one, unsigned variant, const plan *first,
                              has_no_choice rule) {
   unsigned stride = getenv("REDLOCK_TEST_VALGRIND") != NULL ? VALGRIND_STRIDE : STRIDE;
@@ -835,7 +844,10 @@ static enumeration enumerate(play_case one, unsigned variants, has_no_choice rul
   return sum;
 }
 
-/* A code that depends on which answer came first says something about the network, not about the lock. */
+/*
+ * A code that depends on which answer came first says something about the network, not about the
+ * lock.
+ */
 static void order_of_replies_does_not_change_the_result(void **state) {
   static const play_case cases[] = {play_acquire, play_extend, play_release};
   (void)state;

@@ -1,7 +1,8 @@
 /*
  * Out of memory: whole scenarios are played with the k-th allocation failing, for every k, once and
- * from there on, until a scenario is through without a failure. Nothing may crash or leak, no lock may
- * be reported as held without a majority of the nodes, and when memory is back the same client works.
+ * from there on, until a scenario is through without a failure. Nothing may crash or leak, no lock
+ * may be reported as held without a majority of the nodes, and when memory is back the same client
+ * works.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -82,7 +83,9 @@ static void play_several(fake_world *world) {
   fake_turn(world);
 }
 
-/* Acquire with a retry, extend with a heal, scripts that were forgotten, a reconnection, release. */
+/*
+ * Acquire with a retry, extend with a heal, scripts that were forgotten, a reconnection, release.
+ */
 static void play_core(fake_world *world) {
   rl_lock *other = fake_lock(world, "other", NULL);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -262,7 +265,10 @@ static bool core_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-/* Returns true if what hiredis asks for can fail, too: this program's malloc() is really everybody's. */
+/*
+ * Returns true if what hiredis asks for can fail, too: this program's malloc() is really
+ * everybody's.
+ */
 static void hiredis_uses_our_allocator(void **state) {
   (void)state;
   rl_reply_reader reader;
@@ -274,7 +280,10 @@ static void hiredis_uses_our_allocator(void **state) {
   assert_true(memory.calls > 0 || !expected);
 }
 
-/* Locks of one owner: whose it is, the table of them, and what the lease brings along may find no memory. */
+/*
+ * Locks of one owner: whose it is, the table of them, and what the lease brings along may find no
+ * memory.
+ */
 static void play_nested(fake_world *world) {
   redlock_options options = {.ttl_us = 30 * SECONDS, .auto_extend = REDLOCK_YES, .retry_count = 1};
   rl_lock *locks[12] = {NULL};
@@ -342,7 +351,7 @@ static void play_fenced(fake_world *world) {
       finish(world, heir, rl_lock_acquire(heir, world->now_us, NULL, true));
       assert_confirmed(world, heir, &last);
       finish(world, heir, rl_lock_release(heir, world->now_us, true));
-      fake_pass(world, 12 * SECONDS); /* What could not be attached has run out. */
+      fake_pass(world, 12 * SECONDS); /* The lease that could not be attached has expired. */
     }
     finish(world, lock, rl_lock_release(lock, world->now_us, true));
     last += last > 0;
@@ -389,7 +398,10 @@ static void fencing_tokens_survive_every_failed_allocation(void **state) {
   }
 }
 
-/* New nodes, one that is restarted, one that is flushed, a script that is forgotten, a clock that is stepped. */
+/*
+ * New nodes, one that is restarted, one that is flushed, a script that is forgotten, a clock that
+ * is stepped.
+ */
 static void play_guarded(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
   if (lock == NULL) {
@@ -622,7 +634,9 @@ static void reserved_room_takes_no_memory(void **state) {
   rl_timers_free(&timers);
 }
 
-/* Held, or with a SET on its way: what finds no room without growing goes out with the next launch. */
+/*
+ * Held, or with a SET on its way: what finds no room without growing goes out with the next launch.
+ */
 static void free_of_a_lock_allocates_nothing_with_full_queues(void **state) {
   (void)state;
   for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
@@ -871,7 +885,7 @@ static redlock_client *make_client(const loopback *farm, int *error) {
   redlock_options options;
   char message[128];
   memset(&options, 0, sizeof options);
-  options.node_timeout_us = 25 * MS; /* Who finds no memory is waited for that long. */
+  options.node_timeout_us = 25 * MS; /* The round waits that long for a node without memory. */
   options.retry_count = 1;
   options.retry_delay_us = MS;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;

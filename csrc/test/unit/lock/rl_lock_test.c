@@ -128,7 +128,10 @@ static void lock_runs_one_operation_at_a_time(void **state) {
   }
 }
 
-/* The validity has ended before the first byte of the release, and the extend's late replies do not count. */
+/*
+ * The validity has ended before the first byte of the release, and the extend's late replies do not
+ * count.
+ */
 static void release_ends_extend_in_flight(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
@@ -410,7 +413,7 @@ static void unreported_expired_lease_is_released(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What the core has decided is told later, and by then the lease may be over. */
+/* The caller reads a result later, when the lease may have expired. */
 static void lease_that_expired_unreported_is_not_held(void **state) {
   (void)state;
   for (unsigned extended = 0; extended <= 1; extended++) {

@@ -363,7 +363,10 @@ static void readonly_node_is_connected_anew(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* The node was promoted between the two commands. Its key of the second lock would otherwise be forgotten. */
+/*
+ * The node was promoted between the two commands. Its key of the second lock would otherwise be
+ * forgotten.
+ */
 static void reply_that_follows_a_refusal_to_write_counts(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

@@ -1,6 +1,6 @@
 /*
- * Out of memory while locks wait: the k-th allocation fails, for every k, once and from there on. Nothing crashes or
- * leaks, no lock waits for ever, and when memory is back calls arrive again.
+ * Out of memory while locks wait: the k-th allocation fails, for every k, once and from there on.
+ * Nothing crashes or leaks, no lock waits for ever, and when memory is back calls arrive again.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +38,10 @@ static void assert_safe(fake_world *world, rl_lock *const *locks) {
   assert_now(held <= 1);
 }
 
-/* Several wait for what another client holds, one gives up, connections break, and each has its turn. */
+/*
+ * Several wait for what another client holds, one gives up, connections break, and each has its
+ * turn.
+ */
 static void play(fake_world *world, rl_lock **locks) {
   redlock_options options = patient();
   options.wait_us = 5 * SECONDS;

@@ -1,5 +1,5 @@
 /*
- * How often who waits for calls asks the nodes: not as fast as they answer, and not ever later.
+ * How often a waiter asks the nodes: not as fast as they answer, and not ever later.
  *
  * SPDX-License-Identifier: MIT
  */

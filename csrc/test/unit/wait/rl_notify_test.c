@@ -212,7 +212,10 @@ static void contention_ends_after_a_second(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It takes and releases the lock, as long as |pairs| last, twice in each second. Returns the STANDs. */
+/*
+ * It takes and releases the lock, as long as |pairs| last, twice in each second. Returns the
+ * STANDs.
+ */
 static unsigned stands_of(fake_world *world, unsigned pairs) {
   unsigned before = total_of(world, stands);
   for (unsigned i = 0; i < pairs; i++) {
@@ -300,7 +303,7 @@ static void waiter_with_a_short_budget_does_not_overtake(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Who is near would always come before it. */
+/* A near client would always overtake it. */
 static void distant_client_queues_first(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -606,7 +609,10 @@ static void unresponsive_head_is_evicted(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Five that listen, and never come: a host that has stopped. Those before who waits would have to be waited for. */
+/*
+ * Five that listen, and never come: a host that has stopped. Those before who waits would have to
+ * be waited for.
+ */
 static void unresponsive_heads_are_evicted_one_after_the_other(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -628,7 +634,10 @@ static void unresponsive_heads_are_evicted_one_after_the_other(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Six others wait, and their key is free. Two of them leave the queues of the nodes from |first| on. */
+/*
+ * Six others wait, and their key is free. Two of them leave the queues of the nodes from |first|
+ * on.
+ */
 static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -810,7 +819,10 @@ static void waiter_tries_soon_after_the_first_notification(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* How far apart the attempts are, the shortest and the longest time, while node 0 calls in each millisecond. */
+/*
+ * How far apart the attempts are, the shortest and the longest time, while node 0 calls in each
+ * millisecond.
+ */
 static void measure_attempts(fake_world *world, const rl_lock *lock, redlock_duration *least_us,
                              redlock_duration *most_us) {
   redlock_time tried_us = 0;
@@ -830,7 +842,10 @@ static void measure_attempts(fake_world *world, const rl_lock *lock, redlock_dur
   }
 }
 
-/* Two clients that have split the votes call each other: they would split them again if they kept step. */
+/*
+ * Two clients that have split the votes call each other: they would split them again if they kept
+ * step.
+ */
 static void waiter_without_a_majority_tries_every_50_to_100_ms(void **state) {
   (void)state;
   redlock_duration least_us, most_us;
@@ -1326,7 +1341,10 @@ static void client_polls_where_its_releases_may_not_notify(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Whoever came, and could not go, would keep the others waiting. That of a key is no matter of the node's. */
+/*
+ * A waiter that can enqueue but not dequeue would block other waiters. An error about the key does
+ * not concern the node.
+ */
 static void client_that_may_not_dequeue_polls_for_a_minute(void **state) {
   static const struct {
     const char *answer;
@@ -1383,7 +1401,10 @@ static void node_with_a_malformed_reply_is_not_asked_for_a_minute(void **state) 
   }
 }
 
-/* A key of another type is where one queue would be, or there is no memory for a moment: the others are called. */
+/*
+ * A key of another type is where one queue would be, or there is no memory for a moment: the others
+ * are called.
+ */
 static void key_of_another_type_blocks_only_its_queue(void **state) {
   static const char *const answers[] = {"-WRONGTYPE of another kind\r\n",
                                         "-ERR Error running script: WRONGTYPE Operation\r\n",

@@ -1,6 +1,6 @@
 /*
- * How many attempts a waiter makes, at which pauses, and what a wait that fails costs a node: with notifications
- * and without.
+ * How many attempts a waiter makes, at which pauses, and what a wait that fails costs a node: with
+ * notifications and without.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -221,7 +221,10 @@ static void waiter_that_has_polled_reports_the_queues(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A release without a notification, by another library, while a client waits for less than poll_interval. */
+/*
+ * A release without a notification, by another library, while a client waits for less than
+ * poll_interval.
+ */
 static void last_attempt_finds_a_key_that_was_released_without_notification(void **state) {
   (void)state;
   redlock_options options = counted(3);

@@ -214,8 +214,8 @@ static void wait_clips_the_last_attempt(void **state) {
 }
 
 /*
- * The first attempt finds the key taken. Every 40 ms each node then answers the oldest of many commands; or it answers
- * nothing; or every command with an error.
+ * The first attempt finds the key taken. Every 40 ms each node then answers the oldest of many
+ * commands; or it answers nothing; or every command with an error.
  */
 typedef enum behaviour { SLOW, SILENT, FAILING } behaviour;
 
@@ -429,7 +429,9 @@ static void attempt_without_time_to_succeed_is_not_made(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Two refuse when |left_us| of the budget are left; a second attempt is made if it can still win. */
+/*
+ * Two refuse when |left_us| of the budget are left; a second attempt is made if it can still win.
+ */
 static void check_that_a_second_attempt_is_made(fake_world *world, redlock_duration left_us,
                                                 bool made) {
   redlock_options options = fake_once();
@@ -467,7 +469,7 @@ static void last_attempt_allows_for_the_slowest_needed_node(void **state) {
   }
 }
 
-/* What it took on a connection that has broken says nothing of the next one. */
+/* A latency of an earlier connection does not count. */
 static void disconnected_node_does_not_count_as_distant(void **state) {
   (void)state;
   fake_world *world = far_away();

@@ -122,7 +122,7 @@ static void custom_token_joins_no_wait_list(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Who wants to look every 50 ms is not made to wait for somebody who looks once a minute. */
+/* A waiter that polls every 50 ms does not depend on a head that polls once a minute. */
 static void waiter_with_other_options_joins_another_wait_list(void **state) {
   (void)state;
   enum { KINDS = 7 };
@@ -136,7 +136,7 @@ static void waiter_with_other_options_joins_another_wait_list(void **state) {
   others[0].retry_jitter_us = MS;
   others[1].poll_interval_us = 7 * REDLOCK_SECONDS;
   others[2].notify = REDLOCK_NO;
-  others[4].fence = REDLOCK_YES; /* What fails for the one need not fail for another. */
+  others[4].fence = REDLOCK_YES; /* A fencing token may fail for one waiter and not for the next. */
   others[5].node_timeout_us = 2 * MS;
   others[6].drift_factor = 0.5;
   take_key(world, 7, FAKE_START_US + DELAY / 2);
@@ -268,7 +268,7 @@ static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* What the first has been told of an attempt that is under way is not all. */
+/* The votes of an unfinished attempt are incomplete. */
 static void waiter_during_an_attempt_reports_no_number_of_nodes(void **state) {
   (void)state;
   redlock_options brief = patient(), options = patient();
@@ -451,7 +451,10 @@ static void new_head_without_budget_copies_the_votes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Nodes that were slow are not asked again when the budget is too short for them, but once by each: they may be fast now. */
+/*
+ * Nodes that were slow are not asked again when the budget is too short for them, but once by each:
+ * they may be fast now.
+ */
 static void promoted_waiter_makes_one_attempt(void **state) {
   (void)state;
   redlock_options options = patient();
