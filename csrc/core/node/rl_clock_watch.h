@@ -2,6 +2,9 @@
  * The clock watch: detects steps of a node's clock.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * csrc/core/node has the state of nodes and their connections: links, clocks, the guard, verdicts.
+ * It knows no lock. It includes base, options and wire.
  */
 #ifndef RL_CLOCK_WATCH_H
 #define RL_CLOCK_WATCH_H

@@ -6,9 +6,6 @@
  * A node has one connection, on which the commands of all operations are pipelined. Replies arrive
  * in the order of the commands, so a queue of outstanding commands identifies each reply. A reply
  * for an attempt that has ended is read and dropped.
- *
- * csrc/core/node has the state of nodes and their connections: links, clocks, the guard, verdicts.
- * It knows no lock. It includes base, options and wire.
  */
 #ifndef RL_LINK_H
 #define RL_LINK_H

@@ -2,6 +2,9 @@
  * Addresses of nodes, with their credentials.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * csrc/core/options has settings as values: options, addresses, logins, delays. It includes base
+ * only.
  */
 #ifndef RL_ADDRESS_H
 #define RL_ADDRESS_H

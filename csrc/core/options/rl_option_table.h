@@ -6,9 +6,6 @@
  * A new option needs a row here, a field in redlock.h, and a line each in docs/c.md, docs/lua.md
  * and lua/redlock/types.lua. spec/option_table_spec.lua reports a missing one. rl_options.c checks
  * options by this table, and the Lua module reads them by it (rl_lua_option.c).
- *
- * csrc/core/options has settings as values: options, addresses, logins, delays. It includes base
- * only.
  */
 #ifndef RL_OPTION_TABLE_H
 #define RL_OPTION_TABLE_H

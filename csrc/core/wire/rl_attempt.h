@@ -6,6 +6,9 @@
  * An attempt outlives its operation. It exists until every command with its token is answered, or
  * the connection of that command has ended, and until its release is sent to each node that may
  * hold the token. A pool keeps attempts, so that a repeated acquire allocates nothing.
+ *
+ * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
+ * connection, and a lock only as a pointer. It includes base, and hiredis's parser.
  */
 #ifndef RL_ATTEMPT_H
 #define RL_ATTEMPT_H

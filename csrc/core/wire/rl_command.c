@@ -295,6 +295,7 @@ static const char rl_command_attachment_here[] =
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, or for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
 #define RL_COMMAND_DIGITS 20
+#define RL_COMMAND_DIGITS_SIZE 21 /* with a NUL */
 #define RL_COMMAND_SHA1_LENGTH 40
 
 static const rl_script_source *rl_command_source(rl_script script) {
@@ -543,7 +544,7 @@ const char *rl_command_guard_text(void) {
 
 bool rl_command_guard(rl_buffer *buffer, const char *record_key, const char *action,
                       const char *fingerprint, uint64_t age_us, const char *expected, unsigned db) {
-  char age[RL_COMMAND_DIGITS + 1] = "", number[RL_COMMAND_DIGITS + 1] = "";
+  char age[RL_COMMAND_DIGITS_SIZE] = "", number[RL_COMMAND_DIGITS_SIZE] = "";
   (void)rl_command_digits(age, age_us);
   (void)rl_command_digits(number, db);
   const rl_command_bytes arguments[] = {

@@ -2,9 +2,6 @@
  * The commands for a node, in RESP.
  *
  * SPDX-License-Identifier: MIT
- *
- * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
- * connection and no lock. It includes base, and hiredis's parser.
  */
 #ifndef RL_COMMAND_H
 #define RL_COMMAND_H

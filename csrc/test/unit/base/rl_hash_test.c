@@ -1,0 +1,103 @@
+/*
+ * The hash table: growth, equal hashes, removal, and a table without memory.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/rl_hash.h"
+#include "rl_test.h"
+
+#define MANY 1000
+
+static bool out_of_memory;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size) {
+  return out_of_memory ? NULL : __real_calloc(count, size);
+}
+
+/* Every seventh entry has a hash that an earlier one has, too. */
+static uint64_t hash_of(size_t i) {
+  return rl_hash_bytes(1, &(size_t){i % 7 == 0 ? 0 : i}, sizeof i);
+}
+
+static void fill(rl_hash *table, rl_hash_entry *entries, bool grows) {
+  for (size_t i = 0; i < MANY; i++) {
+    out_of_memory = !grows && i > 0;
+    assert_true(rl_hash_reserve(table, i + 1));
+    rl_hash_insert(table, &entries[i], hash_of(i));
+  }
+  out_of_memory = false;
+}
+
+static void entries_are_found_until_they_are_removed(void **state) {
+  (void)state;
+  for (int grows = 0; grows < 2; grows++) {
+    rl_hash table = {0};
+    static rl_hash_entry entries[MANY];
+    assert_null(rl_hash_find(&table, hash_of(1)));
+    fill(&table, entries, grows == 1);
+    assert_int_equal(table.bucket_count, grows == 1 ? 1024 : 16);
+    for (size_t i = 0; i < MANY; i++) {
+      rl_hash_entry *entry = rl_hash_find(&table, hash_of(i));
+      while (entry != &entries[i]) {
+        assert_non_null(entry);
+        entry = rl_hash_find_next(entry);
+      }
+      rl_hash_remove(&table, entry);
+      assert_int_equal(table.count, MANY - 1 - i);
+    }
+    assert_null(rl_hash_find(&table, hash_of(0)));
+    rl_hash_free(&table);
+  }
+}
+
+static void newest_entry_with_a_hash_is_found_first(void **state) {
+  (void)state;
+  rl_hash table = {0};
+  rl_hash_entry entries[3];
+  assert_true(rl_hash_reserve(&table, 16));
+  for (unsigned i = 0; i < COUNT_OF(entries); i++) {
+    rl_hash_insert(&table, &entries[i], 5);
+  }
+  assert_ptr_equal(rl_hash_find(&table, 5), &entries[2]);
+  assert_ptr_equal(rl_hash_find_next(&entries[2]), &entries[1]);
+  assert_null(rl_hash_find_next(&entries[0]));
+  rl_hash_free(&table);
+}
+
+static void table_without_memory_has_no_buckets(void **state) {
+  (void)state;
+  rl_hash table = {0};
+  out_of_memory = true;
+  assert_false(rl_hash_reserve(&table, 1));
+  out_of_memory = false;
+  assert_int_equal(table.bucket_count, 0);
+}
+
+static void hash_depends_on_seed_length_and_every_byte(void **state) {
+  (void)state;
+  unsigned char bytes[20] = {0};
+  for (size_t length = 1; length <= sizeof bytes; length++) {
+    uint64_t hash = rl_hash_bytes(3, bytes, length);
+    assert_true(hash == rl_hash_bytes(3, bytes, length));
+    assert_true(hash != rl_hash_bytes(4, bytes, length));
+    assert_true(hash != rl_hash_bytes(3, bytes, length - 1));
+    for (size_t i = 0; i < length; i++) {
+      bytes[i] = 1;
+      assert_true(hash != rl_hash_bytes(3, bytes, length));
+      bytes[i] = 0;
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(entries_are_found_until_they_are_removed),
+      cmocka_unit_test(newest_entry_with_a_hash_is_found_first),
+      cmocka_unit_test(table_without_memory_has_no_buckets),
+      cmocka_unit_test(hash_depends_on_seed_length_and_every_byte),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
