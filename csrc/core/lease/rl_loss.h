@@ -4,14 +4,14 @@
  * SPDX-License-Identifier: MIT
  *
  * A reason is a code:
- *   EXPIRED      the deadline has passed LOST         so many nodes deny the lease that no majority
- *   is left MAX_HOLD     the deadline has passed, because max_hold has ended the automatic extends
- *   UNAVAILABLE  a warning: the lease lasts, but automatic extends fail. The next confirmed extend
- *   ends it, or
- *                one of the other reasons follows.
+ *   EXPIRED      the deadline has passed
+ *   LOST         so many nodes deny the lease that no majority is left
+ *   MAX_HOLD     the deadline has passed, because max_hold has ended the automatic extends
+ *   UNAVAILABLE  a warning: the lease lasts, but automatic extends fail
  *   CLOCK        a warning: the clocks of so many nodes were stepped that the nodes that certainly
- *   have the key
- *                are no quorum any more (REN-6). It ends as UNAVAILABLE does.
+ *                have the key are no quorum any more (REN-6)
+ * The next confirmed extend ends a warning, or another reason follows.
+ *
  * A lock with a loss to report is in a queue, once, until it is taken off. A release, a cancelled
  * operation, a freed lock and a closed client are no loss.
  */

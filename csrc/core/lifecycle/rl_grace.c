@@ -7,9 +7,10 @@
  * little later. A program with blocking calls does nothing between them: its lock would have only
  * the bare majority, and one node that fails would be too many. So a blocking call goes on,
  *   - for connections in progress, whose nodes need a key or a release: a client's first lock. Only
- *   for the first attempt to connect, or the first after the node was well, and counted from its
- *   start: another attempt may take for ever; - for replies, if a node has forgotten a script in
- *   this round: the other nodes may need its text, too.
+ *     for the first attempt to connect, or the first after the node was well, and counted from its
+ *     start: another attempt may take for ever;
+ *   - for replies, if a node has forgotten a script in this round: the other nodes may need its
+ *     text, too.
  * The grace period is four times the duration of the decision, and at least 100 ms: the next call
  * serves nodes that are slower than that. It is at most a tenth of the ttl, and ends with the
  * attempt (node_timeout, wait).
