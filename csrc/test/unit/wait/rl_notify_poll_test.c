@@ -64,25 +64,6 @@ static void waiter_polls_when_a_majority_is_free(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void key_on_a_minority_is_tried_at_the_usual_pace(void **state) {
-  (void)state;
-  redlock_options options = patient(10 * REDLOCK_SECONDS);
-  fake_world *world = fake_world_new_calling(4);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = begin(world, &options);
-  assert_int_equal(fake_reply(world, 3, "-OOM command not allowed\r\n").verb, FAKE_SET);
-  fake_settle(world);
-  assert_true(world->nodes[3].stands > 0); /* Three nodes say that it is free. */
-  fake_pass(world, 200 * MS - 1);
-  fake_settle(world);
-  assert_int_equal(world->nodes[1].sets, 1);
-  fake_pass(world, 1);
-  assert_int_equal(world->nodes[1].sets, 2);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
 static void late_report_does_not_postpone_the_poll(void **state) {
   (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
@@ -179,7 +160,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(free_node_without_vote_is_tried_at_the_usual_pace),
       cmocka_unit_test(waiter_polls_when_a_majority_is_free),
-      cmocka_unit_test(key_on_a_minority_is_tried_at_the_usual_pace),
       cmocka_unit_test(late_report_does_not_postpone_the_poll),
       cmocka_unit_test(waiter_far_back_polls_less_often),
       cmocka_unit_test(expiry_of_a_key_wakes_only_the_first_sixteen),

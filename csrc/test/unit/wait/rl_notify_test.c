@@ -23,19 +23,6 @@ static void failed_attempt_enqueues_on_each_node(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void free_lock_costs_no_extra_command(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  rl_lock *lock = begin_patient(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(total_of(world, stands), 0);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_int_equal(total_of(world, leaves), 0);
-  assert_int_equal(world->nodes[0].queued, 0);
-  assert_true(fake_world_end(world));
-}
-
 static void free_key_counts_as_a_notification(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -69,33 +56,6 @@ static void only_nodes_with_notifications_are_asked(void **state) {
   world->nodes[3 + 2].policy = FAKE_ACCEPTS; /* It is asked as soon as they do. */
   pass(world, 5 * SECONDS);
   assert_stands(world, 2, 0, entry_of(lock));
-  assert_true(fake_world_end(world));
-}
-
-static void client_without_notifications_sends_no_queue_command(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  pass(world, 10 * DELAY);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(rl_core_connection_count(&world->core), 3);
-  assert_int_equal(world->nodes[0].sets, 11);
-  assert_int_equal(total_of(world, stands), 0);
-  assert_true(fake_world_end(world));
-}
-
-static void lock_without_notify_is_not_enqueued(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.notify = REDLOCK_NO;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, 10 * DELAY);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(world->nodes[0].sets, 11);
-  assert_int_equal(total_of(world, stands), 0);
   assert_true(fake_world_end(world));
 }
 
@@ -160,16 +120,6 @@ static void fair_acquire_does_not_overtake_a_waiter(void **state) {
   }
   pass(world, 99 * MS);
   assert_int_equal(total_of(world, sets), 0);
-  assert_true(fake_world_end(world));
-}
-
-static void unfair_acquire_tries_at_once(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  let_other_stand(world);
-  rl_lock *lock = begin_patient(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(total_of(world, stands), 0);
   assert_true(fake_world_end(world));
 }
 
@@ -266,16 +216,6 @@ static void contended_waiter_appends_and_polls_soon(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void contention_concerns_one_resource(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  fake_world *world = polite_world();
-  rl_lock *lock = begin_of(world, "other", &options);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(total_of(world, stands), 0);
-  assert_true(fake_world_end(world));
-}
-
 static void acquire_with_time_for_one_attempt_does_not_queue(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -286,78 +226,6 @@ static void acquire_with_time_for_one_attempt_does_not_queue(void **state) {
   rl_lock *lock = begin_of(world, KEY, &options);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(total_of(world, stands), 0);
-  assert_true(fake_world_end(world));
-}
-
-static void waiter_with_a_short_budget_does_not_overtake(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  options.wait_us = 50 * MS; /* one time-out */
-  fake_world *world = listening(3);
-  let_other_stand(world);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(total_of(world, sets), 0);
-  assert_int_equal(total_of(world, stands), 3);
-  assert_true(fake_world_end(world));
-}
-
-/* A near client would always overtake it. */
-static void distant_client_queues_first(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  fake_world *world = listening(3);
-  let_other_stand(world);
-  for (unsigned i = 0; i < 3; i++) {
-    world->core.nodes[i]->link.nearest_us = 40 * MS; /* A time-out is 50. */
-  }
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(fake_next(world, 0), FAKE_STAND);
-  assert_true(fake_world_end(world));
-}
-
-/* Or, with so many places that there is no other, it would wait until its budget ends. */
-static void acquire_without_a_ticket_waits_first_only_once(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  fake_world *world = listening(3);
-  rl_notify_state *calls = world->core.notify;
-  while (calls->free != NULL) {
-    calls->free = calls->free->next;
-  }
-  uint32_t capacity = calls->ticket_capacity;
-  calls->ticket_capacity = calls->ticket_count = 65536;
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, 51 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  calls->ticket_capacity = capacity;
-  calls->ticket_count = 1; /* They are whole for the end of the test. */
-  assert_true(fake_world_end(world));
-}
-
-static void first_query_without_a_majority_leads_to_an_attempt(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  fake_world *world = listening(3);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)fake_reply(world, i, ":6000\r\n"); /* The queue is full. */
-  }
-  fake_pass(world, 50 * MS - 1); /* a time-out */
-  assert_int_equal(total_of(world, sets), 0);
-  fake_pass(world, 1);
-  assert_int_equal(total_of(world, sets), 3);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(fake_world_end(world));
 }
 
@@ -409,19 +277,6 @@ static void fair_acquire_tries_at_once_if_subscribers_are_refused(void **state) 
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US + 50 * MS);
-  assert_true(fake_world_end(world));
-}
-
-static void fair_acquire_without_notify_tries_at_once(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  options.notify = REDLOCK_NO;
-  fake_world *world = fake_world_new_calling(3);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(total_of(world, stands), 0);
-  assert_int_equal(rl_core_connection_count(&world->core), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -509,21 +364,6 @@ static void waiter_polls_while_a_majority_has_the_key(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void poll_finds_a_lost_notification(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_remove(&world->nodes[i].store, KEY); /* A plain release: nobody is called. */
-  }
-  pass(world, SLOW - SLOW / 8 - 1);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  pass(world, SLOW / 4 + 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
 static void poll_restores_a_lost_queue(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -578,21 +418,6 @@ static void waiter_further_back_polls_later(void **state) {
   assert_int_equal(looked_us[1] - looked_us[0], 10 * MS);
 }
 
-static void waiter_without_a_majority_of_reports_polls(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  for (unsigned i = 1; i < 3; i++) {
-    world->nodes[3 + i].policy = FAKE_HANGS;
-    fake_break(world, 3 + i, "Connection reset by peer");
-  }
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  pass(world, 5 * DELAY);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(world->nodes[0].sets, 6);
-  assert_true(fake_world_end(world));
-}
-
 static void unresponsive_head_is_evicted(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -606,31 +431,6 @@ static void unresponsive_head_is_evicted(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_string_not_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
-}
-
-/*
- * Five that listen, and never come: a host that has stopped. Those before who waits would have to
- * be waited for.
- */
-static void unresponsive_heads_are_evicted_one_after_the_other(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  let_other_stand(world);
-  for (unsigned i = 0; i < 3; i++) {
-    for (unsigned k = 1; k < 5; k++) {
-      char entry[RL_LINK_ENTRY_SIZE];
-      (void)snprintf(entry, sizeof entry, "%s0000ff%02x", OTHERS_CHANNEL, k);
-      fake_queue_put(&world->nodes[i].store, KEY, entry);
-    }
-  }
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, 5 * 100 * MS - 2 * MS);
-  assert_stands(world, 0, 0, OTHERS_ENTRY); /* Each of them might have looked. */
-  pass(world, 5 * 100 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(fake_world_end(world));
 }
 
@@ -730,21 +530,6 @@ static void queue_outlives_the_longest_poll_interval(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void responsive_head_is_not_evicted(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
-  let_other_stand(world);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, 50 * MS);
-  take_key(world, 7, REDLOCK_NEVER); /* It has come. */
-  pass(world, SECONDS);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_string_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
-  assert_true(fake_world_end(world));
-}
-
 static void poll_discards_older_reports(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -798,23 +583,6 @@ static void waiter_tries_when_a_majority_notifies(void **state) {
   }
   assert_int_equal(world->nodes[0].sets, 2);
   fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
-static void waiter_tries_soon_after_the_first_notification(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  pass(world, 110 * MS);
-  release_key(world, 0);
-  fake_store_remove(&world->nodes[1].store, KEY); /* Its call is lost. */
-  fake_settle(world);
-  pass(world, MS - 1);
-  assert_int_equal(world->nodes[0].sets, 1);
-  pass(world, 1);
-  assert_int_equal(world->nodes[0].sets, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(fake_world_end(world));
 }
@@ -896,21 +664,6 @@ static void notification_of_a_polling_head_keeps_the_usual_delay(void **state) {
   assert_int_equal(world->nodes[1].sets, 1);
   pass(world, 1);
   assert_int_equal(world->nodes[1].sets, 2);
-  assert_true(fake_world_end(world));
-}
-
-static void repeated_notification_counts_once(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  pass(world, 110 * MS);
-  for (unsigned i = 0; i < 3; i++) {
-    call_place(world, 0, lock->waitlist->ticket->id);
-  }
-  assert_int_equal(world->nodes[0].sets, 1);
-  pass(world, MS);
-  assert_int_equal(world->nodes[0].sets, 2);
   assert_true(fake_world_end(world));
 }
 
@@ -1092,38 +845,6 @@ static void waiter_that_gives_up_dequeues_everywhere(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void waiter_without_budget_dequeues_everywhere(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.wait_us = SECONDS;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, SECONDS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
-  assert_int_equal(world->nodes[0].sets, 2); /* The last attempt comes at the end. */
-  assert_true(fake_world_end(world));
-}
-
-static void notified_waiter_that_gives_up_notifies_the_next(void **state) {
-  (void)state;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  let_other_stand(world);
-  world->holds_calls = true;
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-  fake_settle(world);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_true(other_hears(world, i));
-  }
-  assert_true(fake_world_end(world));
-}
-
 static void closed_client_dequeues_everywhere(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -1208,41 +929,6 @@ static void malformed_message_is_ignored(void **state) {
 }
 
 /* ------------------------------------------------------------------------- budgets, and nodes */
-
-static void retry_count_becomes_a_number_of_pauses(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.wait_us = 0;
-  options.retry_count = 3;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, 3 * DELAY - 5 * MS - 1);
-  assert_int_equal(world->nodes[0].sets, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  pass(world, 1); /* The last attempt. */
-  assert_int_equal(world->nodes[0].sets, 2);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(fake_world_end(world));
-}
-
-static void polling_waiter_counts_attempts(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  options.wait_us = 0;
-  options.retry_count = 3;
-  fake_world *world = fake_world_new_calling(3);
-  for (unsigned i = 3; i < 6; i++) {
-    world->nodes[i].policy = FAKE_REFUSES;
-  }
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  pass(world, 3 * DELAY);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_int_equal(world->nodes[0].sets, 4);
-  assert_true(fake_world_end(world));
-}
 
 static void waiter_polls_when_notifying_nodes_disconnect(void **state) {
   (void)state;
@@ -1479,33 +1165,6 @@ static void forked_child_drops_its_tickets_silently(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void each_resource_has_its_own_ticket(void **state) {
-  (void)state;
-  enum { MANY = 100 };
-  redlock_options options = patient();
-  rl_lock *locks[MANY];
-  fake_world *world = listening(1);
-  for (unsigned i = 0; i < MANY; i++) {
-    char name[16];
-    (void)snprintf(name, sizeof name, "r%u", i);
-    locks[i] = fake_lock(world, name, &options);
-    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
-    assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
-    assert_int_equal(fake_reply(world, 0, ":20001\r\n").verb, FAKE_STAND);
-  }
-  assert_int_equal(world->core.notify->used_count, MANY);
-  for (unsigned i = 0; i < MANY; i++) {
-    assert_int_equal(locks[i]->waitlist->ticket->id & 0xffff, i);
-  }
-  for (unsigned i = 0; i < MANY; i += 2) {
-    rl_lock_free(locks[i], world->now_us);
-  }
-  fake_turn(world);
-  assert_int_equal(world->core.notify->used_count, MANY / 2);
-  assert_true(fake_world_end(world));
-}
-
 /* -------------------------------------------------------- servers that want all keys declared */
 
 #define UNDECLARED "-ERR script tried accessing undeclared key\r\n"
@@ -1569,53 +1228,37 @@ static void other_release_error_is_not_a_refusal(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(failed_attempt_enqueues_on_each_node),
-      cmocka_unit_test(free_lock_costs_no_extra_command),
       cmocka_unit_test(free_key_counts_as_a_notification),
       cmocka_unit_test(only_nodes_with_notifications_are_asked),
-      cmocka_unit_test(client_without_notifications_sends_no_queue_command),
-      cmocka_unit_test(lock_without_notify_is_not_enqueued),
       cmocka_unit_test(client_with_more_than_16_nodes_polls),
       cmocka_unit_test(fair_acquire_queues_first),
       cmocka_unit_test(fair_acquire_does_not_overtake_a_waiter),
-      cmocka_unit_test(unfair_acquire_tries_at_once),
       cmocka_unit_test(acquire_queues_first_after_recent_contention),
       cmocka_unit_test(contention_ends_after_a_second),
       cmocka_unit_test(former_waiter_stops_queueing_first),
       cmocka_unit_test(contended_waiter_appends_and_polls_soon),
-      cmocka_unit_test(contention_concerns_one_resource),
       cmocka_unit_test(acquire_with_time_for_one_attempt_does_not_queue),
-      cmocka_unit_test(waiter_with_a_short_budget_does_not_overtake),
-      cmocka_unit_test(distant_client_queues_first),
-      cmocka_unit_test(acquire_without_a_ticket_waits_first_only_once),
-      cmocka_unit_test(first_query_without_a_majority_leads_to_an_attempt),
       cmocka_unit_test(first_fair_acquire_waits_for_the_subscribers),
       cmocka_unit_test(fair_acquire_waits_for_subscribers_as_long_as_an_attempt),
       cmocka_unit_test(fair_acquire_tries_at_once_if_subscribers_are_refused),
-      cmocka_unit_test(fair_acquire_without_notify_tries_at_once),
       cmocka_unit_test(release_notifies_the_head),
       cmocka_unit_test(notification_skips_disconnected_waiters),
       cmocka_unit_test(node_that_forbids_publish_gets_the_plain_release),
       cmocka_unit_test(waiter_polls_while_a_majority_has_the_key),
-      cmocka_unit_test(poll_finds_a_lost_notification),
       cmocka_unit_test(poll_restores_a_lost_queue),
       cmocka_unit_test(waiter_polls_when_keys_on_a_majority_expire),
       cmocka_unit_test(waiter_further_back_polls_later),
-      cmocka_unit_test(waiter_without_a_majority_of_reports_polls),
       cmocka_unit_test(unresponsive_head_is_evicted),
-      cmocka_unit_test(unresponsive_heads_are_evicted_one_after_the_other),
       cmocka_unit_test(waiter_that_evicted_a_head_polls_soon),
       cmocka_unit_test(waiter_does_not_evict_a_head_that_has_just_moved_up),
       cmocka_unit_test(waiter_ignores_reports_of_a_node_without_notifications),
       cmocka_unit_test(queue_outlives_the_longest_poll_interval),
-      cmocka_unit_test(responsive_head_is_not_evicted),
       cmocka_unit_test(poll_discards_older_reports),
       cmocka_unit_test(waiter_polls_a_full_queue),
       cmocka_unit_test(waiter_tries_when_a_majority_notifies),
-      cmocka_unit_test(waiter_tries_soon_after_the_first_notification),
       cmocka_unit_test(waiter_without_a_majority_tries_every_50_to_100_ms),
       cmocka_unit_test(attempt_denied_by_few_keeps_its_delay),
       cmocka_unit_test(notification_of_a_polling_head_keeps_the_usual_delay),
-      cmocka_unit_test(repeated_notification_counts_once),
       cmocka_unit_test(notification_of_a_disconnected_node_does_not_count),
       cmocka_unit_test(notification_during_an_attempt_counts),
       cmocka_unit_test(cancel_and_free_dequeue_at_once),
@@ -1624,14 +1267,10 @@ int main(void) {
       cmocka_unit_test(ticket_is_dequeued_at_the_next_notification),
       cmocka_unit_test(grant_before_the_reply_of_enqueue_dequeues),
       cmocka_unit_test(waiter_that_gives_up_dequeues_everywhere),
-      cmocka_unit_test(waiter_without_budget_dequeues_everywhere),
-      cmocka_unit_test(notified_waiter_that_gives_up_notifies_the_next),
       cmocka_unit_test(closed_client_dequeues_everywhere),
       cmocka_unit_test(notification_of_an_unknown_ticket_is_passed_on),
       cmocka_unit_test(reused_ticket_has_another_id),
       cmocka_unit_test(malformed_message_is_ignored),
-      cmocka_unit_test(retry_count_becomes_a_number_of_pauses),
-      cmocka_unit_test(polling_waiter_counts_attempts),
       cmocka_unit_test(waiter_polls_when_notifying_nodes_disconnect),
       cmocka_unit_test(waiter_polls_when_notifications_stop),
       cmocka_unit_test(node_that_came_back_is_asked_again),
@@ -1642,7 +1281,6 @@ int main(void) {
       cmocka_unit_test(key_of_another_type_blocks_only_its_queue),
       cmocka_unit_test(forgotten_queue_script_is_sent_as_text),
       cmocka_unit_test(forked_child_drops_its_tickets_silently),
-      cmocka_unit_test(each_resource_has_its_own_ticket),
       cmocka_unit_test(refused_notification_repeats_the_release_without),
       cmocka_unit_test(refused_notification_of_a_forced_release_repeats_without),
       cmocka_unit_test(other_release_error_is_not_a_refusal),

@@ -57,28 +57,6 @@ static void second_waiter_is_queued(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void thousand_waiters_cost_as_much_as_one(void **state) {
-  (void)state;
-  unsigned sets[2];
-  unsigned bytes[2];
-  for (unsigned i = 0; i < 2; i++) {
-    fake_world *world = fake_world_new(3);
-    redlock_options options = patient();
-    take_key(world, 7, REDLOCK_NEVER);
-    for (unsigned k = 0; k < (i == 0 ? 1 : 1000); k++) {
-      (void)begin_without_answers(world, KEY, &options);
-    }
-    fake_settle(world);
-    pass(world, 20 * DELAY);
-    sets[i] = world->nodes[0].sets;
-    bytes[i] = world->nodes[0].releases;
-    assert_true(fake_world_end(world));
-  }
-  assert_int_equal(sets[0], 21);
-  assert_int_equal(sets[1], sets[0]);
-  assert_int_equal(bytes[1], bytes[0]);
-}
-
 static void single_attempt_joins_no_wait_list(void **state) {
   (void)state;
   redlock_options once = fake_once();
@@ -103,21 +81,6 @@ static void lock_on_several_resources_joins_no_wait_list(void **state) {
   assert_error(rl_lock_acquire(both, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_null(both->waitlist);
-  assert_int_equal(world->nodes[0].sets, 2);
-  assert_true(fake_world_end(world));
-}
-
-static void custom_token_joins_no_wait_list(void **state) {
-  (void)state;
-  redlock_options options = patient();
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_patient(world);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_custom_token_set(lock, OTHER, sizeof OTHER - 1), REDLOCK_OK);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_null(lock->waitlist);
   assert_int_equal(world->nodes[0].sets, 2);
   assert_true(fake_world_end(world));
 }
@@ -207,16 +170,6 @@ static void each_resource_has_its_own_wait_list(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void last_waiter_ends_the_wait_list(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin_patient(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_null(lock->waitlist);
-  assert_int_equal(world->core.waitlists->table.count, 0);
-  assert_true(fake_world_end(world));
-}
-
 /* --------------------------------------------------------------------------------------- W2 */
 
 static void queued_waiter_keeps_its_budget(void **state) {
@@ -265,24 +218,6 @@ static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
   fake_pass(world, 20 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_says(lock, "not asked before the budget expired");
-  assert_true(fake_world_end(world));
-}
-
-/* The votes of an unfinished attempt are incomplete. */
-static void waiter_during_an_attempt_reports_no_number_of_nodes(void **state) {
-  (void)state;
-  redlock_options brief = patient(), options = patient();
-  brief.wait_us = DELAY + 20 * MS;
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_of(world, KEY, &options);
-  rl_lock *lock = begin_of(world, KEY, &brief);
-  pass(world, DELAY - MS);
-  fake_pass(world, MS); /* The second attempt has begun, */
-  assert_int_equal(fake_next(world, 0), FAKE_SET);
-  fake_pass(world, 20 * MS); /* and is not answered. */
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_says(lock, "was taken, and the last attempt was not answered in time");
   assert_true(fake_world_end(world));
 }
 
@@ -406,23 +341,6 @@ static void new_head_takes_over_the_ticket(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void promoted_waiter_copies_the_votes(void **state) {
-  (void)state;
-  redlock_options brief = patient();
-  brief.wait_us = 100 * MS;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *first = begin_patient(world);
-  (void)begin_patient(world);
-  rl_lock *third = begin_of(world, KEY, &brief);
-  rl_lock_cancel(first, world->now_us, REDLOCK_E_CANCELLED);
-  fake_settle(world);
-  pass(world, 100 * MS);
-  assert_error(rl_lock_result(third), REDLOCK_E_TAKEN);
-  assert_says(third, "2 of 3 nodes hold it");
-  assert_true(fake_world_end(world));
-}
-
 static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -433,21 +351,6 @@ static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(next), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US);
-  assert_true(fake_world_end(world));
-}
-
-static void new_head_without_budget_copies_the_votes(void **state) {
-  (void)state;
-  redlock_options brief = patient(), briefer = patient();
-  brief.wait_us = 300 * MS;
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_of(world, KEY, &brief);
-  briefer.wait_us = 301 * MS;
-  rl_lock *next = begin_of(world, KEY, &briefer);
-  pass(world, 302 * MS);
-  assert_error(rl_lock_result(next), REDLOCK_E_TAKEN);
-  assert_says(next, "2 of 3 nodes");
   assert_true(fake_world_end(world));
 }
 
@@ -501,22 +404,6 @@ static void cancelled_waiter_keeps_the_order(void **state) {
   rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
   assert_int_equal(world->core.waitlists->table.count, 0);
   assert_int_equal(world->core.busy_count, 0);
-  assert_true(fake_world_end(world));
-}
-
-static void cancelled_waiter_may_join_again(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *front = begin_patient(world);
-  rl_lock *lock = begin_patient(world);
-  for (unsigned i = 0; i < 3; i++) {
-    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_parked(lock, front);
-  }
-  assert_int_equal(world->core.waitlists->queued_count, 1);
   assert_true(fake_world_end(world));
 }
 
@@ -598,24 +485,6 @@ static void own_release_lets_the_head_try_at_once(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(next), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US + 10 * MS);
-  assert_true(fake_world_end(world));
-}
-
-static void own_release_reaches_all_wait_lists(void **state) {
-  (void)state;
-  redlock_options seldom = patient();
-  fake_world *world = fake_world_new(3); /* without calls */
-  seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
-  rl_lock *held = begin_patient(world);
-  rl_lock *next = begin_patient(world);
-  rl_lock *last = begin_of(world, KEY, &seldom);
-  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  bool first = rl_lock_result(next) == REDLOCK_OK;
-  assert_error(rl_lock_result(first ? last : next), REDLOCK_PENDING);
-  assert_error(rl_lock_release(first ? next : last, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(first ? last : next), REDLOCK_OK);
   assert_true(fake_world_end(world));
 }
 
@@ -712,35 +581,27 @@ static void own_release_does_not_overtake_the_queue(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(second_waiter_is_queued),
-      cmocka_unit_test(thousand_waiters_cost_as_much_as_one),
       cmocka_unit_test(single_attempt_joins_no_wait_list),
       cmocka_unit_test(lock_on_several_resources_joins_no_wait_list),
-      cmocka_unit_test(custom_token_joins_no_wait_list),
       cmocka_unit_test(waiter_with_other_options_joins_another_wait_list),
       cmocka_unit_test(resource_has_at_most_sixteen_wait_lists),
       cmocka_unit_test(each_resource_has_its_own_wait_list),
-      cmocka_unit_test(last_waiter_ends_the_wait_list),
       cmocka_unit_test(queued_waiter_keeps_its_budget),
       cmocka_unit_test(retry_count_limits_the_time_of_a_queued_waiter),
       cmocka_unit_test(waiter_behind_a_head_without_votes_reports_not_asked),
       cmocka_unit_test(waiter_behind_a_queued_head_copies_its_reports),
-      cmocka_unit_test(waiter_during_an_attempt_reports_no_number_of_nodes),
       cmocka_unit_test(waiter_of_silent_nodes_does_not_report_taken),
       cmocka_unit_test(waiter_behind_an_own_lock_reports_taken),
       cmocka_unit_test(waiters_acquire_in_order_of_arrival),
       cmocka_unit_test(new_head_waits_first_after_a_grant),
       cmocka_unit_test(new_head_takes_over_the_ticket),
-      cmocka_unit_test(promoted_waiter_copies_the_votes),
       cmocka_unit_test(new_head_tries_at_once_after_a_cancelled_head),
-      cmocka_unit_test(new_head_without_budget_copies_the_votes),
       cmocka_unit_test(promoted_waiter_makes_one_attempt),
       cmocka_unit_test(cancelled_waiter_keeps_the_order),
-      cmocka_unit_test(cancelled_waiter_may_join_again),
       cmocka_unit_test(close_ends_the_whole_wait_list),
       cmocka_unit_test(forked_child_has_no_wait_lists),
       cmocka_unit_test(waiters_may_leave_in_any_order),
       cmocka_unit_test(own_release_lets_the_head_try_at_once),
-      cmocka_unit_test(own_release_reaches_all_wait_lists),
       cmocka_unit_test(client_keeps_a_resource_for_a_few_delays_only),
       cmocka_unit_test(two_wait_lists_keep_a_resource_no_longer_than_one),
       cmocka_unit_test(own_release_does_not_overtake_the_queue),
