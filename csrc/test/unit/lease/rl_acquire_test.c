@@ -96,8 +96,8 @@ static void majority_of_refusals_decides(void **state) {
 }
 
 /*
- * Three of five nodes are down, and two hold the key for somebody else: nobody can lock, whichever
- * answers come first.
+ * Three of five nodes are down, and two hold the key for another client: no order of the answers
+ * makes a lock.
  */
 static void errors_decide_once_no_majority_is_possible(void **state) {
   (void)state;

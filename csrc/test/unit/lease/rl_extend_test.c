@@ -621,8 +621,27 @@ static void only_integer_1_confirms_extend(void **state) {
   }
 }
 
+static void extend_without_ttl_uses_ttl_of_acquire(void **state) {
+  (void)state;
+  redlock_options call = fake_once();
+  call.ttl_us = 20 * SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL); /* Its own ttl is 10 s. */
+  assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
+  fake_settle(world);
+  world->now_us += 5 * SECONDS;
+  extend(world, lock, 0);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
+  extend(world, lock, 30 * SECONDS); /* does not change what 0 means */
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 30000);
+  extend(world, lock, 0);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(extend_without_ttl_uses_ttl_of_acquire),
       cmocka_unit_test(extend_never_shortens_lease),
       cmocka_unit_test(majority_decides_extend),
       cmocka_unit_test(failed_extend_changes_nothing),

@@ -748,8 +748,26 @@ static void attached_lease_keeps_fencing_token(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void taken_resource_of_several_is_named(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_store_put(&world->nodes[i].store, "b", OTHER, REDLOCK_NEVER);
+  }
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_message(
+      lock,
+      "the lock on 'a' and 1 more is taken: 2 of 3 nodes hold one of them for another client: 'b' "
+      "on 10.0.0.1:6379, 10.0.0.2:6379");
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, "a"), 0);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(taken_resource_of_several_is_named),
       cmocka_unit_test(first_proposal_without_clock_is_1),
       cmocka_unit_test(first_proposal_uses_clock_of_program),
       cmocka_unit_test(next_proposal_is_median_of_clocks),

@@ -321,8 +321,10 @@ static void majority_confirms_release(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* 28 ms are left when the attempt fails: with 5 ms to spare that is enough for the 20 ms of the second node, not for
- * the 30 ms of the third. */
+/*
+ * When the attempt fails, 28 ms are left: enough for the 20 ms of the second node, but not for the
+ * slowest.
+ */
 static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
   (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {

@@ -566,8 +566,528 @@ static void repeated_acquire_turns_notify_lost_on(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void undone_nested_acquire_shares_no_lease(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_lock_undo(inner, world->now_us, REDLOCK_E_SYSTEM);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_SYSTEM);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  rl_lock_undo(outer, world->now_us, REDLOCK_E_SYSTEM);
+  assert_error(rl_lock_outcome(outer, world->now_us), REDLOCK_E_SYSTEM);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void failed_nested_acquire_reports_no_loss(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  fake_pass(world, LEASE_US);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_true(fake_world_end(world));
+}
+
+static void nested_acquire_is_reported_to_loop_once(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_ptr_equal(rl_core_next_ended(&world->core), outer);
+  assert_ptr_equal(rl_core_next_ended(&world->core), inner);
+  assert_null(rl_core_next_ended(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void fire_and_forget_release_leaves_shared_lease(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(rl_lock_release_send(inner, world->now_us), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK); /* asks for its result */
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void result_of_nested_release_is_not_that_of_extend(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, outer), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_release_send(outer, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_result(outer), REDLOCK_OK);
+  assert_true(rl_ring_remaining(inner, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void nested_acquire_sends_nothing_and_shares_lease(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  unsigned before = commands(world);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_result(inner), REDLOCK_OK); /* at once, before any turn */
+  fake_turn(world);
+  assert_int_equal(commands(world), before);
+  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US - SECONDS);
+  assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US - SECONDS);
+  assert_true(fake_world_end(world));
+}
+
+static void last_release_releases_lease_in_any_order(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
+  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
+  assert_error(extend(world, inner, 0), REDLOCK_OK);
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void lock_acquired_twice_is_released_twice(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void nested_acquire_extends_short_lease_first(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, &longer), REDLOCK_OK);
+  assert_int_equal(extends(world), 3);
+  assert_true(rl_ring_remaining(inner, world->now_us) > 29 * SECONDS);
+  assert_true(rl_ring_remaining(outer, world->now_us) == rl_ring_remaining(inner, world->now_us));
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void nested_acquire_uses_its_node_timeout(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  redlock_options hasty = {.node_timeout_us = 50 * MS};
+  redlock_options longer = {.ttl_us = 30 * SECONDS, .node_timeout_us = 500 * MS};
+  assert_error(acquire(world, lock, &hasty), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 400 * MS);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
+  assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 50 * MS); /* Extends go by the acquire that took the lease. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+static void failed_extend_releases_lease_without_other_locks(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(release(world, outer), REDLOCK_OK); /* All have answered the extend in the turn. */
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  longer.ttl_us = 90 * SECONDS;
+  assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  rl_lock_cancel(outer, world->now_us, REDLOCK_E_CANCELLED);
+  assert_error(rl_lock_result(outer), REDLOCK_E_CANCELLED);
+  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void lock_acquired_twice_reports_lost_to_both_releases(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
+  }
+  assert_error(extend(world, lock, 0), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_message(lock, "2 of 3 nodes no longer have its token");
+  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(reason_of(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void lost_nested_acquire_is_not_released(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  rl_lease_lose(lock, world->now_us);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void lost_lock_acquired_again_is_released_once(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  rl_lease_lose(lock, world->now_us);
+  fake_settle(world);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void acquire_of_two_leases_of_owner_is_refused(void **state) {
+  (void)state;
+  static const char *const both[] = {"a", "b"};
+  redlock_options options = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *a = owned(world, "a", "me");
+  rl_lock *b = owned(world, "b", "me");
+  rl_lock *two = fake_lock_many(world, both, 2, &options);
+  own(world, two, "me");
+  assert_error(acquire(world, a, NULL), REDLOCK_OK);
+  assert_error(acquire(world, b, NULL), REDLOCK_OK);
+  assert_error(acquire(world, two, NULL), REDLOCK_E_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void acquire_with_custom_token_shares_no_lease(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_lock *third = owned(world, KEY, "me");
+  assert_error(rl_custom_token_set(third, "mine", 4), REDLOCK_OK);
+  assert_error(acquire(world, third, NULL), REDLOCK_E_HELD);
+  assert_message(third, "with another token");
+  assert_true(fake_world_end(world));
+}
+
+static void shared_lease_is_not_detached(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  rl_handover handover;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_HELD);
+  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_HELD);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_OK);
+  rl_lock_detach(inner);
+  assert_error(acquire(world, outer, NULL), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void detach_of_expired_shared_lease_is_not_held(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  rl_handover handover;
+  fake_world *world = nested(&outer, &inner);
+  fake_pass(world, LEASE_US);
+  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void automatic_extends_go_on_after_outer_release(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  for (unsigned i = 0; i < 100 && rl_ring_remaining(inner, world->now_us) > 0; i++) {
+    wait_for_core(world);
+    fake_settle(world);
+  }
+  assert_true(world->now_us - FAKE_START_US > 19 * SECONDS);
+  assert_true(world->now_us - FAKE_START_US <= 20 * SECONDS);
+  assert_error(reason_of(world, inner), REDLOCK_E_MAX_HOLD);
+  assert_true(fake_world_end(world));
+}
+
+static void delayed_nested_extend_asks_for_rest_of_max_hold(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  redlock_options longer = {.ttl_us = 60 * SECONDS};
+  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
+  world->now_us += 2 * SECONDS;
+  fake_turn(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_true(inner->deadline_us > FAKE_START_US + 19 * SECONDS);
+  assert_true(inner->deadline_us <= FAKE_START_US + 20 * SECONDS);
+  assert_true(fake_world_end(world));
+}
+
+static void expired_nested_lock_does_not_report_max_hold(void **state) {
+  (void)state;
+  for (unsigned capped = 0; capped <= 1; capped++) {
+    rl_lock *outer, *inner;
+    fake_world *world = kept_until(capped == 1 ? 10 * SECONDS : 0, &outer, &inner);
+    assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+    assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+    world->now_us += LEASE_US; /* The process was stopped. */
+    assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
+    int reason = capped == 1 ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
+    assert_error(reason_of(world, inner), reason);
+    assert_error(reason_of(world, outer), reason);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void each_lock_with_notify_lost_reports_loss(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *silent = owned(world, KEY, "me");
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  rl_lock *gone = fake_lock(world, KEY, &options);
+  rl_lock *locks[] = {outer, silent, inner, gone};
+  for (unsigned i = 0; i < 4; i++) {
+    own(world, locks[i], "me");
+    assert_error(acquire(world, locks[i], NULL), REDLOCK_OK);
+  }
+  assert_error(release(world, gone), REDLOCK_OK);
+  fake_pass(world, LEASE_US);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, silent), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void next_attempt_shares_lease_of_owner(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = {.retry_count = 3};
+  rl_lock *first = fake_lock(world, KEY, &options);
+  rl_lock *second = fake_lock(world, KEY, &options);
+  own(world, first, "me");
+  own(world, second, "me");
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_not_equal(rl_lock_result(first), rl_lock_result(second)); /* One of them is pending. */
+  unsigned before = commands(world);
+  fake_pass(world, SECONDS);
+  assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
+  assert_int_equal(commands(world), before);
+  assert_true(fake_world_end(world));
+}
+
+static void each_fire_and_forget_release_of_lock_counts(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
+  assert_true(rl_ring_remaining(lock, world->now_us) > 0);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(rl_ring_remaining(lock, world->now_us), 0);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void lost_lock_is_inspected_beside_other_releases(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
+  }
+  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  assert_error(rl_lock_ask(inner, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_E_LOST);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
+  assert_error(release(world, inner), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+}
+
+static void failed_nested_acquire_keeps_lease_of_owner(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS, .notify_lost = REDLOCK_YES};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + SECONDS);
+  }
+  assert_error(acquire(world, inner, &longer), REDLOCK_E_LOST);
+  assert_error(reason_of(world, inner), REDLOCK_OK); /* It was never held. */
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, outer), REDLOCK_E_LOST);
+  assert_error(release(world, outer), REDLOCK_E_LOST);
+  fake_pass(world, 2 * SECONDS);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void nested_lock_reports_loss_without_outer_lock(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  rl_lock *outer = owned(world, KEY, "me");
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  assert_error(extend(world, outer, 0), REDLOCK_OK);
+  unsigned before = commands(world);
+  fake_pass(world, LEASE_US);
+  assert_int_equal(commands(world), before);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, inner), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void close_during_failed_extends_reports_no_nested_loss(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  refuse_all(world);
+  while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
+    wait_for_core(world);
+  }
+  rl_core_close(&world->core, world->now_us);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  accept_all(world);
+  assert_true(fake_world_end(world));
+}
+
+static void each_lock_reports_second_warning_after_recovery(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
+      wait_for_core(world); /* No node answers. */
+    }
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
+    assert_null(rl_loss_next(&world->core, world->now_us));
+    assert_error(extend(world, outer, 0), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_lock_reports_second_warning_after_recovery),
+      cmocka_unit_test(close_during_failed_extends_reports_no_nested_loss),
+      cmocka_unit_test(nested_lock_reports_loss_without_outer_lock),
+      cmocka_unit_test(failed_nested_acquire_keeps_lease_of_owner),
+      cmocka_unit_test(lost_lock_is_inspected_beside_other_releases),
+      cmocka_unit_test(each_fire_and_forget_release_of_lock_counts),
+      cmocka_unit_test(next_attempt_shares_lease_of_owner),
+      cmocka_unit_test(each_lock_with_notify_lost_reports_loss),
+      cmocka_unit_test(expired_nested_lock_does_not_report_max_hold),
+      cmocka_unit_test(delayed_nested_extend_asks_for_rest_of_max_hold),
+      cmocka_unit_test(automatic_extends_go_on_after_outer_release),
+      cmocka_unit_test(detach_of_expired_shared_lease_is_not_held),
+      cmocka_unit_test(shared_lease_is_not_detached),
+      cmocka_unit_test(acquire_with_custom_token_shares_no_lease),
+      cmocka_unit_test(acquire_of_two_leases_of_owner_is_refused),
+      cmocka_unit_test(lost_lock_acquired_again_is_released_once),
+      cmocka_unit_test(lost_nested_acquire_is_not_released),
+      cmocka_unit_test(lock_acquired_twice_reports_lost_to_both_releases),
+      cmocka_unit_test(failed_extend_releases_lease_without_other_locks),
+      cmocka_unit_test(nested_acquire_uses_its_node_timeout),
+      cmocka_unit_test(nested_acquire_extends_short_lease_first),
+      cmocka_unit_test(lock_acquired_twice_is_released_twice),
+      cmocka_unit_test(last_release_releases_lease_in_any_order),
+      cmocka_unit_test(nested_acquire_sends_nothing_and_shares_lease),
+      cmocka_unit_test(result_of_nested_release_is_not_that_of_extend),
+      cmocka_unit_test(fire_and_forget_release_leaves_shared_lease),
+      cmocka_unit_test(nested_acquire_is_reported_to_loop_once),
+      cmocka_unit_test(failed_nested_acquire_reports_no_loss),
+      cmocka_unit_test(undone_nested_acquire_shares_no_lease),
       cmocka_unit_test(last_release_of_owner_releases_lease),
       cmocka_unit_test(second_release_of_nested_lock_is_refused),
       cmocka_unit_test(lock_acquired_again_is_released_twice),
