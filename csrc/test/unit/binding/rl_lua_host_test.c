@@ -45,7 +45,7 @@ static int pcall_push(lua_State *L, redlock_client *client) {
   return lua_pcall(L, 1, 1, 0);
 }
 
-static void a_client_that_is_pushed_too_early_says_what_to_do(void **state) {
+static void client_pushed_before_require_raises_advice(void **state) {
   (void)state;
   lua_State *L = new_state(false);
   redlock_client *client = new_client();
@@ -56,7 +56,7 @@ static void a_client_that_is_pushed_too_early_says_what_to_do(void **state) {
   redlock_client_free(client);
 }
 
-static void a_pushed_client_outlives_its_host(void **state) {
+static void pushed_client_outlives_its_host(void **state) {
   (void)state;
   lua_State *L = new_state(true);
   redlock_client *client = new_client();
@@ -78,7 +78,7 @@ static void run(lua_State *L, const char *code) {
   }
 }
 
-static void the_collector_is_told_of_what_a_client_takes(void **state) {
+static void collector_accounts_for_memory_of_client(void **state) {
   (void)state;
   lua_State *L = new_state(true);
   lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_ANCHOR);
@@ -97,7 +97,7 @@ static void the_collector_is_told_of_what_a_client_takes(void **state) {
 }
 
 /* As in a program that has closed its standard input. */
-static void descriptor_0_is_as_good_as_any(void **state) {
+static void client_uses_descriptor_0(void **state) {
   (void)state;
   lua_State *L = new_state(true);
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
@@ -112,7 +112,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   }
 }
 
-/* Calls the finalizer of a class with what is on top of the stack, which it takes away. */
+/* Calls the finalizer of a class with the value on top of the stack, and pops it. */
 static void finalize(lua_State *L, const char *class) {
   lua_getfield(L, LUA_REGISTRYINDEX, class);
   lua_getfield(L, -1, "__gc");
@@ -122,7 +122,7 @@ static void finalize(lua_State *L, const char *class) {
   assert_int_equal(lua_pcall(L, 1, 0, 0), 0);
 }
 
-static void finalizers_that_a_script_calls_do_no_harm(void **state) {
+static void finalizers_called_by_script_do_no_harm(void **state) {
   (void)state;
   static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK, RL_LUA_ANCHOR_CLASS};
   lua_State *L = new_state(true);
@@ -145,7 +145,7 @@ static void finalizers_that_a_script_calls_do_no_harm(void **state) {
   lua_close(L);
 }
 
-/* Calls the metamethod |name| of a class with what is on top of the stack, which it takes away. */
+/* Calls metamethod |name| of a class with the value on top of the stack, and pops it. */
 static void call_method(lua_State *L, const char *class, const char *name) {
   lua_getfield(L, LUA_REGISTRYINDEX, class);
   lua_getfield(L, -1, name);
@@ -155,7 +155,7 @@ static void call_method(lua_State *L, const char *class, const char *name) {
   assert_int_equal(lua_pcall(L, 1, 1, 0), 0);
 }
 
-static void a_scope_that_ends_with_something_else_does_no_harm(void **state) {
+static void metamethods_called_on_other_values_do_no_harm(void **state) {
   (void)state;
   static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK};
   static const char *const shown[] = {"redlock.client (collected)", "redlock.lock (collected)"};
@@ -170,7 +170,7 @@ static void a_scope_that_ends_with_something_else_does_no_harm(void **state) {
         } else if (with == 1) {
           (void)lua_newuserdata(L, 1);
         } else {
-          lua_getglobal(L, i == 0 ? "client" : "lock"); /* It has been finalized. */
+          lua_getglobal(L, i == 0 ? "client" : "lock"); /* finalized */
         }
         call_method(L, classes[i], shows ? "__tostring" : "__close");
         if (shows) {
@@ -191,8 +191,8 @@ static void a_scope_that_ends_with_something_else_does_no_harm(void **state) {
   lua_close(L);
 }
 
-/* Lua code checks before, and says it better; a script that goes round it finds these. */
-static void what_lua_code_has_not_checked_is_refused(void **state) {
+/* A script that calls redlock.core directly reaches these checks. */
+static void binding_refuses_unchecked_arguments(void **state) {
   (void)state;
   static const char *const wrong[][2] = {
       {"core.client({drift_factor = 1})", "option 'drift_factor' must be a number >= 0 and < 1"},
@@ -245,13 +245,13 @@ static void what_lua_code_has_not_checked_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_client_that_is_pushed_too_early_says_what_to_do),
-      cmocka_unit_test(a_pushed_client_outlives_its_host),
-      cmocka_unit_test(the_collector_is_told_of_what_a_client_takes),
-      cmocka_unit_test(descriptor_0_is_as_good_as_any),
-      cmocka_unit_test(finalizers_that_a_script_calls_do_no_harm),
-      cmocka_unit_test(a_scope_that_ends_with_something_else_does_no_harm),
-      cmocka_unit_test(what_lua_code_has_not_checked_is_refused),
+      cmocka_unit_test(client_pushed_before_require_raises_advice),
+      cmocka_unit_test(pushed_client_outlives_its_host),
+      cmocka_unit_test(collector_accounts_for_memory_of_client),
+      cmocka_unit_test(client_uses_descriptor_0),
+      cmocka_unit_test(finalizers_called_by_script_do_no_harm),
+      cmocka_unit_test(metamethods_called_on_other_values_do_no_harm),
+      cmocka_unit_test(binding_refuses_unchecked_arguments),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

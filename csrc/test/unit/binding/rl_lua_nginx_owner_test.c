@@ -1,5 +1,5 @@
 /*
- * Locks that belong to requests: whoever of request, lock and client goes first.
+ * Locks that requests own: request, lock and client end in any order.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,9 +10,9 @@
 
 #include "rl_test.h"
 
-#define REQUESTS 70000 /* more than there are places for */
+#define REQUESTS 70000 /* more than buckets */
 
-/* As much of a request of nginx as is needed. */
+/* The part of a request of nginx that the module uses. */
 typedef struct request {
   rl_lua_nginx_cleanup *cleanups;
 } request;
@@ -59,7 +59,7 @@ static void init(rl_lua_nginx_owners *owners) {
   owners->cleanup_add = cleanup_add;
 }
 
-static void what_a_request_owned_is_told_when_it_has_ended(void **state) {
+static void end_of_request_lists_its_locks(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
   rl_lua_nginx_owned a = {0}, b = {0}, c = {0};
@@ -82,7 +82,7 @@ static void what_a_request_owned_is_told_when_it_has_ended(void **state) {
   rl_lua_nginx_owners_free(&owners);
 }
 
-static void a_long_request_registers_once_however_many_locks_it_takes(void **state) {
+static void request_registers_one_cleanup_for_all_locks(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0};
   rl_lua_nginx_owned owned = {0};
@@ -99,7 +99,7 @@ static void a_long_request_registers_once_however_many_locks_it_takes(void **sta
   rl_lua_nginx_owners_free(&owners);
 }
 
-static void handed_over_it_belongs_to_the_other_or_to_nobody(void **state) {
+static void handed_over_lock_belongs_to_new_owner_or_none(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
   rl_lua_nginx_owned a = {0}, b = {0};
@@ -116,7 +116,7 @@ static void handed_over_it_belongs_to_the_other_or_to_nobody(void **state) {
   rl_lua_nginx_owners_free(&owners);
 }
 
-static void a_request_that_ends_after_the_client_finds_nothing(void **state) {
+static void end_of_request_after_client_does_nothing(void **state) {
   rl_lua_nginx_owners *owners = malloc(sizeof *owners);
   request one = {0};
   rl_lua_nginx_owned *a = calloc(1, sizeof *a);
@@ -134,7 +134,7 @@ static void a_request_that_ends_after_the_client_finds_nothing(void **state) {
   free(owners);
   free(a);
   free(ended);
-  assert_null(one.cleanups->handler); /* It may lie in a module that is gone. */
+  assert_null(one.cleanups->handler); /* The module of the handler may be unloaded. */
   end(&one);
 }
 
@@ -162,7 +162,7 @@ static void thousands_of_requests_end_in_any_order(void **state) {
   rl_lua_nginx_owners_free(&owners);
 }
 
-static void without_memory_for_a_larger_table_the_chains_become_longer(void **state) {
+static void table_without_memory_to_grow_has_longer_chains(void **state) {
   static request requests[40];
   static rl_lua_nginx_owned owned[40];
   rl_lua_nginx_owners owners;
@@ -184,7 +184,7 @@ static void without_memory_for_a_larger_table_the_chains_become_longer(void **st
   rl_lua_nginx_owners_free(&owners);
 }
 
-static void without_memory_or_nginx_it_belongs_to_nobody(void **state) {
+static void lock_without_memory_or_nginx_has_no_owner(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0};
   rl_lua_nginx_owned owned = {0};
@@ -203,8 +203,8 @@ static void without_memory_or_nginx_it_belongs_to_nobody(void **state) {
   rl_lua_nginx_owners_free(&owners);
 }
 
-/* nginx uses the memory of requests again: the number says which one is meant. */
-static void the_next_request_at_the_same_place_is_another_one(void **state) {
+/* nginx reuses the memory of requests: the number tells them apart. */
+static void request_at_reused_address_has_new_number(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
   rl_lua_nginx_owned owned = {0};
@@ -233,14 +233,14 @@ static void the_next_request_at_the_same_place_is_another_one(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_a_request_owned_is_told_when_it_has_ended),
-      cmocka_unit_test(a_long_request_registers_once_however_many_locks_it_takes),
-      cmocka_unit_test(handed_over_it_belongs_to_the_other_or_to_nobody),
-      cmocka_unit_test(a_request_that_ends_after_the_client_finds_nothing),
+      cmocka_unit_test(end_of_request_lists_its_locks),
+      cmocka_unit_test(request_registers_one_cleanup_for_all_locks),
+      cmocka_unit_test(handed_over_lock_belongs_to_new_owner_or_none),
+      cmocka_unit_test(end_of_request_after_client_does_nothing),
       cmocka_unit_test(thousands_of_requests_end_in_any_order),
-      cmocka_unit_test(without_memory_for_a_larger_table_the_chains_become_longer),
-      cmocka_unit_test(without_memory_or_nginx_it_belongs_to_nobody),
-      cmocka_unit_test(the_next_request_at_the_same_place_is_another_one),
+      cmocka_unit_test(table_without_memory_to_grow_has_longer_chains),
+      cmocka_unit_test(lock_without_memory_or_nginx_has_no_owner),
+      cmocka_unit_test(request_at_reused_address_has_new_number),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

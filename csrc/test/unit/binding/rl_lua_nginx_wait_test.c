@@ -60,9 +60,9 @@ static void operation_without_memory_for_its_slot_ends_at_once(void **state) {
               "set_out_of_memory(true)\n"
               "local said = acquire()\n"
               "set_out_of_memory(false)\n"
-              "local told, message = pcall(nginx.result, lock)\n"
+              "local ok, message = pcall(nginx.result, lock)\n"
               "message = message:gsub('^.-:%d+: ', '')\n"
-              "said = said .. ', ' .. tostring(told) .. ' ' .. message\n"
+              "said = said .. ', ' .. tostring(ok) .. ' ' .. message\n"
               "return said .. ', ' .. acquire()",
               "false false, false redlock: 'name': out of memory, true true");
 }

@@ -1,8 +1,7 @@
 /*
- * Out of memory in Lua: a script that uses the whole module is run in a state whose allocator fails
- * at its n-th call, for every n, until the script succeeds. Nothing may crash, and nothing may be
- * left: no byte of the allocator, no descriptor. What the library itself allocates is for valgrind
- * and the address sanitizer to watch while this runs.
+ * Out of memory in Lua: runs a script that uses the whole module in a state whose allocator fails
+ * at its n-th call, for every n, until the script succeeds. No run may crash, or leave a byte of the
+ * allocator or a descriptor. Valgrind and the address sanitizer check the library's own allocations.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -34,7 +33,7 @@
 #endif
 
 /*
- * LuaJIT's compiler crashes in code it has made when there is no memory. What it compiles depends
+ * LuaJIT's compiler crashes in code it has made when there is no memory. The compiled code depends
  * on addresses, so that this test ended so once in a hundred runs: with its threshold at one loop
  * in each, and with the compiler off in none.
  */
@@ -54,8 +53,8 @@ static const char SCRIPT[] =
     "lock:release()\n"
     "lock:start('acquire') client:process() lock:result() lock:cancel()\n"
     "client:pollfd() client:events() client:timeout()\n"
-    "local told\n"
-    "local function on_lost(_, reason) told = reason end\n"
+    "local reported\n"
+    "local function on_lost(_, reason) reported = reason end\n"
     "local kept = client:new_lock('kept', { node_timeout = 500, ttl = 8, on_lost = on_lost,\n"
     "  auto_extend = { every = 3, max_hold = 12 } })\n"
     /* The time passes in C: LuaJIT does not bear it when its compiler finds no memory. */

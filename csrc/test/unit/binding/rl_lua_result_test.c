@@ -1,5 +1,5 @@
 /*
- * Results that go back to Lua.
+ * Results of methods.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 #include "rl_lua_result.h"
 #include "rl_test.h"
 
-/* What of |text| fits into |size| bytes; nothing behind them is touched. */
+/* Returns the part of |text| that fits into |size| bytes, and checks the bytes behind them. */
 static const char *copied(size_t size, const char *text) {
   static char room[16];
   memset(room, '#', sizeof room);
@@ -23,7 +23,7 @@ static const char *copied(size_t size, const char *text) {
   return room;
 }
 
-static void a_text_that_is_too_long_is_cut_between_characters(void **state) {
+static void too_long_text_is_cut_between_characters(void **state) {
   (void)state;
   assert_string_equal(copied(8, NULL), "");
   assert_string_equal(copied(8, ""), "");
@@ -38,7 +38,7 @@ static void a_text_that_is_too_long_is_cut_between_characters(void **state) {
                       ""); /* the rest of one, and nothing else */
 }
 
-static void latency_is_in_milliseconds_where_there_is_one(void **state) {
+static void latency_is_in_milliseconds(void **state) {
   (void)state;
   lua_State *L = luaL_newstate();
   assert_non_null(L);
@@ -58,7 +58,7 @@ static void latency_is_in_milliseconds_where_there_is_one(void **state) {
   lua_close(L);
 }
 
-static void an_error_without_a_message_says_what_its_code_means(void **state) {
+static void error_without_message_has_text_of_its_code(void **state) {
   (void)state;
   lua_State *L = luaL_newstate();
   assert_non_null(L);
@@ -78,7 +78,7 @@ static int misuse(lua_State *L) {
   return rl_lua_push_error(L, (int)lua_tonumber(L, 1), "said", 1);
 }
 
-static void misuse_is_raised_and_the_rest_is_returned(void **state) {
+static void misuse_is_raised_and_failure_is_returned(void **state) {
   (void)state;
   static const int raised[] = {REDLOCK_E_INVALID};
   static const int returned[] = {REDLOCK_E_TAKEN, REDLOCK_E_SYSTEM};
@@ -98,10 +98,10 @@ static void misuse_is_raised_and_the_rest_is_returned(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_text_that_is_too_long_is_cut_between_characters),
-      cmocka_unit_test(latency_is_in_milliseconds_where_there_is_one),
-      cmocka_unit_test(an_error_without_a_message_says_what_its_code_means),
-      cmocka_unit_test(misuse_is_raised_and_the_rest_is_returned),
+      cmocka_unit_test(too_long_text_is_cut_between_characters),
+      cmocka_unit_test(latency_is_in_milliseconds),
+      cmocka_unit_test(error_without_message_has_text_of_its_code),
+      cmocka_unit_test(misuse_is_raised_and_failure_is_returned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
