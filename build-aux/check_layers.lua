@@ -126,11 +126,13 @@ end
 local WRITERS = { phase = "lock/rl_lock", waiting = "lock/rl_round", result = "lock/rl_lock" }
 
 -- The fields that |text| of |module| writes, although another module is their writer. A link has a
--- phase, too.
+-- phase, too, and the record of automatic extends a result.
+local OTHER_STRUCTS = { link = true, renewal = true }
+
 local function foreign_writes(module, text)
   local found = {}
   for variable, field in text:gmatch("([%w%]%)]+)%->(%l+) [|&]?=[^=]") do
-    if WRITERS[field] and WRITERS[field] ~= module and variable ~= "link" then found[#found + 1] = field end
+    if WRITERS[field] and WRITERS[field] ~= module and not OTHER_STRUCTS[variable] then found[#found + 1] = field end
   end
   return found
 end
