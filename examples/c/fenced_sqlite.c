@@ -4,8 +4,8 @@
  *     fenced_sqlite FILE TEXT 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *
  * No lock can stop a process between its last check of the clock and its write. So the store
- * checks: it keeps the fencing token of the last writer beside the data, and rejects a smaller one. The
- * statement is the same in PostgreSQL, where an INTEGER is too short for the token.
+ * checks: it keeps the fencing token of the last writer beside the data, and rejects a smaller one.
+ * The statement is the same in PostgreSQL, where an INTEGER is too short for the token.
  *
  * SPDX-License-Identifier: MIT
  */

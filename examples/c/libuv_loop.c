@@ -1,6 +1,7 @@
 /*
  * Twenty tasks in a program that runs in libuv: the client is one uv_poll_t, and needs no timer.
- * Each task acquires its lock, works for a moment, and releases it. The loop ends after the last task.
+ * Each task acquires its lock, works for a moment, and releases it. The loop ends after the last
+ * task.
  *
  *     libuv_loop 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
  *
