@@ -109,7 +109,7 @@ typedef struct fake_queue {
   char entries[FAKE_ENTRIES_MAX][FAKE_ENTRY_MAX];
 } fake_queue;
 
-/* What a listener is to receive. */
+/* A message for a subscriber. */
 typedef struct fake_message {
   unsigned listener;
   size_t length;

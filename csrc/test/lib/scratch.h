@@ -14,8 +14,7 @@
 
 typedef struct scratch_directory {
   char path[SCRATCH_PATH_MAX];
-  pid_t
-      janitor; /* a process that removes it on a byte from the program, or when the program has ended */
+  pid_t janitor; /* a process that removes it on a byte from the program, or when that has ended */
   int janitor_fd;
 } scratch_directory;
 

@@ -8,11 +8,12 @@
  *   - Between two attempts or polls at most poll_interval and an eighth pass, or the longest delay
  *     between attempts, even if notifications are lost.
  *   - After the faults have stopped, no waiter waits much longer than that for a free resource.
- *   - There are no more attempts than delays that have passed, or 50 ms each where these are longer,
- *     except in response to attempts of other clients: an operation that cannot succeed does not
- *     repeat as fast as the nodes answer.
+ *   - There are no more attempts than delays that have passed, or 50 ms each where delays are
+ *     longer, except in response to attempts of other clients: an operation that cannot succeed
+ *     does not repeat as fast as the nodes answer.
  *   - A queued waiter has a waiter of its client before it that is about to acquire.
- *   - No later waiter overtakes an earlier one of its wait list. Waiters with equal options share one.
+ *   - No later waiter overtakes an earlier one of its wait list. Waiters with equal options share
+ *     one.
  *   - A ticket is dequeued when no waiter has it any more, or with the lease that it led to.
  */
 #include "check.h"
