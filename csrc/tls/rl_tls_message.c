@@ -41,14 +41,15 @@ static bool rl_tls_system_error(unsigned long error, char *text, size_t size) {
   bool of_system = error != 0 && ERR_GET_LIB(error) == ERR_LIB_SYS;
 #endif
 #if defined(__GLIBC__)
-  const char *said = of_system ? strerror_r(ERR_GET_REASON(error), text, size) : NULL;
+  const char *system_text = of_system ? strerror_r(ERR_GET_REASON(error), text, size) : NULL;
 #else
-  const char *said = of_system && strerror_r(ERR_GET_REASON(error), text, size) == 0 ? text : NULL;
+  const char *system_text =
+      of_system && strerror_r(ERR_GET_REASON(error), text, size) == 0 ? text : NULL;
 #endif
-  if (said != NULL && said != text) {
-    rl_tls_format(text, size, "%s", said);
+  if (system_text != NULL && system_text != text) {
+    rl_tls_format(text, size, "%s", system_text);
   }
-  return said != NULL;
+  return system_text != NULL;
 }
 
 void rl_tls_format_error(char *message, size_t message_size, const char *before,

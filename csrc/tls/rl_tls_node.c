@@ -49,10 +49,10 @@ static void rl_tls_node_forget_options(rl_transport_node *node) {
 /* Sets node->peer to the name or address as certificates have it: without final dot or zone. */
 static void rl_tls_node_read_peer(rl_transport_node *node) {
   unsigned char address[sizeof(struct in6_addr)];
-  const char *given = node->options.server_name != NULL ? node->options.server_name
-                      : node->options.host != NULL      ? node->options.host
-                                                        : "";
-  char *peer = (char *)(uintptr_t)given;
+  const char *name = node->options.server_name != NULL ? node->options.server_name
+                     : node->options.host != NULL      ? node->options.host
+                                                       : "";
+  char *peer = (char *)(uintptr_t)name;
   size_t length = strlen(peer);
   char *zone = strchr(peer, '%');
   if (zone != NULL && strchr(peer, ':') != NULL) {
@@ -104,8 +104,8 @@ static int rl_tls_node_password(char *room, int size, int writing, void *data) {
 }
 
 /*
- * Names with TLS_ are ciphers of TLS 1.3, the others of TLS 1.2. A version without a name keeps the
- * default.
+ * Names with TLS_ are ciphers of TLS 1.3, other names ciphers of TLS 1.2. A version without a name
+ * keeps the default.
  */
 static bool rl_tls_node_set_ciphers(SSL_CTX *context, const char *ciphers) {
   char all[RL_TLS_CIPHERS_MAX];

@@ -66,7 +66,7 @@ void rl_tls_stream_free(rl_transport_stream *stream) {
   free(stream);
 }
 
-/* Looks first: the queue is usually empty, and clearing it is slower. */
+/* Peeks first, because clearing the usually empty queue is slower. */
 static void rl_tls_stream_clear_errors(void) {
   if (ERR_peek_error() != 0) {
     ERR_clear_error();

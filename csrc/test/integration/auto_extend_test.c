@@ -46,8 +46,8 @@ static void pump_extends(redlock_client *client, redlock_lock *lock, unsigned ex
 static void lease_survives_a_hung_and_a_restarted_node(void **state) {
   redlock_options options = auto_extended();
   redlock_client *client = client_of(&five, 5, &options);
-  redlock_client *others = client_of(&five, 5, NULL);
-  redlock_lock *other = new_lock(others, "r");
+  redlock_client *rivals = client_of(&five, 5, NULL);
+  redlock_lock *other = new_lock(rivals, "r");
   warm_up(client);
   redlock_lock *lock = held_lock(client, "r");
   for (unsigned i = 0; i < 6; i++) {
@@ -68,7 +68,7 @@ static void lease_survives_a_hung_and_a_restarted_node(void **state) {
   redlock_lock_free(lock);
   redlock_lock_free(other);
   redlock_client_free(client);
-  redlock_client_free(others);
+  redlock_client_free(rivals);
 }
 
 static void lost_majority_is_reported_within_a_third_of_the_ttl(void **state) {

@@ -11,7 +11,7 @@
 
 #define ARGUMENTS_MAX 32
 
-/* Commands, by the word that stands for each. HELD and FAILING end when the test calls let_go(). */
+/* Commands, by a word for each. HELD and FAILING end when the test calls let_go(). */
 static struct {
   const char *word;
   const char *text; /* of the script; "GATE" at its end is the pipe of let_go() */

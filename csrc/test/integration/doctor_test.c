@@ -262,15 +262,15 @@ static void cluster_node_is_found(void **state) {
 /* The prefix has special characters of patterns. */
 static void locks_without_expiry_are_found_under_the_prefix(void **state) {
   static const char token[] = "0123456789abcdef0123456789abcdef01234567";
-  static const char *const others[] = {"ax[b]:lost", "a*b:lost", "a:lost"};
+  static const char *const unrelated[] = {"ax[b]:lost", "a*b:lost", "a:lost"};
   (void)farm_command(&three, 1, "SET", "a*[b]:lost", token, NULL);
   (void)farm_command(&three, 1, "SET", "a*[b]:held", token, "PX", "60000", NULL);
   (void)farm_command(&three, 1, "SET", "a*[b]:short", "0123456789abcde", NULL);
   (void)farm_command(&three, 1, "SET", "a*[b]:count", "01234567890123456789", NULL);
   (void)farm_command(&three, 1, "SET", "a*[b]:text", "a text of a few words", NULL);
   (void)farm_command(&three, 1, "RPUSH", "a*[b]:list", token, NULL);
-  for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
-    (void)farm_command(&three, 0, "SET", others[i], token, NULL);
+  for (unsigned i = 0; i < sizeof unrelated / sizeof unrelated[0]; i++) {
+    (void)farm_command(&three, 0, "SET", unrelated[i], token, NULL);
   }
   assert_int_equal(examine_as(client_with("a*[b]:"), "r", 0), REDLOCK_OK);
   assert_string_equal(found, "");

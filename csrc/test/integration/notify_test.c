@@ -96,7 +96,7 @@ static void release(const waiter *one) {
   assert_int_equal(redlock_lock_release_start(one->lock), REDLOCK_OK);
 }
 
-/* The first of |wanted| clients holds the lock, and the others wait for it in order. */
+/* The first of |wanted| clients holds the lock, and the later clients wait for it in order. */
 static void hold_and_wait(unsigned wanted) {
   redlock_options options = patient();
   while (count < wanted) {

@@ -170,7 +170,7 @@ static redlock_node node_of(const certificate_case *this, char address[64]) {
 }
 
 /* Makes a client without a CA: each node has its own. */
-static redlock_client *client_of_case(const certificate_case *this, unsigned others) {
+static redlock_client *client_of_case(const certificate_case *this, unsigned healthy) {
   char address[64];
   char message[256] = "";
   redlock_settings settings = {0};
@@ -183,7 +183,7 @@ static redlock_client *client_of_case(const certificate_case *this, unsigned oth
   if (redlock_client_add_node(client, &node, message, sizeof message) != REDLOCK_OK) {
     fail_msg("%s: %s", this->name, message);
   }
-  for (unsigned i = 1; i <= others; i++) {
+  for (unsigned i = 1; i <= healthy; i++) {
     redlock_node other = {0};
     other.address = nodes.farm.nodes[i].tls_address;
     other.tls_ca = tls_farm_file(&nodes, "ca.pem");

@@ -303,7 +303,7 @@ static const hostile_case cases[] = {
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
-static redlock_client *client_with(const tls_hostile *server, unsigned others,
+static redlock_client *client_with(const tls_hostile *server, unsigned healthy,
                                    redlock_duration node_timeout_us) {
   char message[256];
   redlock_settings settings = {0};
@@ -314,7 +314,7 @@ static redlock_client *client_with(const tls_hostile *server, unsigned others,
   redlock_client *client = tls_client(&two, &settings);
   assert_int_equal(redlock_client_add(client, server->address, message, sizeof message),
                    REDLOCK_OK);
-  for (unsigned i = 0; i < others; i++) {
+  for (unsigned i = 0; i < healthy; i++) {
     assert_int_equal(
         redlock_client_add(client, two.farm.nodes[i].tls_address, message, sizeof message),
         REDLOCK_OK);

@@ -7,7 +7,8 @@
  *
  *   ca                  the CA; ca_renewed is another CA of the same name
  *   intermediate        a CA below it; intermediate_revoked is revoked
- *   good                for localhost, 127.0.0.1 and ::1, by ca; the others differ as described
+ *   good                for localhost, 127.0.0.1 and ::1, by ca; the following certificates differ
+ *                       as described
  *   good_renewed        by ca_renewed
  *   below               by intermediate; below_revoked by intermediate_revoked
  *   wrong_host          for elsewhere.example; wrong_address for 127.0.0.9; subject_only has

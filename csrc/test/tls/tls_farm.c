@@ -67,13 +67,13 @@ void tls_farm_reset(tls_farm *self) {
   }
 }
 
-redlock_client *tls_client(const tls_farm *self, const redlock_settings *given) {
+redlock_client *tls_client(const tls_farm *self, const redlock_settings *base) {
   redlock_client *client;
   redlock_settings settings = {0};
   redlock_options usual = once();
   char message[256] = "";
-  if (given != NULL) {
-    settings = *given;
+  if (base != NULL) {
+    settings = *base;
   }
   settings.transport = redlock_tls();
   if (settings.options == NULL) {
