@@ -101,7 +101,7 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-layers check-language check-messages messages check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
+.PHONY: check-layers check-links check-language check-messages messages check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
@@ -132,6 +132,9 @@ check-safety:
 # Folders are layers.
 check-layers: $(LIBRARY_OBJECTS) $(BINDING_OBJECTS)
 	@$(CONTROLS_LUA) build-aux/check_layers.lua $(BUILD)
+# Links between pages.
+check-links:
+	@$(CONTROLS_LUA) build-aux/check_links.lua
 # How many sentences are hard to read: the ceilings only go down.
 # docs/messages.md has all messages of the library, the Lua modules and the tool.
 messages:

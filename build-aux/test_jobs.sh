@@ -229,6 +229,7 @@ check_jobs() {
   job checks/safety computing '' '' "$MAKE check-safety"
   job checks/controls computing '' '' "$MAKE check-controls"
   job checks/language computing '' '' "$MAKE check-language"
+  job checks/links computing '' '' "$MAKE check-links"
   job checks/messages computing '' '' "$MAKE check-messages"
 }
 
