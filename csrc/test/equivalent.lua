@@ -111,6 +111,7 @@ return {
   { "rl_option_factor_fits", "> to >=", why = "0 was let in before" },
   { "rl_option_fill", "< to <=", why = "equal sizes are equal" },
   -- csrc/core/base/rl_hash.c
+  { "rl_hash_bytes", "< to <=", why = "equal sizes are equal" },
   { "rl_hash_reserve", "<= to <", why = "room for one more than needed" },
   -- csrc/core/base/rl_reason.c
   { "rl_reason_new", "+ 1 to + 2", why = "a byte more than needed" },
