@@ -42,18 +42,18 @@ local SECTIONS = {
     text = "Raised when a client is made, or returned by `redlock_client_add_node()`. Correct the address.",
     paths = { "core/options/rl_address", "core/options/rl_login" } },
   { title = "Options",
-    text = "Raised where options are set (Lua: at the caller's line). Correct the option. In C the text follows"
+    text = "Raised where options are set (Lua: at the caller's line). Correct the option.\nIn C the text follows"
       .. " `option NAME must be`.",
     paths = { "core/options/" } },
   { title = "The guard",
-    text = "Reasons why the guard keeps a node from voting (`quarantine` of `nodes()`). Wait, do what the message says,"
+    text = "Reasons why the guard keeps a node from voting (`quarantine` of `nodes()`).\nWait, do what the message says,"
       .. " or, for a new cluster without locks, run `bootstrap`.",
     paths = { "core/node/rl_guard", "core/wire/rl_lineage" } },
   { title = "Findings of the doctor",
     text = "[Operating](operating.md#the-doctor) explains each finding by its name.",
     paths = { "core/operator/rl_finding" } },
   { title = "Reasons of a node",
-    text = "Reasons why a node gave no vote (`votes()`, `nodes()`, the messages above). Check the node that the message"
+    text = "Reasons why a node gave no vote (`votes()`, `nodes()`, the messages above).\nCheck the node that the message"
       .. " names; texts in capitals, such as `OOM`, are the node's own.",
     paths = { "core/" } },
   { title = "TLS",
