@@ -14,7 +14,7 @@ local TREE = PRODUCT .. " " .. TESTS .. " " .. DOCS
 
 -- The first commit whose subject the rules bind, and how many since then break them.
 local FIRST_COMMIT = "6dfc0f7"
-local COMMIT_CEILING = 28
+local COMMIT_CEILING = 29
 
 -- Words that were replaced, also as parts of identifiers. The terms are those of docs/design.md.
 local RETIRED = { "owed", "owes", "debts?", "ballots?", "listeners?", "keepers?", "carriers?", "unheard", "crowd",
@@ -77,7 +77,7 @@ end
 
 local RULES = {
   { name = "relative", what = "sentences that start with a relative clause (Who, What, Whoever, Whose)", where = TREE,
-    count = function(line) return line:find("?", 1, true) and 0 or count_relative(line) end, ceiling = 10 },
+    count = function(line) return line:find("?", 1, true) and 0 or count_relative(line) end, ceiling = 6 },
   { name = "whether", what = "predicates documented as \"Whether ...\"", where = PRODUCT .. " " .. TESTS,
     count = count_whether, ceiling = 0 },
   { name = "nobody", what = "nobody, somebody, anybody, everybody", where = PRODUCT .. " " .. DOCS,
@@ -85,13 +85,13 @@ local RULES = {
   { name = "actor", what = "comments and sentences with others, him, his and the like for an actor", where = TREE,
     count = function(line, path)
       return (is_comment(path, line) or is_sentence(path, line)) and count_actors(line) or 0
-    end, ceiling = 21 },
+    end, ceiling = 20 },
   { name = "stiff", what = "is to be, has to be, any more: phrases for which there is a plain word", where = TREE,
     count = function(line, path)
       return (is_comment(path, line) or is_sentence(path, line)) and count_stiff(line) or 0
-    end, ceiling = 55 },
+    end, ceiling = 52 },
   { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired,
-    ceiling = 239 },
+    ceiling = 230 },
   { name = "long", what = "comment lines of C over 100 columns", where = "csrc examples bench",
     count = function(line, path)
       return is_c(path) and #line > 100 and line:find("^%s*[/ ]?%*") and 1 or 0
@@ -104,7 +104,7 @@ local RULES = {
   { name = "long-page", what = "lines of pages over 120 columns with several sentences", where = DOCS,
     count = function(line, path)
       return is_sentence(path, line) and #line > 120 and line:find("[%.:] %u") and 1 or 0
-    end, ceiling = 4 },
+    end, ceiling = 0 },
 }
 
 local LABEL_CEILING = 0
