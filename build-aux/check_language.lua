@@ -72,7 +72,7 @@ local function is_comment(path, line)
 end
 
 local function is_sentence(path, line)
-  return is_page(path) and not line:find("^[|!]") and not line:find("^- `` ") and not line:find("^    ") and not line:find("^#")
+  return is_page(path) and not line:find("^[|!#]") and not line:find("^- `` ") and not line:find("^    ")
 end
 
 local RULES = {
