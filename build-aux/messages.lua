@@ -46,15 +46,15 @@ local SECTIONS = {
       .. " `option NAME must be`.",
     paths = { "core/options/" } },
   { title = "The guard",
-    text = "Reasons why the guard keeps a node from voting (`quarantine` of `nodes()`).\nWait, do what the message says,"
-      .. " or, for a new cluster without locks, run `bootstrap`.",
+    text = "Reasons why the guard keeps a node from voting (`quarantine` of `nodes()`).\n"
+      .. "Wait, do what the message says, or, for a new cluster without locks, run `bootstrap`.",
     paths = { "core/node/rl_guard", "core/wire/rl_lineage" } },
   { title = "Findings of the doctor",
     text = "[Operating](operating.md#the-doctor) explains each finding by its name.",
     paths = { "core/operator/rl_finding" } },
   { title = "Reasons of a node",
-    text = "Reasons why a node gave no vote (`votes()`, `nodes()`, the messages above).\nCheck the node that the message"
-      .. " names; texts in capitals, such as `OOM`, are the node's own.",
+    text = "Reasons why a node gave no vote (`votes()`, `nodes()`, the messages above).\n"
+      .. "Check the node that the message names; texts in capitals, such as `OOM`, are the node's own.",
     paths = { "core/" } },
   { title = "TLS",
     text = "Raised when a client is made if a file or an option is wrong; otherwise a reason of a node.",
