@@ -418,6 +418,30 @@ static void waiter_further_back_polls_later(void **state) {
   assert_int_equal(looked_us[1] - looked_us[0], 10 * MS);
 }
 
+static void waiter_polls_by_the_node_with_the_fewest_before_it(void **state) {
+  (void)state;
+  redlock_time looked_us[2];
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = listening(3);
+    redlock_time start_us = world->now_us;
+    take_key(world, 7, start_us + 300 * MS);
+    for (unsigned k = 0; k < 5 + i; k++) {
+      char entry[RL_LINK_ENTRY_SIZE];
+      (void)snprintf(entry, sizeof entry, "%s%08x", OTHERS_CHANNEL, k);
+      for (unsigned n = 0; n < (k < 5 ? 3 : 1); n++) {
+        fake_queue_put(&world->nodes[n].store, KEY, entry);
+      }
+    }
+    (void)begin_patient(world);
+    while (world->nodes[2].stands == 1) {
+      pass(world, MS);
+    }
+    looked_us[i] = world->now_us - start_us;
+    assert_true(fake_world_end(world));
+  }
+  assert_int_equal(looked_us[1], looked_us[0]);
+}
+
 static void unresponsive_head_is_evicted(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -1248,6 +1272,7 @@ int main(void) {
       cmocka_unit_test(poll_restores_a_lost_queue),
       cmocka_unit_test(waiter_polls_when_keys_on_a_majority_expire),
       cmocka_unit_test(waiter_further_back_polls_later),
+      cmocka_unit_test(waiter_polls_by_the_node_with_the_fewest_before_it),
       cmocka_unit_test(unresponsive_head_is_evicted),
       cmocka_unit_test(waiter_that_evicted_a_head_polls_soon),
       cmocka_unit_test(waiter_does_not_evict_a_head_that_has_just_moved_up),
