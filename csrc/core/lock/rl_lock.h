@@ -43,7 +43,7 @@ typedef enum rl_phase {
 
 typedef struct rl_lock rl_lock;
 
-/* State that few locks have. The others pay one pointer for all of it. */
+/* State that few locks have. Other locks pay one pointer for all of it. */
 typedef struct rl_extension {
   struct rl_attach *attach;   /* lease that the next acquire takes over, or NULL */
   rl_attempt *custom_token;   /* a reference: the caller-supplied token, or NULL */
@@ -91,7 +91,7 @@ struct rl_lock {
   bool has_options : 1;   /* its own options are behind the votes */
   bool renewal_apart : 1; /* |renewal| has an allocation of its own */
   bool automatic : 1;     /* automatic extend; |renewal| has the result of the last operation */
-  bool has_refused : 1;   /* the operation was refused; |refused| says why */
+  bool has_refused : 1;   /* the operation was refused for |refused| */
   unsigned waited : 15;   /* number of the waiting thread in the driver; 0 for none */
   rl_quorum quorum;
   bool limited : 1;            /* acquire: retry_count limits the time, too (rl_pause_limit()) */

@@ -34,7 +34,7 @@ typedef struct rl_answer {
   char text[RL_REASON_MAX + 1]; /* room for the reason */
 } rl_answer;
 
-/* A step that is NULL does not exist, unless its comment says otherwise. */
+/* A step that is NULL does not exist, unless its comment has another rule. */
 typedef struct rl_steps {
   /* Of an operation that asks: the size of its answers, and of the answer of each node. */
   size_t answers_size, answer_size;

@@ -1,5 +1,5 @@
 /*
- * Notifications: a node tells the waiter at the head of its queue that a key is free.
+ * Notifications: a node notifies the waiter at the head of its queue of a free key.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -44,8 +44,8 @@
  *          that entry (NTF-4). A notification of a lease's ticket is ignored: the node was late,
  *          and NTF-6 dequeues.
  *   NTF-9. A node that refuses gets no ENQUEUE for a while (SUB-3 of rl_subscriber.c). A key of
- *          another type in the place of one queue says nothing about other queues. A node that is
- *          out of memory, loading or busy may answer the next time.
+ *          another type in the place of one queue does not concern other queues. A node that is out
+ *          of memory, loading or busy may answer the next time.
  */
 #include "wait/rl_notify.h"
 

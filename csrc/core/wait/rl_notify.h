@@ -1,5 +1,5 @@
 /*
- * Notifications: a node tells the waiter at the head of its queue that a key is free.
+ * Notifications: a node notifies the waiter at the head of its queue of a free key.
  *
  * SPDX-License-Identifier: MIT
  *

@@ -49,7 +49,9 @@ rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, re
 /* A release reported that it may not notify waiters on the node. */
 rl_subscriber_change rl_subscriber_mute(rl_core *core, const rl_node *node, redlock_time now_us);
 
-/* Returns true if the notifications of |node| arrive; else |*reason| says why not, or is NULL. */
+/*
+ * Returns true if the notifications of |node| arrive; else sets |*reason| to why not, or to NULL.
+ */
 bool rl_subscriber_state(const rl_core *core, unsigned node, const char **reason);
 
 /* Returns true if the notifications of |needed| nodes arrive, or will soon: no error is known. */

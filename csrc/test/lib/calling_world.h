@@ -15,7 +15,7 @@
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
-/* Another client, which hears what is published as listener 1 of each node. */
+/* Another client, which hears what is published as subscriber 1 of each node. */
 static const char OTHERS_CHANNEL[] = "00112233445566aa";
 static const char OTHERS_ENTRY[] = "00112233445566aa00000007";
 
@@ -80,7 +80,7 @@ static inline void pass(fake_world *world, redlock_duration duration_us) {
 }
 
 /* Somebody has waited before: the calls of all nodes arrive. */
-static inline void make_listeners(fake_world *world) {
+static inline void make_subscribers(fake_world *world) {
   redlock_options options = patient();
   for (unsigned i = 0; i < world->count; i++) {
     fake_store_put(&world->nodes[i].store, "warm", OTHER, REDLOCK_NEVER);
@@ -99,7 +99,7 @@ static inline void make_listeners(fake_world *world) {
 
 static inline fake_world *listening(unsigned count) {
   fake_world *world = fake_world_new_calling(count);
-  make_listeners(world);
+  make_subscribers(world);
   return world;
 }
 

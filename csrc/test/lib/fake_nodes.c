@@ -213,8 +213,8 @@ static void fake_launch(fake_world *world) {
 
 static bool fake_hear(fake_world *world, unsigned index) {
   char message[FAKE_REPLY_MAX];
-  fake_node *listener = &world->nodes[world->count + index];
-  size_t length = listener->connected && !listener->blocked
+  fake_node *subscriber = &world->nodes[world->count + index];
+  size_t length = subscriber->connected && !subscriber->blocked
                       ? fake_queue_take(&world->nodes[index].store, 0, message)
                       : 0;
   if (length > 0) {

@@ -91,21 +91,22 @@ const char *fake_queue_channel(const fake_command *command) {
   return channel != NULL ? channel + strlen(RL_COMMAND_CHANNEL) : "";
 }
 
-void fake_queue_subscribe(fake_store *store, unsigned listener, const char *channel) {
-  (void)snprintf(store->listeners[listener], sizeof store->listeners[listener], "%s", channel);
+void fake_queue_subscribe(fake_store *store, unsigned subscriber, const char *channel) {
+  (void)snprintf(store->subscribers[subscriber], sizeof store->subscribers[subscriber], "%s",
+                 channel);
 }
 
-void fake_queue_unsubscribe(fake_store *store, unsigned listener) {
+void fake_queue_unsubscribe(fake_store *store, unsigned subscriber) {
   char ignored[FAKE_REPLY_MAX];
-  store->listeners[listener][0] = '\0';
-  while (fake_queue_take(store, listener, ignored) > 0) {
+  store->subscribers[subscriber][0] = '\0';
+  while (fake_queue_take(store, subscriber, ignored) > 0) {
   }
 }
 
-size_t fake_queue_take(fake_store *store, unsigned listener, char bytes[FAKE_REPLY_MAX]) {
+size_t fake_queue_take(fake_store *store, unsigned subscriber, char bytes[FAKE_REPLY_MAX]) {
   for (unsigned i = 0; i < store->message_count; i++) {
     const fake_message *message = &store->messages[i];
-    if (message->listener == listener) {
+    if (message->subscriber == subscriber) {
       size_t length = message->length;
       memcpy(bytes, message->bytes, length);
       store->message_count--;
@@ -121,9 +122,9 @@ size_t fake_queue_take(fake_store *store, unsigned listener, char bytes[FAKE_REP
 static unsigned fake_queue_publish(fake_store *store, const char *channel, const char *id,
                                    int id_length, const char *key, size_t length) {
   unsigned receivers = 0;
-  for (unsigned i = 0; i < FAKE_LISTENERS_MAX; i++) {
-    if (store->listeners[i][0] == '\0' ||
-        strncmp(store->listeners[i], channel, FAKE_CHANNEL_MAX) != 0) {
+  for (unsigned i = 0; i < FAKE_SUBSCRIBERS_MAX; i++) {
+    if (store->subscribers[i][0] == '\0' ||
+        strncmp(store->subscribers[i], channel, FAKE_CHANNEL_MAX) != 0) {
       continue;
     }
     receivers++;
@@ -135,7 +136,7 @@ static unsigned fake_queue_publish(fake_store *store, const char *channel, const
       memcpy(message->bytes + used, key, length);
       memcpy(message->bytes + used + length, "\r\n", 2);
       message->length = (size_t)used + length + 2;
-      message->listener = i;
+      message->subscriber = i;
     }
   }
   return receivers;

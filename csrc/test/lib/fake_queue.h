@@ -24,12 +24,12 @@ unsigned fake_queue_released(fake_store *store, const fake_command *command, con
 /* Returns the 16 digits of the channel in a SUBSCRIBE or PUBLISH; "" for another channel. */
 const char *fake_queue_channel(const fake_command *command);
 
-/* The connection |listener| receives messages of this channel from now on; or no longer. */
-void fake_queue_subscribe(fake_store *store, unsigned listener, const char *channel);
-void fake_queue_unsubscribe(fake_store *store, unsigned listener);
+/* The connection |subscriber| receives messages of this channel from now on; or no longer. */
+void fake_queue_subscribe(fake_store *store, unsigned subscriber, const char *channel);
+void fake_queue_unsubscribe(fake_store *store, unsigned subscriber);
 
-/* Takes the oldest message for |listener|, as Redis sends it. Returns its length, or 0. */
-size_t fake_queue_take(fake_store *store, unsigned listener, char bytes[FAKE_REPLY_MAX]);
+/* Takes the oldest message for |subscriber|, as Redis sends it. Returns its length, or 0. */
+size_t fake_queue_take(fake_store *store, unsigned subscriber, char bytes[FAKE_REPLY_MAX]);
 
 /* Returns the entry at |index| in the queue of the key, from 0, until the next call; or NULL. */
 const char *fake_queue_at(fake_store *store, const char *key, unsigned index);

@@ -25,7 +25,7 @@
 #define FAKE_ENTRY_MAX 24 /* of who stands in a queue */
 #define FAKE_ENTRIES_MAX 32
 #define FAKE_CHANNEL_MAX 16 /* digits of a channel */
-#define FAKE_LISTENERS_MAX 16
+#define FAKE_SUBSCRIBERS_MAX 16
 #define FAKE_MESSAGES_MAX 16
 
 typedef enum fake_verb {
@@ -111,7 +111,7 @@ typedef struct fake_queue {
 
 /* A message for a subscriber. */
 typedef struct fake_message {
-  unsigned listener;
+  unsigned subscriber;
   size_t length;
   char bytes[FAKE_REPLY_MAX / 2];
 } fake_message;
@@ -129,7 +129,7 @@ typedef struct fake_store {
   bool mute;                      /* nobody may look at a queue, nor call */
   char entry[FAKE_ENTRY_MAX + 1]; /* what fake_queue_at() returned */
   unsigned queue_max;             /* who stands in one at most; 0: FAKE_ENTRIES_MAX */
-  char listeners[FAKE_LISTENERS_MAX][FAKE_CHANNEL_MAX + 1]; /* their channels; empty: none */
+  char subscribers[FAKE_SUBSCRIBERS_MAX][FAKE_CHANNEL_MAX + 1]; /* their channels; empty: none */
   fake_message messages[FAKE_MESSAGES_MAX];
   unsigned message_count;
   char run_id[FAKE_RUN_ID_MAX + 1];

@@ -158,7 +158,7 @@ static void silent_handshake_is_given_up(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Nothing at all for 3 s while something is owed; an attempt's timeout closes nothing. */
+/* Nothing at all for 3 s while a reply is outstanding; an attempt's timeout closes nothing. */
 static void silent_connection_is_given_up_after_3_s(void **state) {
   (void)state;
   static const redlock_duration ttls_us[] = {100 * MS, 3 * SECONDS, 10 * SECONDS, 3600 * SECONDS};

@@ -30,7 +30,8 @@ typedef enum act {
   NEVER,   /* executes it; no reply ever comes, and in the end the connection breaks */
   BROKEN,  /* executes it, and the connection breaks during the round */
   ACTS,
-  ABSENT = ACTS /* owes a reply since the last round: gets no SET, has no vote from the beginning */
+  ABSENT =
+      ACTS /* reply outstanding since the last round: gets no SET, has no vote from the beginning */
 } act;
 
 #define NODES_MAX 3

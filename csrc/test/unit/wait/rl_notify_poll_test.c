@@ -108,7 +108,7 @@ static void waiter_far_back_polls_less_often(void **state) {
   (void)begin(world, &options);
   fake_settle(world);
   assert_int_equal(world->nodes[0].stands, 1);
-  for (unsigned i = 0; i < 5; i++) { /* The listeners answer meanwhile. */
+  for (unsigned i = 0; i < 5; i++) { /* The subscribers answer meanwhile. */
     fake_pass(world, 1048 * MS);     /* 3 times 2 s, less an eighth at most */
     fake_settle(world);
   }

@@ -522,7 +522,8 @@ static void waiter_ignores_reports_of_a_node_without_notifications(void **state)
     assert_int_equal(fake_answer(world, i).verb, FAKE_SET);
   }
   fake_turn(world);
-  for (unsigned i = 0; i < 3; i++) { /* It is asked; and the listener has gone before it answers. */
+  for (unsigned i = 0; i < 3;
+       i++) { /* It is asked; and the subscriber has gone before it answers. */
     assert_int_equal(fake_next(world, i), FAKE_STAND);
     rl_notify_changed(
         &world->core,

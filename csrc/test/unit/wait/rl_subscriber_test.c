@@ -24,7 +24,7 @@ static fake_node *listener_of(fake_world *world, unsigned node) {
   return &world->nodes[world->count + node];
 }
 
-/* Somebody waits on one node, whose listener is left to the test. */
+/* Somebody waits on one node, whose subscriber is left to the test. */
 static fake_world *by_hand(void) {
   fake_world *world = fake_world_new_calling(1);
   listener_of(world, 0)->policy = FAKE_SILENT;
@@ -35,7 +35,7 @@ static fake_world *by_hand(void) {
   return world;
 }
 
-/* The listener's handshake is answered up to its last command, which is returned. */
+/* The subscriber's handshake is answered up to its last command, which is returned. */
 static fake_command shake_hands(fake_world *world) {
   assert_int_equal(fake_next(world, 1), FAKE_SETNAME);
   (void)fake_reply(world, 1, "+OK\r\n");
@@ -59,7 +59,7 @@ static void first_waiter_creates_the_subscribers(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(listener_of(world, i)->connections, 1);
     assert_true(arrives(world, i));
-    assert_string_equal(world->nodes[i].store.listeners[0],
+    assert_string_equal(world->nodes[i].store.subscribers[0],
                         world->core.notify->channel + strlen(RL_COMMAND_CHANNEL));
   }
   assert_true(fake_world_end(world));
@@ -88,7 +88,9 @@ static void subscriber_logs_in_like_its_node(void **state) {
   fake_world_close(&world);
 }
 
-/* With more nodes nobody listens, and a release that may call nobody says nothing of a listener. */
+/*
+ * With more nodes nobody listens, and a release that may call nobody says nothing of a subscriber.
+ */
 static void seventeenth_node_has_no_subscriber(void **state) {
   (void)state;
   rl_core core;
