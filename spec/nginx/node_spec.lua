@@ -300,7 +300,7 @@ describe("nodes in nginx", function()
     assert.is_truthy(body:find("^unavailable: .*WRONGPASS"), body)
     assert.is_falsy(body:find("wrong-one", 1, true), body)
     farm:shut()
-    assert.are.equal("", nginx:complaints())
+    assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
   end)
 
   it("unresolvable_name_is_reported", function()
