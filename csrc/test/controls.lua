@@ -412,7 +412,7 @@ local list = {
     by = both },
   { "later-release-sets-the-key", "a release that goes out later sets the key once more",
     "} else if (rl_link_queue_release(&node->link,",
-    "} else if ((!attempt->listed ||"
+    "} else if ((!rl_list_is_in(&attempt->queue) ||"
       .. " rl_link_queue_set(&node->link, now_us, RL_OUTSTANDING_HEAL, attempt, round, 1000)) &&"
       .. " rl_link_queue_release(&node->link," },
   { "release-extends-the-key", "the token of an attempt that failed is extended before it is released",
