@@ -252,7 +252,6 @@ static void begin_a_lease(world *one, bool third_is_read) {
 
 /* The reply has come while the program did something else. */
 static void detach_reads_pending_replies(void **state) {
-  (void)state;
   world one;
   redlock_client *other;
   redlock_lock *lock;
@@ -278,7 +277,6 @@ static void detach_reads_pending_replies(void **state) {
 
 /* Detach takes no turn if all nodes have answered, or on an external client. */
 static void detach_reads_nothing_without_pending_replies(void **state) {
-  (void)state;
   for (unsigned external = 0; external < 2; external++) {
     world one;
     char text[REDLOCK_HANDOVER_MAX];

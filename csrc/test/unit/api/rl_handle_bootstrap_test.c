@@ -101,7 +101,6 @@ static void guard_refuses_too_long_leases(void **state) {
 }
 
 static void guard_settings_are_checked(void **state) {
-  (void)state;
   static const struct {
     redlock_settings settings;
     redlock_options options;

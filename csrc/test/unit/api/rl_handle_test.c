@@ -195,7 +195,6 @@ static void expired_lease_has_no_token(void **state) {
 }
 
 static void fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
-  (void)state;
   redlock_options options = {.fence = REDLOCK_YES};
   redlock_options off = {.fence = REDLOCK_NO};
   loopback *farm = make_farm(3);
@@ -306,7 +305,6 @@ static redlock_lock *lock_with_a_slow_node(const loopback *farm, const loopback 
 }
 
 static void core_rests_after_the_grace_period(void **state) {
-  (void)state;
   loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   redlock_lock *lock = lock_with_a_slow_node(farm, slow);
   redlock_client *client = redlock_lock_client(lock);
@@ -330,7 +328,6 @@ static void core_rests_after_the_grace_period(void **state) {
 
 /* Another leading thread may serve the slow node, which ends the wait. */
 static void call_in_its_grace_period_watches_each_turn(void **state) {
-  (void)state;
   loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   late_steps = looking_steps = 0;
   for (unsigned i = 0; i < 50 && late_steps == 0;
@@ -451,7 +448,6 @@ static void signals_change_no_result(void **state) {
 }
 
 static void last_reference_releases_held_locks(void **state) {
-  (void)state;
   loopback *farm = make_farm(3);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = make_lock(client);
@@ -542,7 +538,6 @@ static void lease_shorter_than_the_callers_unit_is_no_lock(void **state) {
 
 /* There is no lock with a message. */
 static void client_names_a_wrong_option_of_lock_new(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_lock *lock;
   redlock_options options = {.drift_factor = 1.0};
@@ -571,7 +566,6 @@ static void client_names_a_wrong_option_of_lock_new(void **state) {
 
 /* Such options would have no effect. Options of a level above are allowed. */
 static void extend_options_need_auto_extend(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_lock *lock;
   redlock_options above = {.max_hold_us = SECONDS, .extend_every_us = SECONDS};
@@ -601,7 +595,6 @@ static void extend_options_need_auto_extend(void **state) {
 }
 
 static void lock_takes_at_most_340_bytes_and_auto_extended_lease_640(void **state) {
-  (void)state;
   redlock_client *client, *keeping;
   redlock_lock *lock, *other;
   redlock_options options = {.ttl_us = 3 * SECONDS};
@@ -675,13 +668,11 @@ static void refuse_while_one_comes(bool late) {
 }
 
 static void operation_that_ends_while_it_is_sent_ends_its_call(void **state) {
-  (void)state;
   refuse_while_one_comes(false);
 }
 
 /* The arriving threads are late: the next leader sends it. */
 static void operation_that_ends_as_its_leader_sends_it_ends_its_call(void **state) {
-  (void)state;
   refuse_while_one_comes(true);
 }
 

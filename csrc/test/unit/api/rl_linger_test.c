@@ -40,7 +40,6 @@ static redlock_client *holding(loopback *farm, redlock_lock **lock) {
 }
 
 static void empty_list_has_nothing_to_do(void **state) {
-  (void)state;
   rl_linger list = {NULL};
   rl_linger_process(&list);
   rl_linger_drain(&list, SECONDS);
@@ -48,7 +47,6 @@ static void empty_list_has_nothing_to_do(void **state) {
 }
 
 static void client_is_in_the_list_once(void **state) {
-  (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
@@ -70,7 +68,6 @@ static void client_is_in_the_list_once(void **state) {
 }
 
 static void drain_is_bounded_for_all_clients_together(void **state) {
-  (void)state;
   rl_linger list = {NULL};
   loopback *farms[3];
   for (unsigned i = 0; i < 3; i++) {
@@ -99,7 +96,6 @@ static void drain_is_bounded_for_all_clients_together(void **state) {
 }
 
 static void other_reference_keeps_the_client(void **state) {
-  (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
@@ -122,7 +118,6 @@ static void other_reference_keeps_the_client(void **state) {
 }
 
 static void client_may_return_to_the_list(void **state) {
-  (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
@@ -140,7 +135,6 @@ static void client_may_return_to_the_list(void **state) {
 }
 
 static void child_sends_nothing_of_its_parent(void **state) {
-  (void)state;
   rl_linger list = {NULL};
   redlock_lock *lock;
   int status = -1;

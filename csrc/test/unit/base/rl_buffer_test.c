@@ -14,7 +14,6 @@ static void put(rl_buffer *buffer, const char *bytes, size_t length) {
 }
 
 static void empty_buffer_has_no_memory(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   assert_int_equal(rl_buffer_length(&buffer), 0);
   assert_null(rl_buffer_reserve(&buffer, 1, false));
@@ -25,7 +24,6 @@ static void empty_buffer_has_no_memory(void **state) {
 }
 
 static void buffer_returns_bytes_in_order(void **state) {
-  (void)state;
   enum { TOTAL = 300000 };
   rl_buffer buffer = {NULL, 0, 0, 0};
   unsigned seed = 12345;
@@ -57,7 +55,6 @@ static void buffer_returns_bytes_in_order(void **state) {
 }
 
 static void reserve_without_growing_uses_all_memory(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   put(&buffer, "x", 1);
   size_t capacity = buffer.capacity;
@@ -75,7 +72,6 @@ static void reserve_without_growing_uses_all_memory(void **state) {
 }
 
 static void emptied_buffer_starts_again_at_its_beginning(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   put(&buffer, "hello", 5);
   const char *data = buffer.data;
@@ -87,7 +83,6 @@ static void emptied_buffer_starts_again_at_its_beginning(void **state) {
 }
 
 static void request_far_beyond_the_capacity_is_met_at_once(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   char *room = rl_buffer_reserve(&buffer, 100000, true);
   assert_non_null(room);

@@ -19,7 +19,6 @@ static const char *const names[] = {
     "invalid", "busy",     "unsupported", "limit",       "no_memory", "system"};
 
 static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     assert_string_equal(redlock_error_name(errors[i]), names[i]);
     assert_true(strlen(redlock_strerror(errors[i])) > 5);
@@ -30,7 +29,6 @@ static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
 }
 
 static void unknown_number_is_no_error(void **state) {
-  (void)state;
   static const int others[] = {2, -11, -19, -26, INT32_MAX, INT32_MIN};
   for (unsigned i = 0; i < COUNT_OF(others); i++) {
     assert_string_equal(redlock_error_name(others[i]), "unknown");
@@ -40,7 +38,6 @@ static void unknown_number_is_no_error(void **state) {
 
 /* A new error does not change what is done about the others, whatever its number. */
 static void every_error_has_a_kind(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     rl_error_kind expected = errors[i] >= REDLOCK_OK        ? RL_ERROR_NO
                              : errors[i] >= REDLOCK_E_CLOCK ? RL_ERROR_FAILURE
@@ -52,7 +49,6 @@ static void every_error_has_a_kind(void **state) {
 }
 
 static void version_is_that_of_the_header(void **state) {
-  (void)state;
   assert_string_equal(redlock_version(), REDLOCK_VERSION);
 }
 

@@ -32,7 +32,6 @@ static void fill(rl_hash *table, rl_hash_entry *entries, bool grows) {
 }
 
 static void entries_are_found_until_they_are_removed(void **state) {
-  (void)state;
   for (int grows = 0; grows < 2; grows++) {
     rl_hash table = {0};
     static rl_hash_entry entries[MANY];
@@ -54,7 +53,6 @@ static void entries_are_found_until_they_are_removed(void **state) {
 }
 
 static void newest_entry_with_a_hash_is_found_first(void **state) {
-  (void)state;
   rl_hash table = {0};
   rl_hash_entry entries[3];
   assert_true(rl_hash_reserve(&table, 16));
@@ -68,7 +66,6 @@ static void newest_entry_with_a_hash_is_found_first(void **state) {
 }
 
 static void table_without_memory_has_no_buckets(void **state) {
-  (void)state;
   rl_hash table = {0};
   out_of_memory = true;
   assert_false(rl_hash_reserve(&table, 1));
@@ -77,7 +74,6 @@ static void table_without_memory_has_no_buckets(void **state) {
 }
 
 static void hash_depends_on_seed_length_and_every_byte(void **state) {
-  (void)state;
   unsigned char bytes[20] = {0};
   for (size_t length = 1; length <= sizeof bytes; length++) {
     uint64_t hash = rl_hash_bytes(3, bytes, length);

@@ -7,7 +7,6 @@
 #include "rl_test.h"
 
 static void every_operation_is_found_by_its_name(void **state) {
-  (void)state;
   static const rl_operation all[] = {
       RL_OPERATION_ACQUIRE,       RL_OPERATION_EXTEND, RL_OPERATION_RELEASE,  RL_OPERATION_INSPECT,
       RL_OPERATION_FORCE_RELEASE, RL_OPERATION_DOCTOR, RL_OPERATION_BOOTSTRAP};

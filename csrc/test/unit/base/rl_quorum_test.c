@@ -48,7 +48,6 @@ static bool most(const rl_quorum *quorum, unsigned votes) {
 }
 
 static void majority_is_more_than_half(void **state) {
-  (void)state;
   static const unsigned majorities[] = {1, 1, 2, 2, 3, 3, 4, 4, 5};
   for (unsigned nodes = 1; nodes <= 64; nodes++) {
     unsigned majority = rl_quorum_majority(nodes);
@@ -113,12 +112,10 @@ static void check_extend(const rl_quorum *quorum) {
 }
 
 static void acquire_is_decided_alike_in_any_order(void **state) {
-  (void)state;
   assert_int_equal(for_all(false, check_acquire), 494);
 }
 
 static void extend_is_decided_alike_in_any_order(void **state) {
-  (void)state;
   assert_int_equal(for_all(false, check_extend), 494);
 }
 
@@ -167,13 +164,11 @@ static void check_release(const rl_quorum *quorum) {
 }
 
 static void release_is_decided_alike_in_any_order(void **state) {
-  (void)state;
   assert_int_equal(for_all(true, check_release), 1286);
 }
 
 /* Half the nodes are no majority. */
 static void tie_grants_no_lock(void **state) {
-  (void)state;
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
     unsigned half = nodes / 2;
     rl_quorum quorum = {nodes & 63, half & 63, half & 63, 0, 0};
@@ -191,7 +186,6 @@ static void tie_grants_no_lock(void **state) {
  * in common.
  */
 static void margin_counts_nodes_until_a_second_holder_is_possible(void **state) {
-  (void)state;
   for (unsigned nodes = 1; nodes <= NODES_MAX; nodes++) {
     for (unsigned asked = nodes / 2 + 1; asked <= nodes; asked++) {
       for (unsigned holding = 0; holding <= nodes; holding++) {
@@ -207,7 +201,6 @@ static void margin_counts_nodes_until_a_second_holder_is_possible(void **state) 
 }
 
 static void margin_equals_the_reference(void **state) {
-  (void)state;
   assert_int_equal(rl_quorum_margin(5, 5, 3), 2);
   assert_int_equal(rl_quorum_margin(5, 3, 3), 0);
   assert_int_equal(rl_quorum_margin(5, 4, 4), 2);
@@ -218,7 +211,6 @@ static void margin_equals_the_reference(void **state) {
 }
 
 static void set_of_nodes_is_counted(void **state) {
-  (void)state;
   assert_int_equal(rl_quorum_count(0), 0);
   assert_int_equal(rl_quorum_count(0x80000001u), 2);
   assert_int_equal(rl_quorum_count(UINT32_MAX), 32);

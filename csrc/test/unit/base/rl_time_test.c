@@ -7,7 +7,6 @@
 #include "rl_test.h"
 
 static void adding_saturates_at_never(void **state) {
-  (void)state;
   assert_int_equal(rl_time_add(0, 0), 0);
   assert_int_equal(rl_time_add(1, 2), 3);
   assert_int_equal(rl_time_add(REDLOCK_NEVER - 1, 0), REDLOCK_NEVER - 1);
@@ -20,7 +19,6 @@ static void adding_saturates_at_never(void **state) {
 }
 
 static void subtracting_is_never_negative_and_keeps_never(void **state) {
-  (void)state;
   assert_int_equal(rl_time_sub(5, 3), 2);
   assert_int_equal(rl_time_sub(3, 3), 0);
   assert_int_equal(rl_time_sub(3, 4), 0);
@@ -32,7 +30,6 @@ static void subtracting_is_never_negative_and_keeps_never(void **state) {
 }
 
 static void min_and_max_return_the_right_time(void **state) {
-  (void)state;
   assert_int_equal(rl_time_min(1, 2), 1);
   assert_int_equal(rl_time_min(2, 1), 1);
   assert_int_equal(rl_time_min(REDLOCK_NEVER, 7), 7);
@@ -42,7 +39,6 @@ static void min_and_max_return_the_right_time(void **state) {
 }
 
 static void milliseconds_are_rounded_down_or_up(void **state) {
-  (void)state;
   assert_int_equal(rl_time_ms_down(0), 0);
   assert_int_equal(rl_time_ms_down(999), 0);
   assert_int_equal(rl_time_ms_down(1000), 1);

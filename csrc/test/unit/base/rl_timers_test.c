@@ -40,7 +40,6 @@ static redlock_time earliest(const naive *model) {
 }
 
 static void empty_heap_has_nothing_due(void **state) {
-  (void)state;
   rl_timers timers = {NULL, 0, 0};
   assert_int_equal(rl_timers_next(&timers), REDLOCK_NEVER);
   assert_null(rl_timers_take(&timers, REDLOCK_NEVER));
@@ -48,7 +47,6 @@ static void empty_heap_has_nothing_due(void **state) {
 }
 
 static void heap_behaves_like_a_sorted_list(void **state) {
-  (void)state;
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
   naive model[LOCKS];
@@ -91,7 +89,6 @@ static void heap_behaves_like_a_sorted_list(void **state) {
 
 /* Up to six timers, due at any of as many times. One is cleared: the rest are due in order. */
 static void small_heap_survives_any_removal(void **state) {
-  (void)state;
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
   assert_true(rl_timers_reserve(&timers, 6));
@@ -122,7 +119,6 @@ static void small_heap_survives_any_removal(void **state) {
 }
 
 static void timer_is_due_at_its_time_and_not_before(void **state) {
-  (void)state;
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
   assert_true(rl_timers_reserve(&timers, 1));
@@ -136,7 +132,6 @@ static void timer_is_due_at_its_time_and_not_before(void **state) {
 }
 
 static void heap_keeps_and_grows_its_room(void **state) {
-  (void)state;
   rl_timers timers = {NULL, 0, 0};
   static const struct {
     size_t count;

@@ -7,7 +7,6 @@
 #include "rl_test.h"
 
 static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
-  (void)state;
   static const struct {
     redlock_duration ttl_us;
     double factor;
@@ -34,7 +33,6 @@ static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
 }
 
 static void largest_ttl_and_factor_do_not_overflow(void **state) {
-  (void)state;
   redlock_duration drift_us = rl_validity_drift(REDLOCK_TTL_MAX_US, 0.999999);
   assert_true(drift_us > REDLOCK_TTL_MAX_US / 100 * 99);
   assert_true(drift_us < REDLOCK_TTL_MAX_US);
@@ -42,7 +40,6 @@ static void largest_ttl_and_factor_do_not_overflow(void **state) {
 }
 
 static void deadline_is_start_plus_ttl_less_drift(void **state) {
-  (void)state;
   static const struct {
     redlock_time start_us;
     redlock_duration ttl_us;
@@ -70,7 +67,6 @@ static void deadline_is_start_plus_ttl_less_drift(void **state) {
 }
 
 static void longer_ttl_never_gives_an_earlier_deadline(void **state) {
-  (void)state;
   redlock_time before_us = 0;
   for (redlock_duration ttl_us = 0; ttl_us < 20000; ttl_us++) {
     redlock_time deadline_us = rl_validity_deadline(7, ttl_us, 0.013);

@@ -7,7 +7,6 @@
 #include "rl_test.h"
 
 static void every_vote_has_its_name(void **state) {
-  (void)state;
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_UNKNOWN), "unknown");
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_GRANTED), "granted");
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_TAKEN), "taken");
@@ -18,7 +17,6 @@ static void every_vote_has_its_name(void **state) {
 }
 
 static void only_a_grant_counts_for_the_lock(void **state) {
-  (void)state;
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_GRANTED), RL_COUNT_GRANTED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_DENIED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_ERROR), RL_COUNT_FAILED);

@@ -46,7 +46,6 @@ static int pcall_push(lua_State *L, redlock_client *client) {
 }
 
 static void client_pushed_before_require_raises_advice(void **state) {
-  (void)state;
   lua_State *L = new_state(false);
   redlock_client *client = new_client();
   assert_int_equal(pcall_push(L, client), LUA_ERRRUN);
@@ -57,7 +56,6 @@ static void client_pushed_before_require_raises_advice(void **state) {
 }
 
 static void pushed_client_outlives_its_host(void **state) {
-  (void)state;
   lua_State *L = new_state(true);
   redlock_client *client = new_client();
   assert_int_equal(pcall_push(L, client), 0);
@@ -79,7 +77,6 @@ static void run(lua_State *L, const char *code) {
 }
 
 static void collector_accounts_for_memory_of_client(void **state) {
-  (void)state;
   lua_State *L = new_state(true);
   lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_ANCHOR);
   rl_lua_anchor *anchor = lua_touserdata(L, -1);
@@ -98,7 +95,6 @@ static void collector_accounts_for_memory_of_client(void **state) {
 
 /* As in a program that has closed its standard input. */
 static void client_uses_descriptor_0(void **state) {
-  (void)state;
   lua_State *L = new_state(true);
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   (void)close(0);
@@ -123,7 +119,6 @@ static void finalize(lua_State *L, const char *class) {
 }
 
 static void finalizers_called_by_script_do_no_harm(void **state) {
-  (void)state;
   static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK, RL_LUA_ANCHOR_CLASS};
   lua_State *L = new_state(true);
   redlock_client *client = new_client();
@@ -156,7 +151,6 @@ static void call_method(lua_State *L, const char *class, const char *name) {
 }
 
 static void metamethods_called_on_other_values_do_no_harm(void **state) {
-  (void)state;
   static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK};
   static const char *const shown[] = {"redlock.client (collected)", "redlock.lock (collected)"};
   lua_State *L = new_state(true);
@@ -193,7 +187,6 @@ static void metamethods_called_on_other_values_do_no_harm(void **state) {
 
 /* A script that calls redlock.core directly reaches these checks. */
 static void binding_refuses_unchecked_arguments(void **state) {
-  (void)state;
   static const char *const wrong[][2] = {
       {"core.client({drift_factor = 1})", "option 'drift_factor' must be a number >= 0 and < 1"},
       {"core.client({drift_factor = -0.1})", "option 'drift_factor' must be a number >= 0"},

@@ -63,7 +63,6 @@ static void end_of_request_lists_its_locks(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
   rl_lua_nginx_owned a = {0}, b = {0}, c = {0};
-  (void)state;
   init(&owners);
   assert_true(rl_lua_nginx_owners_give(&owners, &one, &a));
   assert_true(rl_lua_nginx_owners_give(&owners, &two, &b));
@@ -86,7 +85,6 @@ static void request_registers_one_cleanup_for_all_locks(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0};
   rl_lua_nginx_owned owned = {0};
-  (void)state;
   init(&owners);
   for (int i = 0; i < 1000; i++) {
     assert_true(rl_lua_nginx_owners_give(&owners, &one, &owned));
@@ -103,7 +101,6 @@ static void handed_over_lock_belongs_to_new_owner_or_none(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
   rl_lua_nginx_owned a = {0}, b = {0};
-  (void)state;
   init(&owners);
   assert_true(rl_lua_nginx_owners_give(&owners, &one, &a));
   assert_true(rl_lua_nginx_owners_give(&owners, &two, &a));
@@ -122,7 +119,6 @@ static void end_of_request_after_client_does_nothing(void **state) {
   rl_lua_nginx_owned *a = calloc(1, sizeof *a);
   rl_lua_nginx_owned *ended = calloc(1, sizeof *ended);
   request two = {0};
-  (void)state;
   init(owners);
   assert_true(rl_lua_nginx_owners_give(owners, &one, a));
   assert_true(rl_lua_nginx_owners_give(owners, &two, ended));
@@ -143,7 +139,6 @@ static void thousands_of_requests_end_in_any_order(void **state) {
   static rl_lua_nginx_owned owned[REQUESTS];
   rl_lua_nginx_owners owners;
   int count = 0;
-  (void)state;
   init(&owners);
   for (int i = 0; i < REQUESTS; i++) {
     assert_true(rl_lua_nginx_owners_give(&owners, &requests[i], &owned[i]));
@@ -166,7 +161,6 @@ static void table_without_memory_to_grow_has_longer_chains(void **state) {
   static request requests[40];
   static rl_lua_nginx_owned owned[40];
   rl_lua_nginx_owners owners;
-  (void)state;
   init(&owners);
   no_buckets = true;
   assert_false(rl_lua_nginx_owners_give(&owners, &requests[0], &owned[0]));
@@ -188,7 +182,6 @@ static void lock_without_memory_or_nginx_has_no_owner(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0};
   rl_lua_nginx_owned owned = {0};
-  (void)state;
   init(&owners);
   out_of_memory = true;
   assert_false(rl_lua_nginx_owners_give(&owners, &one, &owned));
@@ -208,7 +201,6 @@ static void request_at_reused_address_has_new_number(void **state) {
   rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
   rl_lua_nginx_owned owned = {0};
-  (void)state;
   init(&owners);
   assert_false(rl_lua_nginx_owners_last(&owners, &one, 1));
   uint64_t first = rl_lua_nginx_owners_number(&owners, &one);

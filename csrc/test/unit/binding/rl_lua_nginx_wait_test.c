@@ -46,7 +46,6 @@ static void assert_says(const char *code, const char *expected) {
 
 /* No request waits in a slot, so the operation must have ended before start() returns. */
 static void operation_without_memory_for_its_slot_ends_at_once(void **state) {
-  (void)state;
   assert_says("local client = core.client(nil, true)\n"
               "core.add(client, '127.0.0.1:1')\n"
               "local nginx = core.nginx\n"

@@ -24,7 +24,6 @@ static const char *copied(size_t size, const char *text) {
 }
 
 static void too_long_text_is_cut_between_characters(void **state) {
-  (void)state;
   assert_string_equal(copied(8, NULL), "");
   assert_string_equal(copied(8, ""), "");
   assert_string_equal(copied(8, "seven b"), "seven b");
@@ -39,7 +38,6 @@ static void too_long_text_is_cut_between_characters(void **state) {
 }
 
 static void latency_is_in_milliseconds(void **state) {
-  (void)state;
   lua_State *L = luaL_newstate();
   assert_non_null(L);
   lua_newtable(L);
@@ -59,7 +57,6 @@ static void latency_is_in_milliseconds(void **state) {
 }
 
 static void error_without_message_has_text_of_its_code(void **state) {
-  (void)state;
   lua_State *L = luaL_newstate();
   assert_non_null(L);
   for (unsigned i = 0; i < 2; i++) {
@@ -79,7 +76,6 @@ static int misuse(lua_State *L) {
 }
 
 static void misuse_is_raised_and_failure_is_returned(void **state) {
-  (void)state;
   static const int raised[] = {REDLOCK_E_INVALID};
   static const int returned[] = {REDLOCK_E_TAKEN, REDLOCK_E_SYSTEM};
   lua_State *L = luaL_newstate();

@@ -27,7 +27,6 @@ static redlock_client *client;
 static int begin(void **state) {
   redlock_options options = {.notify = REDLOCK_NO};
   redlock_settings settings = {.options = &options};
-  (void)state;
   witness_start();
   suspend_refuse_timers(false);
   farm = loopback_new(3, LOOPBACK_TCP);
@@ -41,7 +40,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   redlock_client_free(client);
   return loopback_end(farm) ? 0 : 1;
 }
@@ -124,17 +122,14 @@ static void acquire_ends_after_a_suspend(size_t count, redlock_duration bound_us
 }
 
 static void wait_ends_at_once_after_a_suspend(void **state) {
-  (void)state;
   acquire_ends_after_a_suspend(1, AT_ONCE_US);
 }
 
 static void followers_wait_ends_at_once_after_a_suspend(void **state) {
-  (void)state;
   acquire_ends_after_a_suspend(2, AT_ONCE_US);
 }
 
 static void wait_without_a_timer_ends_within_a_slice_after_a_suspend(void **state) {
-  (void)state;
   suspend_refuse_timers(true);
   acquire_ends_after_a_suspend(1, SLICE_US + AT_ONCE_US);
   suspend_refuse_timers(false);
@@ -154,7 +149,6 @@ static void report_loss(redlock_client *of, void *data) {
 
 static void loss_is_reported_at_once_after_a_suspend(void **state) {
   redlock_options options = {.ttl_us = 60 * SECONDS, .notify_lost = REDLOCK_YES};
-  (void)state;
   redlock_lock *lock = new_lock(KEY, &options);
   atomic_store(&loss, REDLOCK_OK);
   assert_error(redlock_client_on_lost(client, report_loss, NULL), REDLOCK_OK);
@@ -172,7 +166,6 @@ static void loss_is_reported_at_once_after_a_suspend(void **state) {
 /* 30 s of the lease are left, more than a stall of the scheduler. */
 static void lease_is_extended_at_once_after_a_suspend(void **state) {
   redlock_options options = {.ttl_us = 300 * SECONDS, .auto_extend = REDLOCK_YES};
-  (void)state;
   redlock_lock *lock = new_lock(KEY, &options);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   await_rest(0);
@@ -204,7 +197,6 @@ static redlock_lock *begin_acquire(void) {
 
 static void descriptor_is_readable_at_once_after_a_suspend(void **state) {
   struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
-  (void)state;
   redlock_lock *lock = begin_acquire();
   while (poll(&one, 1, 100) > 0) {
     assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
@@ -244,7 +236,6 @@ static void *turn(void *argument) {
 static void turn_of_the_cli_ends_at_once_after_a_suspend(void **state) {
   int ends[2];
   pthread_t thread;
-  (void)state;
   assert_int_equal(pipe(ends), 0);
   assert_true(cli_loop_prepare(ends[0]));
   turns self = {.loop = {.client = client, .signals = ends[0]}, .lock = begin_acquire()};
@@ -260,7 +251,6 @@ static void turn_of_the_cli_ends_at_once_after_a_suspend(void **state) {
 
 /* A loop that waits by pollfds() and timeout(), with poll(). */
 static void timeout_is_a_slice_at_most(void **state) {
-  (void)state;
   redlock_lock *lock = begin_acquire();
   do {
     assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
@@ -275,7 +265,6 @@ static void timeout_is_a_slice_at_most(void **state) {
 /* On a slow machine attempts may fail, which needs no timer either. */
 static void pair_needs_no_timer(void **state) {
   redlock_options options = {.retry_count = REDLOCK_RETRIES_NONE};
-  (void)state;
   redlock_lock *lock = new_lock(KEY, &options);
   for (unsigned i = 0; i < 100; i++) {
     (void)redlock_lock_acquire(lock, NULL, NULL);
@@ -288,7 +277,6 @@ static void pair_needs_no_timer(void **state) {
 /* With a long |node_timeout| each poll may be long: the timer is set once for many. */
 static void timer_is_not_set_for_each_wait(void **state) {
   redlock_options options = {.ttl_us = 600 * SECONDS, .node_timeout_us = 60 * SECONDS};
-  (void)state;
   redlock_lock *lock = new_lock(KEY, &options);
   for (unsigned i = 0; i < 100; i++) {
     assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);

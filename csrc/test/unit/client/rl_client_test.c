@@ -127,7 +127,6 @@ static const char *wrong_settings(const redlock_settings *settings) {
 }
 
 static void settings_are_checked_and_named(void **state) {
-  (void)state;
   redlock_settings settings = {0};
   redlock_options options = {0};
   char message[128];
@@ -157,7 +156,6 @@ static void settings_are_checked_and_named(void **state) {
 
 /* Nodes are added after the client was made, so the first lock checks the quorum. */
 static void quorum_is_from_a_majority_to_all_nodes(void **state) {
-  (void)state;
   for (int quorum = 0; quorum <= 6; quorum++) {
     redlock_settings settings = {.quorum = quorum};
     redlock_client *client;
@@ -181,7 +179,6 @@ static void quorum_is_from_a_majority_to_all_nodes(void **state) {
 
 /* Fields that only a newer header has must not be ignored. */
 static void fields_of_a_newer_header_are_refused(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_lock *lock;
   char message[160];
@@ -234,7 +231,6 @@ static void fields_of_a_newer_header_are_refused(void **state) {
 }
 
 static void nodes_are_checked_and_named(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_node node;
   redlock_lock *lock;
@@ -265,7 +261,6 @@ static void nodes_are_checked_and_named(void **state) {
 }
 
 static void client_refuses_the_33rd_node(void **state) {
-  (void)state;
   redlock_client *client;
   char address[16];
   char message[128];
@@ -280,7 +275,6 @@ static void client_refuses_the_33rd_node(void **state) {
 }
 
 static void keys_are_limited_with_their_prefix(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_settings settings = {0};
   redlock_lock *lock;
@@ -307,7 +301,6 @@ static void keys_are_limited_with_their_prefix(void **state) {
 }
 
 static void missing_node_and_missing_client_differ(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_node node = {.host = "h"};
   char message[128];
@@ -322,7 +315,6 @@ static void missing_node_and_missing_client_differ(void **state) {
 
 /* nginx does TLS by itself. */
 static void external_client_accepts_tls(void **state) {
-  (void)state;
   redlock_client *client;
   char message[128];
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
@@ -336,7 +328,6 @@ static void external_client_accepts_tls(void **state) {
 }
 
 static void null_is_an_error_and_no_crash(void **state) {
-  (void)state;
   struct pollfd fds[1];
   redlock_node_info node;
   redlock_vote_info vote;
@@ -367,7 +358,6 @@ static void null_is_an_error_and_no_crash(void **state) {
 }
 
 static void lock_has_one_to_64_different_resources(void **state) {
-  (void)state;
   static unsigned char names[REDLOCK_RESOURCES_MAX + 1];
   redlock_resource resources[REDLOCK_RESOURCES_MAX + 1];
   redlock_client *client;
@@ -404,7 +394,6 @@ static void lock_has_one_to_64_different_resources(void **state) {
 }
 
 static void supplied_token_has_one_to_256_bytes(void **state) {
-  (void)state;
   char token[REDLOCK_TOKEN_MAX + 1];
   redlock_resource resource;
   redlock_client *client;
@@ -425,7 +414,6 @@ static void supplied_token_has_one_to_256_bytes(void **state) {
 }
 
 static void null_has_no_resource_no_data_and_no_references(void **state) {
-  (void)state;
   size_t length = 7;
   assert_null(redlock_client_ref(NULL));
   assert_null(redlock_lock_resource(NULL, NULL));
@@ -503,7 +491,6 @@ static void closing_step_reports_if_waiting_makes_sense(void **state) {
 }
 
 static void child_removes_nothing_from_its_parents_epoll_set(void **state) {
-  (void)state;
   int status = -1;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);
@@ -548,7 +535,6 @@ static void close_names_exactly_the_unconfirmed_nodes(void **state) {
 }
 
 static void free_releases_a_held_lock_without_waiting(void **state) {
-  (void)state;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = hold(client, farm);
@@ -560,7 +546,6 @@ static void free_releases_a_held_lock_without_waiting(void **state) {
 }
 
 static void lock_keeps_its_client_alive(void **state) {
-  (void)state;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = hold(client, farm);
@@ -605,7 +590,6 @@ static int child_of(redlock_client *client, redlock_lock *lock) {
 }
 
 static void child_holds_and_releases_nothing(void **state) {
-  (void)state;
   static loopback *farm; /* where valgrind finds it in the child, too */
   farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);
@@ -640,7 +624,6 @@ static void child_holds_and_releases_nothing(void **state) {
 
 /* As many threads as a machine can have. */
 static void thousands_of_threads_can_wait(void **state) {
-  (void)state;
   static rl_waiter *waiters[5000];
   redlock_client *client;
   redlock_lock *lock;
@@ -663,7 +646,6 @@ static void thousands_of_threads_can_wait(void **state) {
 }
 
 static void child_acquires_by_its_own_connections(void **state) {
-  (void)state;
   static loopback *farm; /* where valgrind finds it in the child, too */
   farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm);

@@ -192,7 +192,6 @@ static void let_one_come(redlock_client *client, bool comes) {
 }
 
 static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
-  (void)state;
   scene all;
   open_scene(&all);
   redlock_lock *locks[2];
@@ -216,7 +215,6 @@ static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
 
 /* The leader would send, and is missing, too. */
 static void late_sender_delays_no_thread(void **state) {
-  (void)state;
   scene all;
   open_scene(&all);
   redlock_lock *lock = make_lock(all.client, "sent", false);
@@ -237,7 +235,6 @@ static void late_sender_delays_no_thread(void **state) {
 }
 
 static void loop_sends_although_a_woken_thread_is_missing(void **state) {
-  (void)state;
   scene all;
   open_scene(&all);
   redlock_lock *lock = make_lock(all.client, "loop", false);
@@ -252,7 +249,6 @@ static void loop_sends_although_a_woken_thread_is_missing(void **state) {
 
 /* Other threads wait for it. */
 static void missing_sender_delays_no_thread(void **state) {
-  (void)state;
   scene all;
   open_scene(&all);
   call sender = {
@@ -314,7 +310,6 @@ static int launch_by_another(void) {
 
 /* After a long stall of this process the nodes may count as late: retry. */
 static void follower_checks_an_operation_that_another_thread_sent(void **state) {
-  (void)state;
   int result = REDLOCK_PENDING;
   bool stalled = true;
   witness_start();
@@ -327,7 +322,6 @@ static void follower_checks_an_operation_that_another_thread_sent(void **state) 
 }
 
 static void missing_entropy_fails_only_acquires(void **state) {
-  (void)state;
   scene all;
   open_scene(&all);
   call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
@@ -347,7 +341,6 @@ static void missing_entropy_fails_only_acquires(void **state) {
 
 /* Between its check of wake-ups and its sleep. Later calls go on. */
 static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
-  (void)state;
   scene all;
   rl_waiter sender = {0};
   open_scene(&all);
@@ -440,7 +433,6 @@ static void eventually_all_that_can_have_come(group *self) {
 }
 
 static void woken_threads_are_posted_eight_at_a_time(void **state) {
-  (void)state;
   group many;
   open_group(&many);
   atomic_store(&hold_leader_up, true);
@@ -453,7 +445,6 @@ static void woken_threads_are_posted_eight_at_a_time(void **state) {
 }
 
 static void eight_missing_threads_delay_no_other_thread(void **state) {
-  (void)state;
   group many;
   open_group(&many);
   cancel_group(&many);
@@ -463,7 +454,6 @@ static void eight_missing_threads_delay_no_other_thread(void **state) {
 
 /* The leader leaves, too, and no thread is left to lead. */
 static void missing_threads_delay_no_thread_after_a_wakeup(void **state) {
-  (void)state;
   group many;
   open_group(&many);
   redlock_client_wakeup(many.all.client);

@@ -313,7 +313,6 @@ static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
 
 /* As while a hook of a script runs. */
 static void absent_caller_does_not_lead(void **state) {
-  (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, NULL);
@@ -332,7 +331,6 @@ static void absent_caller_does_not_lead(void **state) {
 
 /* The operation has ended, but its thread has not returned. */
 static void lock_is_busy_until_its_call_has_returned(void **state) {
-  (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, NULL);
@@ -353,7 +351,6 @@ static void lock_is_busy_until_its_call_has_returned(void **state) {
 }
 
 static void only_acquire_and_extend_start_the_watchdog(void **state) {
-  (void)state;
   redlock_lock *lock;
   redlock_options options = {.auto_extend = REDLOCK_YES, .node_timeout_us = 20 * MS};
   redlock_client *client = make_client();
@@ -367,7 +364,6 @@ static void only_acquire_and_extend_start_the_watchdog(void **state) {
 }
 
 static void close_does_not_wait_without_memory(void **state) {
-  (void)state;
   redlock_lock *lock;
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, NULL);
@@ -425,7 +421,6 @@ static bool sleeps_on(follower *self, bool turns) {
 }
 
 static void follower_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
-  (void)state;
   for (unsigned looks = 0; looks < 2; looks++) {
     pthread_t thread;
     redlock_client *client = make_client();
@@ -521,7 +516,6 @@ static void let_it_poll(redlock_client *client) {
 }
 
 static void leader_is_poked_after_a_turn_only_if_it_watches(void **state) {
-  (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
   for (unsigned i = 0; i < 8; i++) {
@@ -562,7 +556,6 @@ static void ignore_losses(redlock_client *client, void *data) {
 }
 
 static void loss_pokes_only_a_leading_watchdog(void **state) {
-  (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
   client->watchdog.on_lost = ignore_losses;
@@ -621,7 +614,6 @@ static void last_arriving_thread_sends_for_all(void **state) {
 }
 
 static void follower_takes_a_turn_after_its_time(void **state) {
-  (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
   follower one = {.client = client, .patience_us = 5 * MS};
@@ -631,7 +623,6 @@ static void follower_takes_a_turn_after_its_time(void **state) {
 }
 
 static void spurious_post_does_not_wake_a_follower(void **state) {
-  (void)state;
   pthread_t thread;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -651,7 +642,6 @@ static void spurious_post_does_not_wake_a_follower(void **state) {
 
 /* The woken thread may give up the last reference once the mutex is free. */
 static void last_reference_wakes_threads_before_it_unlocks(void **state) {
-  (void)state;
   pthread_t thread;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
@@ -672,7 +662,6 @@ static void last_reference_wakes_threads_before_it_unlocks(void **state) {
 
 /* Eight posted threads are missing, and nothing else happens. */
 static void leader_polls_briefly_while_threads_are_unposted(void **state) {
-  (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
   rl_waiter next = {.sleeps = true, .woken = true, .unposted = true};
@@ -693,7 +682,6 @@ static void leader_polls_briefly_while_threads_are_unposted(void **state) {
 
 /* Woken threads are missing. */
 static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
-  (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
   follower one = {.client = client};
@@ -710,7 +698,6 @@ static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
 
 /* The woken sender may be as slow as other threads. */
 static void thread_that_wakes_the_sender_sends_instead(void **state) {
-  (void)state;
   pthread_t threads[2];
   follower two[2];
   redlock_client *client = make_client();
@@ -759,7 +746,6 @@ static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
 
 /* As in a program that has closed its standard input. */
 static void descriptor_0_is_an_event_as_well(void **state) {
-  (void)state;
   redlock_client *client = make_client();
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   (void)close(0);
@@ -776,7 +762,6 @@ static void descriptor_0_is_an_event_as_well(void **state) {
 }
 
 static void wakeup_in_a_child_wakes_no_thread_of_the_parent(void **state) {
-  (void)state;
   int status = -1;
   redlock_client *client = make_client();
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
@@ -817,7 +802,6 @@ static bool all_have_accepted(loopback *farm) {
 
 /* No descriptor is left when the thread begins to wait. */
 static void wakeup_ends_a_call_without_an_event(void **state) {
-  (void)state;
   struct rlimit limit, none;
   pthread_t thread;
   redlock_lock *lock;

@@ -235,7 +235,6 @@ static void expired_time_out_makes_a_new_pollfd_readable(void **state) {
  * A program that has closed its standard input: each of the three descriptors may get its number.
  */
 static void descriptor_0_is_one_as_well(void **state) {
-  (void)state;
   for (unsigned which = 0; which < 3; which++) {
     loop self = loop_begin(1);
     redlock_client *client;

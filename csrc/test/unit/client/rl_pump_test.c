@@ -23,7 +23,6 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
 }
 
 static void advance_returns_connections_to_close_and_to_make(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
   rl_pump_wants wants = rl_pump_advance(core, world->now_us, 0);
@@ -48,7 +47,6 @@ static void advance_returns_connections_to_close_and_to_make(void **state) {
 }
 
 static void output_is_reported_until_it_is_sent(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
   size_t length;
@@ -69,7 +67,6 @@ static void output_is_reported_until_it_is_sent(void **state) {
 
 /* One call must not delay reading replies for long. */
 static void thousand_acquires_need_more_than_one_call(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
   rl_lock *locks[MANY];
@@ -95,7 +92,6 @@ static void thousand_acquires_need_more_than_one_call(void **state) {
 
 /* Commands without entropy are sent: releases above all. */
 static void missing_entropy_holds_back_only_acquires(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_core *core = &world->core;
   size_t length;

@@ -149,7 +149,6 @@ static void check_stream(const peer *self) {
 }
 
 static void full_socket_is_polled_and_drained(void **state) {
-  (void)state;
   peer *self = peer_new();
   int fd = redlock_client_pollfd(self->client);
   assert_int_equal(events_of(self), POLLIN); /* No send has failed. */
@@ -180,7 +179,6 @@ static void full_socket_is_polled_and_drained(void **state) {
 
 /* A finalizer flushes, and loses nothing that did not fit. */
 static void next_turn_sends_what_a_full_socket_refused(void **state) {
-  (void)state;
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(self->client->sockets[0].stream.blocked);
@@ -198,7 +196,6 @@ static void next_turn_sends_what_a_full_socket_refused(void **state) {
 }
 
 static void room_is_polled_for_only_with_output(void **state) {
-  (void)state;
   peer *self = peer_new();
   rl_socket *socket = &self->client->sockets[0];
   size_t length;
@@ -215,7 +212,6 @@ static void room_is_polled_for_only_with_output(void **state) {
 }
 
 static void only_a_failed_send_ends_the_connection(void **state) {
-  (void)state;
   peer *self = peer_new();
   const rl_link *link = &self->client->core.nodes[0]->link;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -233,7 +229,6 @@ static void only_a_failed_send_ends_the_connection(void **state) {
 }
 
 static void bytes_are_left_to_arriving_threads(void **state) {
-  (void)state;
   peer *self = peer_new();
   self->client->wait.arriving = 1;
   self->client->wake = true;
@@ -255,7 +250,6 @@ static void bytes_are_left_to_arriving_threads(void **state) {
 
 /* Reading costs a system call, so it happens after a pause, and if much is outstanding. */
 static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
-  (void)state;
   peer *self = peer_new();
   rl_link *link = &self->client->core.nodes[0]->link;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -279,7 +273,6 @@ static bool is_hung_up_on(peer *self) {
 }
 
 static void invalid_reply_ends_the_connection(void **state) {
-  (void)state;
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(rl_socket_is_open(&self->client->sockets[0]));
@@ -300,7 +293,6 @@ static rl_socket *open_socket(peer *self) {
 
 /* As in a program that has closed its standard input. */
 static void descriptor_0_is_read(void **state) {
-  (void)state;
   peer *self = peer_new();
   struct pollfd one;
   rl_socket *socket = open_socket(self);
@@ -323,7 +315,6 @@ static void descriptor_0_is_read(void **state) {
 
 /* The program's descriptors end at a page without a next one, and none is the client's. */
 static void turn_reads_only_the_programs_descriptors(void **state) {
-  (void)state;
   redlock_client *client;
   int ends[2];
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -348,7 +339,6 @@ static void turn_reads_only_the_programs_descriptors(void **state) {
 }
 
 static void closed_client_processes_nothing(void **state) {
-  (void)state;
   redlock_client *client;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);

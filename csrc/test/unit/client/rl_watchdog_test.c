@@ -16,7 +16,6 @@ static redlock_client *client;
 
 /* It sleeps for ever, just after the last turn. */
 static int begin(void **state) {
-  (void)state;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   rl_client_enter(client);
@@ -27,7 +26,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   client->watchdog.runs = false;
   client->epoll_fd = -1;
   client->core.nodes[0]->link.phase = RL_LINK_DOWN;
@@ -43,21 +41,18 @@ static bool is_late(redlock_time until_us) {
 }
 
 static void watchdog_takes_a_turn_10_ms_after_the_last(void **state) {
-  (void)state;
   assert_false(is_late(client->processed_us + QUIET_US));
   assert_true(is_late(client->processed_us + QUIET_US + 1));
   assert_true(is_late(REDLOCK_NEVER));
 }
 
 static void awake_watchdog_is_not_woken(void **state) {
-  (void)state;
   assert_false(is_late(0));
   client->watchdog.runs = false;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
 static void watchdog_is_not_woken_during_a_call(void **state) {
-  (void)state;
   rl_waiter *waiter = rl_wait_begin(client, NULL);
   client->wait.leader = waiter;
   assert_false(is_late(REDLOCK_NEVER));
@@ -73,13 +68,11 @@ static void watchdog_is_not_woken_during_a_call(void **state) {
 }
 
 static void watchdog_of_a_closed_client_is_not_woken(void **state) {
-  (void)state;
   client->core.closed = true;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
 static void watchdog_waits_20_ms_for_a_loop(void **state) {
-  (void)state;
   rl_link *link = &client->core.nodes[0]->link;
   client->epoll_fd = 0; /* any descriptor */
   assert_false(is_late(REDLOCK_NEVER));
@@ -94,7 +87,6 @@ static void watchdog_waits_20_ms_for_a_loop(void **state) {
 }
 
 static void watchdog_is_started_once_and_only_if_allowed(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 3; i++) {
     client->watchdog.runs = i == 0;
     client->watchdog.forbidden = i == 1; /* Lua code that cannot have threads */

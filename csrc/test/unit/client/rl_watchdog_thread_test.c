@@ -76,14 +76,12 @@ bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
 
 /* SIGALRM ends a test that hangs. */
 static int begin(void **state) {
-  (void)state;
   (void)alarm(60);
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   redlock_client_free(client);
   (void)alarm(0);
   return atomic_load(&with_mutex) ? 1 : 0;
@@ -139,7 +137,6 @@ static redlock_lock *begin_acquire(const char *address) {
 
 /* A loop that is absent for more than 20 ms while a reply is awaited. */
 static void watchdog_leads_while_the_loop_is_absent(void **state) {
-  (void)state;
   loopback *farm = loopback_new(1, LOOPBACK_TCP);
   farm->nodes[0].deaf = true;
   loopback_run(farm);
@@ -162,7 +159,6 @@ static void watchdog_leads_while_the_loop_is_absent(void **state) {
 }
 
 static void watchdog_sleeps_between_turns_without_entropy(void **state) {
-  (void)state;
   redlock_lock *lock = begin_acquire("127.0.0.1:1");
   atomic_store(&no_entropy, true);
   forget_sleeps();
@@ -180,7 +176,6 @@ static void watchdog_sleeps_between_turns_without_entropy(void **state) {
 }
 
 static void failed_start_can_be_repeated(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 4; i++) {
     no_event = i == 0;
     no_semaphore = i == 1;
@@ -203,7 +198,6 @@ static void count_calls(redlock_client *caller, void *data) {
 
 /* A child of a fork during the watchdog's stop. */
 static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
-  (void)state;
   client->watchdog.stops = true;
   client->watchdog.runs = true;
   client->watchdog.on_lost = count_calls;
@@ -221,7 +215,6 @@ static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
 }
 
 static void closed_client_has_no_watchdog(void **state) {
-  (void)state;
   assert_error(start(), REDLOCK_OK);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_false(client->watchdog.runs);
@@ -229,7 +222,6 @@ static void closed_client_has_no_watchdog(void **state) {
 }
 
 static void on_lost_checks_its_arguments(void **state) {
-  (void)state;
   assert_error(redlock_client_on_lost(NULL, count_calls, &calls), REDLOCK_E_INVALID);
   client->external = true;
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_INVALID);
@@ -249,7 +241,6 @@ static void on_lost_checks_its_arguments(void **state) {
 
 /* An earlier loss is reported if it was not fetched. */
 static void earlier_loss_is_reported_once_if_unfetched(void **state) {
-  (void)state;
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);

@@ -11,7 +11,6 @@
 static const char KEY[] = "orders:42";
 
 static void release_refused_by_a_busy_node_is_retried(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -29,7 +28,6 @@ static void release_refused_by_a_busy_node_is_retried(void **state) {
 }
 
 static void forbidden_release_is_not_repeated_for_ever(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -43,7 +41,6 @@ static void forbidden_release_is_not_repeated_for_ever(void **state) {
 }
 
 static void extend_keeps_drift_and_lock_delay_of_its_acquire(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   redlock_options options = fake_once();
@@ -64,7 +61,6 @@ static void extend_keeps_drift_and_lock_delay_of_its_acquire(void **state) {
 
 /* Three stopped nodes: the first release is executed when the second has been sent. */
 static void repeated_release_does_not_report_a_loss(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -81,7 +77,6 @@ static void repeated_release_does_not_report_a_loss(void **state) {
 }
 
 static void refusing_nodes_do_not_make_a_busy_loop(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -104,7 +99,6 @@ static void refusing_nodes_do_not_make_a_busy_loop(void **state) {
 
 /* A peer that greets, as Redis does not, makes every reply look like that to the next command. */
 static void greeting_peer_does_not_leak_the_password(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_address *address = &world->core.nodes[0]->address;
   address->has_password = 1;
@@ -126,7 +120,6 @@ static void greeting_peer_does_not_leak_the_password(void **state) {
 }
 
 static void release_of_an_expired_lease_without_majority_is_expired(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -142,7 +135,6 @@ static void release_of_an_expired_lease_without_majority_is_expired(void **state
 }
 
 static void closing_core_reconnects_for_due_releases(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -163,7 +155,6 @@ static void closing_core_reconnects_for_due_releases(void **state) {
 }
 
 static void node_that_came_up_after_the_decision_gets_the_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -184,7 +175,6 @@ static void node_that_came_up_after_the_decision_gets_the_key(void **state) {
 
 static void
 a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].store.forgot_release = true;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -215,7 +205,6 @@ static const char *trickle(fake_world *world, const char *text, redlock_duration
 
 /* The last command for the key was on its way for as long as the node was silent. */
 static void late_extend_as_text_leaves_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.ttl_us = 100 * SECONDS;
@@ -244,7 +233,6 @@ static void late_extend_as_text_leaves_no_key(void **state) {
 }
 
 static void extend_read_after_its_connection_broke_leaves_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   char reply[FAKE_REPLY_MAX];
@@ -269,7 +257,6 @@ static void extend_read_after_its_connection_broke_leaves_no_key(void **state) {
 }
 
 static void set_answered_with_garbage_leaves_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   char reply[FAKE_REPLY_MAX];
@@ -291,7 +278,6 @@ static void set_answered_with_garbage_leaves_no_key(void **state) {
 /* Nodes 1 and 2 come back when the key has expired; node 0 does not answer. */
 /* The client was suspended, so that its release had been given up when the garbage came. */
 static void set_answered_late_with_garbage_leaves_no_key(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 400 * MS;
   options.node_timeout_us = 60 * SECONDS;
@@ -311,7 +297,6 @@ static void set_answered_late_with_garbage_leaves_no_key(void **state) {
 }
 
 static void release_does_not_wait_for_unsent_commands(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.ttl_us = 10 * SECONDS;
@@ -337,7 +322,6 @@ static void release_does_not_wait_for_unsent_commands(void **state) {
 }
 
 static void taken_lock_is_reported_when_the_budget_expires(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   char message[256];
   rl_lock *holder = fake_lock(world, KEY, NULL);
@@ -364,7 +348,6 @@ static void taken_lock_is_reported_when_the_budget_expires(void **state) {
 
 static void
 a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);

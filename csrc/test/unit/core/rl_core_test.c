@@ -19,7 +19,6 @@ static void begin(fake_world *world, rl_lock *lock) {
 /* ------------------------------------------------------------------------------- connections */
 
 static void no_connection_is_wanted_before_the_first_operation(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   fake_pass(world, 10 * SECONDS);
@@ -37,7 +36,6 @@ static void no_connection_is_wanted_before_the_first_operation(void **state) {
 }
 
 static void refused_node_backs_off(void **state) {
-  (void)state;
   static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
                                               800 * MS, SECONDS,  SECONDS,  SECONDS};
   fake_world *world = fake_world_new(2);
@@ -59,7 +57,6 @@ static void refused_node_backs_off(void **state) {
  * A random part of each delay is left out: many clients that lose a node do not come back together.
  */
 static void clients_reconnect_at_random_times(void **state) {
-  (void)state;
   redlock_time at_us[2][6];
   for (unsigned client = 0; client < 2; client++) {
     fake_world *world = fake_world_new(2);
@@ -84,7 +81,6 @@ static void clients_reconnect_at_random_times(void **state) {
 
 /* Back-off has come to a second; the node is reachable again, and an operation needs it. */
 static void operation_ends_the_back_off_of_needed_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   world->nodes[0].policy = FAKE_REFUSES;
@@ -109,7 +105,6 @@ static void operation_ends_the_back_off_of_needed_nodes(void **state) {
  * without.
  */
 static void needed_node_is_tried_every_50_ms_at_most(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   world->nodes[0].policy = FAKE_REFUSES;
@@ -127,7 +122,6 @@ static void needed_node_is_tried_every_50_ms_at_most(void **state) {
 }
 
 static void connect_timeout_is_three_seconds(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_HANGS;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -144,7 +138,6 @@ static void connect_timeout_is_three_seconds(void **state) {
 }
 
 static void silent_handshake_is_given_up(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -160,7 +153,6 @@ static void silent_handshake_is_given_up(void **state) {
 
 /* Nothing at all for 3 s while a reply is outstanding; an attempt's timeout closes nothing. */
 static void silent_connection_is_given_up_after_3_s(void **state) {
-  (void)state;
   static const redlock_duration ttls_us[] = {100 * MS, 3 * SECONDS, 10 * SECONDS, 3600 * SECONDS};
   for (unsigned i = 0; i < COUNT_OF(ttls_us); i++) {
     redlock_options options = fake_once();
@@ -181,7 +173,6 @@ static void silent_connection_is_given_up_after_3_s(void **state) {
 }
 
 static void any_byte_ends_the_silence(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.ttl_us = SECONDS;
   fake_world *world = fake_world_new(1);
@@ -198,7 +189,6 @@ static void any_byte_ends_the_silence(void **state) {
 }
 
 static void idle_node_may_be_silent(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -210,7 +200,6 @@ static void idle_node_may_be_silent(void **state) {
 }
 
 static void useful_connection_is_made_again_at_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -227,7 +216,6 @@ static void useful_connection_is_made_again_at_once(void **state) {
 }
 
 static void input_for_a_node_that_is_down_is_dropped(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
   rl_core_disconnected(&world->core, 0, world->now_us, "again");
@@ -237,7 +225,6 @@ static void input_for_a_node_that_is_down_is_dropped(void **state) {
 }
 
 static void replies_arrive_in_any_pieces(void **state) {
-  (void)state;
   static const char replies[] = "+OK\r\n";
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;
@@ -257,7 +244,6 @@ static void replies_arrive_in_any_pieces(void **state) {
 /* -------------------------------------------------------------------------------------- time */
 
 static void time_does_not_go_back(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   begin(world, lock);
@@ -270,7 +256,6 @@ static void time_does_not_go_back(void **state) {
 }
 
 static void begun_acquire_is_due_and_wants_entropy(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *first = fake_lock(world, "first", NULL);
   rl_lock *second = fake_lock(world, "second", NULL);
@@ -293,7 +278,6 @@ static void begun_acquire_is_due_and_wants_entropy(void **state) {
 }
 
 static void entropy_for_one_sends_one_acquire(void **state) {
-  (void)state;
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   rl_lock *first = fake_lock(world, "first", NULL);
@@ -311,7 +295,6 @@ static void entropy_for_one_sends_one_acquire(void **state) {
 /* ------------------------------------------------------------------------------------- output */
 
 static void output_is_taken_in_any_pieces(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   fake_command command;
@@ -340,7 +323,6 @@ static void output_is_taken_in_any_pieces(void **state) {
 }
 
 static void unsent_includes_releases_for_connections_that_are_being_made(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -359,7 +341,6 @@ static void unsent_includes_releases_for_connections_that_are_being_made(void **
 
 /* A release on a node in back-off does not count as about to be sent. */
 static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -384,7 +365,6 @@ static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) 
 }
 
 static void core_does_not_await_a_silent_node(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -403,7 +383,6 @@ static void core_does_not_await_a_silent_node(void **state) {
 }
 
 static void core_with_a_lock_accepts_no_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   const rl_address *address = &world->core.nodes[0]->address;
@@ -415,7 +394,6 @@ static void core_with_a_lock_accepts_no_nodes(void **state) {
 }
 
 static void core_accepts_32_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   const rl_address *address = &world->core.nodes[0]->address;
   for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
@@ -427,7 +405,6 @@ static void core_accepts_32_nodes(void **state) {
 }
 
 static void seventeen_of_32_nodes_grant_a_lock(void **state) {
-  (void)state;
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
@@ -461,7 +438,6 @@ static void drain(fake_world *world, unsigned node) {
 
 /* A node that takes everything and answers nothing: acquires stop, releases do not. */
 static void outstanding_replies_are_bounded_and_leave_room_for_releases(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
@@ -495,7 +471,6 @@ static void outstanding_replies_are_bounded_and_leave_room_for_releases(void **s
 
 /* Nothing waited for any node. */
 static void message_names_a_budget_that_expired_before_sending(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.wait_us = 1;
@@ -510,7 +485,6 @@ static void message_names_a_budget_that_expired_before_sending(void **state) {
 
 /* A node whose socket takes nothing: what waits for it is bounded in bytes. */
 static void queued_bytes_are_bounded(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   char *name = malloc(REDLOCK_KEY_MAX);
@@ -542,7 +516,6 @@ static void queued_bytes_are_bounded(void **state) {
 
 /* When even a release finds no room, it goes out as soon as there is room again. */
 static void release_without_room_is_sent_later(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
@@ -587,7 +560,6 @@ static void fill_output(fake_world *world) {
 }
 
 static void forgotten_script_without_room_is_an_error(void **state) {
-  (void)state;
   for (unsigned releasing = 0; releasing <= 1; releasing++) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -654,7 +626,6 @@ static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigne
  * Releases for nodes that do not come back are kept for as long as the key can live, and bounded.
  */
 static void pending_releases_are_bounded(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -670,7 +641,6 @@ static void pending_releases_are_bounded(void **state) {
 
 /* Where there are no others, leases are forgotten, too: the bound holds whatever they were. */
 static void pending_releases_of_leases_are_bounded(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -683,7 +653,6 @@ static void pending_releases_of_leases_are_bounded(void **state) {
 
 /* Where there are some others, only these are forgotten, however few they are. */
 static void oldest_pending_releases_of_attempts_are_dropped(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -696,7 +665,6 @@ static void oldest_pending_releases_of_attempts_are_dropped(void **state) {
 
 /* Node 0 has too many; what is due on node 1 stays, be it of the same attempt. */
 static void pending_release_is_dropped_on_one_node_only(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   unsigned both = RL_RELEASE_NODE_MAX + 1 - 20;
@@ -712,7 +680,6 @@ static void pending_release_is_dropped_on_one_node_only(void **state) {
 }
 
 static void core_counts_operations_and_leases(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_false(rl_core_is_busy(&world->core));

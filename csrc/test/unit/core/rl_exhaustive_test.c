@@ -737,7 +737,6 @@ static int play_fence(const fence_case *played) {
 }
 
 static void every_acquire_with_a_fencing_token(void **state) {
-  (void)state;
   unsigned stride = getenv("REDLOCK_TEST_VALGRIND") != NULL ? VALGRIND_STRIDE : STRIDE;
   unsigned ends[3] = {0, 0, 0};
   unsigned cases = 0;
@@ -851,7 +850,6 @@ static enumeration enumerate(play_case one, unsigned variants, has_no_choice rul
  */
 static void order_of_replies_does_not_change_the_result(void **state) {
   static const play_case cases[] = {play_acquire, play_extend, play_release};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     for (unsigned count = 1; count <= NODES_MAX; count++) {
       for (unsigned a = 0; a < power(ACTS, count); a++) {
@@ -867,32 +865,26 @@ static void order_of_replies_does_not_change_the_result(void **state) {
 }
 
 static void every_acquire_with_one_attempt(void **state) {
-  (void)state;
   assert_int_equal(enumerate(play_acquire, 1, NULL).cases, 1374);
 }
 
 static void every_acquire_with_a_retry(void **state) {
-  (void)state;
   assert_int_equal(enumerate(play_acquire, 1, never_answers).cases, 282564);
 }
 
 static void every_extend(void **state) {
-  (void)state;
   assert_int_equal(enumerate(play_extend, 4, NULL).cases, 5496);
 }
 
 static void every_extend_and_the_next_one(void **state) {
-  (void)state;
   assert_int_equal(enumerate(play_extend, 1, has_lost_the_key).cases, 282564);
 }
 
 static void every_release(void **state) {
-  (void)state;
   assert_int_equal(enumerate(play_release, 2, NULL).cases, 2748);
 }
 
 static void every_release_and_the_next(void **state) {
-  (void)state;
   assert_int_equal(enumerate(play_release, 1, is_not_asked_again).cases, 282564);
 }
 

@@ -67,28 +67,23 @@ static void play_corpus(target play, const char *name, unsigned least) {
 }
 
 static void core_takes_its_corpus(void **state) {
-  (void)state;
   play_corpus(fuzz_core_play, "core", 100);
 }
 
 static void addresses_take_their_corpus(void **state) {
-  (void)state;
   play_corpus(fuzz_address_play, "address", 50);
 }
 
 static void options_take_their_corpus(void **state) {
-  (void)state;
   play_corpus(fuzz_options_play, "options", 20);
 }
 
 static void api_takes_its_corpus(void **state) {
-  (void)state;
   play_corpus(fuzz_api_play, "api", 50);
 }
 
 /* Inputs that nobody chose: the same ones each time. */
 static void every_target_takes_random_inputs(void **state) {
-  (void)state;
   static const struct {
     target play;
     unsigned rounds;

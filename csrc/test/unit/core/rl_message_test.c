@@ -25,7 +25,6 @@ static rl_lock *start(fake_world *world, const char *name, const redlock_options
 }
 
 static void success_has_no_message(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   assert_message(lock, "");
@@ -35,7 +34,6 @@ static void success_has_no_message(void **state) {
 }
 
 static void taken_message_names_nodes_with_and_without_votes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 4, "-LOADING Redis is loading\r\n");
@@ -49,7 +47,6 @@ static void taken_message_names_nodes_with_and_without_votes(void **state) {
 }
 
 static void message_names_only_denying_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "$-1\r\n");
@@ -60,7 +57,6 @@ static void message_names_only_denying_nodes(void **state) {
 
 /* Nodes that say "not yours" are named among those for which an extend or a release failed. */
 static void lost_key_is_a_reason_like_an_error(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -82,7 +78,6 @@ static void lost_key_is_a_reason_like_an_error(void **state) {
 }
 
 static void message_omits_the_prefix(void **state) {
-  (void)state;
   fake_world world;
   assert_error(fake_world_open(&world, 1, "shop:"), REDLOCK_OK);
   rl_lock *lock = fake_lock(&world, "a lock", NULL);
@@ -92,7 +87,6 @@ static void message_omits_the_prefix(void **state) {
 }
 
 static void unavailable_message_counts_and_names_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "+OK\r\n");
@@ -106,7 +100,6 @@ static void unavailable_message_counts_and_names_nodes(void **state) {
 
 /* "not ours" is what an extend is told; an acquire has nothing yet. */
 static void acquire_names_another_client(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 1, "$-1\r\n");
@@ -119,7 +112,6 @@ static void acquire_names_another_client(void **state) {
 }
 
 static void error_without_text_is_named(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "-\r\n");
@@ -129,7 +121,6 @@ static void error_without_text_is_named(void **state) {
 }
 
 static void extend_and_release_have_their_own_words(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_settle(world);
@@ -153,7 +144,6 @@ static void extend_and_release_have_their_own_words(void **state) {
 }
 
 static void expired_message_names_the_cause(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(1);
@@ -176,7 +166,6 @@ static void expired_message_names_the_cause(void **state) {
 }
 
 static void message_names_a_ttl_without_validity(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
   fake_world *world = fake_world_new(1);
@@ -187,7 +176,6 @@ static void message_names_a_ttl_without_validity(void **state) {
 
 /* The votes of the operation before have nothing to do with this one. */
 static void message_names_a_ttl_without_validity_after_a_success(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -203,7 +191,6 @@ static void message_names_a_ttl_without_validity_after_a_success(void **state) {
 }
 
 static void expired_budget_does_not_show_older_votes(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -222,7 +209,6 @@ static void expired_budget_does_not_show_older_votes(void **state) {
 }
 
 static void other_errors_use_their_sentences(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -243,7 +229,6 @@ static void other_errors_use_their_sentences(void **state) {
 }
 
 static void unprintable_and_long_names_are_shown_in_short(void **state) {
-  (void)state;
   static const char odd[] = "a\0b\n\\\x7f\xc3\xa9%s";
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(1);
@@ -264,7 +249,6 @@ static void unprintable_and_long_names_are_shown_in_short(void **state) {
 }
 
 static void message_is_cut_to_any_size(void **state) {
-  (void)state;
   char whole[2048];
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
@@ -287,7 +271,6 @@ static void message_is_cut_to_any_size(void **state) {
 
 /* The budget was over when the clock was read before the first byte. */
 static void message_names_unasked_nodes(void **state) {
-  (void)state;
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   redlock_options options = {.wait_us = MS};
@@ -306,7 +289,6 @@ static void message_names_unasked_nodes(void **state) {
  * The budget cuts the last attempt short; the connection has been waited for since the first one.
  */
 static void message_has_the_whole_time_of_a_missing_connection(void **state) {
-  (void)state;
   char message[1024] = "";
   unsigned waited_ms = 0;
   fake_world *world = fake_world_new(1);
@@ -329,7 +311,6 @@ static void message_has_the_whole_time_of_a_missing_connection(void **state) {
 }
 
 static void message_has_the_whole_time_of_a_late_reply(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options once = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &once);

@@ -270,7 +270,6 @@ static bool core_with(size_t fail_at, bool for_good) {
  * everybody's.
  */
 static void hiredis_uses_our_allocator(void **state) {
-  (void)state;
   rl_reply_reader reader;
   arm(0, false);
   assert_int_equal(rl_reply_open(&reader), 0);
@@ -386,7 +385,6 @@ static bool fenced_with(size_t fail_at, bool for_good) {
 }
 
 static void fencing_tokens_survive_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (fenced_with(fail_at, for_good == 1)) {
@@ -457,7 +455,6 @@ static bool guarded_with(size_t fail_at, bool for_good) {
 }
 
 static void guard_survives_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (guarded_with(fail_at, for_good == 1)) {
@@ -482,7 +479,6 @@ static bool nested_with(size_t fail_at, bool for_good) {
 }
 
 static void nested_locks_survive_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (nested_with(fail_at, for_good == 1)) {
@@ -493,7 +489,6 @@ static void nested_locks_survive_every_failed_allocation(void **state) {
 }
 
 static void core_survives_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (core_with(fail_at, for_good == 1)) {
@@ -506,7 +501,6 @@ static void core_survives_every_failed_allocation(void **state) {
 }
 
 static void auto_extended_lease_survives_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (kept_with(fail_at, for_good == 1)) {
@@ -517,7 +511,6 @@ static void auto_extended_lease_survives_every_failed_allocation(void **state) {
 }
 
 static void lock_on_several_resources_survives_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (several_with(fail_at, for_good == 1)) {
@@ -528,7 +521,6 @@ static void lock_on_several_resources_survives_every_failed_allocation(void **st
 }
 
 static void busy_core_survives_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (busy_with(fail_at, for_good == 1)) {
@@ -587,7 +579,6 @@ static bool queue(rl_node *node, redlock_time now_us, rl_attempt *attempt, queue
 }
 
 static void command_without_memory_leaves_nothing(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 6; i++) {
     queued what = (queued)(i % 3);
     fake_world *world = fake_world_new(1);
@@ -621,7 +612,6 @@ static void command_without_memory_leaves_nothing(void **state) {
 }
 
 static void reserved_room_takes_no_memory(void **state) {
-  (void)state;
   rl_timers timers = {NULL, 0, 0};
   assert_true(rl_timers_reserve(&timers, 1));
   arm(1, true);
@@ -638,7 +628,6 @@ static void reserved_room_takes_no_memory(void **state) {
  * Held, or with a SET on its way: what finds no room without growing goes out with the next launch.
  */
 static void free_of_a_lock_allocates_nothing_with_full_queues(void **state) {
-  (void)state;
   for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -674,7 +663,6 @@ static void free_of_a_lock_allocates_nothing_with_full_queues(void **state) {
 
 /* Between two attempts, where the first may have left a key on a node that has not answered. */
 static void free_of_a_lock_between_attempts_allocates_nothing(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -695,7 +683,6 @@ static void free_of_a_lock_between_attempts_allocates_nothing(void **state) {
 
 /* The others have gone: the lease is released with it. */
 static void free_of_a_nested_acquire_allocates_nothing(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = fake_lock(world, KEY, NULL);
   rl_lock *inner = fake_lock(world, KEY, NULL);
@@ -719,7 +706,6 @@ static void free_of_a_nested_acquire_allocates_nothing(void **state) {
 
 /* It would not be told of the loss. */
 static void second_acquire_without_memory_does_not_count(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   redlock_options told = {.notify_lost = REDLOCK_YES};
@@ -738,7 +724,6 @@ static void second_acquire_without_memory_does_not_count(void **state) {
 }
 
 static void release_without_memory_is_retried_after_half_a_second(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -796,7 +781,6 @@ static bool forgotten_with(size_t fail_at, unsigned *failures) {
 }
 
 static void script_without_memory_is_no_vote(void **state) {
-  (void)state;
   unsigned failures = 0;
   for (size_t fail_at = 1; forgotten_with(fail_at, &failures); fail_at++) {
   }
@@ -832,7 +816,6 @@ static bool healed_with(size_t fail_at, unsigned *failures) {
 }
 
 static void heal_without_memory_is_skipped(void **state) {
-  (void)state;
   unsigned failures = 0;
   for (size_t fail_at = 1; healed_with(fail_at, &failures); fail_at++) {
   }
@@ -870,7 +853,6 @@ static bool joined_with(size_t fail_at, unsigned *failures) {
 }
 
 static void backfill_without_memory_skips_the_node(void **state) {
-  (void)state;
   unsigned failures = 0;
   for (size_t fail_at = 1; joined_with(fail_at, &failures); fail_at++) {
   }
@@ -935,7 +917,6 @@ static void acquire(redlock_client *client, loopback *farm, redlock_lock *lock) 
 
 /* A nested acquire that is told to have failed must not count: nobody would release it. */
 static void nested_acquire_without_memory_does_not_count(void **state) {
-  (void)state;
   int error;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm, &error);
@@ -1013,7 +994,6 @@ static bool client_with(loopback *farm, size_t fail_at, bool for_good) {
 }
 
 static void client_survives_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     loopback *farm = loopback_new(3, LOOPBACK_UNIX);
     size_t fail_at = 1;
@@ -1033,7 +1013,6 @@ static void client_survives_every_failed_allocation(void **state) {
 #define WARM_UP 300
 
 static void acquire_and_release_allocate_nothing_after_warm_up(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   for (unsigned i = 0; i < 3 * WARM_UP; i++) {
@@ -1053,7 +1032,6 @@ static void acquire_and_release_allocate_nothing_after_warm_up(void **state) {
 }
 
 static void client_allocates_nothing_after_warm_up(void **state) {
-  (void)state;
   int error;
   redlock_lock *lock;
   redlock_options options = {0};
@@ -1079,7 +1057,6 @@ static void client_allocates_nothing_after_warm_up(void **state) {
 
 /* Both rounds of it. */
 static void fencing_token_allocates_nothing_after_warm_up(void **state) {
-  (void)state;
   redlock_options options = {.fence = REDLOCK_YES};
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -1098,7 +1075,6 @@ static void fencing_token_allocates_nothing_after_warm_up(void **state) {
 }
 
 static void guard_allocates_nothing_after_warm_up(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   (void)fake_hold(world, lock);
@@ -1121,7 +1097,6 @@ static void guard_allocates_nothing_after_warm_up(void **state) {
 }
 
 static void free_allocates_nothing(void **state) {
-  (void)state;
   int error;
   redlock_lock *lock;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);

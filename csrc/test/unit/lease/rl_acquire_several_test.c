@@ -56,7 +56,6 @@ static void assert_message(const rl_lock *lock, const char *text) {
 /* ------------------------------------------------------------------------------------ acquiring */
 
 static void acquire_sends_one_command_for_all_resources(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -81,7 +80,6 @@ static void acquire_sends_one_command_for_all_resources(void **state) {
 
 /* A single lock writes the same, so that each of the keys excludes it. */
 static void overlapping_resources_exclude_each_other_in_any_order(void **state) {
-  (void)state;
   rl_lock *first;
   fake_world *world = held(3, &first);
   rl_lock *others[] = {fake_lock_many(world, CB, 2, NULL), fake_lock_many(world, BC, 2, NULL),
@@ -105,7 +103,6 @@ static void overlapping_resources_exclude_each_other_in_any_order(void **state) 
 }
 
 static void node_with_one_taken_key_sets_nothing(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, ABC, 3, NULL);
   fake_store_put(&world->nodes[0].store, "c", OTHER, REDLOCK_NEVER);
@@ -120,7 +117,6 @@ static void node_with_one_taken_key_sets_nothing(void **state) {
 }
 
 static void message_names_the_taken_resource_and_its_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = fake_lock_many(world, ABC, 3, NULL);
   fake_store_put(&world->nodes[0].store, "c", OTHER, REDLOCK_NEVER);
@@ -143,7 +139,6 @@ static void message_names_the_taken_resource_and_its_nodes(void **state) {
 }
 
 static void unavailable_message_names_the_resource(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   fake_store_put(&world->nodes[0].store, "b", OTHER, REDLOCK_NEVER);
@@ -158,7 +153,6 @@ static void unavailable_message_names_the_resource(void **state) {
 }
 
 static void single_resource_uses_plain_set(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 1, NULL);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -170,7 +164,6 @@ static void single_resource_uses_plain_set(void **state) {
 }
 
 static void reply_with_an_unknown_key_number_ends_the_connection(void **state) {
-  (void)state;
   static const char *const replies[] = {":0\r\n", ":3\r\n", ":-1\r\n", "$-1\r\n", "+QUEUED\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
     fake_world *world = fake_world_new(1);
@@ -198,7 +191,6 @@ static fake_world *forgetful(unsigned count, rl_lock **lock) {
 }
 
 static void known_script_is_called_by_its_hash(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = fake_world_new(1);
   lock = fake_lock_many(world, AB, 2, NULL);
@@ -211,7 +203,6 @@ static void known_script_is_called_by_its_hash(void **state) {
 }
 
 static void forgotten_script_is_sent_as_text_in_the_same_round(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -232,7 +223,6 @@ static void forgotten_script_is_sent_as_text_in_the_same_round(void **state) {
 }
 
 static void forgotten_script_is_sent_as_text_after_the_decision(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   world->nodes[0].store.forgot_several = world->nodes[1].store.forgot_several = false;
@@ -250,7 +240,6 @@ static void forgotten_script_is_sent_as_text_after_the_decision(void **state) {
 }
 
 static void ended_attempt_sends_no_text(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -266,7 +255,6 @@ static void ended_attempt_sends_no_text(void **state) {
 }
 
 static void released_lock_sends_no_text(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   world->nodes[0].store.forgot_several = world->nodes[1].store.forgot_several = false;
@@ -283,7 +271,6 @@ static void released_lock_sends_no_text(void **state) {
 
 /* The answer was read after a pause, before the round has been ended for it. */
 static void expired_round_sends_no_text(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -297,7 +284,6 @@ static void expired_round_sends_no_text(void **state) {
 /* ------------------------------------------------------------------------- extending, releasing */
 
 static void extend_prolongs_all_keys(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   world->now_us += 4 * SECONDS;
@@ -313,7 +299,6 @@ static void extend_prolongs_all_keys(void **state) {
 }
 
 static void node_that_lost_one_key_is_healed(void **state) {
-  (void)state;
   for (unsigned lost = 0; lost < 2; lost++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -333,7 +318,6 @@ static void node_that_lost_one_key_is_healed(void **state) {
 }
 
 static void lock_is_lost_when_a_majority_lost_one_key(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_remove(&world->nodes[0].store, "b");
@@ -349,7 +333,6 @@ static void lock_is_lost_when_a_majority_lost_one_key(void **state) {
 
 /* A heal that is refused tells nothing of the keys that the node has kept. */
 static void refused_heal_releases_the_remaining_keys(void **state) {
-  (void)state;
   static const char *const types[] = {"ffffffffffffffffffffffffffffffffffffffff", ""};
   for (unsigned i = 0; i < 2; i++) {
     rl_lock *lock;
@@ -366,7 +349,6 @@ static void refused_heal_releases_the_remaining_keys(void **state) {
 }
 
 static void heal_without_the_script_leaves_the_keys_to_the_release(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_remove(&world->nodes[1].store, "a");
@@ -389,7 +371,6 @@ static void heal_without_the_script_leaves_the_keys_to_the_release(void **state)
 }
 
 static void release_deletes_only_keys_with_its_token(void **state) {
-  (void)state;
   static const char *const others[] = {"ffffffffffffffffffffffffffffffffffffffff", ""};
   for (unsigned i = 0; i < 4; i++) {
     rl_lock *lock;
@@ -405,7 +386,6 @@ static void release_deletes_only_keys_with_its_token(void **state) {
 }
 
 static void free_releases_all_resources(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_lock_free(lock, world->now_us);
@@ -416,7 +396,6 @@ static void free_releases_all_resources(void **state) {
 }
 
 static void backfill_sets_all_keys_for_the_rest_of_the_ttl(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -434,7 +413,6 @@ static void backfill_sets_all_keys_for_the_rest_of_the_ttl(void **state) {
 }
 
 static void lease_of_several_resources_is_auto_extended(void **state) {
-  (void)state;
   redlock_options options = {0};
   options.auto_extend = REDLOCK_YES;
   fake_world *world = fake_world_new(3);
@@ -450,7 +428,6 @@ static void lease_of_several_resources_is_auto_extended(void **state) {
 }
 
 static void inspection_asks_about_each_resource(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),

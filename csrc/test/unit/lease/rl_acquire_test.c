@@ -30,7 +30,6 @@ static rl_lock *start_once(fake_world *world) {
 /* --------------------------------------------------------------------------------- the decision */
 
 static void lease_is_measured_from_before_first_byte(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   redlock_time start_us = world->now_us;
@@ -47,7 +46,6 @@ static void lease_is_measured_from_before_first_byte(void **state) {
 }
 
 static void lease_is_measured_from_its_round(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options once = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &once);
@@ -62,7 +60,6 @@ static void lease_is_measured_from_its_round(void **state) {
 
 /* For every N: held with the N/2+1st grant and not before, without waiting for the rest. */
 static void majority_decides_acquire(void **state) {
-  (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
@@ -80,7 +77,6 @@ static void majority_decides_acquire(void **state) {
 
 /* For every N: with an even N, half of the nodes could still fail, and the lock be unavailable. */
 static void majority_of_refusals_decides(void **state) {
-  (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
@@ -100,7 +96,6 @@ static void majority_of_refusals_decides(void **state) {
  * makes a lock.
  */
 static void errors_decide_once_no_majority_is_possible(void **state) {
-  (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
@@ -115,7 +110,6 @@ static void errors_decide_once_no_majority_is_possible(void **state) {
 }
 
 static void refusal_and_failure_of_three_are_taken(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -128,7 +122,6 @@ static void refusal_and_failure_of_three_are_taken(void **state) {
 }
 
 static void late_majority_is_expired_and_released(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(3);
@@ -146,7 +139,6 @@ static void late_majority_is_expired_and_released(void **state) {
 }
 
 static void majority_one_microsecond_before_deadline_is_a_lock(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(3);
@@ -168,7 +160,6 @@ static void majority_one_microsecond_before_deadline_is_a_lock(void **state) {
 }
 
 static void ttl_within_drift_is_expired_and_sends_nothing(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
   fake_world *world = fake_world_new(3);
@@ -181,7 +172,6 @@ static void ttl_within_drift_is_expired_and_sends_nothing(void **state) {
 }
 
 static void lock_delay_lengthens_key_and_not_lease(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.lock_delay_us = 1500 * MS + 1;
   fake_world *world = fake_world_new(1);
@@ -193,7 +183,6 @@ static void lock_delay_lengthens_key_and_not_lease(void **state) {
 }
 
 static void prefix_precedes_resource(void **state) {
-  (void)state;
   fake_world *world = calloc(1, sizeof *world);
   assert_non_null(world);
   assert_int_equal(fake_world_open(world, 1, "app:"), REDLOCK_OK);
@@ -203,7 +192,6 @@ static void prefix_precedes_resource(void **state) {
 }
 
 static void resource_is_any_bytes(void **state) {
-  (void)state;
   static const char name[] = "a b\0%s\r\n\xff\x80\"'";
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -226,7 +214,6 @@ static void resource_is_any_bytes(void **state) {
 /* ------------------------------------------------------------------------------ after a failure */
 
 static void failed_attempt_is_released_on_each_node_that_got_it(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start_once(world);
   char token[FAKE_TOKEN_MAX + 1];
@@ -261,7 +248,6 @@ static void failed_attempt_is_released_on_each_node_that_got_it(void **state) {
 }
 
 static void silent_node_gets_release(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -279,7 +265,6 @@ static void silent_node_gets_release(void **state) {
 }
 
 static void each_attempt_draws_its_own_token(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.retry_count = 2;
@@ -301,7 +286,6 @@ static void each_attempt_draws_its_own_token(void **state) {
 }
 
 static void late_grant_does_not_count_in_next_attempt(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -330,7 +314,6 @@ static void late_grant_does_not_count_in_next_attempt(void **state) {
 }
 
 static void broken_connection_makes_vote_unknown_and_next_one_sends_release(void **state) {
-  (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -355,7 +338,6 @@ static void broken_connection_makes_vote_unknown_and_next_one_sends_release(void
 }
 
 static void unknown_vote_is_not_granted(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -410,7 +392,6 @@ static const reply_case reply_cases[] = {
 
 /* Only the exact success reply is a vote for the lock. */
 static void only_ok_grants(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(reply_cases); i++) {
     const reply_case *row = &reply_cases[i];
     fake_world *world = fake_world_new(2);
@@ -432,7 +413,6 @@ static void only_ok_grants(void **state) {
 
 /* Servers and proxies quote what they were sent, and cut it. */
 static void quoted_token_is_masked_in_votes(void **state) {
-  (void)state;
   static const char *const texts[][2] = {
       {"-ERR unknown command 'SET', with args beginning with: 'orders:42' '", "' 'NX' 'PX'\r\n"},
       {"-READONLY ", " is what you can't write\r\n"},
@@ -460,7 +440,6 @@ static void quoted_token_is_masked_in_votes(void **state) {
 }
 
 static void unexpected_reply_ends_connection(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_reply(world, 0, "+OK\r\n+OK\r\n");

@@ -57,7 +57,6 @@ static int attach(fake_world *world, const rl_handover *handover, rl_lock **lock
 
 /* Only the script of a guard answers this. */
 static void quoted_handed_token_is_masked(void **state) {
-  (void)state;
   char reply[128];
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -72,7 +71,6 @@ static void quoted_handed_token_is_masked(void **state) {
 }
 
 static void detached_lease_is_not_held_and_not_released(void **state) {
-  (void)state;
   rl_lock *lock;
   rl_handover handover;
   fake_world *world = held(3, &lock, NULL);
@@ -90,7 +88,6 @@ static void detached_lease_is_not_held_and_not_released(void **state) {
 }
 
 static void second_attach_finds_no_lease(void **state) {
-  (void)state;
   rl_lock *lock, *first, *second;
   rl_handover handover;
   fake_world *world = held(5, &lock, NULL);
@@ -112,7 +109,6 @@ static void second_attach_finds_no_lease(void **state) {
 
 /* Two at once, the commands of the one before those of the other in every combination of nodes. */
 static void two_clients_that_attach_are_not_both_granted(void **state) {
-  (void)state;
   unsigned granted[3] = {0, 0, 0};
   for (unsigned order = 0; order < 32 * 4; order++) {
     rl_lock *lock, *locks[2];
@@ -158,7 +154,6 @@ static void two_clients_that_attach_are_not_both_granted(void **state) {
 }
 
 static void expired_lease_is_not_attached(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held(3, &lock, NULL);
@@ -171,7 +166,6 @@ static void expired_lease_is_not_attached(void **state) {
 
 /* ATT-6. The keys live on for lock_delay; the lease has ended. */
 static void lock_delay_belongs_to_no_lease(void **state) {
-  (void)state;
   redlock_options options = {.lock_delay_us = 20 * SECONDS};
   for (unsigned over = 0; over <= 1; over++) {
     rl_lock *lock, *other;
@@ -186,7 +180,6 @@ static void lock_delay_belongs_to_no_lease(void **state) {
 }
 
 static void forged_token_attaches_nothing(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held(3, &lock, NULL);
@@ -199,7 +192,6 @@ static void forged_token_attaches_nothing(void **state) {
 
 /* ATT-5. The token of a minority is released. */
 static void attach_by_minority_releases_fresh_token(void **state) {
-  (void)state;
   rl_lock *lock, *other, *third;
   rl_handover handover;
   fake_world *world = held(5, &lock, NULL);
@@ -238,7 +230,6 @@ static fake_world *held_by_two(rl_lock **lock) {
 
 /* ATT-2. A node that may yet execute a SET of the token has no vote. */
 static void suspect_node_has_no_vote(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
@@ -256,7 +247,6 @@ static void suspect_node_has_no_vote(void **state) {
 
 /* ATT-8. It was behind, and so it was not asked to replace the token that it sets later. */
 static void handed_token_is_released_on_node_that_was_behind(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
@@ -278,7 +268,6 @@ static void handed_token_is_released_on_node_that_was_behind(void **state) {
 
 /* ATT-8. Where too much waits for a node, what was never a lease is forgotten first. */
 static void handed_token_is_forgotten_after_failed_attempts(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
@@ -306,7 +295,6 @@ static void handed_token_is_forgotten_after_failed_attempts(void **state) {
 }
 
 static void only_lasting_lease_is_detached(void **state) {
-  (void)state;
   rl_handover handover;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -326,7 +314,6 @@ static void only_lasting_lease_is_detached(void **state) {
 }
 
 static void detach_after_fire_and_forget_release_is_not_held(void **state) {
-  (void)state;
   rl_handover handover;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -340,7 +327,6 @@ static void detach_after_fire_and_forget_release_is_not_held(void **state) {
 }
 
 static void unused_attach_leaves_nothing(void **state) {
-  (void)state;
   for (unsigned way = 0; way < 3; way++) {
     rl_lock *lock, *other;
     rl_handover handover;
@@ -365,7 +351,6 @@ static void unused_attach_leaves_nothing(void **state) {
 }
 
 static void several_resources_are_attached_together(void **state) {
-  (void)state;
   static const char *const names[] = {"a", "b", "c"};
   for (unsigned lost = 0; lost <= 3; lost++) {
     rl_handover handover;

@@ -45,7 +45,6 @@ static rl_lock *taken_behind(fake_world *world) {
 
 /* The more nodes hold the key, the more of them may forget it. */
 static void backfill_asks_a_node_that_comes_up_after_the_decision(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -72,7 +71,6 @@ static redlock_time expiry(fake_world *world) {
 
 /* A key that outlives the lease would keep other clients out. */
 static void backfill_sets_the_rest_of_the_ttl(void **state) {
-  (void)state;
   static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
   for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
     for (unsigned delayed = 0; delayed <= 1; delayed++) {
@@ -104,7 +102,6 @@ static void assert_joined(fake_world *world, rl_lock *lock) {
 }
 
 static void backfill_asks_a_node_that_has_caught_up(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   assert_int_equal(world->nodes[2].sets, 1);
@@ -119,7 +116,6 @@ static void backfill_asks_a_node_that_has_caught_up(void **state) {
 
 /* The node denies an extend that overtook nothing: its SET is on its way behind it. */
 static void extend_does_not_heal_a_node_in_backfill(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -138,7 +134,6 @@ static void extend_does_not_heal_a_node_in_backfill(void **state) {
 
 /* It has answered, but other replies are overdue for longer than an attempt may last. */
 static void backfill_skips_a_node_that_is_behind(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
@@ -169,7 +164,6 @@ static void backfill_skips_a_node_that_is_behind(void **state) {
 
 /* A search through many locks takes time: no search for each reply of an unstable node. */
 static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   redlock_time start_us = world->now_us;
@@ -205,7 +199,6 @@ static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
 
 /* It has caught up, but the locks have just been gone through; and then its connection breaks. */
 static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   world->core.backfills->at_us = world->now_us + RL_BACKFILL_EVERY_US;
@@ -220,7 +213,6 @@ static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **stat
 }
 
 static void backfill_pauses_during_an_operation(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -236,7 +228,6 @@ static void backfill_pauses_during_an_operation(void **state) {
 }
 
 static void backfill_asks_a_node_that_is_back(void **state) {
-  (void)state;
   for (unsigned refused = 0; refused <= 1; refused++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
@@ -255,7 +246,6 @@ static void backfill_asks_a_node_that_is_back(void **state) {
 
 /* An extend that fails leaves the lease as it was; one that succeeds carries the node along. */
 static void backfill_joins_an_extended_lease(void **state) {
-  (void)state;
   for (unsigned failed = 0; failed <= 1; failed++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = FAKE_REFUSES;
@@ -286,7 +276,6 @@ static void backfill_joins_an_extended_lease(void **state) {
 
 /* The node may have executed the SET: sent again, it could be executed after its release. */
 static void backfill_skips_a_node_that_disconnected_during_its_set(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   a_majority_answers(world);
@@ -302,7 +291,6 @@ static void backfill_skips_a_node_that_disconnected_during_its_set(void **state)
 
 /* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
 static void backfill_ends_with_the_lease(void **state) {
-  (void)state;
   for (unsigned what = 0; what < 6; what++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = FAKE_SILENT;
@@ -358,7 +346,6 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
 
 /* The releases that are due go first, and what they leave may be too little for another SET. */
 static void backfill_skips_a_node_with_a_full_queue(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -378,7 +365,6 @@ static void backfill_skips_a_node_with_a_full_queue(void **state) {
 
 /* Outstanding commands are answered first: a backfill waits. */
 static void backfill_waits_for_outstanding_replies(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);

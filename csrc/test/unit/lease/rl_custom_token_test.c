@@ -20,7 +20,6 @@ static rl_lock *lock_with_token(fake_world *world, const redlock_options *option
 }
 
 static void custom_token_serves_one_acquire(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_with_token(world, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -41,7 +40,6 @@ static void custom_token_serves_one_acquire(void **state) {
 
 /* A second attempt with the same token could lose its key to the release of the first. */
 static void acquire_with_custom_token_is_tried_once(void **state) {
-  (void)state;
   redlock_options often = {.retry_count = 100};
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -59,7 +57,6 @@ static void acquire_with_custom_token_is_tried_once(void **state) {
 
 /* Another client with the same token keeps its key where the SET was refused. */
 static void node_with_same_custom_token_is_not_released(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, MINE, REDLOCK_NEVER);
@@ -106,7 +103,6 @@ static void (*const ends[])(fake_world *world, rl_lock *lock) = {
 
 /* A key of another client with the same token looks like our own, unless the SET was answered. */
 static void unanswered_acquire_spares_same_token_of_another_client(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     fake_world *world = fake_world_new(3);
@@ -129,7 +125,6 @@ static void unanswered_acquire_spares_same_token_of_another_client(void **state)
 
 /* The same without another client: keys that were certainly set are released, late ones, too. */
 static void failed_acquire_releases_keys_it_certainly_set(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   for (unsigned i = 0; i < 4; i++) { /* the ways that leave the connections alone */
     fake_world *world = fake_world_new(3);
@@ -146,7 +141,6 @@ static void failed_acquire_releases_keys_it_certainly_set(void **state) {
 }
 
 static void node_that_lost_key_is_healed_by_automatic_extend(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_with_token(world, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -158,7 +152,6 @@ static void node_that_lost_key_is_healed_by_automatic_extend(void **state) {
 }
 
 static void refused_acquire_uses_token_up(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -172,7 +165,6 @@ static void refused_acquire_uses_token_up(void **state) {
 }
 
 static void acquire_that_ends_before_sending_uses_token_up(void **state) {
-  (void)state;
   redlock_options options = {.ttl_us = 2 * MS};
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     fake_world *world = fake_world_new(1);
@@ -191,7 +183,6 @@ static void acquire_that_ends_before_sending_uses_token_up(void **state) {
 }
 
 static void second_custom_token_replaces_first(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = lock_with_token(world, NULL);
   rl_lock *third = fake_lock(world, "third", NULL);
@@ -208,7 +199,6 @@ static void second_custom_token_replaces_first(void **state) {
 }
 
 static void freed_lock_and_forked_child_drop_custom_token(void **state) {
-  (void)state;
   for (unsigned forked = 0; forked <= 1; forked++) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = lock_with_token(world, NULL);
@@ -244,7 +234,6 @@ static double time_beside(unsigned others) {
 
 /* Each lock with a token must not search the other ones. */
 static void ten_thousand_tokens_of_others_cost_a_lock_nothing(void **state) {
-  (void)state;
   double alone = time_beside(1);
   assert_true(time_beside(10000) < 10 * alone + 0.01);
 }

@@ -27,7 +27,6 @@ static void extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
 }
 
 static void extend_never_shortens_lease(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   extend(world, lock, SECONDS);
@@ -43,7 +42,6 @@ static void extend_never_shortens_lease(void **state) {
 
 /* For every N: the extend waits for a majority only. */
 static void majority_decides_extend(void **state) {
-  (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     rl_lock *lock;
     fake_world *world = held(count, &lock, NULL);
@@ -59,7 +57,6 @@ static void majority_decides_extend(void **state) {
 }
 
 static void failed_extend_changes_nothing(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -87,7 +84,6 @@ static void failed_extend_changes_nothing(void **state) {
 
 /* Another client may have the lock already: that a majority denies it proves it. */
 static void lease_that_majority_denies_ends_at_once(void **state) {
-  (void)state;
   rl_lock *lock;
   char token[REDLOCK_TOKEN_LENGTH + 1];
   fake_world *world = held(5, &lock, NULL);
@@ -110,7 +106,6 @@ static void lease_that_majority_denies_ends_at_once(void **state) {
 }
 
 static void lost_lock_reports_lost_until_released_or_acquired(void **state) {
-  (void)state;
   rl_lock *lock;
   char message[256];
   fake_world *world = held(1, &lock, NULL);
@@ -136,7 +131,6 @@ static void lost_lock_reports_lost_until_released_or_acquired(void **state) {
 
 /* The round was over; that the lease is lost is known all the same. */
 static void late_denials_end_lease(void **state) {
-  (void)state;
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     rl_lock *lock;
     char before[256];
@@ -173,7 +167,6 @@ static void late_denials_end_lease(void **state) {
 
 /* Two of round 1, two of round 2, all of five nodes: no round has a majority. */
 static void denials_of_two_rounds_do_not_add_up(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(5, &lock, NULL);
   extend(world, lock, 0);
@@ -193,7 +186,6 @@ static void denials_of_two_rounds_do_not_add_up(void **state) {
 }
 
 static void key_of_another_type_is_denied(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
@@ -207,7 +199,6 @@ static void key_of_another_type_is_denied(void **state) {
 /* ----------------------------------------------------------------------------- the old deadline */
 
 static void majority_at_old_deadline_does_not_count(void **state) {
-  (void)state;
   for (unsigned late = 0; late <= 1; late++) {
     rl_lock *lock;
     redlock_options options = fake_once();
@@ -231,7 +222,6 @@ static void majority_at_old_deadline_does_not_count(void **state) {
 }
 
 static void round_of_extend_ends_at_old_deadline(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
@@ -244,7 +234,6 @@ static void round_of_extend_ends_at_old_deadline(void **state) {
 }
 
 static void confirmations_after_round_revive_no_lease(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
@@ -258,7 +247,6 @@ static void confirmations_after_round_revive_no_lease(void **state) {
 }
 
 static void expired_lease_is_not_extended(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->now_us = lock->deadline_us;
@@ -270,7 +258,6 @@ static void expired_lease_is_not_extended(void **state) {
 }
 
 static void lease_that_expires_before_the_round_is_not_extended(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->now_us = lock->deadline_us - 1;
@@ -283,7 +270,6 @@ static void lease_that_expires_before_the_round_is_not_extended(void **state) {
 }
 
 static void extend_needs_lease(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
@@ -300,7 +286,6 @@ static void extend_needs_lease(void **state) {
 /* ----------------------------------------------------------------------------------- the rounds */
 
 static void late_confirmation_does_not_count_in_next_round(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us += SECONDS;
@@ -322,7 +307,6 @@ static void late_confirmation_does_not_count_in_next_round(void **state) {
 }
 
 static void late_confirmation_does_not_revive_failed_extend(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us += SECONDS;
@@ -338,7 +322,6 @@ static void late_confirmation_does_not_revive_failed_extend(void **state) {
 /* -------------------------------------------------------------------------------------- healing */
 
 static void lost_key_is_healed_only_after_majority(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -362,7 +345,6 @@ static void lost_key_is_healed_only_after_majority(void **state) {
 }
 
 static void node_that_denies_after_decision_is_healed(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[2].store, KEY);
@@ -378,7 +360,6 @@ static void node_that_denies_after_decision_is_healed(void **state) {
 
 /* Extended by less than is left, the lease goes on to its old deadline: so must the key. */
 static void healed_key_does_not_end_before_lease(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -392,7 +373,6 @@ static void healed_key_does_not_end_before_lease(void **state) {
 }
 
 static void failed_extend_heals_no_key(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -407,7 +387,6 @@ static void failed_extend_heals_no_key(void **state) {
 }
 
 static void node_with_error_is_not_healed(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   extend(world, lock, 0);
@@ -419,7 +398,6 @@ static void node_with_error_is_not_healed(void **state) {
 }
 
 static void ended_lease_heals_no_key(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
   options.ttl_us = 100 * MS; /* a lease of 97 ms */
@@ -437,7 +415,6 @@ static void ended_lease_heals_no_key(void **state) {
 }
 
 static void healed_key_is_released_on_node_without_first_set(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -467,7 +444,6 @@ static void teach(fake_world *world, rl_lock *lock) {
 }
 
 static void script_that_denied_has_run(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -481,7 +457,6 @@ static void script_that_denied_has_run(void **state) {
 }
 
 static void error_proves_nothing_about_script(void **state) {
-  (void)state;
   for (unsigned taught = 0; taught <= 1; taught++) {
     rl_lock *lock;
     fake_world *world = held(1, &lock, NULL);
@@ -497,7 +472,6 @@ static void error_proves_nothing_about_script(void **state) {
 }
 
 static void forgotten_script_is_sent_by_text_once(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   teach(world, lock);
@@ -513,7 +487,6 @@ static void forgotten_script_is_sent_by_text_once(void **state) {
 }
 
 static void noscript_to_text_is_error(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   extend(world, lock, 0);
@@ -525,7 +498,6 @@ static void noscript_to_text_is_error(void **state) {
 }
 
 static void noscript_after_round_sends_nothing(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   teach(world, lock);
@@ -545,7 +517,6 @@ static void noscript_after_round_sends_nothing(void **state) {
 }
 
 static void noscript_after_lease_sends_nothing(void **state) {
-  (void)state;
   for (unsigned kind = 0; kind < 3; kind++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock, NULL);
@@ -570,7 +541,6 @@ static void noscript_after_lease_sends_nothing(void **state) {
 }
 
 static void noscript_after_free_sends_nothing(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   teach(world, lock);
@@ -585,7 +555,6 @@ static void noscript_after_free_sends_nothing(void **state) {
 }
 
 static void reconnection_repeats_no_extend(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
   options.node_timeout_us = SECONDS;
@@ -602,7 +571,6 @@ static void reconnection_repeats_no_extend(void **state) {
 }
 
 static void only_integer_1_confirms_extend(void **state) {
-  (void)state;
   static const struct {
     const char *reply;
     redlock_vote vote;
@@ -622,7 +590,6 @@ static void only_integer_1_confirms_extend(void **state) {
 }
 
 static void extend_without_ttl_uses_ttl_of_acquire(void **state) {
-  (void)state;
   redlock_options call = fake_once();
   call.ttl_us = 20 * SECONDS;
   fake_world *world = fake_world_new(1);

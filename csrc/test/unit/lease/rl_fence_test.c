@@ -81,7 +81,6 @@ static uint64_t counter(fake_world *world, unsigned node) {
 /* ------------------------------------------------------------------------------------ one round */
 
 static void first_proposal_without_clock_is_1(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   assert_true(world->nodes[2].queue[0].fence == 1);
@@ -92,7 +91,6 @@ static void first_proposal_without_clock_is_1(void **state) {
 
 /* A program with a correct wall clock needs no second round for its first grant. */
 static void first_proposal_uses_clock_of_program(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.ahead_us = EPOCH_US + (redlock_duration)i * 300;
@@ -118,7 +116,6 @@ static void first_proposal_uses_clock_of_program(void **state) {
 }
 
 static void next_proposal_is_median_of_clocks(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   world->nodes[0].store.ahead_us = EPOCH_US + 7000;
   world->nodes[1].store.ahead_us = EPOCH_US - 9000;
@@ -138,7 +135,6 @@ static void next_proposal_is_median_of_clocks(void **state) {
 }
 
 static void proposal_exceeds_each_token_seen(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t seen = clock_of(world) + 500; /* The nodes' clocks will be behind that. */
@@ -156,7 +152,6 @@ static void proposal_exceeds_each_token_seen(void **state) {
 }
 
 static void acquire_without_fence_has_no_token(void **state) {
-  (void)state;
   redlock_options off = {.fence = REDLOCK_NO};
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -180,7 +175,6 @@ static void acquire_without_fence_has_no_token(void **state) {
 /* ----------------------------------------------------------------------------------- two rounds */
 
 static void majority_confirms_greatest_number(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   uint64_t ahead = clock_of(world) + 7;
@@ -200,7 +194,6 @@ static void majority_confirms_greatest_number(void **state) {
 }
 
 static void later_grant_above_highest_does_not_confirm(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   uint64_t ahead = clock_of(world) + 7;
@@ -220,7 +213,6 @@ static void later_grant_above_highest_does_not_confirm(void **state) {
 
 /* The rival's token would be the same one else. */
 static void node_without_key_does_not_confirm(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -242,7 +234,6 @@ static void node_without_key_does_not_confirm(void **state) {
 }
 
 static void late_confirmation_is_none(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -266,7 +257,6 @@ static void late_confirmation_is_none(void **state) {
 }
 
 static void broken_connection_does_not_confirm_fencing_token(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -282,7 +272,6 @@ static void broken_connection_does_not_confirm_fencing_token(void **state) {
 }
 
 static void node_whose_connection_broke_is_not_asked_to_confirm(void **state) {
-  (void)state;
   redlock_options options = FENCED;
   options.node_timeout_us = SECONDS;
   fake_world *world = world_of(3);
@@ -311,7 +300,6 @@ static void node_whose_connection_broke_is_not_asked_to_confirm(void **state) {
 /* The attempt has left the lock at that time. */
 static void
 a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -326,7 +314,6 @@ a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(voi
 }
 
 static void confirmation_is_not_repeated_after_round(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -347,7 +334,6 @@ static void confirmation_is_not_repeated_after_round(void **state) {
 
 /* A ttl so short that the second round ends after the validity. */
 static void token_confirmed_after_deadline_grants_nothing(void **state) {
-  (void)state;
   redlock_options options = FENCED;
   options.ttl_us = 50 * MS;
   options.node_timeout_us = 100 * MS;
@@ -379,7 +365,6 @@ static void by_closing(fake_world *world, rl_lock *lock) {
 }
 
 static void operation_ended_during_confirmation_leaves_nothing(void **state) {
-  (void)state;
   static void (*const ways[])(fake_world *, rl_lock *) = {by_cancelling, by_freeing, by_closing};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
     rl_lock *lock;
@@ -396,7 +381,6 @@ static void operation_ended_during_confirmation_leaves_nothing(void **state) {
 }
 
 static void forked_child_drops_confirmations(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -411,7 +395,6 @@ static void forked_child_drops_confirmations(void **state) {
 /* ------------------------------------------------------------------------- replies of all kinds */
 
 static void node_at_last_number_answers_error(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock(world, KEY, &FENCED);
   for (unsigned i = 0; i < 3; i++) {
@@ -427,7 +410,6 @@ static void node_at_last_number_answers_error(void **state) {
 }
 
 static void malformed_answer_ends_connection(void **state) {
-  (void)state;
   static const char *const replies[] = {
       "+OK\r\n",
       ":1\r\n",
@@ -460,7 +442,6 @@ static void malformed_answer_ends_connection(void **state) {
 }
 
 static void each_reply_reports_clock_of_node(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   const rl_node_clock *clock = &world->core.nodes[1]->link.clock;
@@ -478,7 +459,6 @@ static void each_reply_reports_clock_of_node(void **state) {
 }
 
 static void refused_text_repeats_scripts_behind_it(void **state) {
-  (void)state;
   fake_world *world = world_of(1);
   rl_lock *b = fake_lock(world, "b", &FENCED);
   rl_lock *a = fake_lock(world, "a", &FENCED); /* The newest is sent first when a node comes up. */
@@ -507,7 +487,6 @@ static void refused_text_repeats_scripts_behind_it(void **state) {
 }
 
 static void node_without_script_gets_its_text(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   assert_error(extend(world, lock), REDLOCK_OK);
@@ -543,7 +522,6 @@ static void node_without_script_gets_its_text(void **state) {
 /* -------------------------------------------------------------- extend, heal, backfill, release */
 
 static void extend_raises_counters_of_all_nodes(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t token = token_of(lock);
@@ -558,7 +536,6 @@ static void extend_raises_counters_of_all_nodes(void **state) {
 }
 
 static void healed_node_gets_counter(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t token = token_of(lock);
@@ -571,7 +548,6 @@ static void healed_node_gets_counter(void **state) {
 }
 
 static void backfilled_node_gets_counter(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, &FENCED);
@@ -587,7 +563,6 @@ static void backfilled_node_gets_counter(void **state) {
 }
 
 static void counter_outlives_key_by_a_week(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t token = token_of(lock);
@@ -600,7 +575,6 @@ static void counter_outlives_key_by_a_week(void **state) {
 }
 
 static void several_resources_share_token_above_all_counters(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
   for (unsigned i = 0; i < 3; i++) {
@@ -630,7 +604,6 @@ static rl_lock *owned(fake_world *world, const redlock_options *options) {
 }
 
 static void locks_of_one_owner_share_fencing_token(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   rl_lock *outer = owned(world, &FENCED);
   rl_lock *inner = owned(world, NULL); /* It need not ask for it. */
@@ -649,7 +622,6 @@ static void locks_of_one_owner_share_fencing_token(void **state) {
 
 /* Of a majority that granted it, one knows more than that it was taken before. */
 static void unconfirmed_attempt_at_end_of_budget_has_message(void **state) {
-  (void)state;
   redlock_options options = {.fence = REDLOCK_YES, .wait_us = SECONDS, .node_timeout_us = SECONDS};
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -672,7 +644,6 @@ static void unconfirmed_attempt_at_end_of_budget_has_message(void **state) {
 
 /* The first lease is deleted by force, so a lock that waits for a token gets a lease beside it. */
 static void lock_acquired_again_shares_its_former_lease(void **state) {
-  (void)state;
   redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
   fake_world *world = world_of(3);
   rl_lock *outer = owned(world, NULL);
@@ -711,7 +682,6 @@ static void lock_acquired_again_shares_its_former_lease(void **state) {
 }
 
 static void attached_lease_keeps_fencing_token(void **state) {
-  (void)state;
   static char text[REDLOCK_HANDOVER_MAX];
   rl_handover handover, read;
   rl_lock *lock;
@@ -749,7 +719,6 @@ static void attached_lease_keeps_fencing_token(void **state) {
 }
 
 static void taken_resource_of_several_is_named(void **state) {
-  (void)state;
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
   for (unsigned i = 0; i < 2; i++) {

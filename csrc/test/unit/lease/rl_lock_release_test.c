@@ -25,7 +25,6 @@ static void release(fake_world *world, rl_lock *lock) {
 }
 
 static void lease_ends_before_first_byte_of_release(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -43,7 +42,6 @@ static void lease_ends_before_first_byte_of_release(void **state) {
 }
 
 static void release_sends_key_and_token(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -58,7 +56,6 @@ static void release_sends_key_and_token(void **state) {
 }
 
 static void majority_of_nodes_decides_release(void **state) {
-  (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     rl_lock *lock;
     fake_world *world = held(count, &lock, NULL);
@@ -78,7 +75,6 @@ static void majority_of_nodes_decides_release(void **state) {
 }
 
 static void release_deletes_only_own_key(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
@@ -90,7 +86,6 @@ static void release_deletes_only_own_key(void **state) {
 }
 
 static void release_of_lost_lock_reports_lost(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -103,7 +98,6 @@ static void release_of_lost_lock_reports_lost(void **state) {
 }
 
 static void second_release_is_not_held(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   release(world, lock);
@@ -115,7 +109,6 @@ static void second_release_is_not_held(void **state) {
 }
 
 static void release_of_unheld_lock_is_not_held(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
@@ -123,7 +116,6 @@ static void release_of_unheld_lock_is_not_held(void **state) {
 }
 
 static void expired_lease_is_released_once(void **state) {
-  (void)state;
   for (unsigned gone = 0; gone <= 1; gone++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock, NULL);
@@ -138,7 +130,6 @@ static void expired_lease_is_released_once(void **state) {
 
 /* The votes of five nodes in every order: the result is the same for each set of votes. */
 static void order_of_votes_does_not_change_release(void **state) {
-  (void)state;
   static const char *const replies[] = {":1\r\n", ":0\r\n", "-ERR x\r\n"};
   static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -162,7 +153,6 @@ static void order_of_votes_does_not_change_release(void **state) {
 }
 
 static void deleting_and_denying_nodes_make_released_lock(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -175,7 +165,6 @@ static void deleting_and_denying_nodes_make_released_lock(void **state) {
 }
 
 static void node_that_refused_set_has_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -189,7 +178,6 @@ static void node_that_refused_set_has_no_key(void **state) {
 }
 
 static void nodes_without_set_have_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -207,7 +195,6 @@ static void nodes_without_set_have_no_key(void **state) {
 /* -------------------------------------------------------------------------------- not confirmed */
 
 static void unavailable_release_can_be_repeated(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -228,7 +215,6 @@ static void unavailable_release_can_be_repeated(void **state) {
 }
 
 static void repeated_release_counts_former_confirmations(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -246,7 +232,6 @@ static void repeated_release_counts_former_confirmations(void **state) {
 
 /* The first release succeeded, with late replies. The second must not report a loss. */
 static void late_reply_to_first_release_counts_in_repeated_release(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   release(world, lock);
@@ -261,7 +246,6 @@ static void late_reply_to_first_release_counts_in_repeated_release(void **state)
 
 /* redlock.h: "the client goes on trying on its own while the key can still live". */
 static void freed_lock_releases_token_after_error(void **state) {
-  (void)state;
   for (unsigned again = 0; again <= 1; again++) {
     rl_lock *lock;
     fake_world *world = held(1, &lock, NULL);
@@ -281,7 +265,6 @@ static void freed_lock_releases_token_after_error(void **state) {
 }
 
 static void failed_release_is_repeated(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   release(world, lock);
@@ -300,7 +283,6 @@ static void failed_release_is_repeated(void **state) {
 }
 
 static void forbidden_release_is_not_repeated(void **state) {
-  (void)state;
   static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     rl_lock *lock;
@@ -314,7 +296,6 @@ static void forbidden_release_is_not_repeated(void **state) {
 }
 
 static void release_ends_at_its_deadline(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -326,7 +307,6 @@ static void release_ends_at_its_deadline(void **state) {
 }
 
 static void reconnection_repeats_release_and_no_set(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -342,7 +322,6 @@ static void reconnection_repeats_release_and_no_set(void **state) {
 }
 
 static void release_waits_for_node_that_is_down(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -360,7 +339,6 @@ static void release_waits_for_node_that_is_down(void **state) {
 }
 
 static void release_of_expired_key_is_not_sent(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -377,7 +355,6 @@ static void release_of_expired_key_is_not_sent(void **state) {
 }
 
 static void release_goes_on_while_key_can_live(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -391,7 +368,6 @@ static void release_goes_on_while_key_can_live(void **state) {
 }
 
 static void node_that_comes_up_after_expiry_gets_no_release(void **state) {
-  (void)state;
   for (unsigned gone = 0; gone <= 1; gone++) {
     rl_lock *lock;
     redlock_options options = fake_once();
@@ -424,7 +400,6 @@ static fake_world *taught(rl_lock **lock) {
 }
 
 static void forgotten_script_is_sent_by_text_after_the_round(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = taught(&lock);
   world->nodes[0].store.forgot_release = true;
@@ -438,7 +413,6 @@ static void forgotten_script_is_sent_by_text_after_the_round(void **state) {
 }
 
 static void noscript_to_text_is_error(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = taught(&lock);
   release(world, lock);
@@ -454,7 +428,6 @@ static void noscript_to_text_is_error(void **state) {
 
 /* The lock is freed before the node has answered: the release must do its work all the same. */
 static void fire_and_forget_release_is_sent_once(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->nodes[0].store.forgot_release = true;
@@ -467,7 +440,6 @@ static void fire_and_forget_release_is_sent_once(void **state) {
 }
 
 static void key_of_another_type_is_denied(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
@@ -479,7 +451,6 @@ static void key_of_another_type_is_denied(void **state) {
 
 /* The release went out before the SET was answered; both are answered alike. */
 static void release_of_refused_set_is_not_repeated(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, "orders:42", &once);

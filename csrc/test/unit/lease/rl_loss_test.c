@@ -22,7 +22,6 @@ static fake_world *failing(rl_lock **lock) {
 }
 
 static void expiry_of_lease_is_reported_once(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   refuse_all(world);
@@ -56,7 +55,6 @@ static void expiry_of_lease_is_reported_once(void **state) {
 
 /* The extends fail, and then the lease expires before the program asks. */
 static void reported_loss_is_current(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
   world->now_us = lock->deadline_us;
@@ -69,7 +67,6 @@ static void reported_loss_is_current(void **state) {
 
 /* Its leases are not auto-extended, so no timer runs between its calls. */
 static void next_lost_reports_expiry_without_a_turn(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
@@ -92,7 +89,6 @@ static void next_lost_reports_expiry_without_a_turn(void **state) {
 
 /* A program that asks later learns of each loss. */
 static void loss_counts_after_an_unread_loss(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
   uint32_t count = world->core.losses->count;
@@ -105,7 +101,6 @@ static void loss_counts_after_an_unread_loss(void **state) {
 }
 
 static void process_stopped_beyond_deadline_revives_no_lease(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   world->now_us += LEASE_US;
@@ -122,7 +117,6 @@ static void process_stopped_beyond_deadline_revives_no_lease(void **state) {
 
 /* The process had stopped between the beginning of the extend and its round, or after that. */
 static void answer_after_deadline_revives_no_lease(void **state) {
-  (void)state;
   for (unsigned answered = 0; answered <= 1; answered++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -146,7 +140,6 @@ static void answer_after_deadline_revives_no_lease(void **state) {
 }
 
 static void denied_lease_is_lost_and_not_taken_back(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   for (unsigned i = 0; i < 2; i++) {
@@ -182,7 +175,6 @@ static void denied_lease_is_lost_and_not_taken_back(void **state) {
 
 /* Extends fail, and then the deadline passes before the timer is looked at. */
 static void expired_lease_is_not_reported_unavailable(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
   world->now_us = lock->deadline_us;
@@ -221,7 +213,6 @@ static void (*const ends[])(fake_world *world, rl_lock *lock) = {by_release, by_
                                                                  by_expiry, by_detach};
 
 static void released_lease_is_no_loss_and_not_extended(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
       rl_lock *lock;
@@ -249,7 +240,6 @@ static void released_lease_is_no_loss_and_not_extended(void **state) {
 
 /* The result of the acquire is then expired, and no loss is reported. */
 static void result_of_released_lease_reports_no_loss(void **state) {
-  (void)state;
   static const int results[] = {REDLOCK_PENDING, REDLOCK_E_CLOSED, REDLOCK_E_NOT_HELD,
                                 REDLOCK_E_EXPIRED, REDLOCK_E_NOT_HELD};
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
@@ -266,7 +256,6 @@ static void result_of_released_lease_reports_no_loss(void **state) {
 
 /* Its extends had begun to fail, and the program had not asked. */
 static void closed_client_reports_no_loss(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = failing(&lock);
   rl_core_close(&world->core, world->now_us);
@@ -275,7 +264,6 @@ static void closed_client_reports_no_loss(void **state) {
 }
 
 static void freed_released_or_acquired_lock_reports_no_loss(void **state) {
-  (void)state;
   rl_lock *locks[4];
   redlock_options options = kept();
   static const char *const keys[] = {"a", "b", "c", "d"};

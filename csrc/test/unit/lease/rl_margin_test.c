@@ -45,7 +45,6 @@ static int margin(const fake_world *world, const rl_lock *lock) {
 /* --------------------------------------------------------------------------------------- margin */
 
 static void fire_and_forget_release_needs_held_lock(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
   assert_int_equal(margin(world, lock), -1);
@@ -64,7 +63,6 @@ static void fire_and_forget_release_needs_held_lock(void **state) {
 }
 
 static void grants_add_margin_in_time_and_late(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 0, &lock);
   begin_acquire(world, lock);
@@ -76,7 +74,6 @@ static void grants_add_margin_in_time_and_late(void **state) {
 }
 
 static void node_held_by_another_client_adds_no_margin(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
   begin_acquire(world, lock);
@@ -88,7 +85,6 @@ static void node_held_by_another_client_adds_no_margin(void **state) {
 }
 
 static void denying_node_adds_no_margin_until_healed(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 0, &lock);
   assert_int_equal(margin(world, lock), 2);
@@ -109,7 +105,6 @@ static void denying_node_adds_no_margin_until_healed(void **state) {
 
 /* Elsewhere the keys end when they would have ended before. */
 static void extend_reduces_margin_to_nodes_that_confirmed(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 0, &lock);
   extend(world, lock);
@@ -128,7 +123,6 @@ static void extend_reduces_margin_to_nodes_that_confirmed(void **state) {
 }
 
 static void answer_to_command_before_last_extend_adds_no_margin(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 0, &lock);
   begin_acquire(world, lock);
@@ -150,7 +144,6 @@ static void answer_to_command_before_last_extend_adds_no_margin(void **state) {
 
 /* One node misses the long extend and confirms a short one: its key ends long before the lease. */
 static void node_that_confirms_only_shorter_extend_adds_no_margin(void **state) {
-  (void)state;
   for (unsigned order = 0; order < 2; order++) {
     rl_lock *lock;
     fake_world *world = held(5, 0, &lock);
@@ -185,7 +178,6 @@ static void node_that_confirms_only_shorter_extend_adds_no_margin(void **state) 
 }
 
 static void attached_lease_has_new_margin(void **state) {
-  (void)state;
   rl_lock *lock;
   rl_handover handover;
   char text[REDLOCK_HANDOVER_MAX];
@@ -211,7 +203,6 @@ static void attached_lease_has_new_margin(void **state) {
 /* --------------------------------------------------------------------------------------- quorum */
 
 static void only_acquire_and_extend_need_quorum(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 4, &lock);
   assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_ACQUIRE), 4);
@@ -225,7 +216,6 @@ static void only_acquire_and_extend_need_quorum(void **state) {
 }
 
 static void acquire_below_quorum_is_unavailable_and_released(void **state) {
-  (void)state;
   rl_lock *lock;
   char message[256];
   fake_world *world = world_of(5, 4, &lock);
@@ -244,7 +234,6 @@ static void acquire_below_quorum_is_unavailable_and_released(void **state) {
 
 /* Two of five nodes hold the key for another client; four are needed. */
 static void two_refusals_make_lock_taken_for_quorum_of_four(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = world_of(5, 4, &lock);
   begin_acquire(world, lock);
@@ -258,7 +247,6 @@ static void two_refusals_make_lock_taken_for_quorum_of_four(void **state) {
 }
 
 static void extend_needs_the_quorum(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 4, &lock);
   redlock_time deadline_us = lock->deadline_us;
@@ -287,7 +275,6 @@ static void extend_needs_the_quorum(void **state) {
 
 /* No other client can hold the lock yet, but no extend could succeed. */
 static void denials_without_possible_quorum_end_lease(void **state) {
-  (void)state;
   for (unsigned late = 0; late < 2; late++) {
     rl_lock *lock;
     fake_world *world = held(5, 4, &lock);
@@ -308,7 +295,6 @@ static void denials_without_possible_quorum_end_lease(void **state) {
 }
 
 static void majority_confirms_release(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(5, 4, &lock);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -326,7 +312,6 @@ static void majority_confirms_release(void **state) {
  * slowest.
  */
 static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
-  (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     redlock_options options = {
         .wait_us = 53 * MS, .retry_delay_us = MS, .retry_jitter_us = REDLOCK_DURATION_NONE};
@@ -348,7 +333,6 @@ static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
 
 /* With an in-flight limit of 1 and one full node, a majority may be asked, but not all three. */
 static void round_begins_when_quorum_is_below_limit(void **state) {
-  (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *other;
     fake_world *world = held(3, quorum, &other);
@@ -368,7 +352,6 @@ static void round_begins_when_quorum_is_below_limit(void **state) {
 
 /* The third is tried again at once only where it is needed. */
 static void back_off_does_not_refuse_nodes_of_quorum(void **state) {
-  (void)state;
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *lock;
     fake_world *world = held(3, quorum, &lock);
@@ -388,7 +371,6 @@ static void back_off_does_not_refuse_nodes_of_quorum(void **state) {
 
 /* One node is ahead, so the other nodes are asked to confirm its number; one has lost the key. */
 static void quorum_confirms_fencing_token(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.fence = REDLOCK_YES;
   fake_world *world = fake_world_new(5);

@@ -83,7 +83,6 @@ static void assert_message(const rl_lock *lock, const char *part) {
 }
 
 static void last_release_of_owner_releases_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, inner), REDLOCK_OK);
@@ -96,7 +95,6 @@ static void last_release_of_owner_releases_lease(void **state) {
 }
 
 static void second_release_of_nested_lock_is_refused(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, inner), REDLOCK_OK);
@@ -107,7 +105,6 @@ static void second_release_of_nested_lock_is_refused(void **state) {
 }
 
 static void lock_acquired_again_is_released_twice(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
@@ -123,7 +120,6 @@ static void lock_acquired_again_is_released_twice(void **state) {
 }
 
 static void lock_without_owner_shares_no_lease(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   redlock_options options = fake_once();
@@ -144,7 +140,6 @@ static void lock_without_owner_shares_no_lease(void **state) {
 }
 
 static void held_lock_keeps_its_owner(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -156,7 +151,6 @@ static void held_lock_keeps_its_owner(void **state) {
 }
 
 static void freed_lock_keeps_shared_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock_free(outer, world->now_us);
@@ -171,7 +165,6 @@ static void freed_lock_keeps_shared_lease(void **state) {
 }
 
 static void nested_acquire_extends_when_a_third_of_validity_is_gone(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -188,7 +181,6 @@ static void nested_acquire_extends_when_a_third_of_validity_is_gone(void **state
 }
 
 static void failed_extend_of_nested_acquire_does_not_share(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -203,7 +195,6 @@ static void failed_extend_of_nested_acquire_does_not_share(void **state) {
 }
 
 static void failed_extend_of_repeated_acquire_does_not_share(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
@@ -217,7 +208,6 @@ static void failed_extend_of_repeated_acquire_does_not_share(void **state) {
 
 /* The simulator has found this: it took as long as the outer acquire might. */
 static void nested_acquire_ends_after_its_node_timeout(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -236,7 +226,6 @@ static void nested_acquire_ends_after_its_node_timeout(void **state) {
 }
 
 static void expired_lease_is_not_shared(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   fake_pass(world, 10 * SECONDS);
@@ -251,7 +240,6 @@ static void expired_lease_is_not_shared(void **state) {
 }
 
 static void lost_lease_is_lost_for_all_locks_of_owner(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   for (unsigned i = 0; i < 3; i++) {
@@ -273,7 +261,6 @@ static void lost_lease_is_lost_for_all_locks_of_owner(void **state) {
 }
 
 static void acquire_of_some_held_resources_shares_and_more_is_refused(void **state) {
-  (void)state;
   static const char *const both[] = {"a", "b"};
   static const char *const reversed[] = {"b", "a"};
   static const char *const more[] = {"b", "c"};
@@ -306,7 +293,6 @@ static void acquire_of_some_held_resources_shares_and_more_is_refused(void **sta
 }
 
 static void extend_during_extend_of_same_owner_is_busy(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   redlock_options longer = {.ttl_us = 30 * SECONDS};
@@ -336,7 +322,6 @@ static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_
 
 /* A program that is stuck in nested acquires would hold for ever. */
 static void nested_acquire_extends_no_lease_beyond_max_hold(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
   fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
@@ -357,7 +342,6 @@ static void nested_acquire_extends_no_lease_beyond_max_hold(void **state) {
 }
 
 static void next_attempt_does_not_share_expired_lease(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 1, .retry_delay_us = 5 * SECONDS};
   rl_lock *first = fake_lock(world, KEY, &options);
@@ -386,7 +370,6 @@ static void next_attempt_does_not_share_expired_lease(void **state) {
 }
 
 static void closed_client_releases_shared_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_core_close(&world->core, world->now_us);
@@ -398,7 +381,6 @@ static void closed_client_releases_shared_lease(void **state) {
 }
 
 static void forked_child_shares_no_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_core_reset(&world->core);
@@ -414,7 +396,6 @@ static void forked_child_shares_no_lease(void **state) {
 
 /* A late reply to what the first transport sent is no vote of what the second does. */
 static void late_reply_of_former_lease_owner_is_no_vote(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -440,7 +421,6 @@ static void late_reply_of_former_lease_owner_is_no_vote(void **state) {
 
 /* More than the table has room for at first, leaving in several orders. */
 static void many_leases_are_found_by_owner(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *locks[2 * OWNERS];
   char name[16];
@@ -488,13 +468,11 @@ static double time_beside(unsigned others) {
 
 /* Each acquire of an owner's looked through all of them. */
 static void locks_of_other_owners_do_not_slow_acquire(void **state) {
-  (void)state;
   double alone = time_beside(1);
   assert_true(time_beside(1000) < 5 * alone + 0.005);
 }
 
 static void leases_are_found_after_table_growth(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *held_ones[3], *inner;
   static const char *const names[] = {"a", "b", "c"};
@@ -518,7 +496,6 @@ static void leases_are_found_after_table_growth(void **state) {
 
 /* It shares the lease, and learns of the loss before the result of its acquire. */
 static void nested_acquire_lost_before_its_result_is_undone(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -536,7 +513,6 @@ static void nested_acquire_lost_before_its_result_is_undone(void **state) {
 }
 
 static void extend_in_flight_keeps_its_deadline_when_lock_shares_lease(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   rl_lock *outer = owned(world, KEY, "me");
@@ -555,7 +531,6 @@ static void extend_in_flight_keeps_its_deadline_when_lock_shares_lease(void **st
 }
 
 static void repeated_acquire_turns_notify_lost_on(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options options = {.notify_lost = REDLOCK_YES};
@@ -567,7 +542,6 @@ static void repeated_acquire_turns_notify_lost_on(void **state) {
 }
 
 static void undone_nested_acquire_shares_no_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock_undo(inner, world->now_us, REDLOCK_E_SYSTEM);
@@ -583,7 +557,6 @@ static void undone_nested_acquire_shares_no_lease(void **state) {
 }
 
 static void failed_nested_acquire_reports_no_loss(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
@@ -601,7 +574,6 @@ static void failed_nested_acquire_reports_no_loss(void **state) {
 }
 
 static void nested_acquire_is_reported_to_loop_once(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_ptr_equal(rl_core_next_ended(&world->core), outer);
@@ -611,7 +583,6 @@ static void nested_acquire_is_reported_to_loop_once(void **state) {
 }
 
 static void fire_and_forget_release_leaves_shared_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(rl_lock_release_send(inner, world->now_us), REDLOCK_OK);
@@ -624,7 +595,6 @@ static void fire_and_forget_release_leaves_shared_lease(void **state) {
 }
 
 static void result_of_nested_release_is_not_that_of_extend(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
   rl_lock *outer = fake_lock(world, KEY, &options);
@@ -643,7 +613,6 @@ static void result_of_nested_release_is_not_that_of_extend(void **state) {
 }
 
 static void nested_acquire_sends_nothing_and_shares_lease(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -660,7 +629,6 @@ static void nested_acquire_sends_nothing_and_shares_lease(void **state) {
 }
 
 static void last_release_releases_lease_in_any_order(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, outer), REDLOCK_OK);
@@ -674,7 +642,6 @@ static void last_release_releases_lease_in_any_order(void **state) {
 }
 
 static void lock_acquired_twice_is_released_twice(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -689,7 +656,6 @@ static void lock_acquired_twice_is_released_twice(void **state) {
 }
 
 static void nested_acquire_extends_short_lease_first(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -706,7 +672,6 @@ static void nested_acquire_extends_short_lease_first(void **state) {
 }
 
 static void nested_acquire_uses_its_node_timeout(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options hasty = {.node_timeout_us = 50 * MS};
@@ -726,7 +691,6 @@ static void nested_acquire_uses_its_node_timeout(void **state) {
 }
 
 static void failed_extend_releases_lease_without_other_locks(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -753,7 +717,6 @@ static void failed_extend_releases_lease_without_other_locks(void **state) {
 }
 
 static void lock_acquired_twice_reports_lost_to_both_releases(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -772,7 +735,6 @@ static void lock_acquired_twice_reports_lost_to_both_releases(void **state) {
 }
 
 static void lost_nested_acquire_is_not_released(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -787,7 +749,6 @@ static void lost_nested_acquire_is_not_released(void **state) {
 }
 
 static void lost_lock_acquired_again_is_released_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -801,7 +762,6 @@ static void lost_lock_acquired_again_is_released_once(void **state) {
 }
 
 static void acquire_of_two_leases_of_owner_is_refused(void **state) {
-  (void)state;
   static const char *const both[] = {"a", "b"};
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(3);
@@ -816,7 +776,6 @@ static void acquire_of_two_leases_of_owner_is_refused(void **state) {
 }
 
 static void acquire_with_custom_token_shares_no_lease(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock *third = owned(world, KEY, "me");
@@ -827,7 +786,6 @@ static void acquire_with_custom_token_shares_no_lease(void **state) {
 }
 
 static void shared_lease_is_not_detached(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   rl_handover handover;
   fake_world *world = nested(&outer, &inner);
@@ -841,7 +799,6 @@ static void shared_lease_is_not_detached(void **state) {
 }
 
 static void detach_of_expired_shared_lease_is_not_held(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   rl_handover handover;
   fake_world *world = nested(&outer, &inner);
@@ -852,7 +809,6 @@ static void detach_of_expired_shared_lease_is_not_held(void **state) {
 }
 
 static void automatic_extends_go_on_after_outer_release(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
@@ -869,7 +825,6 @@ static void automatic_extends_go_on_after_outer_release(void **state) {
 }
 
 static void delayed_nested_extend_asks_for_rest_of_max_hold(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
   fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
@@ -885,7 +840,6 @@ static void delayed_nested_extend_asks_for_rest_of_max_hold(void **state) {
 }
 
 static void expired_nested_lock_does_not_report_max_hold(void **state) {
-  (void)state;
   for (unsigned capped = 0; capped <= 1; capped++) {
     rl_lock *outer, *inner;
     fake_world *world = kept_until(capped == 1 ? 10 * SECONDS : 0, &outer, &inner);
@@ -901,7 +855,6 @@ static void expired_nested_lock_does_not_report_max_hold(void **state) {
 }
 
 static void each_lock_with_notify_lost_reports_loss(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
@@ -924,7 +877,6 @@ static void each_lock_with_notify_lost_reports_loss(void **state) {
 }
 
 static void next_attempt_shares_lease_of_owner(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = {.retry_count = 3};
   rl_lock *first = fake_lock(world, KEY, &options);
@@ -945,7 +897,6 @@ static void next_attempt_shares_lease_of_owner(void **state) {
 }
 
 static void each_fire_and_forget_release_of_lock_counts(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -959,7 +910,6 @@ static void each_fire_and_forget_release_of_lock_counts(void **state) {
 }
 
 static void lost_lock_is_inspected_beside_other_releases(void **state) {
-  (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   for (unsigned i = 0; i < 3; i++) {
@@ -975,7 +925,6 @@ static void lost_lock_is_inspected_beside_other_releases(void **state) {
 }
 
 static void failed_nested_acquire_keeps_lease_of_owner(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -995,7 +944,6 @@ static void failed_nested_acquire_keeps_lease_of_owner(void **state) {
 }
 
 static void nested_lock_reports_loss_without_outer_lock(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   rl_lock *outer = owned(world, KEY, "me");
@@ -1016,7 +964,6 @@ static void nested_lock_reports_loss_without_outer_lock(void **state) {
 }
 
 static void close_during_failed_extends_reports_no_nested_loss(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
   rl_lock *outer = fake_lock(world, KEY, &options);
@@ -1036,7 +983,6 @@ static void close_during_failed_extends_reports_no_nested_loss(void **state) {
 }
 
 static void each_lock_reports_second_warning_after_recovery(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
   rl_lock *outer = fake_lock(world, KEY, &options);

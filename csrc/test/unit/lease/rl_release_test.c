@@ -24,7 +24,6 @@ static rl_lock *begin_once(fake_world *world) {
 /* ----------------------------------------------------------------------------- what was refused */
 
 static void node_that_refused_set_gets_no_release(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
@@ -42,7 +41,6 @@ static void node_that_refused_set_gets_no_release(void **state) {
 
 /* A node answers -LOADING and its kin in place of executing; a proxy may fail after that. */
 static void error_before_execution_leaves_nothing_to_release(void **state) {
-  (void)state;
   static const struct {
     const char *reply;
     unsigned releases;
@@ -74,7 +72,6 @@ static void error_before_execution_leaves_nothing_to_release(void **state) {
 
 /* The node that is still to answer may refuse as well. */
 static void release_waits_for_answer_to_set(void **state) {
-  (void)state;
   for (unsigned granted = 0; granted < 2; granted++) {
     fake_world *world = fake_world_new(3);
     fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -94,7 +91,6 @@ static void release_waits_for_answer_to_set(void **state) {
 
 /* It may have set the key for all that is known, and nothing else is to come. */
 static void broken_answer_is_not_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
@@ -126,7 +122,6 @@ static fake_world *postponed(void) {
 }
 
 static void release_is_not_repeated_early_for_another_node(void **state) {
-  (void)state;
   fake_world *world = postponed();
   fake_break(world, 2, "gone");
   fake_pass(world, 200 * MS);
@@ -141,7 +136,6 @@ static void release_is_not_repeated_early_for_another_node(void **state) {
 /* The processor would be busy with it until the node is back. */
 static void
 a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void **state) {
-  (void)state;
   fake_world *world = postponed();
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
@@ -154,7 +148,6 @@ a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void 
 
 /* The process was stopped: its time is up, and all answers are there, but are read one by one. */
 static void release_waits_until_replies_are_read(void **state) {
-  (void)state;
   static const char TAKEN[] = "$-1\r\n";
   for (unsigned answered = 2; answered <= 3; answered++) {
     fake_world *world = fake_world_new(3);
@@ -175,7 +168,6 @@ static void release_waits_until_replies_are_read(void **state) {
 
 /* Or its own key, of the attempt before, would stand in the way of the SET. */
 static void next_attempt_sends_former_release_first(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -198,7 +190,6 @@ static void next_attempt_sends_former_release_first(void **state) {
 
 /* A driver that is about to do nothing for long, or a client that is closed. */
 static void rest_sends_releases_that_wait_for_answer(void **state) {
-  (void)state;
   for (unsigned how = 0; how < 3; how++) {
     fake_world *world = fake_world_new(3);
     fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -226,7 +217,6 @@ static void rest_sends_releases_that_wait_for_answer(void **state) {
 
 /* A former answer must not count twice: the node never had the key. */
 static void release_of_bare_majority_asks_that_majority(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   rl_lock *lock = begin_once(world);
@@ -246,7 +236,6 @@ static void release_of_bare_majority_asks_that_majority(void **state) {
 
 /* The connection goes silent with a SET on it; the node reads the SET after the release. */
 static void set_that_is_read_late_is_released_again(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   char reply[FAKE_REPLY_MAX];
   rl_lock *lock = begin_once(world);
@@ -275,7 +264,6 @@ static void set_that_is_read_late_is_released_again(void **state) {
 
 /* As long as the key could live, and each time after twice as long. */
 static void release_of_uncertain_set_is_repeated_with_growing_delay(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   (void)begin_once(world);
   (void)fake_take(world, 0);
@@ -295,7 +283,6 @@ static void release_of_uncertain_set_is_repeated_with_growing_delay(void **state
 
 /* An extend creates nothing. */
 static void uncertain_extend_prolongs_life_of_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin_once(world);
   fake_settle(world);
@@ -313,7 +300,6 @@ static void uncertain_extend_prolongs_life_of_key(void **state) {
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */
 static void lease_of_ten_seconds_outlives_silent_connection(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin_once(world);
   fake_settle(world);

@@ -12,7 +12,6 @@
 
 static void
 the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(5, &lock);
   redlock_time start_us = FAKE_START_US;
@@ -34,7 +33,6 @@ the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void
 }
 
 static void lock_without_auto_extend_is_not_extended(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = fake_once();
   fake_world *world = held_by(3, &lock, &options);
@@ -50,7 +48,6 @@ static void lock_without_auto_extend_is_not_extended(void **state) {
 
 static void
 extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity(void **state) {
-  (void)state;
   static const struct {
     redlock_duration every_us, ttl_us;
     double drift_factor;
@@ -79,7 +76,6 @@ extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity(void
 }
 
 static void leases_taken_together_are_extended_apart(void **state) {
-  (void)state;
   redlock_options options = kept();
   redlock_duration earliest_us = REDLOCK_NEVER, latest_us = 0;
   for (unsigned i = 1; i <= 100; i++) {
@@ -101,7 +97,6 @@ static void leases_taken_together_are_extended_apart(void **state) {
 }
 
 static void failed_automatic_extend_is_repeated_sooner_near_deadline(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   unsigned tries = 0;
@@ -127,7 +122,6 @@ static void failed_automatic_extend_is_repeated_sooner_near_deadline(void **stat
 }
 
 static void recovered_nodes_save_lease(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   refuse_all(world);
@@ -148,7 +142,6 @@ static void recovered_nodes_save_lease(void **state) {
 /* ----------------------------------------------------------------------------- max_hold (REN-4) */
 
 static void automatic_extend_ends_at_max_hold(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 25 * SECONDS;
@@ -182,7 +175,6 @@ static void automatic_extend_ends_at_max_hold(void **state) {
 
 /* The result is the same before the timer. */
 static void expiry_at_max_hold_reports_max_hold(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 10 * SECONDS;
@@ -195,7 +187,6 @@ static void expiry_at_max_hold_reports_max_hold(void **state) {
 
 /* The in-flight limit delays it. */
 static void delayed_extend_asks_for_the_rest_of_max_hold(void **state) {
-  (void)state;
   rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 12 * SECONDS;
@@ -236,7 +227,6 @@ static fake_world *extending(unsigned launched, rl_lock **lock) {
 }
 
 static void release_ends_automatic_extend(void **state) {
-  (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = extending(launched, &lock);
@@ -254,7 +244,6 @@ static void release_ends_automatic_extend(void **state) {
 }
 
 static void extend_of_user_ends_automatic_extend(void **state) {
-  (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = extending(launched, &lock);
@@ -278,7 +267,6 @@ static void extend_of_user_ends_automatic_extend(void **state) {
 }
 
 static void cancel_and_wrong_arguments_keep_automatic_extend(void **state) {
-  (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     redlock_options wrong = {.ttl_us = 1};
@@ -296,7 +284,6 @@ static void cancel_and_wrong_arguments_keep_automatic_extend(void **state) {
 }
 
 static void lock_is_freed_during_automatic_extend(void **state) {
-  (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = extending(launched, &lock);
@@ -311,7 +298,6 @@ static void lock_is_freed_during_automatic_extend(void **state) {
 
 /* A user's extend fails for a reason; the automatic ones that follow do well. */
 static void automatic_extend_keeps_result_of_user(void **state) {
-  (void)state;
   rl_lock *lock;
   char before[512], after[512];
   fake_world *world = held(3, &lock);
@@ -343,7 +329,6 @@ static void automatic_extend_keeps_result_of_user(void **state) {
 }
 
 static void unfetched_acquire_keeps_its_position_in_queue(void **state) {
-  (void)state;
   redlock_options options = kept();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -362,7 +347,6 @@ static void unfetched_acquire_keeps_its_position_in_queue(void **state) {
  * EXT-4 holds for automatic extends: a node that has lost the key gets it back, after the majority.
  */
 static void node_that_lost_key_is_healed(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_remove(&world->nodes[2].store, KEY);
@@ -381,7 +365,6 @@ static void node_that_lost_key_is_healed(void **state) {
 /* -------------------------------------------------------------------------------------- options */
 
 static void options_of_an_acquire_turn_auto_extend_on_and_off(void **state) {
-  (void)state;
   redlock_options call = kept(), off = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -407,7 +390,6 @@ static void options_of_an_acquire_turn_auto_extend_on_and_off(void **state) {
 /* ----------------------------------------------------------------------------------------- many */
 
 static void ten_thousand_leases_are_extended_in_time(void **state) {
-  (void)state;
   enum { LEASES = 10000 };
   redlock_options options = kept();
   fake_world *world = fake_world_new(1);

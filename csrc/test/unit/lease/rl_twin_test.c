@@ -35,7 +35,6 @@ static rl_lock *start_at_one_server(fake_world *world, const redlock_options *op
 }
 
 static void twin_nodes_are_named_in_the_error(void **state) {
-  (void)state;
   char message[1024];
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -68,7 +67,6 @@ static void twin_nodes_are_named_in_the_error(void **state) {
 }
 
 static void twin_is_forgotten_with_either_connection(void **state) {
-  (void)state;
   for (unsigned broken = 0; broken <= 1; broken++) {
     redlock_options once = fake_once();
     fake_world *world = fake_world_new(3);
@@ -85,7 +83,6 @@ static void twin_is_forgotten_with_either_connection(void **state) {
 
 /* Node 0 granted one lease and node 1 refused it; with another lease it was the other way round. */
 static void server_under_two_names_has_one_vote(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *locks[2];
@@ -116,7 +113,6 @@ static void server_under_two_names_has_one_vote(void **state) {
 
 /* It was not connected when the lock was taken, so that it was not asked. */
 static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -139,7 +135,6 @@ static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
 
 /* A split vote between two clients begins in the same way. */
 static void twin_test_runs_once_on_a_connection(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 2; i++) {
@@ -157,7 +152,6 @@ static void twin_test_runs_once_on_a_connection(void **state) {
 }
 
 static void twin_test_without_reply_ends_with_the_attempt(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_at_one_server(world, &once);

@@ -29,7 +29,6 @@ static void stop_for_us(long us) {
 }
 
 static void witness_measures_a_stop(void **state) {
-  (void)state;
   witness_start();
   pause_us(2000);
   redlock_time began_us = redlock_now();
@@ -38,7 +37,6 @@ static void witness_measures_a_stop(void **state) {
 }
 
 static void within_repeats_a_stalled_block(void **state) {
-  (void)state;
   unsigned runs = 0;
   within (50 * MS) {
     if (++runs == 1) {
@@ -50,7 +48,6 @@ static void within_repeats_a_stalled_block(void **state) {
 
 /* Negative control: a sleep is no delay, because the witness was not late. */
 static void sleeping_is_no_delay(void **state) {
-  (void)state;
   witness_start();
   redlock_duration excess_us = 0;
   for (int i = 0; i < 200 && excess_us < 20 * MS; i++) { /* one undisturbed sleep is enough */

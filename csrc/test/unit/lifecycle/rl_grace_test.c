@@ -36,7 +36,6 @@ static rl_lock *hold_two(fake_world *world, const redlock_options *options) {
 }
 
 static void connection_in_progress_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = hold_two(world, NULL);
   UNTIL(lock, START + 100 * MS);
@@ -50,7 +49,6 @@ static void connection_in_progress_is_waited_for(void **state) {
 
 /* Also one whose name is being looked up. */
 static void connection_before_handshake_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
   rl_lock *lock = begin(world, NULL);
@@ -65,7 +63,6 @@ static void connection_before_handshake_is_waited_for(void **state) {
 
 /* It was not asked, because it was behind; then its connection broke, and is being made again. */
 static void node_that_was_behind_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *first = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, first), REDLOCK_OK);
@@ -87,7 +84,6 @@ static void node_that_was_behind_is_waited_for(void **state) {
 }
 
 static void connected_nodes_are_not_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   fake_answer(world, 0);
@@ -98,7 +94,6 @@ static void connected_nodes_are_not_waited_for(void **state) {
 }
 
 static void grace_period_follows_duration_of_decision(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.node_timeout_us = 900 * MS;
   fake_world *world = fake_world_new(3);
@@ -113,7 +108,6 @@ static void grace_period_follows_duration_of_decision(void **state) {
 }
 
 static void grace_period_is_limited_by_ttl_and_attempt(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.ttl_us = 500 * MS;
   options.node_timeout_us = 400 * MS;
@@ -131,7 +125,6 @@ static void grace_period_is_limited_by_ttl_and_attempt(void **state) {
 
 /* Its time counts from its start, so that a hung node delays a script once, not at each lock. */
 static void hung_connection_is_waited_for_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = hold_two(world, NULL);
   rl_lock *later = fake_lock(world, "later", NULL);
@@ -149,7 +142,6 @@ static void hung_connection_is_waited_for_once(void **state) {
 
 /* An owner shares its lease without waiting, whichever of its locks is the lease owner. */
 static void nested_acquire_waits_for_no_node(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *locks[3];
@@ -176,7 +168,6 @@ static void nested_acquire_waits_for_no_node(void **state) {
 }
 
 static void connection_that_failed_before_is_not_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = begin(world, NULL);
@@ -197,7 +188,6 @@ static void connection_that_failed_before_is_not_waited_for(void **state) {
 }
 
 static void release_for_connection_in_progress_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -220,7 +210,6 @@ static void release_for_connection_in_progress_is_waited_for(void **state) {
 }
 
 static void forgotten_script_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -256,7 +245,6 @@ static void forgotten_script_is_waited_for(void **state) {
 
 /* An extend, too: slow nodes must keep the key as long as the other nodes. */
 static void forgotten_extend_script_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);

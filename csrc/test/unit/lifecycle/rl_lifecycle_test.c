@@ -23,7 +23,6 @@ static void send(fake_world *world, rl_lock *lock) {
 }
 
 static void fire_and_forget_is_sent_at_once_and_has_a_result(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   send(world, lock);
@@ -39,7 +38,6 @@ static void fire_and_forget_is_sent_at_once_and_has_a_result(void **state) {
 }
 
 static void acquire_may_follow_fire_and_forget_at_once(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   send(world, lock);
@@ -54,7 +52,6 @@ static void acquire_may_follow_fire_and_forget_at_once(void **state) {
 }
 
 static void extend_after_fire_and_forget_is_not_held(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   send(world, lock);
@@ -66,7 +63,6 @@ static void extend_after_fire_and_forget_is_not_held(void **state) {
 }
 
 static void wrong_argument_after_fire_and_forget_is_reported(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   redlock_options wrong = {.drift_factor = 7};
@@ -80,7 +76,6 @@ static void wrong_argument_after_fire_and_forget_is_reported(void **state) {
 }
 
 static void wrong_argument_does_not_disturb_fire_and_forget(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   send(world, lock);
@@ -94,7 +89,6 @@ static void wrong_argument_does_not_disturb_fire_and_forget(void **state) {
 
 /* Before the nodes have answered, and after: the caller of a release need not know which it is. */
 static void blocking_release_takes_over_a_fire_and_forget_release(void **state) {
-  (void)state;
   for (unsigned ended = 0; ended <= 1; ended++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -114,7 +108,6 @@ static void blocking_release_takes_over_a_fire_and_forget_release(void **state) 
 }
 
 static void lost_lock_is_reported_after_fire_and_forget(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -128,7 +121,6 @@ static void lost_lock_is_reported_after_fire_and_forget(void **state) {
 }
 
 static void unavailable_fire_and_forget_release_can_be_repeated(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   send(world, lock);
@@ -142,7 +134,6 @@ static void unavailable_fire_and_forget_release_can_be_repeated(void **state) {
 }
 
 static void fire_and_forget_does_not_wait_for_busy_nodes(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   world->core.pacer.in_flight_limit = 1;
@@ -160,7 +151,6 @@ static void fire_and_forget_does_not_wait_for_busy_nodes(void **state) {
 }
 
 static void free_completes_fire_and_forget(void **state) {
-  (void)state;
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -179,7 +169,6 @@ static void free_completes_fire_and_forget(void **state) {
 }
 
 static void cancel_and_fork_end_fire_and_forget(void **state) {
-  (void)state;
   for (unsigned forked = 0; forked <= 1; forked++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -197,7 +186,6 @@ static void cancel_and_fork_end_fire_and_forget(void **state) {
 }
 
 static void fire_and_forget_release_needs_held_lock(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_NOT_HELD);

@@ -42,7 +42,6 @@ static unsigned serve(fake_world *world, rl_lock *const *locks, unsigned count, 
 }
 
 static void burst_of_acquires_succeeds_on_nodes_that_answer(void **state) {
-  (void)state;
   static rl_lock *locks[BURST];
   redlock_options options = fake_once();
   options.ttl_us = 60 * SECONDS;
@@ -70,7 +69,6 @@ static void burst_of_acquires_succeeds_on_nodes_that_answer(void **state) {
 
 /* All nodes stop for a moment: rounds in flight fail, and waiting operations are not sent. */
 static void pause_of_all_nodes_ends_no_lease(void **state) {
-  (void)state;
   static rl_lock *locks[BURST];
   redlock_options options = fake_once();
   options.ttl_us = 60 * SECONDS;
@@ -114,7 +112,6 @@ static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_u
 }
 
 static void extends_exclude_no_acquire(void **state) {
-  (void)state;
   static const char *const names[] = {"a", "b", "c", "d", "e"};
   fake_world *world = narrow_world();
   rl_lock *leases[COUNT_OF(names)];
@@ -160,7 +157,6 @@ static rl_lock *waiting(fake_world *world, const redlock_options *options) {
 }
 
 static void reply_lets_next_round_begin(void **state) {
-  (void)state;
   fake_world *world = narrow_world();
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
@@ -176,7 +172,6 @@ static void reply_lets_next_round_begin(void **state) {
 
 /* The processor would be busy with it all the time. */
 static void waiting_extend_is_checked_when_node_is_behind(void **state) {
-  (void)state;
   fake_world *world = narrow_world();
   redlock_options patient = fake_once();
   patient.node_timeout_us = 60 * SECONDS;
@@ -195,7 +190,6 @@ static void waiting_extend_is_checked_when_node_is_behind(void **state) {
 }
 
 static void minority_below_limit_does_not_begin_round(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
@@ -212,7 +206,6 @@ static void minority_below_limit_does_not_begin_round(void **state) {
 }
 
 static void wait_limits_delayed_acquire(void **state) {
-  (void)state;
   fake_world *world = narrow_world();
   char message[256];
   redlock_options options = fake_once();
@@ -233,7 +226,6 @@ static void wait_limits_delayed_acquire(void **state) {
 
 /* A nested acquire extends what its owner holds, and its budget is the acquire's. */
 static void wait_limits_delayed_nested_acquire(void **state) {
-  (void)state;
   fake_world *world = narrow_world();
   redlock_options patient = fake_once(), longer = fake_once();
   patient.node_timeout_us = 60 * SECONDS;
@@ -261,7 +253,6 @@ static void wait_limits_delayed_nested_acquire(void **state) {
 
 /* Other rounds do not wait for a node that has been silent for as long as a round may last. */
 static void node_that_is_behind_delays_no_round(void **state) {
-  (void)state;
   fake_world *world = narrow_world();
   redlock_options options = fake_once();
   options.node_timeout_us = 100 * MS;
@@ -276,7 +267,6 @@ static void node_that_is_behind_delays_no_round(void **state) {
 
 /* Three nodes whose window is one command; the last of them answers nothing. */
 static void hung_minority_delays_no_round(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -295,7 +285,6 @@ static void hung_minority_delays_no_round(void **state) {
 
 /* But its outstanding commands stay bounded while it is not known to be behind. */
 static void overfull_minority_is_waited_for(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -321,7 +310,6 @@ static void overfull_minority_is_waited_for(void **state) {
  * hangs.
  */
 static void overfull_minority_ends_no_lease(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.ttl_us = 2 * SECONDS;
@@ -348,7 +336,6 @@ static void overfull_minority_ends_no_lease(void **state) {
 
 /* Commands on their way to a distant node are not queued there. */
 static void distant_node_has_higher_in_flight_limit(void **state) {
-  (void)state;
   static rl_lock *locks[RL_PACER_IN_FLIGHT + 1000];
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -373,7 +360,6 @@ static void distant_node_has_higher_in_flight_limit(void **state) {
 }
 
 static void one_send_begins_bounded_number_of_rounds(void **state) {
-  (void)state;
   static rl_lock *locks[RL_PACER_MAX + 1];
   fake_world *world = fake_world_new(1);
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
@@ -398,7 +384,6 @@ static void one_send_begins_bounded_number_of_rounds(void **state) {
 
 /* A lock may end, or go, while it waits. */
 static void delayed_operation_can_be_cancelled_and_freed(void **state) {
-  (void)state;
   fake_world *world = narrow_world();
   rl_lock *lease = held(world, "held", 10 * SECONDS);
   rl_lock *other = held(world, "other", 10 * SECONDS);
@@ -452,7 +437,6 @@ static unsigned asking(rl_lock *const *locks) {
 /* Otherwise all would be sent at once on connection, and the last be answered too late. */
 static void
 a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void **state) {
-  (void)state;
   static rl_lock *locks[BURST];
   fake_world *world = burst_before_connections(locks);
   assert_int_equal(asking(locks), RL_PACER_IN_FLIGHT);
@@ -469,7 +453,6 @@ a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void 
 }
 
 static void connections_in_progress_delay_burst_by_one_attempt(void **state) {
-  (void)state;
   static rl_lock *locks[BURST];
   fake_world *world = burst_before_connections(locks);
   world->now_us += 100 * MS;

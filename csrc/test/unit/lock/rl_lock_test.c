@@ -68,7 +68,6 @@ static void assert_nothing_left(fake_world *world) {
 /* ------------------------------------------------------------------------------ what may begin */
 
 static void new_lock_is_not_held_and_has_no_error(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   char message[64];
@@ -79,7 +78,6 @@ static void new_lock_is_not_held_and_has_no_error(void **state) {
 }
 
 static void held_lock_rejects_acquire(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
@@ -92,7 +90,6 @@ static void held_lock_rejects_acquire(void **state) {
 }
 
 static void lock_with_expired_lease_can_be_acquired(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -109,7 +106,6 @@ static void lock_with_expired_lease_can_be_acquired(void **state) {
 }
 
 static void lock_runs_one_operation_at_a_time(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -133,7 +129,6 @@ static void lock_runs_one_operation_at_a_time(void **state) {
  * count.
  */
 static void release_ends_extend_in_flight(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     for (unsigned heard = 0; heard <= 1 && flights[i].operation == RL_OPERATION_EXTEND; heard++) {
       rl_lock *lock;
@@ -159,7 +154,6 @@ static void release_ends_extend_in_flight(void **state) {
 }
 
 static void abandoned_operation_gives_way_to_the_next(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -181,7 +175,6 @@ static void abandoned_operation_gives_way_to_the_next(void **state) {
 }
 
 static void release_takes_up_abandoned_release(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -197,7 +190,6 @@ static void release_takes_up_abandoned_release(void **state) {
 }
 
 static void abandoned_extend_does_not_block_detach(void **state) {
-  (void)state;
   rl_lock *lock;
   rl_handover handover;
   fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
@@ -208,7 +200,6 @@ static void abandoned_extend_does_not_block_detach(void **state) {
 }
 
 static void locks_with_one_name_exclude_each_other(void **state) {
-  (void)state;
   rl_lock *first;
   fake_world *world = held(3, &first);
   redlock_options once = fake_once();
@@ -221,7 +212,6 @@ static void locks_with_one_name_exclude_each_other(void **state) {
 }
 
 static void many_locks_share_a_connection(void **state) {
-  (void)state;
   rl_lock *warm;
   fake_world *world = held(3, &warm);
   rl_lock *locks[16];
@@ -255,7 +245,6 @@ static void many_locks_share_a_connection(void **state) {
 /* ----------------------------------------------------------------------------------- cancelling */
 
 static void cancel_ends_the_operation_in_every_phase(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -280,7 +269,6 @@ static void cancel_ends_the_operation_in_every_phase(void **state) {
 }
 
 static void cancel_of_an_idle_lock_does_nothing(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -290,7 +278,6 @@ static void cancel_of_an_idle_lock_does_nothing(void **state) {
 }
 
 static void late_replies_do_not_grant_a_cancelled_acquire(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = in_flight(&lock, RL_OPERATION_ACQUIRE, RL_PHASE_ROUND);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -306,7 +293,6 @@ static void late_replies_do_not_grant_a_cancelled_acquire(void **state) {
 }
 
 static void late_replies_do_not_confirm_a_cancelled_extend(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
   redlock_time deadline_us = lock->deadline_us;
@@ -322,7 +308,6 @@ static void late_replies_do_not_confirm_a_cancelled_extend(void **state) {
 /* ------------------------------------------------------------------------------------- freeing */
 
 static void free_releases_the_token_in_every_phase(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -336,7 +321,6 @@ static void free_releases_the_token_in_every_phase(void **state) {
 }
 
 static void free_releases_a_held_lock(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_lock_free(lock, world->now_us);
@@ -350,7 +334,6 @@ static void free_releases_a_held_lock(void **state) {
 }
 
 static void free_removes_an_ended_lock_from_the_queue(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   rl_lock *other = fake_lock(world, "other", NULL);
@@ -364,7 +347,6 @@ static void free_removes_an_ended_lock_from_the_queue(void **state) {
 }
 
 static void free_keeps_the_other_locks(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *locks[3];
   for (unsigned i = 0; i < 3; i++) {
@@ -384,7 +366,6 @@ static void free_keeps_the_other_locks(void **state) {
 }
 
 static void key_outlives_a_lock_released_while_the_node_is_away(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   world->nodes[1].policy = FAKE_REFUSES;
@@ -403,7 +384,6 @@ static void key_outlives_a_lock_released_while_the_node_is_away(void **state) {
 /* ---------------------------------------------------------------------- expire, close, forget */
 
 static void unreported_expired_lease_is_released(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_lock_expire(lock, world->now_us);
@@ -415,7 +395,6 @@ static void unreported_expired_lease_is_released(void **state) {
 
 /* The caller reads a result later, when the lease may have expired. */
 static void lease_that_expired_unreported_is_not_held(void **state) {
-  (void)state;
   for (unsigned extended = 0; extended <= 1; extended++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -439,7 +418,6 @@ static void lease_that_expired_unreported_is_not_held(void **state) {
 }
 
 static void lease_that_was_closed_unreported_is_not_held(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_core_close(&world->core, world->now_us);
@@ -450,7 +428,6 @@ static void lease_that_was_closed_unreported_is_not_held(void **state) {
 
 /* A failure, and a release that succeeded, are told as they were, however late. */
 static void only_an_unreported_grant_turns_into_expired(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -465,7 +442,6 @@ static void only_an_unreported_grant_turns_into_expired(void **state) {
 }
 
 static void close_ends_all_operations_and_releases_all_leases(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -484,7 +460,6 @@ static void close_ends_all_operations_and_releases_all_leases(void **state) {
 }
 
 static void closed_core_accepts_no_nodes(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = held(2, &lock);
   rl_core_close(&world->core, world->now_us);
@@ -499,7 +474,6 @@ static void closed_core_accepts_no_nodes(void **state) {
 
 /* Closing while a node is away: its key is released as long as that is of use, and no longer. */
 static void closed_core_connects_only_to_release(void **state) {
-  (void)state;
   for (unsigned back = 0; back <= 1; back++) {
     rl_lock *lock;
     fake_world *world = held(2, &lock);
@@ -523,7 +497,6 @@ static void closed_core_connects_only_to_release(void **state) {
 }
 
 static void reset_sends_nothing_and_holds_nothing(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -551,7 +524,6 @@ static void reset_sends_nothing_and_holds_nothing(void **state) {
 }
 
 static void unreleased_token_is_released_by_acquire_and_by_free(void **state) {
-  (void)state;
   for (unsigned free_it = 0; free_it <= 1; free_it++) {
     rl_lock *lock;
     fake_world *world = held(1, &lock);
@@ -578,7 +550,6 @@ static void unreleased_token_is_released_by_acquire_and_by_free(void **state) {
 
 /* A refused operation is the lock's last one: the result of the one before does not stand. */
 static void wrong_option_is_named_and_replaces_the_last_result(void **state) {
-  (void)state;
   char message[256];
   redlock_options wrong = {.ttl_us = 999};
   fake_world *world = fake_world_new(1);

@@ -33,7 +33,6 @@ static void a_majority_answers(fake_world *world) {
 }
 
 static void acquire_sends_no_set_to_a_node_that_is_behind(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *first = start_once(world);
@@ -60,7 +59,6 @@ static void acquire_sends_no_set_to_a_node_that_is_behind(void **state) {
 
 /* A driver needs a moment to read what has come: a short ttl must not make every node late. */
 static void acquire_asks_a_node_that_is_5_ms_behind(void **state) {
-  (void)state;
   for (unsigned more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
     options.ttl_us = 20 * MS; /* a node timeout of 2 ms */
@@ -76,7 +74,6 @@ static void acquire_asks_a_node_that_is_5_ms_behind(void **state) {
 }
 
 static void refused_nodes_decide_at_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(5);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
@@ -89,7 +86,6 @@ static void refused_nodes_decide_at_once(void **state) {
 }
 
 static void connecting_counts_towards_the_budget_of_the_attempt(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[1].policy = FAKE_SILENT;
@@ -104,7 +100,6 @@ static void connecting_counts_towards_the_budget_of_the_attempt(void **state) {
 }
 
 static void round_asks_a_node_that_comes_up_in_time(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[0].policy = FAKE_SILENT;
   world->nodes[1].policy = FAKE_REFUSES;
@@ -128,7 +123,6 @@ static redlock_time expiry(fake_world *world) {
 
 /* It came up before the decision: its vote counts, and its key ends with the others. */
 static void node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -153,7 +147,6 @@ static void assert_joined(fake_world *world, rl_lock *lock) {
 
 /* Its vote has been counted as an error: what it would grant later counts for nothing. */
 static void round_asks_a_refusing_node_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
   rl_lock *lock = start_once(world);
@@ -195,7 +188,6 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
 }
 
 static void release_waits_for_room_in_a_full_queue(void **state) {
-  (void)state;
   size_t length;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start_once(world);
@@ -224,7 +216,6 @@ static void release_waits_for_room_in_a_full_queue(void **state) {
 }
 
 static void acquire_uses_a_node_that_came_back(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = start_once(world);
@@ -253,7 +244,6 @@ static fake_world *idle_world(bool keeps) {
 }
 
 static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state) {
-  (void)state;
   fake_world *world = idle_world(true);
   for (unsigned i = 0; i < 3; i++) {
     redlock_time due_us = world->now_us + 10 * SECONDS;
@@ -272,7 +262,6 @@ static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state
 
 /* A NAT has forgotten it: what is sent is lost, and nothing tells. */
 static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void **state) {
-  (void)state;
   fake_world *world = idle_world(true);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 10 * SECONDS);
@@ -288,7 +277,6 @@ static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void 
 }
 
 static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
-  (void)state;
   fake_world *world = idle_world(false);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 60 * SECONDS);
@@ -298,7 +286,6 @@ static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
 
 /* Nodes 0 and 1 are one server. Node 2 does not answer the extend. */
 static void extend_counts_two_nodes_of_one_server_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -341,7 +328,6 @@ static rl_lock *held_beside_a_replica(fake_world *world, const char *refusal) {
 
 /* After a fail-over the name leads to another server, while this connection stays up. */
 static void readonly_node_is_connected_anew(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
   rl_lock *lock = fake_lock(world, "first", NULL);
@@ -368,7 +354,6 @@ static void readonly_node_is_connected_anew(void **state) {
  * forgotten.
  */
 static void reply_that_follows_a_refusal_to_write_counts(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *held = fake_lock(world, "held", NULL);
   assert_error(fake_hold(world, held), REDLOCK_OK);
@@ -393,7 +378,6 @@ static void reply_that_follows_a_refusal_to_write_counts(void **state) {
 }
 
 static void readonly_node_stays_down_until_it_has_written(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
   rl_lock *lock = held_beside_a_replica(
@@ -418,7 +402,6 @@ static void readonly_node_stays_down_until_it_has_written(void **state) {
 }
 
 static void permanent_replica_is_not_connected_again_and_again(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, &once);

@@ -49,7 +49,6 @@ static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
 
 /* With a stack of 512 kB no thread could be started in such a program. */
 static void look_up_works_with_much_thread_local_memory(void **state) {
-  (void)state;
   const char *error = NULL;
   host_memory[0] = 1;
   rl_resolver *resolver = look_up("localhost", 1);
@@ -61,7 +60,6 @@ static void look_up_works_with_much_thread_local_memory(void **state) {
 }
 
 static void localhost_has_an_address_with_the_port(void **state) {
-  (void)state;
   const char *error = NULL;
   rl_resolver *resolver = look_up("localhost", 6379);
   assert_non_null(resolver);
@@ -80,7 +78,6 @@ static void localhost_has_an_address_with_the_port(void **state) {
 }
 
 static void impossible_name_has_an_error(void **state) {
-  (void)state;
   char name[80];
   const char *error = NULL;
   memset(name, 'x', sizeof name);
@@ -94,7 +91,6 @@ static void impossible_name_has_an_error(void **state) {
 }
 
 static void numeric_address_needs_no_look_up(void **state) {
-  (void)state;
   static const char *const good[] = {"127.0.0.1", "::1", "0.0.0.0", "255.255.255.255"};
   static const char *const bad[] = {"localhost", "", "1.2.3.4.5", ":::", "127.0.0.1:80"};
   for (unsigned i = 0; i < COUNT_OF(good); i++) {
@@ -135,7 +131,6 @@ static rl_resolver *look_up_in_turn(const char *host, int port) {
 }
 
 static void look_up_can_be_given_up_at_any_time(void **state) {
-  (void)state;
   size_t before = descriptors();
   rl_resolver *flying[8] = {NULL};
   for (unsigned i = 0; i < 64; i++) {
@@ -164,7 +159,6 @@ static void look_up_can_be_given_up_at_any_time(void **state) {
 }
 
 static void abandoned_answer_is_freed(void **state) {
-  (void)state;
   int before = atomic_load(&look_ups_lists);
   rl_resolver *resolver = look_up("localhost", 6379);
   assert_non_null(resolver);
@@ -180,7 +174,6 @@ static void abandoned_answer_is_freed(void **state) {
 }
 
 static void many_concurrent_look_ups_end(void **state) {
-  (void)state;
   rl_resolver *many[32];
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
     many[i] = look_up_in_turn("localhost", 1000 + (int)i);
@@ -196,7 +189,6 @@ static void many_concurrent_look_ups_end(void **state) {
 }
 
 static void failed_look_up_frees_its_slot(void **state) {
-  (void)state;
   size_t before = descriptors();
   no_thread = true;
   for (unsigned i = 0; i < 2 * RL_RESOLVER_THREADS_MAX; i++) {
@@ -214,7 +206,6 @@ static void failed_look_up_frees_its_slot(void **state) {
 
 /* A dead name server must not collect threads. */
 static void the_33rd_concurrent_look_up_is_busy(void **state) {
-  (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   bool busy = false;
   atomic_store(&look_ups_wait, true);
@@ -238,7 +229,6 @@ static void the_33rd_concurrent_look_up_is_busy(void **state) {
 }
 
 static void close_leaves_a_look_up_to_its_thread(void **state) {
-  (void)state;
   redlock_client *client;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "localhost:1", NULL, 0), REDLOCK_OK);

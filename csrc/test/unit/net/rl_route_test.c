@@ -48,7 +48,6 @@ static char message[RL_STREAM_ERROR_MAX];
 static rl_route route;
 
 static int reset(void **state) {
-  (void)state;
   made = freed = 0;
   answer = REDLOCK_OK;
   heard[0] = message[0] = '\0';
@@ -63,7 +62,6 @@ static int make(const redlock_node *node, const redlock_settings *settings) {
 }
 
 static void every_option_reaches_the_transport(void **state) {
-  (void)state;
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h",
                        .tls = REDLOCK_YES,
@@ -96,7 +94,6 @@ static unsigned occurrences(const char *what) {
 
 /* The node sets one field each time; the client sets the others. */
 static void node_inherits_unset_options_from_its_client(void **state) {
-  (void)state;
   const redlock_settings all = {.transport = &transport,
                                 .tls = REDLOCK_YES,
                                 .tls_ca = "above",
@@ -137,7 +134,6 @@ static void node_inherits_unset_options_from_its_client(void **state) {
 }
 
 static void node_without_tls_uses_no_transport(void **state) {
-  (void)state;
   redlock_settings settings = {.transport = &transport, .tls = REDLOCK_YES, .tls_ca = "a"};
   redlock_node node = {.host = "h", .tls = REDLOCK_NO};
   assert_error(make(&node, &settings), REDLOCK_OK);
@@ -154,7 +150,6 @@ static void node_without_tls_uses_no_transport(void **state) {
 }
 
 static void tls_options_of_a_node_need_tls(void **state) {
-  (void)state;
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h", .tls_server_name = "s"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
@@ -167,7 +162,6 @@ static void tls_options_of_a_node_need_tls(void **state) {
 
 /* A program with a CA and without "rediss" would send its password in clear text. */
 static void tls_options_of_a_client_need_a_choice(void **state) {
-  (void)state;
   redlock_settings settings = {.transport = &transport, .tls_ca = "a"};
   redlock_node node = {.address = "redis://:secret@h"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
@@ -189,7 +183,6 @@ static void tls_options_of_a_client_need_a_choice(void **state) {
 }
 
 static void tls_needs_a_transport_of_this_version(void **state) {
-  (void)state;
   redlock_settings settings = {0};
   redlock_node node = {.address = "rediss://h"};
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
@@ -206,7 +199,6 @@ static void tls_needs_a_transport_of_this_version(void **state) {
 }
 
 static void refusal_of_the_transport_is_passed_on(void **state) {
-  (void)state;
   static const int errors[] = {REDLOCK_E_INVALID, REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM};
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
@@ -220,7 +212,6 @@ static void refusal_of_the_transport_is_passed_on(void **state) {
 }
 
 static void route_is_freed_once(void **state) {
-  (void)state;
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
   assert_error(make(&node, &settings), REDLOCK_OK);
@@ -232,7 +223,6 @@ static void route_is_freed_once(void **state) {
 
 /* The same through the public functions: each route is freed once, also that of a refused node. */
 static void client_frees_its_routes(void **state) {
-  (void)state;
   redlock_client *client;
   redlock_lock *lock;
   redlock_settings settings = {.transport = &transport, .tls_server_name = "s"};

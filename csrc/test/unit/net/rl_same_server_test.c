@@ -59,14 +59,12 @@ static bool same(int first, const char *first_host, int second, const char *seco
 }
 
 static void same_address_and_port_are_one_server(void **state) {
-  (void)state;
   assert_true(same(LOOPBACK, "localhost", LOOPBACK, "127.0.0.1"));
   assert_true(same(TEN_1, "redis.example", TEN_1, "10.0.0.1"));
   assert_true(same(TEN_1, "10.0.0.1", TEN_1_MAPPED, "::ffff:10.0.0.1"));
 }
 
 static void another_port_or_address_is_another_server(void **state) {
-  (void)state;
   assert_false(same(LOOPBACK, "localhost", OTHER_PORT, "127.0.0.1"));
   assert_false(same(TEN_1, "a.example", TEN_2, "b.example"));
   assert_false(same(TEN_1, "a.example", LOOPBACK, "localhost"));
@@ -75,7 +73,6 @@ static void another_port_or_address_is_another_server(void **state) {
 
 /* Two written addresses are two servers; a name may mean either address. */
 static void localhost_is_one_server_by_ipv4_and_ipv6(void **state) {
-  (void)state;
   assert_true(same(LOOPBACK_6, "localhost", LOOPBACK, "127.0.0.1"));
   assert_true(same(LOOPBACK_6, "::1", LOOPBACK, "localhost"));
   assert_false(same(LOOPBACK_6, "::1", LOOPBACK, "127.0.0.1"));
@@ -83,7 +80,6 @@ static void localhost_is_one_server_by_ipv4_and_ipv6(void **state) {
 }
 
 static void connection_without_an_address_is_no_server(void **state) {
-  (void)state;
   assert_false(same(UNIX, "", UNIX, ""));
   assert_false(same(UNIX, "", LOOPBACK, "localhost"));
   assert_false(same(GONE, "localhost", LOOPBACK, "127.0.0.1"));

@@ -131,7 +131,6 @@ static void socket_is_tuned_and_does_not_block(void **state) {
 }
 
 static void unix_socket_connects_at_once_or_explains(void **state) {
-  (void)state;
   rl_socket socket_;
   char directory[SCRATCH_PATH_MAX];
   struct sockaddr_un local;
@@ -340,7 +339,6 @@ static int open_pair(rl_socket *socket) {
 }
 
 static void end_of_a_connection_raises_no_signal(void **state) {
-  (void)state;
   rl_socket socket;
   char byte;
   int peer = open_pair(&socket);
@@ -359,7 +357,6 @@ static void end_of_a_connection_raises_no_signal(void **state) {
 }
 
 static void signal_in_a_system_call_has_no_effect(void **state) {
-  (void)state;
   rl_socket socket;
   char bytes[8];
   int peer = open_pair(&socket);
@@ -380,7 +377,6 @@ static void signal_in_a_system_call_has_no_effect(void **state) {
 
 /* As in a program that has closed its standard input. */
 static void descriptor_0_is_as_good_as_any(void **state) {
-  (void)state;
   rl_socket socket;
   int port;
   struct epoll_event event;
@@ -421,7 +417,6 @@ static void descriptor_0_is_as_good_as_any(void **state) {
 
 /* A registered descriptor costs no system call. */
 static void registration_changes_only_if_necessary(void **state) {
-  (void)state;
   rl_socket socket;
   struct epoll_event event;
   int set = epoll_create1(EPOLL_CLOEXEC);
@@ -446,7 +441,6 @@ static void registration_changes_only_if_necessary(void **state) {
 
 /* The new descriptor has the number of the old one. */
 static void reused_descriptor_is_registered_again(void **state) {
-  (void)state;
   rl_socket socket;
   struct epoll_event event;
   int set = epoll_create1(EPOLL_CLOEXEC);
@@ -506,7 +500,6 @@ static void change_counter_reports_each_new_descriptor(void **state) {
 
 /* The limit of look-ups hangs: one more retries until it may begin. */
 static void busy_look_up_is_retried_every_10_ms(void **state) {
-  (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   rl_socket socket;
   short events;
@@ -568,7 +561,6 @@ static void look_up_has_no_time_out(void **state) {
 
 /* A child shares the epoll set with its parent. */
 static void forked_child_keeps_its_parents_epoll_set(void **state) {
-  (void)state;
   for (unsigned forked = 0; forked < 2; forked++) {
     rl_socket socket;
     struct epoll_event event;
@@ -586,7 +578,6 @@ static void forked_child_keeps_its_parents_epoll_set(void **state) {
 }
 
 static void no_address_list_leaks(void **state) {
-  (void)state;
   redlock_time until_us = redlock_now() + PATIENCE_US;
   while (atomic_load(&look_ups_lists) != 0) { /* Abandoned look-ups may still be in progress. */
     assert_true(redlock_now() < until_us);

@@ -137,7 +137,6 @@ static void reason_of_the_peer_replaces_its_reset(void **state) {
   static const char *const said[] = {"x", "y", ""};
   static const char *const reasons[] = {"because", "Connection reset by peer",
                                         "Connection reset by peer"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(said); i++) {
     int ends[2];
     rl_stream stream;
@@ -156,7 +155,6 @@ static void reason_replaces_a_reset_in_a_handshake(void **state) {
   int ends[2];
   rl_stream stream;
   char error[RL_STREAM_ERROR_MAX] = "";
-  (void)state;
   connect_ends(ends);
   open_stream(&stream, ends[0]);
   line.unsent = 3; /* a message of the handshake */

@@ -222,7 +222,6 @@ static char error[RL_STREAM_ERROR_MAX];
 static unsigned char bytes[256];
 
 static int start(void **state) {
-  (void)state;
   int ends[2];
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
   fd = ends[0];
@@ -237,7 +236,6 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   (void)close(fd);
   if (peer >= 0) {
     (void)close(peer);
@@ -275,7 +273,6 @@ static void open_through(void) {
 /* ---------------------------------------------------------------------------------------- plain */
 
 static void bytes_are_unchanged_without_a_transport(void **state) {
-  (void)state;
   assert_true(rl_stream_open(&stream, &plain, error));
   assert_false(rl_stream_shakes(&stream));
   assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 4);
@@ -306,7 +303,6 @@ static void bytes_are_unchanged_without_a_transport(void **state) {
  */
 
 static void interrupted_call_is_repeated(void **state) {
-  (void)state;
   assert_true(rl_stream_open(&stream, &plain, error));
   interrupts = 2;
   assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 4);
@@ -317,7 +313,6 @@ static void interrupted_call_is_repeated(void **state) {
 }
 
 static void handshake_works_byte_by_byte(void **state) {
-  (void)state;
   assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   peer_hears("hello", 5);
@@ -329,7 +324,6 @@ static void handshake_works_byte_by_byte(void **state) {
 }
 
 static void handshake_waits_for_the_kernel(void **state) {
-  (void)state;
   send_room = 2;
   assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
@@ -344,7 +338,6 @@ static void handshake_waits_for_the_kernel(void **state) {
 }
 
 static void refusal_is_sent_before_it_is_reported(void **state) {
-  (void)state;
   assert_true(rl_stream_open(&stream, &through, error));
   peer_says("?", 1);
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
@@ -354,7 +347,6 @@ static void refusal_is_sent_before_it_is_reported(void **state) {
 }
 
 static void end_during_the_handshake_is_named(void **state) {
-  (void)state;
   assert_true(rl_stream_open(&stream, &through, error));
   peer_hangs_up();
   send_error = 0;
@@ -373,7 +365,6 @@ static void end_during_the_handshake_is_named(void **state) {
 }
 
 static void failed_stream_is_reported(void **state) {
-  (void)state;
   node.refuses = true;
   assert_false(rl_stream_open(&stream, &through, error));
   assert_string_equal(error, "no line");
@@ -386,7 +377,6 @@ static void failed_stream_is_reported(void **state) {
  */
 
 static void record_may_be_split_at_every_byte(void **state) {
-  (void)state;
   static const unsigned char record[] = {3, 'a' ^ 0xff, 'b' ^ 0xff, 'c' ^ 0xff};
   open_through();
   for (unsigned i = 0; i < sizeof record; i++) {
@@ -400,7 +390,6 @@ static void record_may_be_split_at_every_byte(void **state) {
 
 /* The kernel has no more bytes, only the transport has. */
 static void held_bytes_are_read_without_the_kernel(void **state) {
-  (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
   open_through();
   peer_says(records, sizeof records);
@@ -417,7 +406,6 @@ static void held_bytes_are_read_without_the_kernel(void **state) {
 
 /* More than the transport takes at once. */
 static void long_record_is_read_to_its_end(void **state) {
-  (void)state;
   unsigned char record[51] = {50};
   open_through();
   peer_says(record, sizeof record);
@@ -428,7 +416,6 @@ static void long_record_is_read_to_its_end(void **state) {
 
 /* A peer with many empty records does not delay other connections. */
 static void empty_records_are_read_within_a_bound(void **state) {
-  (void)state;
   unsigned char nothing[1000] = {0};
   open_through();
   peer_says(nothing, sizeof nothing);
@@ -439,7 +426,6 @@ static void empty_records_are_read_within_a_bound(void **state) {
 }
 
 static void bytes_count_before_the_end_of_a_connection(void **state) {
-  (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, BAD};
   open_through();
   peer_says(records, sizeof records);
@@ -450,7 +436,6 @@ static void bytes_count_before_the_end_of_a_connection(void **state) {
 }
 
 static void failed_read_ends_the_connection(void **state) {
-  (void)state;
   static const unsigned char bad = BAD;
   open_through();
   peer_says(&bad, 1);
@@ -464,7 +449,6 @@ static void failed_read_ends_the_connection(void **state) {
  */
 
 static void no_bytes_are_taken_while_output_waits(void **state) {
-  (void)state;
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
   open_through();
   send_room = 1;
@@ -488,7 +472,6 @@ static void no_bytes_are_taken_while_output_waits(void **state) {
 }
 
 static void transport_gets_a_bounded_number_of_bytes(void **state) {
-  (void)state;
   static unsigned char many[100000];
   open_through();
   assert_int_equal(rl_stream_send(&stream, fd, many, sizeof many, error), 65536);
@@ -497,7 +480,6 @@ static void transport_gets_a_bounded_number_of_bytes(void **state) {
 }
 
 static void failed_write_ends_the_connection(void **state) {
-  (void)state;
   open_through();
   assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
   assert_string_equal(error, "the transport is broken");
@@ -506,7 +488,6 @@ static void failed_write_ends_the_connection(void **state) {
 
 /* The kernel only reports that the connection has ended. */
 static void last_record_of_a_peer_replaces_its_reset(void **state) {
-  (void)state;
   static const unsigned char bad = BAD;
   open_through();
   peer_says(&bad, 1);
@@ -524,7 +505,6 @@ static void last_record_of_a_peer_replaces_its_reset(void **state) {
 }
 
 static void farewell_is_sent_unless_the_close_is_silent(void **state) {
-  (void)state;
   open_through();
   rl_stream_close(&stream, fd, false);
   peer_hears("bye", 3);

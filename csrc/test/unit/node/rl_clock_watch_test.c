@@ -17,14 +17,12 @@ static rl_clock_watch heard(redlock_time at, redlock_duration took) {
 }
 
 static void first_reply_shows_no_step(void **state) {
-  (void)state;
   rl_clock_watch watch = {0};
   assert_int_equal(rl_clock_watch_note(&watch, MAX, 5, 10), 0);
   assert_true(watch.known);
 }
 
 static void step_exceeds_drift_and_both_round_trips(void **state) {
-  (void)state;
   static const struct {
     redlock_duration before, took; /* round trips */
     int64_t
@@ -56,7 +54,6 @@ static void step_exceeds_drift_and_both_round_trips(void **state) {
 }
 
 static void hundredth_of_elapsed_time_is_drift(void **state) {
-  (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   redlock_time now = 11 * SECONDS;
   rl_clock_watch other = watch;
@@ -65,7 +62,6 @@ static void hundredth_of_elapsed_time_is_drift(void **state) {
 }
 
 static void fast_slew_is_detected(void **state) {
-  (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   int64_t step = 0;
   redlock_time now = 1 * SECONDS;
@@ -78,7 +74,6 @@ static void fast_slew_is_detected(void **state) {
 }
 
 static void reply_with_a_step_becomes_the_reference(void **state) {
-  (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   assert_int_equal(rl_clock_watch_note(&watch, DAY + 9 * SECONDS, 2 * SECONDS, 2 * SECONDS),
                    7 * SECONDS);
@@ -88,7 +83,6 @@ static void reply_with_a_step_becomes_the_reference(void **state) {
 }
 
 static void reference_lasts_ten_seconds_or_until_a_quicker_reply(void **state) {
-  (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 100);
   assert_int_equal(rl_clock_watch_note(&watch, DAY + 2 * SECONDS, 2 * SECONDS - 50, 2 * SECONDS),
                    0);
@@ -104,7 +98,6 @@ static void reference_lasts_ten_seconds_or_until_a_quicker_reply(void **state) {
 }
 
 static void invalid_time_changes_nothing(void **state) {
-  (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   assert_int_equal(rl_clock_watch_note(&watch, 0, 2 * SECONDS, 2 * SECONDS), 0);
   assert_int_equal(rl_clock_watch_note(&watch, MAX + 1, 2 * SECONDS, 2 * SECONDS), 0);
@@ -114,7 +107,6 @@ static void invalid_time_changes_nothing(void **state) {
 
 /* After 10 s another reply takes the place of the one that is compared with; that one took 5 s. */
 static void slow_reply_hides_no_step(void **state) {
-  (void)state;
   rl_clock_watch watch = heard(1 * SECONDS, 1 * MS);
   redlock_time slow = 12 * SECONDS, now = 13 * SECONDS;
   assert_int_equal(rl_clock_watch_note(&watch, DAY + slow - 5 * SECONDS, slow - 5 * SECONDS, slow),

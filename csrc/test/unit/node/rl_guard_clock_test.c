@@ -25,7 +25,6 @@ static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redloc
 }
 
 static void step_quarantines_its_node(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 21 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -44,7 +43,6 @@ static void step_quarantines_its_node(void **state) {
 }
 
 static void small_drift_is_permitted(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 20 * MS);
   assert_null(strstr(world->nodes[1].store.record, " clock "));
@@ -53,7 +51,6 @@ static void small_drift_is_permitted(void **state) {
 }
 
 static void wrong_clock_delays_the_record_until_corrected(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 10 * SECONDS);
   assert_string_equal(world->nodes[1].store.record, "");
@@ -71,7 +68,6 @@ static void wrong_clock_delays_the_record_until_corrected(void **state) {
 }
 
 static void vote_that_reveals_a_step_does_not_count(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   world->nodes[1].store.ahead_us = 100 * MS;
@@ -85,7 +81,6 @@ static void vote_that_reveals_a_step_does_not_count(void **state) {
 }
 
 static void equal_steps_of_a_majority_are_the_clients_clock(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   char before[FAKE_RECORD_MAX + 1];
@@ -105,7 +100,6 @@ static void equal_steps_of_a_majority_are_the_clients_clock(void **state) {
 }
 
 static void step_recorded_by_another_client_needs_no_new_record(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   world->nodes[1].store.ahead_us = 500 * MS;
@@ -131,7 +125,6 @@ static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_exte
 }
 
 static void step_warns_holder_without_quorum_and_extends_at_once(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   redlock_time since_us;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
@@ -159,7 +152,6 @@ static void step_warns_holder_without_quorum_and_extends_at_once(void **state) {
 
 /* A clock of a bad machine, or a liar: nobody is to flood the nodes. */
 static void repeated_steps_cause_no_storm_of_extends(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
   assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
@@ -182,7 +174,6 @@ static void repeated_steps_cause_no_storm_of_extends(void **state) {
  * record.
  */
 static void moment_of_a_wrong_clock_deletes_the_record(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   world->nodes[1].store.ahead_us += 3600 * SECONDS;
@@ -231,7 +222,6 @@ static void assert_kept(fake_world *world, rl_lock *kept, rl_lock *rival) {
 }
 
 static void step_outlives_the_connection(void **state) {
-  (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   step(world);
@@ -245,7 +235,6 @@ static void step_outlives_the_connection(void **state) {
 }
 
 static void step_outlives_a_failed_record(void **state) {
-  (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   step(world);
@@ -270,7 +259,6 @@ static void step_outlives_a_failed_record(void **state) {
 }
 
 static void step_of_a_refused_node_counts(void **state) {
-  (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   rl_lock *third = fake_lock(world, "third", &ONCE);
@@ -291,7 +279,6 @@ static void step_of_a_refused_node_counts(void **state) {
 
 /* It was made long ago by somebody else, and is not for the step. */
 static void unrelated_record_does_not_end_a_step(void **state) {
-  (void)state;
   static const char *const reasons[] = {"empty", "clock"};
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
     rl_lock *kept, *rival;
@@ -307,7 +294,6 @@ static void unrelated_record_does_not_end_a_step(void **state) {
  * replaced.
  */
 static void different_steps_are_those_of_the_nodes(void **state) {
-  (void)state;
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   step(world);
@@ -322,7 +308,6 @@ static void different_steps_are_those_of_the_nodes(void **state) {
 
 /* Nobody has to be told first that the node does not know it. */
 static void script_of_a_new_record_is_sent_as_text(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
   world->nodes[0].store.ahead_us += 100 * MS;
@@ -339,7 +324,6 @@ static void script_of_a_new_record_is_sent_as_text(void **state) {
 }
 
 static void step_backwards_endangers_no_lease(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
   world->nodes[1].store.ahead_us -= 100 * MS;
@@ -351,7 +335,6 @@ static void step_backwards_endangers_no_lease(void **state) {
 }
 
 static void extend_that_shows_the_step_and_confirms_needs_no_warning(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   world->nodes[1].store.ahead_us += 100 * MS;
@@ -364,7 +347,6 @@ static void extend_that_shows_the_step_and_confirms_needs_no_warning(void **stat
 
 /* It had confirmed before. */
 static void node_stepped_during_an_extend_does_not_count(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   redlock_time since_us;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
@@ -386,7 +368,6 @@ static void node_stepped_during_an_extend_does_not_count(void **state) {
 }
 
 static void node_that_lost_keys_does_not_count_in_the_margin(void **state) {
-  (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   fake_store_flush(&world->nodes[1].store);

@@ -14,7 +14,6 @@
 /* ------------------------------------------------------------------------------------- records */
 
 static void new_node_votes_after_the_longest_lease(void **state) {
-  (void)state;
   fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -37,7 +36,6 @@ static void new_node_votes_after_the_longest_lease(void **state) {
 }
 
 static void quarantine_lasts_at_least_six_seconds(void **state) {
-  (void)state;
   static const struct {
     redlock_duration max_ttl_us, quarantine_us;
   } cases[] = {{0, 35 * SECONDS + 2 * MS}, /* the default is 30 s */
@@ -53,7 +51,6 @@ static void quarantine_lasts_at_least_six_seconds(void **state) {
 }
 
 static void old_record_lets_node_vote_at_once(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   remember(world, 1, QUARANTINE - 1, "empty");
   rl_lock *lock = lock_of(world);
@@ -69,7 +66,6 @@ static void old_record_lets_node_vote_at_once(void **state) {
 }
 
 static void record_of_another_server_is_replaced(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   fake_store_restart(&world->nodes[2].store, "run7", false);
   rl_lock *lock = lock_of(world);
@@ -85,7 +81,6 @@ static void record_of_another_server_is_replaced(void **state) {
 }
 
 static void record_waits_for_clocks_of_a_majority(void **state) {
-  (void)state;
   fake_world *world = fresh(5);
   for (unsigned i = 2; i < 5; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
@@ -108,7 +103,6 @@ static void record_waits_for_clocks_of_a_majority(void **state) {
 }
 
 static void wrong_clock_creates_no_record(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
   world->nodes[1].store.record[0] = '\0';
@@ -133,7 +127,6 @@ static void wrong_clock_creates_no_record(void **state) {
  * shows now.
  */
 static void uncertain_clock_creates_no_record(void **state) {
-  (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = ready(3);
   world->nodes[1].store.ahead_us = 10 * SECONDS;
@@ -157,7 +150,6 @@ static void uncertain_clock_creates_no_record(void **state) {
 }
 
 static void node_with_a_known_clock_receives_the_key(void **state) {
-  (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = ready(3);
   rl_lock *lock = lock_of(world);
@@ -190,7 +182,6 @@ static void node_with_a_known_clock_receives_the_key(void **state) {
 }
 
 static void node_with_a_wrong_clock_does_not_vote(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   world->nodes[0].store.ahead_us = 100 * SECONDS;
   rl_lock *lock = lock_of(world);
@@ -203,7 +194,6 @@ static void node_with_a_wrong_clock_does_not_vote(void **state) {
 /* ---------------------------------------------------------------------------- while connected */
 
 static void script_is_sent_once_as_text_then_by_hash(void **state) {
-  (void)state;
   fake_world *world = fresh(1);
   rl_guarding_prepare(&world->core);
   (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
@@ -232,7 +222,6 @@ static void script_is_sent_once_as_text_then_by_hash(void **state) {
  * near.
  */
 static void node_whose_clock_becomes_near_is_backfilled(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   rl_node *node = world->core.nodes[1];
@@ -247,7 +236,6 @@ static void node_whose_clock_becomes_near_is_backfilled(void **state) {
 }
 
 static void flushed_node_has_no_vote(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   fake_store_flush(&world->nodes[1].store);
@@ -263,7 +251,6 @@ static void flushed_node_has_no_vote(void **state) {
 }
 
 static void flushed_node_grants_no_second_lease(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   rl_lock *rival = lock_of(world);
@@ -278,7 +265,6 @@ static void flushed_node_grants_no_second_lease(void **state) {
 
 /* It may be executed at any time: in the trusted tenth of a second, too. */
 static void heal_compares_the_history(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -297,7 +283,6 @@ static void heal_compares_the_history(void **state) {
 
 static void
 a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
@@ -312,7 +297,6 @@ a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(voi
  * present one.
  */
 static void late_client_teaches_no_script_to_another_server(void **state) {
-  (void)state;
   fake_world *late = ready(3), *world = ready(3);
   rl_lock *old = lock_of(late), *lock = lock_of(world);
   for (unsigned i = 0; i < 2; i++) { /* Neither server was ever a replica. */
@@ -345,7 +329,6 @@ static void late_client_teaches_no_script_to_another_server(void **state) {
  * is another one.
  */
 static void node_that_failed_over_and_back_grants_nothing(void **state) {
-  (void)state;
   for (unsigned lags = 0; lags < 2; lags++) {
     fake_world *world = ready(3);
     fake_store *store = &world->nodes[1].store;
@@ -367,7 +350,6 @@ static void node_that_failed_over_and_back_grants_nothing(void **state) {
 
 /* While others ask it for its past, too: what was answered to us is what counts. */
 static void history_is_trusted_from_its_send_time(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   rl_guard *guard = guard_of(world, 1);
@@ -393,7 +375,6 @@ static void history_is_trusted_from_its_send_time(void **state) {
  * cannot delete now.
  */
 static void seal_reveals_a_server_that_kept_its_scripts(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = ready(3);
   fake_store *store = &world->nodes[1].store;
@@ -410,7 +391,6 @@ static void seal_reveals_a_server_that_kept_its_scripts(void **state) {
 }
 
 static void flushed_script_is_sent_again_only_after_a_check(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
   world->nodes[0].store.take_sha1[0] = '\0';
@@ -430,7 +410,6 @@ static void flushed_script_is_sent_again_only_after_a_check(void **state) {
 }
 
 static void node_bootstrapped_by_another_client_votes_in_the_same_attempt(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
   remember(world, 0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
@@ -440,7 +419,6 @@ static void node_bootstrapped_by_another_client_votes_in_the_same_attempt(void *
 }
 
 static void node_without_a_vote_is_checked_once_a_second(void **state) {
-  (void)state;
   fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -456,7 +434,6 @@ static void node_without_a_vote_is_checked_once_a_second(void **state) {
 }
 
 static void ever_changing_record_is_refused(void **state) {
-  (void)state;
   char other[64];
   rl_lock *lock;
   fake_world *world = used(1, &lock);
@@ -478,7 +455,6 @@ static void ever_changing_record_is_refused(void **state) {
 }
 
 static void repeated_bootstrap_is_permitted(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
   for (unsigned i = 0; i < 10; i++) {
@@ -490,7 +466,6 @@ static void repeated_bootstrap_is_permitted(void **state) {
 }
 
 static void new_connection_checks_the_record(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   fake_store_restart(&world->nodes[0].store, "run5", true);
@@ -507,7 +482,6 @@ static void new_connection_checks_the_record(void **state) {
  * majority.
  */
 static void restarted_server_keeps_its_clients(void **state) {
-  (void)state;
   static const char theirs[] =
       "run0 1 ready nodes=5 quorum=3 max_ttl=20000 list=ff prefix=da39a3ee/";
   fake_world *world = ready(3);
@@ -522,7 +496,6 @@ static void restarted_server_keeps_its_clients(void **state) {
 }
 
 static void server_with_a_record_in_another_database_is_refused(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   fake_store *store = &world->nodes[0].store;
   /* Of the process before a restart: its keys may be there, and its clients come back. */
@@ -546,7 +519,6 @@ static void server_with_a_record_in_another_database_is_refused(void **state) {
 }
 
 static void clients_with_other_settings_see_the_difference(void **state) {
-  (void)state;
   static const struct {
     const char *theirs, *said;
   } cases[] = {
@@ -573,7 +545,6 @@ static void clients_with_other_settings_see_the_difference(void **state) {
 }
 
 static void two_nodes_of_one_server_have_one_vote(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   (void)snprintf(world->nodes[2].store.run_id, sizeof world->nodes[2].store.run_id, "run0");
   remember(world, 2, QUARANTINE, "ready");
@@ -606,7 +577,6 @@ static rl_lock *answering(fake_world *world, const char *reply) {
 
 /* In the words of Redis 7.0, and of Redis 8 and Valkey. */
 static void error_names_the_forbidden_command_and_the_rights(void **state) {
-  (void)state;
   static const struct {
     const char *answer, *reason;
   } cases[] = {
@@ -645,7 +615,6 @@ static void error_names_the_forbidden_command_and_the_rights(void **state) {
 }
 
 static void server_without_a_seal_is_refused_with_advice(void **state) {
-  (void)state;
   fake_world *world = ready(3);
   rl_lock *lock =
       answering(world, "-NOSEAL a short string is raw after SET and raw after APPEND\r\n");
@@ -660,7 +629,6 @@ static void server_without_a_seal_is_refused_with_advice(void **state) {
 /* Valkey 8.1 counts object, key and value together up to 64 bytes. */
 static void seal_name_does_not_grow_with_cluster_name(void **state) {
   char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
-  (void)state;
   memset(cluster, 'c', sizeof cluster - 1);
   cluster[sizeof cluster - 1] = '\0';
   fake_world *world = ready(1);
@@ -672,7 +640,6 @@ static void seal_name_does_not_grow_with_cluster_name(void **state) {
 }
 
 static void unreadable_record_is_refused(void **state) {
-  (void)state;
   static const char *const answers[] = {
       "",
       "1000000000",
@@ -711,7 +678,6 @@ static void unreadable_record_is_refused(void **state) {
 }
 
 static void answer_of_another_type_is_refused(void **state) {
-  (void)state;
   static const char *const answers[] = {":1\r\n", "$-1\r\n", "*0\r\n", "+OK\r\n"};
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     fake_world *world = ready(3);
@@ -722,7 +688,6 @@ static void answer_of_another_type_is_refused(void **state) {
 }
 
 static void node_without_a_record_is_refused(void **state) {
-  (void)state;
   fake_world *world = fresh(1);
   rl_lock *lock = lock_of(world);
   world->nodes[0].policy = FAKE_SILENT;
@@ -740,7 +705,6 @@ static void node_without_a_record_is_refused(void **state) {
 /* ------------------------------------------------------------------------------------- the rest */
 
 static void key_beyond_max_ttl_is_refused(void **state) {
-  (void)state;
   char message[512];
   fake_world *world = ready(1);
   const redlock_options longest = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5 * SECONDS};
@@ -757,7 +721,6 @@ static void key_beyond_max_ttl_is_refused(void **state) {
 }
 
 static void message_has_the_remaining_quarantine(void **state) {
-  (void)state;
   char message[1024];
   fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
@@ -773,7 +736,6 @@ static void message_has_the_remaining_quarantine(void **state) {
 }
 
 static void client_without_a_guard_sends_plain_commands(void **state) {
-  (void)state;
   static const char expected[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
                                  "*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n$40\r\n";
   size_t length;
@@ -792,7 +754,6 @@ static void client_without_a_guard_sends_plain_commands(void **state) {
 }
 
 static void lease_is_extended_on_nodes_that_do_not_vote(void **state) {
-  (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -821,7 +782,6 @@ static int handed_over(fake_world *world, rl_lock *lock, rl_lock **other, bool r
 }
 
 static void lease_is_attached_on_voting_nodes(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   fake_world *world = used(3, &lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -832,7 +792,6 @@ static void lease_is_attached_on_voting_nodes(void **state) {
 
 /* The keys may be those of a copy, from which they had gone meanwhile. */
 static void lease_is_not_attached_on_another_server(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   fake_world *world = used(3, &lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -843,7 +802,6 @@ static void lease_is_not_attached_on_another_server(void **state) {
 
 /* It is sent nothing: its key still has the token that was handed over. */
 static void lease_is_not_attached_where_a_node_is_in_quarantine(void **state) {
-  (void)state;
   rl_lock *lock, *other;
   fake_world *world = used(3, &lock);
   char handed[REDLOCK_TOKEN_LENGTH + 1];

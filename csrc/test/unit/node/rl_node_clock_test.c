@@ -9,7 +9,6 @@
 #define DAY (1700000000 * SECONDS) /* of a node's clock; ours counts from its boot */
 
 static void offset_is_that_of_the_middle_of_the_round_trip(void **state) {
-  (void)state;
   static const struct {
     uint64_t node_us;
     redlock_time sent_us, received_us;
@@ -35,7 +34,6 @@ static void offset_is_that_of_the_middle_of_the_round_trip(void **state) {
 }
 
 static void true_offset_is_within_the_error_wherever_the_clock_was_read(void **state) {
-  (void)state;
   for (redlock_time read_us = 100; read_us <= 203; read_us++) {
     rl_node_clock clock = {0};
     int64_t true_offset_us = 7000;
@@ -45,7 +43,6 @@ static void true_offset_is_within_the_error_wherever_the_clock_was_read(void **s
 }
 
 static void latest_reply_counts(void **state) {
-  (void)state;
   rl_node_clock clock = {0};
   assert_true(rl_node_clock_note(&clock, DAY, 100, 100));
   assert_true(rl_node_clock_note(&clock, DAY + 5000, 1000, 2000));
@@ -54,7 +51,6 @@ static void latest_reply_counts(void **state) {
 }
 
 static void invalid_time_is_ignored(void **state) {
-  (void)state;
   rl_node_clock clock = {0};
   assert_false(rl_node_clock_note(&clock, 0, 100, 200));
   assert_false(rl_node_clock_note(&clock, RL_NODE_CLOCK_MAX + 1, 100, 200));
@@ -68,7 +64,6 @@ static void invalid_time_is_ignored(void **state) {
 }
 
 static void clock_shows_time_plus_offset(void **state) {
-  (void)state;
   int64_t max = (int64_t)RL_NODE_CLOCK_MAX;
   assert_true(rl_node_clock_shows(DAY, 5) == DAY + 5);
   assert_true(rl_node_clock_shows(-3, 5) == 2);
@@ -81,7 +76,6 @@ static void clock_shows_time_plus_offset(void **state) {
 }
 
 static void median_uses_known_clocks(void **state) {
-  (void)state;
   static const struct {
     unsigned count;
     unsigned known;
@@ -113,7 +107,6 @@ static void median_uses_known_clocks(void **state) {
 }
 
 static void median_takes_the_largest_number_of_nodes(void **state) {
-  (void)state;
   rl_node_clock clocks[REDLOCK_NODES_MAX];
   const rl_node_clock *of[REDLOCK_NODES_MAX];
   int64_t median_us = 0;

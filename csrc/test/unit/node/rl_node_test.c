@@ -109,7 +109,6 @@ static void assert_steps(fixture *it, const char *expected) {
 }
 
 static void handshake_logs_in_selects_and_sets_the_name(void **state) {
-  (void)state;
   static const struct {
     const char *address;
     const char *steps;
@@ -194,7 +193,6 @@ static const refusal refusals[] = {
 };
 
 static void refused_step_ends_the_connection_with_a_reason(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
     fixture *it = make(refusals[i].address);
     connect_node(it);
@@ -216,7 +214,6 @@ static void refused_step_ends_the_connection_with_a_reason(void **state) {
 
 /* The name of a command is no argument, and "can't" quotes nothing. */
 static void error_with_a_password_names_the_forbidden_command(void **state) {
-  (void)state;
   static const char *const cases[][2] = {
       {"+OK\r\n-NOPERM User u has no permissions to run the 'select' command\r\n",
        "NOPERM User u has no permissions to run the 'select' command"},
@@ -256,7 +253,6 @@ static void assert_next_handshake(fixture *it, const char *replies, const char *
 }
 
 static void close_at_setname_skips_it_on_the_next_connection(void **state) {
-  (void)state;
   fixture *it = make("redis://:p@h");
   assert_next_handshake(it, "", "AUTH p;EXISTS redlock;");
   destroy(it);
@@ -279,7 +275,6 @@ static void queue_the_rest(fixture *it) {
 
 /* The peer answers EXISTS while a later command of the handshake is still being written. */
 static void exists_is_accepted_before_the_rest_is_sent(void **state) {
-  (void)state;
   for (unsigned missing = 0; missing < 2; missing++) {
     fixture *it = make("h");
     it->node.link.skips_name = true;
@@ -294,7 +289,6 @@ static void exists_is_accepted_before_the_rest_is_sent(void **state) {
 }
 
 static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
-  (void)state;
   fixture *it = make("h");
   for (unsigned i = 0; i < 4; i++) {
     rl_outstanding command;
@@ -312,7 +306,6 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
 
 /* A node that ends closes its connections before its port. */
 static void refused_connection_restores_setname(void **state) {
-  (void)state;
   fixture *it = make("h");
   it->node.link.skips_name = true;
   rl_link_connecting(&it->node.link, it->now_us);
@@ -324,7 +317,6 @@ static void refused_connection_restores_setname(void **state) {
 
 /* A password that was cut, or changed, by the way an error is kept is still a password. */
 static void no_part_of_an_unusual_password_leaks(void **state) {
-  (void)state;
   fixture *it = make("redis://:s3%09cr3t@h");
   connect_node(it);
   const char *reason = feed(it, "-ERR bad password s3\tcr3t here\r\n");
@@ -347,7 +339,6 @@ static void no_part_of_an_unusual_password_leaks(void **state) {
 }
 
 static void login_has_any_bytes(void **state) {
-  (void)state;
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$3\r\nu\x01\xff\r\n$7\r\na\0b\r\n\xff"
                                  "c\r\n";
   fixture *it = make("redis://u%01%ff:a%00b%0d%0a%ffc@h");
@@ -359,7 +350,6 @@ static void login_has_any_bytes(void **state) {
 }
 
 static void password_with_a_nul_does_not_leak(void **state) {
-  (void)state;
   fixture *it = make("redis://:a%00bcdef@h/1");
   connect_node(it);
   assert_null(feed(it, "+OK\r\n"));
@@ -376,7 +366,6 @@ static void password_with_a_nul_does_not_leak(void **state) {
 }
 
 static void long_error_without_the_password_is_kept(void **state) {
-  (void)state;
   fixture *it = make("redis://:" SECRET "@h");
   char text[RL_REPLY_TEXT_MAX + 100];
   char reply[RL_REPLY_TEXT_MAX + 110];
@@ -393,7 +382,6 @@ static void long_error_without_the_password_is_kept(void **state) {
 
 /* Whatever an operation is answered with; only what quotes a command is cut. */
 static void errors_of_operations_hide_the_password(void **state) {
-  (void)state;
   static const struct {
     const char *address;
     const char *reply;
@@ -425,7 +413,6 @@ static void errors_of_operations_hide_the_password(void **state) {
 /* ----------------------------------------------------------------------------------- back-off */
 
 static void back_off_doubles_up_to_a_second(void **state) {
-  (void)state;
   static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
                                               800 * MS, SECONDS,  SECONDS};
   fixture *it = make("h");
@@ -444,7 +431,6 @@ static void back_off_doubles_up_to_a_second(void **state) {
 }
 
 static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
-  (void)state;
   fixture *it = make("h");
   for (unsigned i = 0; i < 10000; i++) {
     rl_link_connecting(&it->node.link, it->now_us);
@@ -459,7 +445,6 @@ static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
 }
 
 static void answer_to_an_operation_resets_the_back_off(void **state) {
-  (void)state;
   fixture *it = make_up();
   it->node.failures = 5;
   rl_attempt *attempt = attempt_of(it);
@@ -475,7 +460,6 @@ static void answer_to_an_operation_resets_the_back_off(void **state) {
 }
 
 static void connection_of_a_second_resets_the_back_off(void **state) {
-  (void)state;
   for (unsigned lasted = 0; lasted <= 1; lasted++) {
     fixture *it = make_up();
     it->node.failures = 3;
@@ -490,7 +474,6 @@ static void connection_of_a_second_resets_the_back_off(void **state) {
 /* ------------------------------------------------------------------------------------ silence */
 
 static void silence_counts_from_the_first_command_and_from_every_byte(void **state) {
-  (void)state;
   fixture *it = make_up();
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
   assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), 0);
@@ -520,7 +503,6 @@ static void silence_counts_from_the_first_command_and_from_every_byte(void **sta
 
 /* All locks of the client share the connection. */
 static void long_ttl_does_not_allow_a_long_silence(void **state) {
-  (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   assert_true(rl_link_queue_extend(&it->node.link, it->now_us, attempt, 1, false, 60000));
@@ -534,7 +516,6 @@ static void long_ttl_does_not_allow_a_long_silence(void **state) {
 /* -------------------------------------------------------------------------- what is owed */
 
 static void outstanding_commands_keep_their_order(void **state) {
-  (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   uint32_t in = 0;
@@ -559,7 +540,6 @@ static void outstanding_commands_keep_their_order(void **state) {
 }
 
 static void acquires_have_lower_bounds(void **state) {
-  (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   for (unsigned command = 0; command < RL_LINK_OUTSTANDING_MAX; command++) {
@@ -576,7 +556,6 @@ static void acquires_have_lower_bounds(void **state) {
 }
 
 static void room_ends_at_the_bound_of_the_output(void **state) {
-  (void)state;
   static const struct {
     rl_outstanding_kind kind;
     size_t bytes_max;
@@ -596,7 +575,6 @@ static void room_ends_at_the_bound_of_the_output(void **state) {
 }
 
 static void release_without_growing_allocates_nothing(void **state) {
-  (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   unsigned capacity = it->node.link.outstanding_capacity;
@@ -614,7 +592,6 @@ static void release_without_growing_allocates_nothing(void **state) {
 }
 
 static void large_output_buffer_is_not_kept_across_connections(void **state) {
-  (void)state;
   fixture *it = make_up();
   assert_non_null(rl_buffer_reserve(&it->node.link.output, 65536, true));
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
@@ -627,7 +604,6 @@ static void large_output_buffer_is_not_kept_across_connections(void **state) {
 }
 
 static void long_reason_is_cut(void **state) {
-  (void)state;
   fixture *it = make_up();
   char reason[600];
   memset(reason, 'r', sizeof reason);
@@ -638,7 +614,6 @@ static void long_reason_is_cut(void **state) {
 }
 
 static void every_state_has_its_name(void **state) {
-  (void)state;
   assert_string_equal(redlock_node_state_name(REDLOCK_NODE_DOWN), "down");
   assert_string_equal(redlock_node_state_name(REDLOCK_NODE_CONNECTING), "connecting");
   assert_string_equal(redlock_node_state_name(REDLOCK_NODE_UP), "up");
@@ -646,7 +621,6 @@ static void every_state_has_its_name(void **state) {
 }
 
 static void freed_node_leaves_no_password(void **state) {
-  (void)state;
   fixture *it = make("redis://:s3cr3t@h");
   connect_node(it);
   assert_non_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));

@@ -33,7 +33,6 @@ static void each_reply_has_its_verdict(void **state) {
        RL_SCRIPT_NONE,
        {REDLOCK_VOTE_ERROR, .broken = true}},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     rl_outstanding command = {.kind = RL_OUTSTANDING_ACQUIRE, .script = (uint8_t)rows[i].script};
     rl_verdict verdict = rl_verdict_read(&command, &rows[i].reply);
@@ -48,7 +47,6 @@ static void each_reply_has_its_verdict(void **state) {
 static void release_reports_a_notified_waiter(void **state) {
   static const unsigned kinds[] = {RL_OUTSTANDING_RELEASE,
                                    RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE)};
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     for (long long answer = -1; answer <= 4; answer++) {
       rl_outstanding command = {.kind = (uint8_t)kinds[i], .script = RL_SCRIPT_RELEASE_NOTIFY};
@@ -69,7 +67,6 @@ static void other_scripts_never_answer_2(void **state) {
       {.kind = RL_OUTSTANDING_ACQUIRE, .script = RL_SCRIPT_NONE},
       {.kind = RL_OUTSTANDING_ATTACH, .script = RL_SCRIPT_NONE},
   };
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = 2};
     rl_verdict verdict = rl_verdict_read(&rows[i], &reply);

@@ -34,7 +34,6 @@ static void assert_votes(const rl_lock *lock, const char *votes) {
 }
 
 static void bootstrapped_nodes_vote_at_once(void **state) {
-  (void)state;
   char message[512];
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = lock_of(world);
@@ -54,7 +53,6 @@ static void bootstrapped_nodes_vote_at_once(void **state) {
 }
 
 static void bootstrap_takes_nodes_of_other_clients(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = lock_of(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -68,7 +66,6 @@ static void bootstrap_takes_nodes_of_other_clients(void **state) {
 }
 
 static void majority_replaces_token_and_other_votes_have_reasons(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = lock_of(world);
   world->nodes[1].policy = FAKE_REFUSES;
@@ -79,7 +76,6 @@ static void majority_replaces_token_and_other_votes_have_reasons(void **state) {
 }
 
 static void bootstrap_of_minority_fails(void **state) {
-  (void)state;
   char message[1024];
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = lock_of(world);
@@ -91,7 +87,6 @@ static void bootstrap_of_minority_fails(void **state) {
 }
 
 static void twin_or_node_with_wrong_clock_does_not_vote(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(5, 0);
   rl_lock *lock = lock_of(world);
   (void)snprintf(world->nodes[4].store.run_id, sizeof world->nodes[4].store.run_id, "run0");
@@ -104,7 +99,6 @@ static void twin_or_node_with_wrong_clock_does_not_vote(void **state) {
 }
 
 static void refusing_node_does_not_vote(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
@@ -123,7 +117,6 @@ static void refusing_node_does_not_vote(void **state) {
 }
 
 static void bootstrap_needs_guard(void **state) {
-  (void)state;
   char message[512];
   fake_world *world = fake_world_new(1);
   rl_lock *lock = lock_of(world);
@@ -135,7 +128,6 @@ static void bootstrap_needs_guard(void **state) {
 }
 
 static void held_lock_is_not_bootstrapped(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
   assert_error(bootstrap(world, lock), REDLOCK_OK);
@@ -147,7 +139,6 @@ static void held_lock_is_not_bootstrapped(void **state) {
 }
 
 static void broken_connection_is_no_vote(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
@@ -159,7 +150,6 @@ static void broken_connection_is_no_vote(void **state) {
 }
 
 static void late_answer_reaches_guard(void **state) {
-  (void)state;
   char reply[FAKE_REPLY_MAX];
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);

@@ -41,7 +41,6 @@ static const char *found(const rl_lock *lock, unsigned index) {
 }
 
 static void doctor_keeps_answer_of_each_node(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   answer(world, 0, "role=master");
@@ -58,7 +57,6 @@ static void doctor_keeps_answer_of_each_node(void **state) {
 }
 
 static void inspection_changes_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   fake_settle(world);
@@ -75,7 +73,6 @@ static void inspection_changes_no_key(void **state) {
 
 /* Otherwise a server reads both at once, and answers both when it has done both. */
 static void keys_are_searched_after_probe(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
   assert_int_equal(world->nodes[0].queued, 2);
@@ -96,7 +93,6 @@ static void keys_are_searched_after_probe(void **state) {
 
 /* Each reads its clock in the middle, and the last answers later. */
 static void clocks_are_compared_by_middle_of_round_trip(void **state) {
-  (void)state;
   static const redlock_duration took_us[] = {100 * MS, 100 * MS, 500 * MS};
   const uint64_t wall_us = 1700000000 * SECONDS;
   char said[64];
@@ -122,7 +118,6 @@ static void clocks_are_compared_by_middle_of_round_trip(void **state) {
 }
 
 static void missing_evalsha_right_is_reported(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   answer(world, 0, "role=master");
@@ -137,7 +132,6 @@ static void missing_evalsha_right_is_reported(void **state) {
 }
 
 static void server_without_evalsha_is_reported(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   answer(world, 0, "role=master");
@@ -155,7 +149,6 @@ static void sentinel_is_recognised(void **state) {
   static const char *const roles[] = {"*2\r\n$8\r\nsentinel\r\n*1\r\n$8\r\nmymaster\r\n",
                                       "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
                                       "-ERR unknown command 'ROLE'\r\n"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(roles); i++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = begin(world, NULL);
@@ -175,7 +168,6 @@ static void sentinel_is_recognised(void **state) {
 }
 
 static void node_whose_connection_breaks_between_answers_is_down(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
   (void)fake_reply(world, 0, NO_SCRIPT);
@@ -188,7 +180,6 @@ static void node_whose_connection_breaks_between_answers_is_down(void **state) {
 
 /* Answers of a hostile node to the examination. */
 static void answer_is_printable_and_bounded(void **state) {
-  (void)state;
   char reply[RL_REPLY_BYTES_MAX + 32], said[RL_REPLY_BYTES_MAX + 1];
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
@@ -206,7 +197,6 @@ static void answer_is_printable_and_bounded(void **state) {
 }
 
 static void doctor_masks_password(void **state) {
-  (void)state;
   static const struct {
     const char *password, *said, *kept;
   } rows[] = {
@@ -233,7 +223,6 @@ static void doctor_masks_password(void **state) {
 }
 
 static void reply_that_is_no_answer_ends_connection(void **state) {
-  (void)state;
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n", "$-1\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies) * 2; i++) {
     fake_world *world = fake_world_new(1);
@@ -249,7 +238,6 @@ static void reply_that_is_no_answer_ends_connection(void **state) {
 }
 
 static void held_or_busy_lock_is_not_examined(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -267,7 +255,6 @@ static void held_or_busy_lock_is_not_examined(void **state) {
 }
 
 static void cancelled_or_freed_examination_leaves_nothing(void **state) {
-  (void)state;
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = begin(world, NULL);
@@ -286,7 +273,6 @@ static void cancelled_or_freed_examination_leaves_nothing(void **state) {
 }
 
 static void doctor_checks_options_of_lock(void **state) {
-  (void)state;
   redlock_options options = {.ttl_us = 300 * MS, .node_timeout_us = 100 * MS};
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, &options);
@@ -296,7 +282,6 @@ static void doctor_checks_options_of_lock(void **state) {
 }
 
 static void doctor_knows_fence_option(void **state) {
-  (void)state;
   redlock_options options = {.fence = REDLOCK_YES};
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, &options);
@@ -310,7 +295,6 @@ static void doctor_knows_fence_option(void **state) {
 }
 
 static void quarantined_nodes_are_reported_until_they_vote(void **state) {
-  (void)state;
   redlock_options options = {.ttl_us = 10 * SECONDS};
   fake_world *world = fake_world_new_guarded(3, 20 * SECONDS);
   rl_lock *lock = begin(world, &options);

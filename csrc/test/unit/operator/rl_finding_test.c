@@ -78,7 +78,6 @@ static void assert_finds(rl_doctor *doctor, redlock_severity severity, const cha
 }
 
 static void doctor_finds_nothing_on_healthy_nodes(void **state) {
-  (void)state;
   assert_well(world(3));
   assert_well(world(5));
 }
@@ -170,7 +169,6 @@ static const said_case said_cases[] = {
 };
 
 static void answers_of_node_become_findings(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(said_cases); i++) {
     const said_case *one = &said_cases[i];
     rl_doctor *doctor = world(3);
@@ -184,7 +182,6 @@ static void answers_of_node_become_findings(void **state) {
 }
 
 static void guard_needs_rights_of_doctor(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   doctor->guard = true;
   say(doctor, 1, "info=command time=command");
@@ -194,7 +191,6 @@ static void guard_needs_rights_of_doctor(void **state) {
 }
 
 static void quarantine_is_reported(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   doctor->guard = true;
   (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it was restarted");
@@ -236,7 +232,6 @@ static void quarantine_is_reported(void **state) {
 }
 
 static void refusing_server_is_not_reported_silent(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "WRONGPASS invalid username-password pair");
   assert_finds(
@@ -250,7 +245,6 @@ static void refusing_server_is_not_reported_silent(void **state) {
 }
 
 static void forbidden_key_is_reported_with_pattern_of_prefix(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   doctor->prefix = "app:";
   doctor->prefix_length = 4;
@@ -262,7 +256,6 @@ static void forbidden_key_is_reported_with_pattern_of_prefix(void **state) {
 }
 
 static void silent_node_has_reason(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "Connection refused");
   assert_finds(
@@ -271,7 +264,6 @@ static void silent_node_has_reason(void **state) {
 }
 
 static void node_is_slow_beyond_half_of_node_timeout(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   doctor->nodes[0].round_trip_us = 50 * MS;
   assert_well(doctor);
@@ -284,7 +276,6 @@ static void node_is_slow_beyond_half_of_node_timeout(void **state) {
 }
 
 static void certificate_must_last_thirty_days(void **state) {
-  (void)state;
   const redlock_duration day_us = 86400 * SECONDS;
   rl_doctor *doctor = world(3);
   doctor->nodes[0].certificate_us = 30 * day_us;
@@ -306,7 +297,6 @@ static void certificate_must_last_thirty_days(void **state) {
 /* --------------------------------------------------------------------------------------- clocks */
 
 static void clock_differs_beyond_two_seconds_and_its_error(void **state) {
-  (void)state;
   for (unsigned guard = 0; guard < 2; guard++) {
     rl_doctor *doctor = world(3);
     doctor->guard = guard == 1;
@@ -323,7 +313,6 @@ static void clock_differs_beyond_two_seconds_and_its_error(void **state) {
 }
 
 static void clock_may_be_behind(void **state) {
-  (void)state;
   rl_doctor *doctor = world(5);
   doctor->nodes[0].clock_us += 3600 * SECONDS;
   assert_finds(
@@ -333,7 +322,6 @@ static void clock_may_be_behind(void **state) {
 }
 
 static void single_clock_is_right(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   doctor->nodes[0].has_clock = doctor->nodes[1].has_clock = false;
   doctor->nodes[2].clock_us = 5;
@@ -343,7 +331,6 @@ static void single_clock_is_right(void **state) {
 /* --------------------------------------------------------------------------------- all together */
 
 static void different_versions_are_noted_once(void **state) {
-  (void)state;
   rl_doctor *doctor = world(5);
   say(doctor, 1, "version=7.0.1");
   assert_well(doctor);
@@ -368,7 +355,6 @@ static void different_versions_are_noted_once(void **state) {
 }
 
 static void unmaintained_version_is_reported(void **state) {
-  (void)state;
   rl_finding finding;
   rl_doctor *doctor = world(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -387,7 +373,6 @@ static void unmaintained_version_is_reported(void **state) {
 }
 
 static void few_or_even_nodes_are_noted(void **state) {
-  (void)state;
   assert_finds(world(1), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
                "with 1 node no lock can be acquired while it is down: use three or five");
   assert_finds(world(2), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
@@ -397,7 +382,6 @@ static void few_or_even_nodes_are_noted(void **state) {
 }
 
 static void ttl_must_be_four_node_timeouts(void **state) {
-  (void)state;
   rl_doctor *doctor = world(3);
   doctor->ttl_us = 400 * MS;
   assert_well(doctor);
@@ -412,7 +396,6 @@ static void ttl_must_be_four_node_timeouts(void **state) {
 /* -------------------------------------------------------------------------------------- hostile */
 
 static void answer_of_node_is_only_text(void **state) {
-  (void)state;
   static const char *const odd[] = {
       "=",
       " ",
@@ -447,7 +430,6 @@ static void answer_of_node_is_only_text(void **state) {
 }
 
 static void message_of_longest_names_is_cut(void **state) {
-  (void)state;
   char name[300], said[RL_REPLY_BYTES_MAX + 1];
   rl_doctor *doctor = world(3);
   rl_finding finding;
@@ -470,7 +452,6 @@ static void message_of_longest_names_is_cut(void **state) {
 }
 
 static void each_severity_has_name(void **state) {
-  (void)state;
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_NOTE), "note");
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_WARNING), "warning");
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_ERROR), "error");

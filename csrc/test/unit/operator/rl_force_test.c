@@ -27,7 +27,6 @@ static void put(fake_world *world, unsigned node, const char *token) {
 }
 
 static void force_release_deletes_only_named_token(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(5);
   for (unsigned i = 0; i < 4; i++) {
     put(world, i, i < 2 ? TWO : ONE);
@@ -44,7 +43,6 @@ static void force_release_deletes_only_named_token(void **state) {
 }
 
 static void force_release_of_unheld_token_is_not_held(void **state) {
-  (void)state;
   char message[256];
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE);
@@ -59,7 +57,6 @@ static void force_release_of_unheld_token_is_not_held(void **state) {
 }
 
 static void any_token_deletes_whatever_key_holds(void **state) {
-  (void)state;
   char message[256];
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE);
@@ -80,7 +77,6 @@ static void any_token_deletes_whatever_key_holds(void **state) {
 
 /* It could meet the key of the next holder. */
 static void force_release_is_sent_once(void **state) {
-  (void)state;
   for (unsigned any = 0; any <= 1; any++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = begin(world, any ? NULL : ONE);
@@ -102,7 +98,6 @@ static void force_release_is_sent_once(void **state) {
 }
 
 static void force_release_waits_for_all_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE);
   put(world, 1, ONE);
@@ -116,7 +111,6 @@ static void force_release_waits_for_all_nodes(void **state) {
 }
 
 static void force_release_of_minority_is_unavailable_and_names_nodes(void **state) {
-  (void)state;
   char message[512];
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE);
@@ -133,7 +127,6 @@ static void force_release_of_minority_is_unavailable_and_names_nodes(void **stat
 }
 
 static void force_released_lock_can_be_acquired(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
     put(world, i, ONE);

@@ -31,7 +31,6 @@ static void put(fake_world *world, unsigned node, const char *token, redlock_dur
 }
 
 static void inspection_changes_no_key(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE, 5 * SECONDS);
   rl_lock *lock = begin(world);
@@ -47,7 +46,6 @@ static void inspection_changes_no_key(void **state) {
 }
 
 static void token_of_majority_is_holder(void **state) {
-  (void)state;
   for (unsigned ones = 0; ones <= 5; ones++) {
     fake_world *world = fake_world_new(5);
     redlock_duration ttl_us = 0;
@@ -68,7 +66,6 @@ static void token_of_majority_is_holder(void **state) {
 }
 
 static void half_of_nodes_is_no_holder(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(4);
   redlock_duration ttl_us;
   unsigned nodes;
@@ -83,7 +80,6 @@ static void half_of_nodes_is_no_holder(void **state) {
 }
 
 static void late_answer_is_not_of_next_inspection(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world);
   fake_pass(world, 101 * MS);
@@ -101,7 +97,6 @@ static void late_answer_is_not_of_next_inspection(void **state) {
 }
 
 static void broken_connection_leaves_key_state_unknown(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world);
   fake_break(world, 0, "it was cut");
@@ -113,7 +108,6 @@ static void broken_connection_leaves_key_state_unknown(void **state) {
 
 /* Answers of a node, and their meaning. */
 static void answers_are_read_strictly(void **state) {
-  (void)state;
   static const struct {
     const char *reply;
     redlock_key_state state;
@@ -157,7 +151,6 @@ static void answers_are_read_strictly(void **state) {
 }
 
 static void token_may_have_maximal_length(void **state) {
-  (void)state;
   for (size_t more = 0; more <= 1; more++) {
     char value[REDLOCK_TOKEN_MAX + 2], reply[REDLOCK_TOKEN_MAX + 64];
     size_t length = REDLOCK_TOKEN_MAX + more;
@@ -174,7 +167,6 @@ static void token_may_have_maximal_length(void **state) {
 }
 
 static void reply_that_is_no_answer_ends_connection(void **state) {
-  (void)state;
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
     fake_world *world = fake_world_new(1);
@@ -187,7 +179,6 @@ static void reply_that_is_no_answer_ends_connection(void **state) {
 }
 
 static void held_or_busy_lock_is_not_inspected(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -208,7 +199,6 @@ static void held_or_busy_lock_is_not_inspected(void **state) {
 }
 
 static void cancelled_or_freed_lock_leaves_no_answers(void **state) {
-  (void)state;
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = begin(world);
@@ -225,7 +215,6 @@ static void cancelled_or_freed_lock_leaves_no_answers(void **state) {
 }
 
 static void every_state_has_its_name(void **state) {
-  (void)state;
   static const char *const names[] = {"unknown", "free", "held", "other"};
   for (int i = 0; i < 4; i++) {
     assert_string_equal(redlock_key_state_name(i), names[i]);

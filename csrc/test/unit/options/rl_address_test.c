@@ -75,7 +75,6 @@ static const accepted accepted_forms[] = {
 };
 
 static void every_form_is_read(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(accepted_forms); i++) {
     const accepted *row = &accepted_forms[i];
     rl_address address;
@@ -172,7 +171,6 @@ static const refused refused_forms[] = {
 };
 
 static void wrong_form_is_named_without_its_password(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(refused_forms); i++) {
     rl_address address;
     char message[256];
@@ -185,7 +183,6 @@ static void wrong_form_is_named_without_its_password(void **state) {
 
 /* Whatever one byte of an address is changed to, nothing crashes and nothing is quoted. */
 static void message_never_contains_a_password(void **state) {
-  (void)state;
   static const char *const texts[] = {"redis://user:" SECRET "@host:6379/3",
                                       "unix://user:" SECRET "@/path?db=3",
                                       "rediss://user:" SECRET "@host"};
@@ -206,7 +203,6 @@ static void message_never_contains_a_password(void **state) {
 }
 
 static void tls_is_asked_for_by_scheme_node_or_client(void **state) {
-  (void)state;
   rl_address address;
   char message[256];
   assert_error(read_text(&address, "rediss://u:" SECRET "@h", message, sizeof message), REDLOCK_OK);
@@ -251,7 +247,6 @@ static char *repeated(const char *before, size_t count, const char *after) {
 }
 
 static void lengths_are_limited(void **state) {
-  (void)state;
   static const struct {
     const char *before;
     size_t limit;
@@ -279,7 +274,6 @@ static void lengths_are_limited(void **state) {
 
 /* 256 of them are 0 to 255: with %XX, or as bytes with their length. */
 static void password_has_any_bytes(void **state) {
-  (void)state;
   rl_address address;
   char message[256] = "";
   redlock_settings settings = nothing();
@@ -316,7 +310,6 @@ static void password_has_any_bytes(void **state) {
 }
 
 static void password_without_length_ends_at_its_nul(void **state) {
-  (void)state;
   rl_address address;
   char message[256] = "";
   redlock_settings settings = nothing();
@@ -340,7 +333,6 @@ static void password_without_length_ends_at_its_nul(void **state) {
 }
 
 static void parts_have_length_limits(void **state) {
-  (void)state;
   rl_address address;
   char message[256];
   redlock_settings settings = nothing();
@@ -370,7 +362,6 @@ static void parts_have_length_limits(void **state) {
 /* ---------------------------------------------------------------------------------- from parts */
 
 static void node_is_named_in_exactly_one_way(void **state) {
-  (void)state;
   rl_address address;
   char message[256];
   redlock_settings settings = nothing();
@@ -389,7 +380,6 @@ static void node_is_named_in_exactly_one_way(void **state) {
 }
 
 static void host_in_parts_needs_no_brackets(void **state) {
-  (void)state;
   rl_address address;
   redlock_settings settings = nothing();
   redlock_node node = parts();
@@ -438,7 +428,6 @@ static const inheritance inheritances[] = {
 };
 
 static void node_inherits_settings_of_its_client(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(inheritances); i++) {
     const inheritance *row = &inheritances[i];
     rl_address address;
@@ -461,7 +450,6 @@ static void node_inherits_settings_of_its_client(void **state) {
 }
 
 static void numbers_in_parts_are_checked_and_named(void **state) {
-  (void)state;
   static const struct {
     redlock_node node;
     const char *wrong;
@@ -484,7 +472,6 @@ static void numbers_in_parts_are_checked_and_named(void **state) {
 }
 
 static void wrong_default_is_refused_when_it_is_used(void **state) {
-  (void)state;
   rl_address address;
   redlock_settings settings = nothing();
   redlock_node node = parts();
@@ -495,7 +482,6 @@ static void wrong_default_is_refused_when_it_is_used(void **state) {
 }
 
 static void message_is_cut_to_fit(void **state) {
-  (void)state;
   rl_address address;
   char message[8];
   (void)read_text(&address, "", message, sizeof message);

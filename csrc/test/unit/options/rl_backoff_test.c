@@ -16,7 +16,6 @@ static rl_options defaults(void) {
 }
 
 static void delay_is_uniform_between_its_ends(void **state) {
-  (void)state;
   rl_options options = defaults();
   options.retry_delay_us = 2000;
   options.retry_jitter_us = 3;
@@ -37,7 +36,6 @@ static void delay_is_uniform_between_its_ends(void **state) {
 }
 
 static void pause_lasts_at_least_1_ms(void **state) {
-  (void)state;
   rl_options options = defaults();
   options.retry_delay_us = 0;
   options.retry_jitter_us = 1001;
@@ -47,7 +45,6 @@ static void pause_lasts_at_least_1_ms(void **state) {
 }
 
 static void delay_of_connections_doubles_up_to_a_second(void **state) {
-  (void)state;
   static const unsigned delays_ms[] = {50, 100, 200, 400, 800, 1000, 1000};
   for (unsigned i = 0; i < COUNT_OF(delays_ms); i++) {
     assert_int_equal(rl_backoff_connection(i, 0), delays_ms[i] * MS);
@@ -56,7 +53,6 @@ static void delay_of_connections_doubles_up_to_a_second(void **state) {
 }
 
 static void random_part_of_up_to_a_half_is_left_out(void **state) {
-  (void)state;
   redlock_duration least_us = SECONDS;
   for (uint64_t random = 0; random <= 25 * MS + 1; random++) {
     redlock_duration delay_us = rl_backoff_connection(0, random);

@@ -64,7 +64,6 @@ static void assert_begins(const rl_core *core, const void *expected, size_t expe
 }
 
 static void supplied_login_precedes_that_of_the_address(void **state) {
-  (void)state;
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$2\r\nu\xff\r\n$4\r\n\0\r\n\xfe\r\n*3\r\n";
   rl_core core;
   make(&core, "redis://old:one@h");
@@ -75,7 +74,6 @@ static void supplied_login_precedes_that_of_the_address(void **state) {
 }
 
 static void missing_user_comes_from_the_address_without_password(void **state) {
-  (void)state;
   static const struct {
     const char *username, *password, *expected;
   } cases[] = {
@@ -97,7 +95,6 @@ static void missing_user_comes_from_the_address_without_password(void **state) {
 }
 
 static void login_has_bounds_and_a_deadline(void **state) {
-  (void)state;
   rl_core core;
   char *text = malloc(REDLOCK_PASSWORD_MAX + 2);
   assert_non_null(text);
@@ -119,7 +116,6 @@ static void login_has_bounds_and_a_deadline(void **state) {
 /* ------------------------------------------------------------------------------------- memory */
 
 static void sent_login_is_overwritten(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "redis://h/3");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -138,7 +134,6 @@ static void sent_login_is_overwritten(void **state) {
 
 /* Memory that grows would leave the old piece behind, with the password in it. */
 static void handshake_never_moves_its_buffer(void **state) {
-  (void)state;
   rl_core core;
   char *text = malloc(REDLOCK_PASSWORD_MAX);
   assert_non_null(text);
@@ -157,7 +152,6 @@ static void handshake_never_moves_its_buffer(void **state) {
 }
 
 static void unsent_login_is_overwritten_at_the_end(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -174,7 +168,6 @@ static void unsent_login_is_overwritten_at_the_end(void **state) {
 }
 
 static void early_answer_ends_the_connection(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -187,7 +180,6 @@ static void early_answer_ends_the_connection(void **state) {
 }
 
 static void error_with_a_supplied_password_is_dropped(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, NULL, SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -201,7 +193,6 @@ static void error_with_a_supplied_password_is_dropped(void **state) {
 /* --------------------------------------------------------------------------------- late logins */
 
 static void missing_login_ends_the_connection(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "h");
   assert_false(rl_core_awaits_login(&core, 0));
@@ -218,7 +209,6 @@ static void missing_login_ends_the_connection(void **state) {
 }
 
 static void supplied_login_leaves_the_rest_of_the_time(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "h");
   rl_core_await_login(&core, 0);
@@ -231,7 +221,6 @@ static void supplied_login_leaves_the_rest_of_the_time(void **state) {
 
 /* In a loop of one thread a function may have waited for all nodes, one after the other. */
 static void late_login_leaves_the_node_time_to_answer(void **state) {
-  (void)state;
   rl_core core;
   make(&core, "h");
   rl_core_await_login(&core, 0);

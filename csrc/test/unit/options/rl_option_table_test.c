@@ -11,7 +11,6 @@
 
 /* A byte of a struct that no line describes is a field that was forgotten, or padding. */
 static void every_field_is_in_the_table(void **state) {
-  (void)state;
   size_t end = 0;
   for (size_t i = 0; i < rl_options_of_lock.count; i++) {
     const rl_option *row = &rl_options_of_lock.rows[i];
@@ -24,7 +23,6 @@ static void every_field_is_in_the_table(void **state) {
 }
 
 static void every_row_has_a_named_kind(void **state) {
-  (void)state;
   const rl_option_table *tables[] = {&rl_options_of_lock, &rl_options_of_client,
                                      &rl_options_of_node};
   for (unsigned i = 0; i < COUNT_OF(tables); i++) {
@@ -39,7 +37,6 @@ static void every_row_has_a_named_kind(void **state) {
 }
 
 static void fields_of_an_older_caller_are_0(void **state) {
-  (void)state;
   redlock_options older, known;
   memset(&older, 0x5a, sizeof older);
   memset(&known, 0xa5, sizeof known);
@@ -52,7 +49,6 @@ static void fields_of_an_older_caller_are_0(void **state) {
 }
 
 static void unknown_fields_of_a_newer_caller_are_refused(void **state) {
-  (void)state;
   union {
     redlock_options options;
     char bytes[4096];
@@ -71,7 +67,6 @@ static void unknown_fields_of_a_newer_caller_are_refused(void **state) {
 }
 
 static void struct_ends_between_two_fields(void **state) {
-  (void)state;
   redlock_options given = {0};
   redlock_options known;
   const size_t wrong[] = {0, 1, 7, 9, offsetof(redlock_options, fence) + 1, 4097, SIZE_MAX};
@@ -84,7 +79,6 @@ static void struct_ends_between_two_fields(void **state) {
 }
 
 static void struct_of_another_size_is_filled(void **state) {
-  (void)state;
   const char from[4] = {1, 2, 3, 4};
   char to[6] = {9, 9, 9, 9, 9, 9};
   rl_option_fill(to, 2, from, sizeof from);
@@ -97,7 +91,6 @@ static void struct_of_another_size_is_filled(void **state) {
 
 /* A C programmer who writes "true" is understood; any other number is a mistake. */
 static void flag_is_yes_or_no_and_no_other_number(void **state) {
-  (void)state;
   redlock_options options = {0};
   static const int numbers[] = {REDLOCK_YES, REDLOCK_NO, 2, -2, 256, INT_MAX};
   for (unsigned i = 0; i < COUNT_OF(numbers); i++) {
@@ -112,7 +105,6 @@ static void flag_is_yes_or_no_and_no_other_number(void **state) {
 }
 
 static void bytes_may_be_as_long_as_their_bound(void **state) {
-  (void)state;
   redlock_settings settings = {0};
   settings.prefix = "never read";
   settings.prefix_length = REDLOCK_KEY_MAX;
@@ -123,7 +115,6 @@ static void bytes_may_be_as_long_as_their_bound(void **state) {
 
 /* "" is no file. A text without a bound is looked at by whoever reads it. */
 static void text_with_bounds_is_not_empty_and_not_too_long(void **state) {
-  (void)state;
   char longest[RL_OPTION_FILE_MAX + 2];
   redlock_settings settings = {.tls_ca = longest, .username = ""};
   memset(longest, 'x', sizeof longest);
@@ -139,7 +130,6 @@ static void text_with_bounds_is_not_empty_and_not_too_long(void **state) {
 }
 
 static void copy_has_texts_and_bytes_of_its_own(void **state) {
-  (void)state;
   char prefix[] = {'a', '\0', 'b'};
   char username[] = "u";
   redlock_settings settings = {.prefix = prefix, .prefix_length = 3, .username = username, .db = 7};

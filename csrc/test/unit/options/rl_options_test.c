@@ -16,7 +16,6 @@ static rl_options defaults(void) {
 
 /* A struct that was filled with zeros, as a C programmer fills one. */
 static void zeroed_struct_is_all_defaults(void **state) {
-  (void)state;
   redlock_options zeros;
   memset(&zeros, 0, sizeof zeros);
   rl_options options = defaults();
@@ -32,7 +31,6 @@ static void zeroed_struct_is_all_defaults(void **state) {
 }
 
 static void none_values_mean_0(void **state) {
-  (void)state;
   redlock_options none = {.retry_count = REDLOCK_RETRIES_NONE,
                           .retry_delay_us = REDLOCK_DURATION_NONE,
                           .retry_jitter_us = REDLOCK_DURATION_NONE,
@@ -55,7 +53,6 @@ static void none_values_mean_0(void **state) {
 
 /* A client's, a lock's, a call's: each says only what is to differ. */
 static void unset_option_comes_from_the_level_above(void **state) {
-  (void)state;
   redlock_options of_client = {
       .ttl_us = SECONDS, .retry_count = 7, .drift_factor = 0.5, .lock_delay_us = 3 * SECONDS};
   redlock_options of_lock = {.ttl_us = 2 * SECONDS, .node_timeout_us = 5};
@@ -72,7 +69,6 @@ static void unset_option_comes_from_the_level_above(void **state) {
 }
 
 static void budget_replaces_retries_from_above(void **state) {
-  (void)state;
   redlock_options above = {.retry_count = 7};
   redlock_options budget = {.wait_us = SECONDS};
   redlock_options both = {.wait_us = SECONDS, .retry_count = 2};
@@ -97,7 +93,6 @@ static void check(const redlock_options *options, const char *expected) {
 }
 
 static void equality_ignores_padding(void **state) {
-  (void)state;
   rl_options one = defaults();
   rl_options other;
   memset(&other, 0xa5, sizeof other);
@@ -114,7 +109,6 @@ static void equality_ignores_padding(void **state) {
 
 /* By the table: the ends, what lies beyond them, and what else there may be. */
 static void every_duration_has_both_ends(void **state) {
-  (void)state;
   unsigned durations = 0;
   for (size_t i = 0; i < rl_options_of_lock.count; i++) {
     const rl_option *row = &rl_options_of_lock.rows[i];
@@ -146,7 +140,6 @@ static void every_duration_has_both_ends(void **state) {
 }
 
 static void wrong_option_is_named(void **state) {
-  (void)state;
   static const struct {
     redlock_options options;
     const char *wrong;
@@ -169,7 +162,6 @@ static void wrong_option_is_named(void **state) {
 }
 
 static void retry_count_has_both_ends(void **state) {
-  (void)state;
   static const struct {
     int count;
     bool ok;
@@ -183,7 +175,6 @@ static void retry_count_has_both_ends(void **state) {
 }
 
 static void drift_factor_is_less_than_1(void **state) {
-  (void)state;
   static const double good[] = {0.0, -0.0, 0.01, 0.5, 0.999999, REDLOCK_DRIFT_NONE};
   const double bad[] = {-0.000001, 1.0, 2.0, (double)INFINITY, (double)-INFINITY, (double)NAN};
   for (unsigned i = 0; i < COUNT_OF(good); i++) {
@@ -197,7 +188,6 @@ static void drift_factor_is_less_than_1(void **state) {
 }
 
 static void ttl_counts_in_whole_milliseconds(void **state) {
-  (void)state;
   redlock_options options = {.ttl_us = 1999};
   rl_options read = defaults();
   assert_null(rl_options_read(&read, &options));
@@ -208,7 +198,6 @@ static void ttl_counts_in_whole_milliseconds(void **state) {
 }
 
 static void attempts_follow_from_retry_count_and_wait(void **state) {
-  (void)state;
   static const struct {
     int retry_count;
     redlock_duration wait_us;
@@ -230,7 +219,6 @@ static void attempts_follow_from_retry_count_and_wait(void **state) {
 }
 
 static void node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
-  (void)state;
   rl_options options = defaults();
   assert_int_equal(rl_options_node_timeout(&options, 10 * SECONDS), 100 * MS);
   assert_int_equal(rl_options_node_timeout(&options, SECONDS), 100 * MS);
@@ -241,7 +229,6 @@ static void node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
 }
 
 static void key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
-  (void)state;
   rl_options options = defaults();
   assert_int_equal(rl_options_key_ms(&options, SECONDS), 1000);
   options.lock_delay_us = 1;

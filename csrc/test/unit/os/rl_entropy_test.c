@@ -51,7 +51,6 @@ static void assert_all_filled(size_t length) {
 }
 
 static void fill_writes_every_byte_and_none_beyond(void **state) {
-  (void)state;
   now = WELL;
   assert_all_filled(1);
   assert_all_filled(28);
@@ -59,13 +58,11 @@ static void fill_writes_every_byte_and_none_beyond(void **state) {
 }
 
 static void fill_completes_short_answers(void **state) {
-  (void)state;
   now = SHORT;
   assert_all_filled(60);
 }
 
 static void fill_ignores_interruptions(void **state) {
-  (void)state;
   now = INTERRUPTED;
   calls = 0;
   assert_all_filled(20);
@@ -73,7 +70,6 @@ static void fill_ignores_interruptions(void **state) {
 }
 
 static void fill_reports_missing_entropy(void **state) {
-  (void)state;
   unsigned char bytes[8];
   now = BROKEN;
   assert_false(rl_entropy_fill(bytes, sizeof bytes));
@@ -82,7 +78,6 @@ static void fill_reports_missing_entropy(void **state) {
 }
 
 static void fill_of_no_bytes_succeeds(void **state) {
-  (void)state;
   now = BROKEN;
   assert_true(rl_entropy_fill(NULL, 0));
 }

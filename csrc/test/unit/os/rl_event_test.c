@@ -34,7 +34,6 @@ static bool is_set(rl_event *event) {
 }
 
 static void event_is_readable_until_it_is_cleared(void **state) {
-  (void)state;
   rl_event event;
   rl_event_init(&event);
   assert_int_equal(rl_event_fd(&event), -1);
@@ -52,7 +51,6 @@ static void event_is_readable_until_it_is_cleared(void **state) {
 }
 
 static void signal_does_not_prevent_clearing(void **state) {
-  (void)state;
   rl_event event;
   rl_event_init(&event);
   assert_true(rl_event_open(&event));
@@ -66,7 +64,6 @@ static void signal_does_not_prevent_clearing(void **state) {
 
 /* A signal handler may run before the event is open. */
 static void set_of_a_closed_event_does_nothing(void **state) {
-  (void)state;
   rl_event event;
   rl_event_init(&event);
   errno = EINTR;
@@ -81,7 +78,6 @@ static void set_of_a_closed_event_does_nothing(void **state) {
 }
 
 static void open_fails_without_a_descriptor(void **state) {
-  (void)state;
   rl_event event;
   struct rlimit limit, none;
   rl_event_init(&event);
@@ -97,7 +93,6 @@ static void open_fails_without_a_descriptor(void **state) {
 
 /* As in a program that has closed its standard input. */
 static void descriptor_0_is_as_good_as_any(void **state) {
-  (void)state;
   rl_event event;
   rl_event_init(&event);
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);

@@ -55,7 +55,6 @@ static bool kernel_wipes(void) {
 }
 
 static void child_is_detected_and_may_adopt(void **state) {
-  (void)state;
   rl_fork mark;
   rl_fork_init(&mark);
   assert_int_equal(mark.page != NULL, kernel_wipes()); /* Without it each call asks the kernel. */
@@ -66,7 +65,6 @@ static void child_is_detected_and_may_adopt(void **state) {
 
 /* As on a kernel without MADV_WIPEONFORK. */
 static void process_number_replaces_a_missing_page(void **state) {
-  (void)state;
   rl_fork mark;
   rl_fork_init(&mark);
   rl_fork_free(&mark);
@@ -75,7 +73,6 @@ static void process_number_replaces_a_missing_page(void **state) {
 }
 
 static void marks_are_independent(void **state) {
-  (void)state;
   rl_fork first;
   rl_fork second;
   int status = -1;

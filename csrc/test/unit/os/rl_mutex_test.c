@@ -45,7 +45,6 @@ static bool is_held(void) {
 }
 
 static void fork_keeps_the_mutex_and_frees_it_in_the_child(void **state) {
-  (void)state;
   assert_true(rl_mutex_init(&mutex));
   for (unsigned held = 0; held < 2; held++) {
     int status = -1;
@@ -67,7 +66,6 @@ static void fork_keeps_the_mutex_and_frees_it_in_the_child(void **state) {
 
 /* A signal handler forks while its thread holds a mutex. */
 static void handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
-  (void)state;
   struct sigaction action = {.sa_handler = fork_in_a_handler};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   assert_true(rl_mutex_init(&mutex));
@@ -88,7 +86,6 @@ static void handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
 }
 
 static void init_reports_what_cannot_be_made(void **state) {
-  (void)state;
   rl_mutex one;
   no_attributes = true;
   assert_false(rl_mutex_init(&one));

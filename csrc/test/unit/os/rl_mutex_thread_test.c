@@ -48,7 +48,6 @@ static int wait_for(pid_t child) {
 
 /* A child hangs if a mutex is locked in it; SIGALRM ends it. */
 static void child_finds_free_mutexes_and_consistent_data(void **state) {
-  (void)state;
   pthread_t thread;
   atomic_store(&stop, false);
   assert_true(rl_mutex_init(&first));
@@ -77,7 +76,6 @@ static void child_finds_free_mutexes_and_consistent_data(void **state) {
 
 /* In any order, because they are in a list. */
 static void mutexes_come_and_go_during_forks(void **state) {
-  (void)state;
   static rl_mutex some[3];
   static const unsigned orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}};
   for (size_t i = 0; i < COUNT_OF(orders); i++) {

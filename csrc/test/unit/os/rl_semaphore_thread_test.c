@@ -17,7 +17,6 @@
 static rl_semaphore semaphore;
 
 static void earlier_post_ends_the_next_wait(void **state) {
-  (void)state;
   assert_true(rl_semaphore_init(&semaphore));
   rl_semaphore_post(&semaphore);
   assert_true(rl_semaphore_wait(&semaphore, REDLOCK_NEVER));
@@ -28,7 +27,6 @@ static void earlier_post_ends_the_next_wait(void **state) {
 }
 
 static void sleep_ends_at_its_time_and_not_before(void **state) {
-  (void)state;
   assert_true(rl_semaphore_init(&semaphore));
   for (unsigned i = 0; i < 20; i++) {
     redlock_time until_us = redlock_now() + i * 500;
@@ -51,7 +49,6 @@ static void *sleep_for_a_minute(void *argument) {
 static void sleep_ends_soon_after_a_suspend(void **state) {
   pthread_t thread;
   void *posted;
-  (void)state;
   witness_start();
   assert_true(rl_semaphore_init(&semaphore));
   assert_int_equal(pthread_create(&thread, NULL, sleep_for_a_minute, &semaphore), 0);
@@ -88,7 +85,6 @@ static void *sleep_until_posted(void *argument) {
 
 /* With and without a time limit. */
 static void post_ends_a_sleep_and_a_signal_does_not(void **state) {
-  (void)state;
   struct sigaction action = {.sa_handler = count};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   for (unsigned timed = 0; timed < 2; timed++) {
@@ -125,7 +121,6 @@ static void *answer(void *argument) {
 }
 
 static void no_post_is_lost_between_two_threads(void **state) {
-  (void)state;
   pthread_t thread;
   unsigned rounds = 2000;
   assert_true(rl_semaphore_init(&there));

@@ -45,7 +45,6 @@ static void wait_for(seen *self) {
 }
 
 static void thread_without_a_handle_is_detached(void **state) {
-  (void)state;
   static seen joined, detached; /* A detached thread may still run when the test ends. */
   pthread_t thread;
   void *result = NULL;
@@ -60,7 +59,6 @@ static void thread_without_a_handle_is_detached(void **state) {
 }
 
 static void thread_receives_no_signals(void **state) {
-  (void)state;
   static seen one;
   sigset_t before, after;
   pthread_t thread;
@@ -75,7 +73,6 @@ static void thread_receives_no_signals(void **state) {
 }
 
 static void thread_gets_the_default_stack_if_its_own_is_refused(void **state) {
-  (void)state;
   const size_t stacks[] = {STACK, 0, SIZE_MAX / 4};
   for (unsigned i = 0; i < COUNT_OF(stacks); i++) {
     static seen ones[3];

@@ -25,7 +25,6 @@ static void corpus_is_accepted(void **state) {
   char path[512];
   char line[2 * INPUT_MAX];
   unsigned played = 0;
-  (void)state;
   (void)snprintf(path, sizeof path, "%.*s../../fuzz/corpus/tls.hex",
                  slash == NULL ? 0 : (int)(slash - __FILE__ + 1), __FILE__);
   FILE *file = fopen(path, "r");
@@ -48,7 +47,6 @@ static void corpus_is_accepted(void **state) {
 /* Pseudo-random inputs, always the same. */
 static void random_inputs_are_accepted(void **state) {
   uint32_t seed = 2463534242;
-  (void)state;
   for (unsigned round = 0; round < 300; round++) {
     uint8_t bytes[200];
     for (size_t at = 0; at < sizeof bytes; at++) {

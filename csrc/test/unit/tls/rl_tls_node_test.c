@@ -18,7 +18,6 @@ static char ca[256], cert[256], key[256], locked[256], nowhere[256], empty[256];
 static char message[256];
 
 static int start(void **state) {
-  (void)state;
   assert_true(scratch_open(&scratch, "rl_tls_node"));
   ours = tls_certificate_make("redis.test", -1, 2);
   other = tls_certificate_make("other.test", -1, 2);
@@ -37,7 +36,6 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   tls_certificate_free(&ours);
   tls_certificate_free(&other);
   scratch_close(&scratch);
@@ -59,7 +57,6 @@ static int try(const rl_transport_options *options) {
 }
 
 static void valid_options_are_accepted(void **state) {
-  (void)state;
   const rl_transport_options good[] = {
       {.host = "h"},
       {.host = "h", .ca = ca},
@@ -87,7 +84,6 @@ typedef struct mistake {
 } mistake;
 
 static void mistake_is_named(void **state) {
-  (void)state;
   static char many[2000];
   memset(many, 'A', sizeof many - 1);
   const mistake mistakes[] = {
@@ -137,7 +133,6 @@ static int shake(rl_transport_node *node, tls_peer *peer) {
 }
 
 static void changed_files_are_read_again(void **state) {
-  (void)state;
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   rl_transport_node *node;
   tls_peer before, after;
@@ -166,7 +161,6 @@ static void changed_files_are_read_again(void **state) {
 
 /* There was no descriptor. */
 static void unreadable_files_are_tried_again(void **state) {
-  (void)state;
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   struct rlimit limit;
   rl_transport_node *node;
@@ -191,7 +185,6 @@ static X509_STORE *trusted(const rl_transport_node *node) {
 }
 
 static void nodes_with_equal_cas_share_them(void **state) {
-  (void)state;
   rl_transport_options options = {.host = "a", .ca = ca};
   rl_transport_options beside[] = {
       {.host = "b", .ca = ca, .ciphers = "HIGH", .cert = cert, .key = key},
@@ -213,7 +206,6 @@ static void nodes_with_equal_cas_share_them(void **state) {
 
 /* A change is noticed by the node that reads the files, and by the node that shares them. */
 static void shared_cas_change_with_their_files(void **state) {
-  (void)state;
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca, .cert = cert, .key = key};
   rl_transport_node *nodes[3];
   tls_peer before, after;
@@ -244,7 +236,6 @@ static void shared_cas_change_with_their_files(void **state) {
 }
 
 static void client_reads_shared_cas_once(void **state) {
-  (void)state;
   redlock_settings settings = {.transport = redlock_tls(), .tls_ca = ca};
   const char *addresses[] = {"rediss://127.0.0.1:1", "127.0.0.1:2", "rediss://127.0.0.1:3"};
   redlock_client *client;
@@ -258,7 +249,6 @@ static void client_reads_shared_cas_once(void **state) {
 }
 
 static void older_versions_are_refused(void **state) {
-  (void)state;
   static const struct {
     int wanted, offered;
   } cases[] = {{REDLOCK_TLS_1_3, TLS1_2_VERSION}, {0, TLS1_1_VERSION}};
@@ -278,7 +268,6 @@ static void older_versions_are_refused(void **state) {
 }
 
 static void client_certificate_is_presented(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     rl_transport_options options = {.host = "redis.test",
                                     .ca = ca,

@@ -25,7 +25,6 @@ static tls_certificate ours;
 static char ca[256];
 
 static int start(void **state) {
-  (void)state;
   assert_true(scratch_open(&scratch, "rl_tls_oom"));
   ours = tls_certificate_make("redis.test", -1, 2);
   (void)snprintf(ca, sizeof ca, "%s/ca.pem", scratch.path);
@@ -34,7 +33,6 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   tls_certificate_free(&ours);
   scratch_close(&scratch);
   return 0;
@@ -105,7 +103,6 @@ static bool live(tls_peer *peer) {
 }
 
 static void each_allocation_may_fail(void **state) {
-  (void)state;
   tls_peer peer;
   unsigned failures = 0;
   size_t calls;

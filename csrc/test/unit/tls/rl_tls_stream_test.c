@@ -17,7 +17,6 @@ static char ca[256];
 static char message[256];
 
 static int start(void **state) {
-  (void)state;
   assert_true(scratch_open(&scratch, "rl_tls_stream"));
   ours = tls_certificate_make("redis.test", -1, 2);
   (void)snprintf(ca, sizeof ca, "%s/ca.pem", scratch.path);
@@ -26,7 +25,6 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   tls_certificate_free(&ours);
   scratch_close(&scratch);
   return 0;
@@ -100,7 +98,6 @@ static void talk(tls_peer *peer, rl_transport_stream *stream, size_t piece) {
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
 static void bytes_pass_in_pieces_of_any_size(void **state) {
-  (void)state;
   static const size_t pieces[] = {1, 2, 3, 4, 5, 6, 7, 100, 1000, 16384};
   rl_transport_node *node = node_for("redis.test");
   for (unsigned i = 0; i < COUNT_OF(pieces) * COUNT_OF(versions); i++) {
@@ -118,7 +115,6 @@ static void bytes_pass_in_pieces_of_any_size(void **state) {
 
 /* More than a record, and more than one buffer of the caller. */
 static void large_data_arrives_whole(void **state) {
-  (void)state;
   enum { MUCH = 200000 };
   static unsigned char sent[MUCH], got[MUCH];
   connection it;
@@ -150,7 +146,6 @@ static void large_data_arrives_whole(void **state) {
 
 /* The kernel takes some bytes at a time, and more are written in between. */
 static void output_may_be_sent_in_parts(void **state) {
-  (void)state;
   enum { PART = 3000, PARTS = 40 };
   static unsigned char sent[PART * PARTS], got[PART * PARTS];
   connection it;
@@ -184,7 +179,6 @@ typedef struct refusal {
 } refusal;
 
 static void invalid_certificate_is_refused(void **state) {
-  (void)state;
   static const refusal refusals[] = {
       {"redis.test", -1, 2, NULL},
       {"127.0.0.1", -1, 2, NULL},
@@ -221,7 +215,6 @@ static void invalid_certificate_is_refused(void **state) {
 
 /* Signed by another CA, and by a CA that the system does not know. */
 static void certificate_of_an_unknown_ca_is_refused(void **state) {
-  (void)state;
   tls_certificate other = tls_certificate_make("redis.test", -1, 2);
   rl_transport_options options = {.host = "redis.test"};
   tls_peer peer;
@@ -250,7 +243,6 @@ static void certificate_of_an_unknown_ca_is_refused(void **state) {
 }
 
 static void session_is_resumed_unless_it_is_forgotten(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(versions); i++) {
     rl_transport_node *node = node_for("redis.test");
     tls_peer peer;
@@ -271,7 +263,6 @@ static void session_is_resumed_unless_it_is_forgotten(void **state) {
 }
 
 static void farewell_is_sent_and_received(void **state) {
-  (void)state;
   char bytes[16];
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
@@ -300,7 +291,6 @@ static void farewell_is_sent_and_received(void **state) {
 }
 
 static void peer_may_update_keys_often(void **state) {
-  (void)state;
   connection it;
   char bytes[16];
   size_t length;
@@ -319,7 +309,6 @@ static void peer_may_update_keys_often(void **state) {
 }
 
 static void renegotiation_is_refused(void **state) {
-  (void)state;
   connection it;
   char bytes[16];
   connection_open(&it, TLS1_2_VERSION);
@@ -335,7 +324,6 @@ static void renegotiation_is_refused(void **state) {
 
 /* Each byte that the peer sends, flipped. */
 static void flipped_byte_ends_the_connection_with_a_message(void **state) {
-  (void)state;
   rl_transport_node *node = node_for("redis.test");
   unsigned refused = 0, taken = 0;
   for (size_t at = 0; at < 4000; at++) {
@@ -374,7 +362,6 @@ static void flipped_byte_ends_the_connection_with_a_message(void **state) {
 }
 
 static void reply_without_tls_is_reported(void **state) {
-  (void)state;
   static const char *const answers[] = {"-ERR unknown command\r\n",
                                         "HTTP/1.1 400 Bad Request\r\n\r\n",
                                         "SSH-2.0-OpenSSH_9.2\r\n", "+OK\r\n$3\r\nabc\r\n"};
@@ -394,7 +381,6 @@ static void reply_without_tls_is_reported(void **state) {
 
 /* Errors of the program are ignored, and none is left to it. */
 static void error_queue_is_left_empty(void **state) {
-  (void)state;
   rl_transport_node *node = node_for("other.test");
   tls_peer peer;
   char bytes[16];
@@ -422,7 +408,6 @@ static void error_queue_is_left_empty(void **state) {
 
 /* The certificate is valid for two days. */
 static void certificate_returns_its_remaining_validity(void **state) {
-  (void)state;
   const redlock_duration day_us = 86400 * SECONDS;
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;

@@ -143,7 +143,6 @@ static bool waiting_with(size_t fail_at, bool for_good) {
 }
 
 static void waiters_survive_every_failed_allocation(void **state) {
-  (void)state;
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (waiting_with(fail_at, for_good == 1)) {
@@ -156,7 +155,6 @@ static void waiters_survive_every_failed_allocation(void **state) {
 }
 
 static void waiting_allocates_nothing_after_warm_up(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
   rl_lock *locks[3];
@@ -191,7 +189,6 @@ static void waiting_allocates_nothing_after_warm_up(void **state) {
 }
 
 static void free_of_a_waiter_allocates_nothing(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *front = begin_patient(world);

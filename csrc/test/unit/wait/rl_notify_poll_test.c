@@ -26,7 +26,6 @@ static rl_lock *begin(fake_world *world, const redlock_options *options) {
 }
 
 static void free_node_without_vote_is_tried_at_the_usual_pace(void **state) {
-  (void)state;
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(1);
   rl_lock *lock = begin(world, &options);
@@ -45,7 +44,6 @@ static void free_node_without_vote_is_tried_at_the_usual_pace(void **state) {
 
 /* Two have it for good, a third for 0.8 s; the others are free. */
 static void waiter_polls_when_a_majority_is_free(void **state) {
-  (void)state;
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(5);
   for (unsigned i = 0; i < 3; i++) {
@@ -65,7 +63,6 @@ static void waiter_polls_when_a_majority_is_free(void **state) {
 }
 
 static void late_report_does_not_postpone_the_poll(void **state) {
-  (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -101,7 +98,6 @@ static void crowd(fake_world *world, unsigned count, redlock_time ends_us) {
 }
 
 static void waiter_far_back_polls_less_often(void **state) {
-  (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
   crowd(world, 16, REDLOCK_NEVER);
@@ -121,7 +117,6 @@ static void waiter_far_back_polls_less_often(void **state) {
 
 /* Or a thousand would ask at once when a holder has died. */
 static void expiry_of_a_key_wakes_only_the_first_sixteen(void **state) {
-  (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   for (unsigned before = 15; before <= 16; before++) {
     fake_world *world = fake_world_new_calling(3);
@@ -136,7 +131,6 @@ static void expiry_of_a_key_wakes_only_the_first_sixteen(void **state) {
 }
 
 static void poll_of_distant_nodes_ends_within_the_budget(void **state) {
-  (void)state;
   redlock_options options = patient(3300 * MS);
   options.retry_delay_us = 700 * MS;
   options.node_timeout_us = REDLOCK_SECONDS;

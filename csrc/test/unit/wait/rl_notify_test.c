@@ -10,7 +10,6 @@
 /* --------------------------------------------------------------------------------------- C1 */
 
 static void failed_attempt_enqueues_on_each_node(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -24,7 +23,6 @@ static void failed_attempt_enqueues_on_each_node(void **state) {
 }
 
 static void free_key_counts_as_a_notification(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
   take_key(world, 7, REDLOCK_NEVER);
@@ -43,7 +41,6 @@ static void free_key_counts_as_a_notification(void **state) {
 }
 
 static void only_nodes_with_notifications_are_asked(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   world->nodes[3 + 2].policy = FAKE_HANGS;
   fake_break(world, 3 + 2, "Connection reset by peer");
@@ -60,7 +57,6 @@ static void only_nodes_with_notifications_are_asked(void **state) {
 }
 
 static void client_with_more_than_16_nodes_polls(void **state) {
-  (void)state;
   static rl_core core;
   rl_address address;
   rl_options options;
@@ -89,7 +85,6 @@ static void client_with_more_than_16_nodes_polls(void **state) {
 /* --------------------------------------------------------------------------------------- C2 */
 
 static void fair_acquire_queues_first(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = listening(3);
@@ -106,7 +101,6 @@ static void fair_acquire_queues_first(void **state) {
 }
 
 static void fair_acquire_does_not_overtake_a_waiter(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = listening(3);
@@ -138,7 +132,6 @@ static fake_world *polite_world(void) {
 }
 
 static void acquire_queues_first_after_recent_contention(void **state) {
-  (void)state;
   fake_world *world = polite_world();
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
@@ -148,7 +141,6 @@ static void acquire_queues_first_after_recent_contention(void **state) {
 }
 
 static void contention_ends_after_a_second(void **state) {
-  (void)state;
   fake_world *world = polite_world();
   pass(world, SECONDS - 1);
   rl_lock *early = begin_patient(world);
@@ -181,7 +173,6 @@ static unsigned stands_of(fake_world *world, unsigned pairs) {
 }
 
 static void former_waiter_stops_queueing_first(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, world->now_us + 300 * MS);
   rl_lock *lock = begin_patient(world);
@@ -195,7 +186,6 @@ static void former_waiter_stops_queueing_first(void **state) {
 }
 
 static void contended_waiter_appends_and_polls_soon(void **state) {
-  (void)state;
   redlock_options options = patient();
   fake_world *world = polite_world();
   take_key(world, 7, REDLOCK_NEVER);
@@ -217,7 +207,6 @@ static void contended_waiter_appends_and_polls_soon(void **state) {
 }
 
 static void acquire_with_time_for_one_attempt_does_not_queue(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   options.wait_us = 2 * MS; /* of nodes that answer at once */
@@ -230,7 +219,6 @@ static void acquire_with_time_for_one_attempt_does_not_queue(void **state) {
 }
 
 static void first_fair_acquire_waits_for_the_subscribers(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = fake_world_new_calling(3);
@@ -245,7 +233,6 @@ static void first_fair_acquire_waits_for_the_subscribers(void **state) {
 }
 
 static void fair_acquire_waits_for_subscribers_as_long_as_an_attempt(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = fake_world_new_calling(3);
@@ -261,7 +248,6 @@ static void fair_acquire_waits_for_subscribers_as_long_as_an_attempt(void **stat
 }
 
 static void fair_acquire_tries_at_once_if_subscribers_are_refused(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = fake_world_new_calling(3);
@@ -283,7 +269,6 @@ static void fair_acquire_tries_at_once_if_subscribers_are_refused(void **state) 
 /* --------------------------------------------------------------------------------------- C3 */
 
 static void release_notifies_the_head(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -299,7 +284,6 @@ static void release_notifies_the_head(void **state) {
 }
 
 static void notification_skips_disconnected_waiters(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   for (unsigned i = 0; i < 3; i++) {
@@ -317,7 +301,6 @@ static void notification_skips_disconnected_waiters(void **state) {
 }
 
 static void node_that_forbids_publish_gets_the_plain_release(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   world->nodes[0].store.mute = true;
   for (unsigned i = 0; i < 2; i++) {
@@ -345,7 +328,6 @@ static void node_that_forbids_publish_gets_the_plain_release(void **state) {
 /* --------------------------------------------------------------------------------------- C4 */
 
 static void waiter_polls_while_a_majority_has_the_key(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 3, REDLOCK_NEVER);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
@@ -365,7 +347,6 @@ static void waiter_polls_while_a_majority_has_the_key(void **state) {
 }
 
 static void poll_restores_a_lost_queue(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -380,7 +361,6 @@ static void poll_restores_a_lost_queue(void **state) {
 }
 
 static void waiter_polls_when_keys_on_a_majority_expire(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 1, FAKE_START_US + 300 * MS);
   take_key(world, 2, FAKE_START_US + 500 * MS);
@@ -396,7 +376,6 @@ static void waiter_polls_when_keys_on_a_majority_expire(void **state) {
 }
 
 static void waiter_further_back_polls_later(void **state) {
-  (void)state;
   redlock_time looked_us[2];
   for (unsigned i = 0; i < 2; i++) {
     fake_world *world = listening(1);
@@ -419,7 +398,6 @@ static void waiter_further_back_polls_later(void **state) {
 }
 
 static void waiter_polls_by_the_node_with_the_fewest_before_it(void **state) {
-  (void)state;
   redlock_time looked_us[2];
   for (unsigned i = 0; i < 2; i++) {
     fake_world *world = listening(3);
@@ -443,7 +421,6 @@ static void waiter_polls_by_the_node_with_the_fewest_before_it(void **state) {
 }
 
 static void unresponsive_head_is_evicted(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
@@ -485,7 +462,6 @@ static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
 }
 
 static void waiter_does_not_evict_a_head_that_has_just_moved_up(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   (void)begin_behind_six(world, 0);
   unsigned stands = world->nodes[0].stands;
@@ -499,7 +475,6 @@ static void waiter_does_not_evict_a_head_that_has_just_moved_up(void **state) {
 }
 
 static void waiter_that_evicted_a_head_polls_soon(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   (void)begin_behind_six(world, 1);
   unsigned stands = world->nodes[0].stands;
@@ -511,7 +486,6 @@ static void waiter_that_evicted_a_head_polls_soon(void **state) {
 }
 
 static void waiter_ignores_reports_of_a_node_without_notifications(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   redlock_options options = patient();
@@ -540,7 +514,6 @@ static void waiter_ignores_reports_of_a_node_without_notifications(void **state)
 }
 
 static void queue_outlives_the_longest_poll_interval(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   redlock_options options = patient();
@@ -556,7 +529,6 @@ static void queue_outlives_the_longest_poll_interval(void **state) {
 }
 
 static void poll_discards_older_reports(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.node_timeout_us = SECONDS;
   fake_world *world = listening(3);
@@ -574,7 +546,6 @@ static void poll_discards_older_reports(void **state) {
 }
 
 static void waiter_polls_a_full_queue(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   let_other_stand(world);
@@ -596,7 +567,6 @@ static void waiter_polls_a_full_queue(void **state) {
 /* --------------------------------------------------------------------------------------- C5 */
 
 static void waiter_tries_when_a_majority_notifies(void **state) {
-  (void)state;
   fake_world *world = listening(5);
   take_key(world, 31, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -640,7 +610,6 @@ static void measure_attempts(fake_world *world, const rl_lock *lock, redlock_dur
  * step.
  */
 static void waiter_without_a_majority_tries_every_50_to_100_ms(void **state) {
-  (void)state;
   redlock_duration least_us, most_us;
   fake_world *world = listening(3);
   take_key(world, 6, REDLOCK_NEVER); /* One node has lost the key. */
@@ -654,7 +623,6 @@ static void waiter_without_a_majority_tries_every_50_to_100_ms(void **state) {
 }
 
 static void attempt_denied_by_few_keeps_its_delay(void **state) {
-  (void)state;
   redlock_duration least_us, most_us;
   fake_world *world = listening(3);
   take_key(world, 2, REDLOCK_NEVER);
@@ -672,7 +640,6 @@ static void attempt_denied_by_few_keeps_its_delay(void **state) {
 
 /* The queues of a majority told that the key is there, though one vote of the attempt did. */
 static void notification_of_a_polling_head_keeps_the_usual_delay(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 3, REDLOCK_NEVER);
   redlock_options options = patient();
@@ -693,7 +660,6 @@ static void notification_of_a_polling_head_keeps_the_usual_delay(void **state) {
 }
 
 static void notification_of_a_disconnected_node_does_not_count(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -709,7 +675,6 @@ static void notification_of_a_disconnected_node_does_not_count(void **state) {
 }
 
 static void notification_during_an_attempt_counts(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -734,7 +699,6 @@ static void notification_during_an_attempt_counts(void **state) {
 
 /* A loop that runs seldom, or a finalizer: nobody would call the core again for long. */
 static void cancel_and_free_dequeue_at_once(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 2; i++) {
     size_t length = 0;
     fake_world *world = listening(1);
@@ -754,7 +718,6 @@ static void cancel_and_free_dequeue_at_once(void **state) {
 }
 
 static void release_dequeues_in_the_same_script(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -777,7 +740,6 @@ static void release_dequeues_in_the_same_script(void **state) {
 }
 
 static void release_dequeues_where_its_set_was_refused(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -795,7 +757,6 @@ static void release_dequeues_where_its_set_was_refused(void **state) {
 }
 
 static void ticket_is_dequeued_at_the_next_notification(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -819,7 +780,6 @@ static void ticket_is_dequeued_at_the_next_notification(void **state) {
 }
 
 static void grant_before_the_reply_of_enqueue_dequeues(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.node_timeout_us = 500 * MS;
   fake_world *world = listening(3);
@@ -857,7 +817,6 @@ static void grant_before_the_reply_of_enqueue_dequeues(void **state) {
 /* --------------------------------------------------------------------------------------- C7 */
 
 static void waiter_that_gives_up_dequeues_everywhere(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -871,7 +830,6 @@ static void waiter_that_gives_up_dequeues_everywhere(void **state) {
 }
 
 static void closed_client_dequeues_everywhere(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -888,7 +846,6 @@ static void closed_client_dequeues_everywhere(void **state) {
 /* --------------------------------------------------------------------------------------- C8 */
 
 static void notification_of_an_unknown_ticket_is_passed_on(void **state) {
-  (void)state;
   char entry[RL_LINK_ENTRY_SIZE];
   fake_world *world = listening(3);
   rl_link_entry(world->core.notify->channel, 0x12345678, entry);
@@ -905,7 +862,6 @@ static void notification_of_an_unknown_ticket_is_passed_on(void **state) {
 }
 
 static void reused_ticket_has_another_id(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *before = begin_patient(world);
@@ -933,7 +889,6 @@ static void malformed_message_is_ignored(void **state) {
                                      "0000000A", "-1", "00000000", /* a call without a key */
                                      "ffffffff"};
   char much[RL_REPLY_BYTES_MAX + 2];
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -956,7 +911,6 @@ static void malformed_message_is_ignored(void **state) {
 /* ------------------------------------------------------------------------- budgets, and nodes */
 
 static void waiter_polls_when_notifying_nodes_disconnect(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -973,7 +927,6 @@ static void waiter_polls_when_notifying_nodes_disconnect(void **state) {
 }
 
 static void waiter_polls_when_notifications_stop(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -989,7 +942,6 @@ static void waiter_polls_when_notifications_stop(void **state) {
 }
 
 static void node_that_came_back_is_asked_again(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -1005,7 +957,6 @@ static void node_that_came_back_is_asked_again(void **state) {
 }
 
 static void node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state) {
-  (void)state;
   const char *reason;
   redlock_options options = patient();
   options.wait_us = 300 * SECONDS;
@@ -1033,7 +984,6 @@ static void node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state) 
 
 /* It is known before its client has ever waited: then it does not begin to. */
 static void client_polls_where_its_releases_may_not_notify(void **state) {
-  (void)state;
   const char *reason;
   fake_world *world = fake_world_new_calling(1);
   world->nodes[0].store.mute = true;
@@ -1074,7 +1024,6 @@ static void client_that_may_not_dequeue_polls_for_a_minute(void **state) {
       {"-WRONGTYPE of another kind\r\n", false},
       {":1\r\n", false},
   };
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     const char *reason;
     fake_world *world = listening(1);
@@ -1093,7 +1042,6 @@ static void client_that_may_not_dequeue_polls_for_a_minute(void **state) {
 static void node_with_a_malformed_reply_is_not_asked_for_a_minute(void **state) {
   static const char *const answers[] = {":-1\r\n", "+OK\r\n", "$-1\r\n", "$1\r\n5\r\n",
                                         "-ERR of another kind\r\n"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     const char *reason;
     redlock_options options = patient();
@@ -1121,7 +1069,6 @@ static void key_of_another_type_blocks_only_its_queue(void **state) {
                                         "-ERR Error running script: WRONGTYPE Operation\r\n",
                                         "-OOM command not allowed\r\n", "-LOADING it loads\r\n",
                                         "-ERR Error running script: -OOM command\r\n"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     const char *reason;
     redlock_options options = patient();
@@ -1146,7 +1093,6 @@ static void key_of_another_type_blocks_only_its_queue(void **state) {
 }
 
 static void forgotten_queue_script_is_sent_as_text(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   rl_lock_free(begin_patient(world), world->now_us);
@@ -1162,7 +1108,6 @@ static void forgotten_queue_script_is_sent_as_text(void **state) {
 }
 
 static void forked_child_drops_its_tickets_silently(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -1198,7 +1143,6 @@ static void refused_notification_repeats_the_release_without(void **state) {
   static const char *const refusals[] = {
       UNDECLARED, "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
       "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
     fake_world *world = listening(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -1222,7 +1166,6 @@ static void refused_notification_repeats_the_release_without(void **state) {
 }
 
 static void refused_notification_of_a_forced_release_repeats_without(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -1239,7 +1182,6 @@ static void refused_notification_of_a_forced_release_repeats_without(void **stat
 
 /* It may have been executed: the plain release would find nothing. */
 static void other_release_error_is_not_a_refusal(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);

@@ -37,7 +37,6 @@ static redlock_duration wait_for_end(fake_world *world, const rl_lock *lock) {
 static const int COUNTS[] = {1, 3, 10, 100};
 
 static void waiter_makes_the_attempts_of_retry_count_without_notifications(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(COUNTS); i++) {
     redlock_options options = counted(COUNTS[i]);
     fake_world *world = taken_world(false);
@@ -50,7 +49,6 @@ static void waiter_makes_the_attempts_of_retry_count_without_notifications(void 
 }
 
 static void notified_waiter_makes_no_more_attempts_than_retry_count(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(COUNTS); i++) {
     for (unsigned every_ms = 1; every_ms <= 300; every_ms = every_ms * 7 + 1) {
       redlock_options options = counted(COUNTS[i]);
@@ -72,7 +70,6 @@ static void notified_waiter_makes_no_more_attempts_than_retry_count(void **state
 }
 
 static void retry_count_limits_the_attempts_of_a_promoted_waiter(void **state) {
-  (void)state;
   redlock_options options = counted(2), briefly = patient();
   briefly.wait_us = 100 * MS;
   fake_world *world = taken_world(false);
@@ -88,7 +85,6 @@ static void retry_count_limits_the_attempts_of_a_promoted_waiter(void **state) {
 }
 
 static void notified_waiter_draws_each_pause(void **state) {
-  (void)state;
   enum { ROUNDS = 60 };
   redlock_options options = counted(2);
   options.retry_delay_us = 50 * MS;
@@ -112,7 +108,6 @@ static void notified_waiter_draws_each_pause(void **state) {
 
 /* The mean has to do for the pauses beyond a limit, and no sum overflows. */
 static void time_limit_of_any_retry_count_is_bounded(void **state) {
-  (void)state;
   fake_world *world = taken_world(true);
   redlock_options options = counted(1000);
   options.retry_jitter_us = 40 * MS;
@@ -144,7 +139,6 @@ static unsigned cost_of(redlock_duration wait_us, bool notifies) {
 }
 
 static void failed_wait_costs_no_more_commands_with_notifications(void **state) {
-  (void)state;
   static const unsigned waits_ms[] = {600, 1000, 2000, 3000, 5000, 20000};
   for (unsigned i = 0; i < COUNT_OF(waits_ms); i++) {
     assert_true(cost_of(waits_ms[i] * MS, true) <= cost_of(waits_ms[i] * MS, false));
@@ -155,7 +149,6 @@ static void failed_wait_costs_no_more_commands_with_notifications(void **state) 
 }
 
 static void waiter_polls_once_in_poll_interval_by_the_cheap_command(void **state) {
-  (void)state;
   redlock_options options = patient();
   fake_world *world = taken_world(true);
   (void)begin_of(world, KEY, &options);
@@ -167,7 +160,6 @@ static void waiter_polls_once_in_poll_interval_by_the_cheap_command(void **state
 
 /* The nodes, or the client, have much to do: they once answered within 0 ms, and now take 20. */
 static void late_reply_to_a_poll_makes_no_attempt(void **state) {
-  (void)state;
   redlock_options options = patient();
   fake_world *world = taken_world(true);
   rl_lock *lock = begin_of(world, KEY, &options);
@@ -183,7 +175,6 @@ static void late_reply_to_a_poll_makes_no_attempt(void **state) {
 }
 
 static void waiters_that_end_together_make_one_last_attempt(void **state) {
-  (void)state;
   enum { MANY = 50 };
   for (unsigned notifies = 0; notifies < 2; notifies++) {
     rl_lock *locks[MANY];
@@ -205,7 +196,6 @@ static void waiters_that_end_together_make_one_last_attempt(void **state) {
 
 /* The attempt was not answered in time; what the queues say since then is newer. */
 static void waiter_that_has_polled_reports_the_queues(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.wait_us = 4 * SECONDS;
   fake_world *world = taken_world(true);
@@ -226,7 +216,6 @@ static void waiter_that_has_polled_reports_the_queues(void **state) {
  * poll_interval.
  */
 static void last_attempt_finds_a_key_that_was_released_without_notification(void **state) {
-  (void)state;
   redlock_options options = counted(3);
   fake_world *world = taken_world(true);
   rl_lock *lock = begin_of(world, KEY, &options);

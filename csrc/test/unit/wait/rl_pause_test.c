@@ -45,7 +45,6 @@ static void assert_asked_again_after(fake_world *world, redlock_duration delay_u
 }
 
 static void default_retry_count_is_three(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->jitter = 100 * MS; /* in the middle: the delay itself */
   rl_lock *lock = start(world, NULL);
@@ -56,7 +55,6 @@ static void default_retry_count_is_three(void **state) {
 }
 
 static void retry_count_counts_the_attempts_after_the_first(void **state) {
-  (void)state;
   for (int count = 0; count <= 5; count++) {
     redlock_options options = fake_once();
     options.retry_count = count == 0 ? REDLOCK_RETRIES_NONE : count;
@@ -69,7 +67,6 @@ static void retry_count_counts_the_attempts_after_the_first(void **state) {
 }
 
 static void pause_is_exact_to_the_microsecond(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
   options.retry_delay_us = 10000;
@@ -97,7 +94,6 @@ static void pause_is_exact_to_the_microsecond(void **state) {
 }
 
 static void pause_begins_when_the_attempt_fails(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
   options.retry_delay_us = 10 * MS;
@@ -112,7 +108,6 @@ static void pause_begins_when_the_attempt_fails(void **state) {
 
 /* Nodes that refuse at once must not be asked as fast as the processor goes. */
 static void pause_lasts_at_least_1_ms(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
   options.retry_delay_us = REDLOCK_DURATION_NONE;
@@ -125,7 +120,6 @@ static void pause_lasts_at_least_1_ms(void **state) {
 }
 
 static void wait_0_overrides_retry_count(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 7;
   options.wait_us = REDLOCK_DURATION_NONE;
@@ -138,7 +132,6 @@ static void wait_0_overrides_retry_count(void **state) {
 }
 
 static void wait_0_still_has_the_budget_of_one_attempt(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.wait_us = REDLOCK_DURATION_NONE;
   fake_world *world = fake_world_new(1);
@@ -151,7 +144,6 @@ static void wait_0_still_has_the_budget_of_one_attempt(void **state) {
 }
 
 static void last_attempt_begins_5_ms_before_the_end_of_wait(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0;
   options.retry_delay_us = 100 * MS;
@@ -168,7 +160,6 @@ static void last_attempt_begins_5_ms_before_the_end_of_wait(void **state) {
 }
 
 static void retry_count_limits_the_attempts_within_wait_as_well(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 2;
   options.retry_delay_us = 100 * MS;
@@ -182,7 +173,6 @@ static void retry_count_limits_the_attempts_within_wait_as_well(void **state) {
 }
 
 static void pause_longer_than_wait_ends_for_one_last_attempt(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0;
   options.retry_delay_us = 10 * SECONDS;
@@ -199,7 +189,6 @@ static void pause_longer_than_wait_ends_for_one_last_attempt(void **state) {
 }
 
 static void wait_clips_the_last_attempt(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0;
   options.wait_us = 30 * MS;
@@ -252,14 +241,12 @@ static int result_of_waiting_for(behaviour of_nodes) {
 }
 
 static void slow_nodes_do_not_turn_taken_into_unavailable(void **state) {
-  (void)state;
   assert_error(result_of_waiting_for(SLOW), REDLOCK_E_TAKEN);
   assert_error(result_of_waiting_for(SILENT), REDLOCK_E_UNAVAILABLE);
   assert_error(result_of_waiting_for(FAILING), REDLOCK_E_UNAVAILABLE);
 }
 
 static void budget_too_short_for_a_retry_ends_the_acquire(void **state) {
-  (void)state;
   for (int more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
     options.retry_count = 0;
@@ -278,7 +265,6 @@ static void budget_too_short_for_a_retry_ends_the_acquire(void **state) {
 }
 
 static void expired_budget_sends_nothing(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.wait_us = 5 * MS;
   fake_world *world = fake_world_new(1);
@@ -292,7 +278,6 @@ static void expired_budget_sends_nothing(void **state) {
 }
 
 static void budget_that_expires_in_the_pause_reports_the_last_attempt(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0;
   options.wait_us = 20 * MS;
@@ -308,7 +293,6 @@ static void budget_that_expires_in_the_pause_reports_the_last_attempt(void **sta
 }
 
 static void acquire_succeeds_after_failed_attempts(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 2;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
@@ -326,7 +310,6 @@ static void acquire_succeeds_after_failed_attempts(void **state) {
 }
 
 static void default_node_timeout_is_100_ms_or_a_tenth_of_the_ttl(void **state) {
-  (void)state;
   static const struct {
     redlock_duration ttl_us, node_timeout_us, expected_us;
   } cases[] = {{10 * SECONDS, 0, 100 * MS},  {SECONDS, 0, 100 * MS}, {900 * MS, 0, 90 * MS},
@@ -347,7 +330,6 @@ static void default_node_timeout_is_100_ms_or_a_tenth_of_the_ttl(void **state) {
 }
 
 static void options_of_the_call_override_the_lock(void **state) {
-  (void)state;
   redlock_options call = fake_once();
   call.ttl_us = 3 * SECONDS;
   fake_world *world = fake_world_new(1);
@@ -361,7 +343,6 @@ static void options_of_the_call_override_the_lock(void **state) {
 }
 
 static void acquire_without_entropy_sends_nothing(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   world->no_entropy = true;
   rl_lock *lock = start(world, NULL);
@@ -398,7 +379,6 @@ static fake_world *far_away(void) {
  * answered within 30.
  */
 static void attempt_without_time_to_succeed_is_not_made(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 0; /* until the budget is used up */
   options.retry_delay_us = MS;
@@ -454,7 +434,6 @@ static void check_that_a_second_attempt_is_made(fake_world *world, redlock_durat
 }
 
 static void last_attempt_allows_for_the_slowest_needed_node(void **state) {
-  (void)state;
   static const redlock_duration nearest_us[][3] = {
       {30 * MS, 20 * MS, 10 * MS}, {10 * MS, 20 * MS, 30 * MS}, {20 * MS, 30 * MS, 10 * MS}};
   for (unsigned i = 0; i < COUNT_OF(nearest_us); i++) {
@@ -471,7 +450,6 @@ static void last_attempt_allows_for_the_slowest_needed_node(void **state) {
 
 /* A latency of an earlier connection does not count. */
 static void disconnected_node_does_not_count_as_distant(void **state) {
-  (void)state;
   fake_world *world = far_away();
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
@@ -483,7 +461,6 @@ static void disconnected_node_does_not_count_as_distant(void **state) {
 /* The next SET would find the key that the one before has left. */
 static void
 the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.retry_count = 1;
   options.retry_delay_us = MS;
@@ -505,7 +482,6 @@ the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is(vo
 
 /* A driver that was held up between the timer and the launch: the attempt is not made any more. */
 static void retry_without_time_is_not_sent(void **state) {
-  (void)state;
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
   redlock_options options = fake_once();
   options.retry_count = 0;
@@ -535,7 +511,6 @@ static void retry_without_time_is_not_sent(void **state) {
 
 /* The same for the first: its budget is over. */
 static void acquire_after_its_budget_sends_nothing(void **state) {
-  (void)state;
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
   redlock_options options = fake_once();
   options.wait_us = 5 * MS;
@@ -552,7 +527,6 @@ static void acquire_after_its_budget_sends_nothing(void **state) {
 
 /* The first is made whatever was seen: it may be faster, and nobody would learn of it otherwise. */
 static void first_attempt_is_always_made(void **state) {
-  (void)state;
   redlock_options options = fake_once();
   options.wait_us = 10 * MS;
   fake_world *world = far_away();

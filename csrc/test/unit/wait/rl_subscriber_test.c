@@ -46,7 +46,6 @@ static fake_command shake_hands(fake_world *world) {
 /* --------------------------------------------------------------------------------------- L1 */
 
 static void first_waiter_creates_the_subscribers(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_calling(3);
   redlock_options options = patient();
   rl_lock *lock = begin_of(world, "free", &options);
@@ -66,7 +65,6 @@ static void first_waiter_creates_the_subscribers(void **state) {
 }
 
 static void subscriber_logs_in_like_its_node(void **state) {
-  (void)state;
   static fake_world world;
   rl_address address;
   redlock_settings settings = {0};
@@ -92,7 +90,6 @@ static void subscriber_logs_in_like_its_node(void **state) {
  * With more nodes nobody listens, and a release that may call nobody says nothing of a subscriber.
  */
 static void seventeenth_node_has_no_subscriber(void **state) {
-  (void)state;
   rl_core core;
   redlock_settings settings = {0};
   assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
@@ -113,7 +110,6 @@ static void seventeenth_node_has_no_subscriber(void **state) {
 }
 
 static void forbidden_subscription_is_retried_after_a_minute(void **state) {
-  (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
   fake_deliver(world, 1, "-NOPERM this user has no permissions to access a channel\r\n");
@@ -129,7 +125,6 @@ static void forbidden_subscription_is_retried_after_a_minute(void **state) {
 }
 
 static void forbidden_subscription_is_retried_when_the_node_reconnects(void **state) {
-  (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
   fake_deliver(world, 1, "-NOPERM this user has no permissions to access a channel\r\n");
@@ -148,7 +143,6 @@ static void malformed_reply_closes_the_subscriber(void **state) {
                                         "*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:1\r\n",
                                         "-ERR unknown command 'SUBSCRIBE'\r\n",
                                         "nonsense\r\n"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     fake_world *world = by_hand();
     (void)shake_hands(world);
@@ -165,7 +159,6 @@ static void malformed_reply_closes_the_subscriber(void **state) {
 /* --------------------------------------------------------------------------------------- L2 */
 
 static void notifications_count_only_after_the_probe(void **state) {
-  (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
   char reply[128];
@@ -189,7 +182,6 @@ static void subscribe_and_probe(fake_world *world, const char *answer) {
 
 /* Its connection may have been cut a moment before, and nobody knows of it yet. */
 static void subscriber_without_the_probe_reconnects_once(void **state) {
-  (void)state;
   fake_world *world = by_hand();
   subscribe_and_probe(world, ":0\r\n");
   fake_settle(world);
@@ -211,7 +203,6 @@ static void subscriber_without_the_probe_reconnects_once(void **state) {
 }
 
 static void two_undelivered_probes_turn_notifications_off(void **state) {
-  (void)state;
   fake_world *world = by_hand();
   subscribe_and_probe(world, ":0\r\n");
   pass(world, 200 * MS);
@@ -227,7 +218,6 @@ static void two_undelivered_probes_turn_notifications_off(void **state) {
 }
 
 static void later_refusal_does_not_postpone_other_nodes(void **state) {
-  (void)state;
   fake_world *world = fake_world_new_calling(2);
   take_key(world, 3, REDLOCK_NEVER);
   redlock_options options = patient();
@@ -259,7 +249,6 @@ static void refused_probe_turns_notifications_off(void **state) {
               {"$-1\r\n", "do not arrive"},
               {"-NOPERM no channel\r\n", "NOPERM"},
               {"-ERR unknown command\r\n", "unknown command"}};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     fake_world *world = by_hand();
     subscribe_and_probe(world, rows[i].answer);
@@ -276,7 +265,6 @@ static void refused_probe_turns_notifications_off(void **state) {
 }
 
 static void subscriber_that_ends_before_the_probe_is_not_ready(void **state) {
-  (void)state;
   fake_world *world = by_hand();
   (void)shake_hands(world);
   fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
@@ -288,7 +276,6 @@ static void subscriber_that_ends_before_the_probe_is_not_ready(void **state) {
 }
 
 static void node_that_comes_back_is_probed_again(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   (void)begin_patient(world);
@@ -301,7 +288,6 @@ static void node_that_comes_back_is_probed_again(void **state) {
 }
 
 static void subscriber_reconnects(void **state) {
-  (void)state;
   const char *reason;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -319,7 +305,6 @@ static void subscriber_reconnects(void **state) {
 /* --------------------------------------------------------------------------------------- L4 */
 
 static void silent_subscriber_gets_a_ping_while_a_lock_waits(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   listener_of(world, 0)->policy = FAKE_SILENT;
@@ -342,7 +327,6 @@ static void silent_subscriber_gets_a_ping_while_a_lock_waits(void **state) {
 }
 
 static void subscriber_without_pong_reconnects(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   listener_of(world, 0)->blocked = true; /* A NAT has forgotten it. */
@@ -363,7 +347,6 @@ static void subscriber_without_pong_reconnects(void **state) {
 }
 
 static void message_ends_the_silence(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   listener_of(world, 0)->policy = FAKE_SILENT;
@@ -377,7 +360,6 @@ static void message_ends_the_silence(void **state) {
 }
 
 static void subscriber_may_be_silent_without_waiters(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   listener_of(world, 0)->policy = FAKE_SILENT;
   pass(world, 59 * SECONDS);
@@ -390,7 +372,6 @@ static void unexpected_pong_closes_the_subscriber(void **state) {
   static const char *const bytes[] = {"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "+OK\r\n",
                                       "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:2\r\n",
                                       "-ERR whatever\r\n", "\r\n\r\n"};
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(bytes); i++) {
     fake_world *world = listening(1);
     fake_deliver(world, 1, bytes[i]);
@@ -403,7 +384,6 @@ static void unexpected_pong_closes_the_subscriber(void **state) {
 /* ------------------------------------------------------------------------------ their end */
 
 static void subscribers_close_after_a_minute_without_waiters(void **state) {
-  (void)state;
   const char *reason;
   fake_world *world = listening(3);
   pass_until(world, FAKE_START_US + 60 * SECONDS - 1);
@@ -425,7 +405,6 @@ static void subscribers_close_after_a_minute_without_waiters(void **state) {
 }
 
 static void waiter_keeps_the_subscribers_for_longer_than_a_minute(void **state) {
-  (void)state;
   redlock_options options = patient();
   options.wait_us = 300 * SECONDS;
   fake_world *world = listening(3);
@@ -438,7 +417,6 @@ static void waiter_keeps_the_subscribers_for_longer_than_a_minute(void **state) 
 }
 
 static void idle_minute_begins_after_the_last_waiter(void **state) {
-  (void)state;
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
   redlock_options options = patient();
@@ -457,7 +435,6 @@ static void idle_minute_begins_after_the_last_waiter(void **state) {
 
 static void probe_without_room_is_repeated(void **state) {
   static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n";
-  (void)state;
   fake_world *world = by_hand();
   rl_link *link = &world->core.nodes[0]->link;
   (void)shake_hands(world);
@@ -476,7 +453,6 @@ static void probe_without_room_is_repeated(void **state) {
 }
 
 static void closed_client_has_no_subscribers(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   (void)begin_patient(world);
@@ -489,7 +465,6 @@ static void closed_client_has_no_subscribers(void **state) {
 }
 
 static void subscriber_backs_off(void **state) {
-  (void)state;
   unsigned tries = 0;
   fake_world *world = fake_world_new_calling(1);
   listener_of(world, 0)->policy = FAKE_REFUSES;
@@ -509,7 +484,6 @@ static void subscriber_backs_off(void **state) {
 }
 
 static void subscriber_reads_bytes_in_any_pieces(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);

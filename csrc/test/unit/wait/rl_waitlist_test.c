@@ -42,7 +42,6 @@ static void assert_says_not(const rl_lock *lock, const char *part) {
 /* --------------------------------------------------------------------------------------- W1 */
 
 static void second_waiter_is_queued(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *front = begin_patient(world);
@@ -58,7 +57,6 @@ static void second_waiter_is_queued(void **state) {
 }
 
 static void single_attempt_joins_no_wait_list(void **state) {
-  (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -71,7 +69,6 @@ static void single_attempt_joins_no_wait_list(void **state) {
 }
 
 static void lock_on_several_resources_joins_no_wait_list(void **state) {
-  (void)state;
   static const char *const names[] = {KEY, "other"};
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
@@ -87,7 +84,6 @@ static void lock_on_several_resources_joins_no_wait_list(void **state) {
 
 /* A waiter that polls every 50 ms does not depend on a head that polls once a minute. */
 static void waiter_with_other_options_joins_another_wait_list(void **state) {
-  (void)state;
   enum { KINDS = 7 };
   redlock_options seldom = patient();
   redlock_options others[KINDS];
@@ -125,7 +121,6 @@ static void waiter_with_other_options_joins_another_wait_list(void **state) {
 
 /* Nobody waits as somebody else likes to; but who comes last is called by nobody. */
 static void resource_has_at_most_sixteen_wait_lists(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(1);
   take_key(world, 1, REDLOCK_NEVER);
   for (unsigned i = 0; i < 40; i++) {
@@ -141,7 +136,6 @@ static void resource_has_at_most_sixteen_wait_lists(void **state) {
 }
 
 static void each_resource_has_its_own_wait_list(void **state) {
-  (void)state;
   enum { MANY = 200 };
   redlock_options options = patient();
   rl_lock *fronts[MANY], *others[MANY];
@@ -173,7 +167,6 @@ static void each_resource_has_its_own_wait_list(void **state) {
 /* --------------------------------------------------------------------------------------- W2 */
 
 static void queued_waiter_keeps_its_budget(void **state) {
-  (void)state;
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
   fake_world *world = fake_world_new(3);
@@ -192,7 +185,6 @@ static void queued_waiter_keeps_its_budget(void **state) {
 }
 
 static void retry_count_limits_the_time_of_a_queued_waiter(void **state) {
-  (void)state;
   redlock_options counted = patient();
   counted.wait_us = 0;
   counted.retry_count = 2;
@@ -208,7 +200,6 @@ static void retry_count_limits_the_time_of_a_queued_waiter(void **state) {
 }
 
 static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
-  (void)state;
   redlock_options brief = patient();
   brief.wait_us = 20 * MS;
   redlock_options options = patient();
@@ -223,7 +214,6 @@ static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
 
 /* The first only looks every 2 s, and has heard last that somebody has it. */
 static void waiter_of_silent_nodes_does_not_report_taken(void **state) {
-  (void)state;
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
   fake_world *world = listening(3);
@@ -242,7 +232,6 @@ static void waiter_of_silent_nodes_does_not_report_taken(void **state) {
 }
 
 static void waiter_behind_a_queued_head_copies_its_reports(void **state) {
-  (void)state;
   redlock_options brief = patient(), fair = patient();
   brief.wait_us = 100 * MS;
   fair.fair = REDLOCK_YES;
@@ -258,7 +247,6 @@ static void waiter_behind_a_queued_head_copies_its_reports(void **state) {
 }
 
 static void waiter_behind_an_own_lock_reports_taken(void **state) {
-  (void)state;
   redlock_options brief = patient();
   brief.wait_us = 100 * MS;
   fake_world *world = fake_world_new(3);
@@ -277,7 +265,6 @@ static void waiter_behind_an_own_lock_reports_taken(void **state) {
 /* --------------------------------------------------------------------------------------- W3 */
 
 static void waiters_acquire_in_order_of_arrival(void **state) {
-  (void)state;
   enum { MANY = 20 };
   redlock_options options = patient();
   rl_lock *locks[MANY];
@@ -305,7 +292,6 @@ static void waiters_acquire_in_order_of_arrival(void **state) {
 }
 
 static void new_head_waits_first_after_a_grant(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *first = begin_patient(world);
@@ -324,7 +310,6 @@ static void new_head_waits_first_after_a_grant(void **state) {
 }
 
 static void new_head_takes_over_the_ticket(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *first = begin_patient(world);
@@ -342,7 +327,6 @@ static void new_head_takes_over_the_ticket(void **state) {
 }
 
 static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
-  (void)state;
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
   rl_lock *first = begin_without_answers(world, KEY, &options);
@@ -359,7 +343,6 @@ static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
  * they may be fast now.
  */
 static void promoted_waiter_makes_one_attempt(void **state) {
-  (void)state;
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
   options.wait_us = 100 * MS;
@@ -383,7 +366,6 @@ static void promoted_waiter_makes_one_attempt(void **state) {
 }
 
 static void cancelled_waiter_keeps_the_order(void **state) {
-  (void)state;
   redlock_options options = patient();
   rl_lock *locks[5];
   fake_world *world = fake_world_new(3);
@@ -408,7 +390,6 @@ static void cancelled_waiter_keeps_the_order(void **state) {
 }
 
 static void close_ends_the_whole_wait_list(void **state) {
-  (void)state;
   for (unsigned calling = 0; calling < 2; calling++) {
     rl_lock *locks[3];
     fake_world *world = calling ? listening(3) : fake_world_new(3);
@@ -430,7 +411,6 @@ static void close_ends_the_whole_wait_list(void **state) {
 }
 
 static void forked_child_has_no_wait_lists(void **state) {
-  (void)state;
   rl_lock *locks[3];
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -448,7 +428,6 @@ static void forked_child_has_no_wait_lists(void **state) {
 }
 
 static void waiters_may_leave_in_any_order(void **state) {
-  (void)state;
   for (unsigned order = 0; order < 24; order++) {
     rl_lock *locks[4];
     unsigned left = order;
@@ -474,7 +453,6 @@ static void waiters_may_leave_in_any_order(void **state) {
 /* --------------------------------------------------------------------------------------- W4 */
 
 static void own_release_lets_the_head_try_at_once(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3); /* without calls */
   rl_lock *held = begin_patient(world);
   rl_lock *next = begin_patient(world);
@@ -489,7 +467,6 @@ static void own_release_lets_the_head_try_at_once(void **state) {
 }
 
 static void client_keeps_a_resource_for_a_few_delays_only(void **state) {
-  (void)state;
   enum { MANY = 100 };
   redlock_options options = patient();
   rl_lock *locks[MANY];
@@ -523,7 +500,6 @@ static void client_keeps_a_resource_for_a_few_delays_only(void **state) {
 
 /* Nor by two lines in turns. */
 static void two_wait_lists_keep_a_resource_no_longer_than_one(void **state) {
-  (void)state;
   enum { MANY = 40 };
   rl_lock *locks[MANY];
   bool had[MANY] = {false};
@@ -555,7 +531,6 @@ static void two_wait_lists_keep_a_resource_no_longer_than_one(void **state) {
 }
 
 static void own_release_does_not_overtake_the_queue(void **state) {
-  (void)state;
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *first = begin_patient(world);

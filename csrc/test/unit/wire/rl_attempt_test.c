@@ -10,7 +10,6 @@
 static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
 
 static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
-  (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
@@ -27,7 +26,6 @@ static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
 }
 
 static void last_reference_returns_attempt_to_pool(void **state) {
-  (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
@@ -43,7 +41,6 @@ static void last_reference_returns_attempt_to_pool(void **state) {
 }
 
 static void reused_attempt_is_cleared(void **state) {
-  (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
@@ -68,7 +65,6 @@ static void reused_attempt_is_cleared(void **state) {
 
 /* The ttl, a tenth of it for the node's clock, and a second for the way. */
 static void key_has_expired_a_tenth_and_a_second_after_ttl(void **state) {
-  (void)state;
   static const struct {
     uint64_t key_ms;
     redlock_duration life_us;
@@ -87,7 +83,6 @@ static void key_has_expired_a_tenth_and_a_second_after_ttl(void **state) {
 }
 
 static void longest_life_counts(void **state) {
-  (void)state;
   rl_attempt attempt;
   memset(&attempt, 0, sizeof attempt);
   rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
@@ -106,7 +101,6 @@ static void longest_life_counts(void **state) {
 
 /* The node may read the command only when its connection has ended, and the key lives from then. */
 static void unanswered_key_lives_from_the_end_of_the_connection(void **state) {
-  (void)state;
   rl_attempt attempt;
   memset(&attempt, 0, sizeof attempt);
   rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);

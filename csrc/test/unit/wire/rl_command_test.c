@@ -12,7 +12,6 @@
 static const char TOKEN[] = "0123456789abcdef0123456789abcdef01234567";
 
 static void each_script_is_named_by_the_sha1_of_its_text(void **state) {
-  (void)state;
   char hex[41];
   for (unsigned i = RL_SCRIPT_NONE + 1; i < RL_SCRIPT_COUNT; i++) {
     const char *text = rl_command_script_text((rl_script)i);
@@ -45,7 +44,6 @@ static void fill(char *key, size_t length) {
 }
 
 static void set_equals_hiredis(void **state) {
-  (void)state;
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
@@ -116,7 +114,6 @@ static void assert_script(rl_buffer *buffer, rl_script script, bool by_text,
 }
 
 static void scripts_equal_hiredis(void **state) {
-  (void)state;
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths) * COUNT_OF(ttls_ms) * 2; i++) {
@@ -133,7 +130,6 @@ static void scripts_equal_hiredis(void **state) {
 }
 
 static void scripts_of_several_keys_equal_hiredis(void **state) {
-  (void)state;
   static const unsigned counts[] = {2, 3, 9, 10, REDLOCK_RESOURCES_MAX};
   static const rl_script scripts[] = {RL_SCRIPT_RELEASE_ALL, RL_SCRIPT_EXTEND_ALL,
                                       RL_SCRIPT_ACQUIRE_ALL, RL_SCRIPT_HEAL_ALL,
@@ -154,7 +150,6 @@ static void scripts_of_several_keys_equal_hiredis(void **state) {
 }
 
 static void queue_scripts_equal_hiredis(void **state) {
-  (void)state;
   static const char *const modes[] = {"0", "1", "2"};
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -178,7 +173,6 @@ static void queue_scripts_equal_hiredis(void **state) {
 }
 
 static void arguments_equal_hiredis(void **state) {
-  (void)state;
   char secret[600];
   for (size_t i = 0; i < sizeof secret; i++) {
     secret[i] = (char)i; /* every byte */
@@ -200,7 +194,6 @@ static void arguments_equal_hiredis(void **state) {
 
 /* A token may be of any bytes, and of none. */
 static void tokens_of_any_length_equal_hiredis(void **state) {
-  (void)state;
   char token[REDLOCK_TOKEN_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(token, sizeof token);
@@ -223,7 +216,6 @@ static void tokens_of_any_length_equal_hiredis(void **state) {
 
 /* Of one key, or of two, with all that TAKE can have, and without. */
 static void take_equals_hiredis(void **state) {
-  (void)state;
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < 16; i++) {
@@ -274,7 +266,6 @@ static void take_equals_hiredis(void **state) {
 }
 
 static void keep_and_confirm_equal_hiredis(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL};
   rl_command_watch keep = {
@@ -294,7 +285,6 @@ static void keep_and_confirm_equal_hiredis(void **state) {
 }
 
 static void guard_script_equals_hiredis(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   const char *text = rl_command_guard_text();
   const char *words[] = {
@@ -310,7 +300,6 @@ static void guard_script_equals_hiredis(void **state) {
 }
 
 static void attach_equals_hiredis(void **state) {
-  (void)state;
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"abb", 3, TOKEN, 40, 2, two};
@@ -335,7 +324,6 @@ static void attach_equals_hiredis(void **state) {
 }
 
 static void command_without_room_is_not_appended(void **state) {
-  (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key name = {"k", 1, TOKEN, 40, 1, NULL};
   assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 0, &name, 0, 0), 0);

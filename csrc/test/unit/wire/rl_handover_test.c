@@ -66,7 +66,6 @@ static bool reads(rl_handover *got, size_t length) {
 
 /* Earlier versions read and write the same text. */
 static void text_without_a_fencing_token_keeps_its_format(void **state) {
-  (void)state;
   static const char old[] =
       "redlock1.AwAAAAIAAAAAAAAATQAAAAAAmJaAAAAAAAAAE4gAAgAoAQAJcDpvcmRlcnM6NDIwMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3fZciw1DBn8k";
   rl_handover got;
@@ -81,7 +80,6 @@ static void text_without_a_fencing_token_keeps_its_format(void **state) {
 }
 
 static void fencing_token_survives_the_text(void **state) {
-  (void)state;
   static const uint64_t fences[] = {1, 255, 1763900000123456, 9007199254740991};
   for (unsigned i = 0; i < COUNT_OF(fences); i++) {
     rl_handover written, got;
@@ -98,7 +96,6 @@ static void fencing_token_survives_the_text(void **state) {
 }
 
 static void written_lease_is_read_again(void **state) {
-  (void)state;
   for (unsigned i = 0; i < COUNT_OF(lengths) * COUNT_OF(lengths); i++) {
     rl_handover written, got;
     size_t token = i % 2 == 0 ? 40 : 1 + i;
@@ -114,7 +111,6 @@ static void written_lease_is_read_again(void **state) {
 }
 
 static void longest_text_of_one_resource_fits(void **state) {
-  (void)state;
   rl_handover written, got;
   size_t length = write(&written, 96, REDLOCK_KEY_MAX - 96, 1, REDLOCK_TOKEN_MAX);
   assert_true(length < REDLOCK_HANDOVER_MAX);
@@ -124,7 +120,6 @@ static void longest_text_of_one_resource_fits(void **state) {
 }
 
 static void longest_text_is_read(void **state) {
-  (void)state;
   rl_handover written, got;
   size_t length =
       write(&written, 96, REDLOCK_KEY_MAX - 96, REDLOCK_RESOURCES_MAX, REDLOCK_TOKEN_MAX);
@@ -135,7 +130,6 @@ static void longest_text_is_read(void **state) {
 
 /* Both kinds of text, with few and many resources. No text of one kind passes for the other. */
 static void cut_or_changed_text_is_rejected(void **state) {
-  (void)state;
   static const struct {
     uint64_t fence;
     size_t count;
@@ -166,7 +160,6 @@ static void cut_or_changed_text_is_rejected(void **state) {
 
 /* A lease has exactly one text, whatever its length. */
 static void appended_digit_is_rejected(void **state) {
-  (void)state;
   rl_handover handover;
   for (unsigned token = 1; token <= 8; token++) {
     size_t length = write(&handover, 3, 9, 1, token);
@@ -181,7 +174,6 @@ static void appended_digit_is_rejected(void **state) {
 
 /* With zeros for the invalid digit, the checksum would be right. */
 static void invalid_digit_among_zeros_is_rejected(void **state) {
-  (void)state;
   for (unsigned i = 0; i < 4096; i++) {
     rl_handover handover;
     (void)write(&handover, 3, 9, 1, 1 + i % 3);
@@ -194,7 +186,6 @@ static void invalid_digit_among_zeros_is_rejected(void **state) {
 }
 
 static void number_out_of_bounds_is_rejected(void **state) {
-  (void)state;
   static const rl_handover rows[] = {
       {.ttl_us = 0, .token_length = 1, .resource_count = 1},
       {.ttl_us = REDLOCK_TTL_MAX_US + 1, .token_length = 1, .resource_count = 1},
@@ -227,7 +218,6 @@ static void number_out_of_bounds_is_rejected(void **state) {
 }
 
 static void shortest_and_longest_ttl_are_read(void **state) {
-  (void)state;
   static const redlock_duration ends[] = {1, REDLOCK_TTL_MAX_US};
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     rl_handover written, got;
@@ -243,7 +233,6 @@ static void shortest_and_longest_ttl_are_read(void **state) {
 
 /* The two processes may have different versions. */
 static void hash_of_nodes_is_stable(void **state) {
-  (void)state;
   fake_world *world = fake_world_new(3);
   assert_string_equal(world->core.nodes[2]->address.name, "10.0.0.3:6379");
   assert_true(rl_detach_nodes(&world->core) == 0xab26a2d461ec1eb9u);
@@ -251,7 +240,6 @@ static void hash_of_nodes_is_stable(void **state) {
 }
 
 static void oversized_text_is_rejected_unread(void **state) {
-  (void)state;
   rl_handover handover;
   size_t length = write(&handover, 0, 1, 1, 40);
   memset(text + length, 'A', sizeof text - length);
@@ -260,7 +248,6 @@ static void oversized_text_is_rejected_unread(void **state) {
 }
 
 static void hash_distinguishes_nodes_and_their_order(void **state) {
-  (void)state;
   fake_world *three = fake_world_new(3);
   fake_world *four = fake_world_new(4);
   uint64_t nodes = rl_detach_nodes(&three->core);

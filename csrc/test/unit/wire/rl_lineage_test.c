@@ -23,7 +23,6 @@ static const char *written(const rl_lineage_fingerprint *fingerprint) {
 }
 
 static void fingerprint_has_five_words(void **state) {
-  (void)state;
   assert_string_equal(
       written(&THREE),
       "nodes=3 quorum=2 max_ttl=30000 list=3bdfb5624768c686 prefix=2fa646ae/orders:");
@@ -37,7 +36,6 @@ static bool differs(rl_lineage_fingerprint other) {
 }
 
 static void fingerprint_covers_all_shared_settings(void **state) {
-  (void)state;
   rl_lineage_fingerprint other = THREE;
   assert_false(differs(other));
   other.names[0] = "c:6379", other.names[2] = "a:6379"; /* In another order they are the same. */
@@ -61,7 +59,6 @@ static void fingerprint_covers_all_shared_settings(void **state) {
 }
 
 static void named_cluster_ignores_names_of_nodes(void **state) {
-  (void)state;
   char text[RL_LINEAGE_FINGERPRINT_MAX + 1];
   rl_lineage_fingerprint one = THREE, other = THREE;
   one.cluster = other.cluster = "blue";
@@ -72,7 +69,6 @@ static void named_cluster_ignores_names_of_nodes(void **state) {
 }
 
 static void longest_fingerprint_fits_and_is_printable(void **state) {
-  (void)state;
   static char prefix[REDLOCK_KEY_MAX];
   char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
   rl_lineage_fingerprint longest = {32,  32,     REDLOCK_TTL_MAX_US, cluster, {NULL},
@@ -99,7 +95,6 @@ static void longest_fingerprint_fits_and_is_printable(void **state) {
 }
 
 static void key_has_the_name_of_the_cluster(void **state) {
-  (void)state;
   char key[RL_LINEAGE_KEY_MAX + 1];
   rl_lineage_write_key(key, NULL);
   assert_string_equal(key, "redlock:lineage");
@@ -112,7 +107,6 @@ static bool reads(rl_lineage_answer *answer, const char *text) {
 }
 
 static void answer_has_clock_identity_and_record(void **state) {
-  (void)state;
   rl_lineage_answer answer;
   assert_true(reads(
       &answer, "1700000000000001 abc123 - abc123 1699999999999999 restart nodes=3 rest of it"));
@@ -125,7 +119,6 @@ static void answer_has_clock_identity_and_record(void **state) {
 }
 
 static void answer_without_a_record_has_a_reason(void **state) {
-  (void)state;
   static const struct {
     const char *text;
     rl_lineage_why why;
@@ -142,7 +135,6 @@ static void answer_without_a_record_has_a_reason(void **state) {
 }
 
 static void truncated_answer_is_rejected_or_shorter(void **state) {
-  (void)state;
   static const char text[] = "1700000000000001 abc123 - abc123 1699999999999999 ready nodes=3";
   for (size_t length = 0; length < sizeof text - 1; length++) {
     rl_lineage_answer answer;
@@ -154,7 +146,6 @@ static void truncated_answer_is_rejected_or_shorter(void **state) {
 }
 
 static void identity_may_include_the_history(void **state) {
-  (void)state;
   rl_lineage_answer answer;
   assert_true(reads(&answer, "5 0af-1e12 - 0af-1e12 1 ready "));
   assert_string_equal(answer.run_id, "0af-1e12");
@@ -164,7 +155,6 @@ static void identity_may_include_the_history(void **state) {
 }
 
 static void oversized_answer_is_rejected(void **state) {
-  (void)state;
   rl_lineage_answer answer;
   char text[1024];
   (void)snprintf(text, sizeof text, "5 a - a 1 ready %0*d", RL_LINEAGE_MAX - 9, 1);
@@ -181,7 +171,6 @@ static void oversized_answer_is_rejected(void **state) {
 }
 
 static void difference_lists_changed_words(void **state) {
-  (void)state;
   char text[192];
   assert_string_equal(
       rl_lineage_difference(text, sizeof text, "nodes=3 b c d e f", "nodes=3 b c d e f"), "");

@@ -45,7 +45,6 @@ static void assert_reply(const rl_reply_reader *reader, const reply_case *row) {
 }
 
 static void every_reply_is_parsed_whole_and_byte_by_byte(void **state) {
-  (void)state;
   rl_reply_reader reader;
   const char *reason = NULL;
   assert_int_equal(rl_reply_open(&reader), 0);
@@ -68,7 +67,6 @@ static void every_reply_is_parsed_whole_and_byte_by_byte(void **state) {
 
 /* All of them in one piece, then cut in two at every place. */
 static void replies_arrive_in_order(void **state) {
-  (void)state;
   char all[1024] = "";
   const char *reason = NULL;
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
@@ -92,7 +90,6 @@ static void replies_arrive_in_order(void **state) {
 }
 
 static void long_text_is_cut_to_fit(void **state) {
-  (void)state;
   char line[4000];
   const char *reason = NULL;
   rl_reply_reader reader;
@@ -128,7 +125,6 @@ static void assert_broken(const char *bytes, const char *expected) {
 }
 
 static void invalid_resp_is_rejected(void **state) {
-  (void)state;
   static const char *const garbage[] = {"HTTP/1.1 400 Bad Request\r\n",
                                         "\r\n",
                                         "OK\r\n",
@@ -150,7 +146,6 @@ static void invalid_resp_is_rejected(void **state) {
 
 /* Of a length that is none, too, the rest of the line is waited for. */
 static void line_is_judged_when_complete(void **state) {
-  (void)state;
   static const char *const lines[] = {"$x", "$1x", "$-", ":1a", "*x"};
   for (unsigned i = 0; i < COUNT_OF(lines); i++) {
     rl_reply_reader reader;
@@ -166,7 +161,6 @@ static void line_is_judged_when_complete(void **state) {
 }
 
 static void announced_array_is_rejected(void **state) {
-  (void)state;
   assert_broken("*17\r\n", "the reply is too large");
   assert_broken("*1000000\r\n", "the reply is too large");
   assert_broken("*2147483647\r\n", "the reply is too large");
@@ -175,7 +169,6 @@ static void announced_array_is_rejected(void **state) {
 }
 
 static void array_size_beyond_int_is_rejected(void **state) {
-  (void)state;
   rl_reply_reader reader;
   static const char *const sizes[] = {"*2147483648\r\n", "*4294967296\r\n", "*4294967297\r\n",
                                       "*9223372036854775807\r\n", "*18446744073709551615\r\n"};
@@ -190,7 +183,6 @@ static void array_size_beyond_int_is_rejected(void **state) {
 }
 
 static void announced_bulk_is_rejected(void **state) {
-  (void)state;
   assert_broken("$65537\r\n", "the reply is too large");
   assert_broken("$536870912\r\n", "the reply is too large");
   assert_broken("$2147483647\r\n", "the reply is too large");
@@ -201,7 +193,6 @@ static void announced_bulk_is_rejected(void **state) {
 }
 
 static void nesting_is_bounded(void **state) {
-  (void)state;
   char deep[1024] = "";
   rl_reply_reader reader;
   const char *reason = NULL;
@@ -236,7 +227,6 @@ static size_t feed_for_ever(const char *begin, const char *piece, size_t length,
 }
 
 static void endless_line_is_refused_and_costs_little_memory(void **state) {
-  (void)state;
   static const char *const begins[] = {"+", "-", ":", "$", "*", "*1\r\n+", "*1\r\n$", "$000"};
   char piece[1000];
   memset(piece, '0', sizeof piece);
@@ -252,7 +242,6 @@ static void endless_line_is_refused_and_costs_little_memory(void **state) {
 
 /* As much as may be held of a reply that is not complete is held, and not one byte more. */
 static void every_bound_is_exact(void **state) {
-  (void)state;
   static const struct {
     const char *begin; /* after small replies, which do not count any more */
     char more;
@@ -287,7 +276,6 @@ static void every_bound_is_exact(void **state) {
 
 /* The largest bulk and the largest arrays, in every piece. */
 static void largest_replies_are_read(void **state) {
-  (void)state;
   char bulk[RL_REPLY_BULK_MAX + 16];
   char array[8 + 4 * RL_REPLY_ELEMENTS_MAX] = "*16\r\n";
   const char *const nested = "*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n";
@@ -315,7 +303,6 @@ static void largest_replies_are_read(void **state) {
 }
 
 static void string_is_kept_with_all_its_bytes(void **state) {
-  (void)state;
   for (size_t length = 0; length <= RL_REPLY_BYTES_MAX + 1; length++) {
     char bytes[RL_REPLY_BYTES_MAX + 32];
     rl_reply_reader reader;
@@ -340,7 +327,6 @@ static void string_is_kept_with_all_its_bytes(void **state) {
 }
 
 static void stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
-  (void)state;
   rl_reply_reader reader;
   const char *reason = NULL;
   char many[5 * 3000];
@@ -379,7 +365,6 @@ static void message_has_kind_and_payload(void **state) {
       {"*1\r\n$7\r\nmessage\r\n", "message", ""},
       {"*3\r\n:7\r\n:7\r\n:7\r\n", "", ""},
   };
-  (void)state;
   rl_reply_reader reader;
   const char *reason = NULL;
   assert_int_equal(rl_reply_open(&reader), 0);
@@ -394,7 +379,6 @@ static void message_has_kind_and_payload(void **state) {
 }
 
 static void message_keeps_any_bytes_and_is_cut(void **state) {
-  (void)state;
   static char bytes[RL_REPLY_BYTES_MAX * 2 + 100];
   rl_reply_reader reader;
   const char *reason = NULL;

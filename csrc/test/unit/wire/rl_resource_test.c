@@ -16,7 +16,6 @@ static void assert_name(const rl_resource *resource, unsigned index, const char 
 }
 
 static void resource_is_prefix_and_name(void **state) {
-  (void)state;
   rl_resource *resource = rl_resource_new("a\0:", 3, "b\0", 2);
   assert_int_equal(resource->count, 1);
   assert_int_equal(resource->prefix_length, 3);
@@ -30,7 +29,6 @@ static void resource_is_prefix_and_name(void **state) {
 }
 
 static void one_resource_stores_no_lengths(void **state) {
-  (void)state;
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   assert_int_equal(rl_resource_size(resource), sizeof *resource + 6);
   assert_int_equal(sizeof *resource, sizeof(unsigned) + sizeof(uint32_t) + 2 * sizeof(uint16_t));
@@ -38,7 +36,6 @@ static void one_resource_stores_no_lengths(void **state) {
 }
 
 static void each_of_several_has_the_prefix(void **state) {
-  (void)state;
   static const redlock_resource names[] = {{"a", 1}, {NULL, 0}, {"b\0c", 3}, {"dd", 2}};
   rl_resource *resource = rl_resource_new_many("p:", 2, names, 4);
   assert_int_equal(resource->count, 4);
@@ -53,7 +50,6 @@ static void each_of_several_has_the_prefix(void **state) {
 }
 
 static void largest_resources_fit(void **state) {
-  (void)state;
   static char bytes[REDLOCK_KEY_MAX];
   redlock_resource names[REDLOCK_RESOURCES_MAX];
   memset(bytes, 'x', sizeof bytes);
@@ -68,7 +64,6 @@ static void largest_resources_fit(void **state) {
 }
 
 static void repeated_resource_is_found(void **state) {
-  (void)state;
   static const redlock_resource different[] = {
       {"a", 1}, {"ab", 2}, {"a\0", 2}, {NULL, 0}, {"b", 1}};
   static const redlock_resource same[] = {{"a", 1}, {"b\0c", 3}, {"d", 1}, {"b\0c", 3}};
@@ -81,7 +76,6 @@ static void repeated_resource_is_found(void **state) {
 }
 
 static void keys_of_counters_and_queues_are_reserved(void **state) {
-  (void)state;
   static const redlock_resource counter = {"a:redlock-fence", 15};
   static const redlock_resource short_of_it = {"redlock-fence", 13};
   static const redlock_resource beyond = {"a:redlock-fence2", 16};
@@ -100,7 +94,6 @@ static void keys_of_counters_and_queues_are_reserved(void **state) {
 }
 
 static void key_of_a_record_is_reserved(void **state) {
-  (void)state;
   static const redlock_resource record = {"redlock:lineage", 15};
   static const redlock_resource of_cluster = {"redlock:lineage:a", 17};
   static const redlock_resource beyond = {"redlock:lineages", 16};
