@@ -389,6 +389,7 @@ help:
 	@echo 'test                              runs the tests for users, and installs what they need'
 	@echo 'ci                                runs test and check, as .ci/run does'
 	@echo 'setup                             installs all dependencies, or names the missing packages'
+	@echo 'site check-site                   the docs as a web site in $(BUILD)/site, and a check of its links'
 	@echo 'fresh                             runs demo and test on new systems (debootstrap)'
 	@echo 'lint unit spec luas examples-test check-pure check-exports check-abi abidiff check-header check-install check-rocks check-without-tls other-servers'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'

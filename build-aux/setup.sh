@@ -6,6 +6,7 @@
 #     setup.sh demo [LUA_VERSION]      to build the module for one Lua, and to run Redis nodes
 #     setup.sh test                    to run every test
 #     setup.sh lint                    to check the style of the code
+#     setup.sh site                    to build and check the site of the docs
 #     setup.sh all                     everything
 set -u
 purpose=${1:-test}
@@ -80,6 +81,13 @@ command:cppcheck|cppcheck|cppcheck|cppcheck
 command:luacheck|lua-check|-|-
 command:luarocks|luarocks|luarocks|luarocks5.4
 '
+needs_site='
+command:make|make|make|make
+command:lua5.4,lua-5.4|lua5.4|lua|lua5.4
+command:mkdocs|mkdocs|mkdocs|mkdocs
+command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver
+command:curl|curl|curl|curl
+'
 # For bench and coverage.
 needs_measure='
 command:gcovr|gcovr|gcovr|gcovr
@@ -91,9 +99,10 @@ case $purpose in
 demo) needs="$needs_demo$(echo "$needs_lua" | sed -n "s/^$lua_version|//p")" ;;
 test) needs="$needs_demo$needs_luas$needs_test" ;;
 lint) needs=$needs_lint ;;
-all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_measure" ;;
+site) needs=$needs_site ;;
+all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_site$needs_measure" ;;
 *)
-  echo "setup: demo, test, lint or all, not $purpose" >&2
+  echo "setup: demo, test, lint, site or all, not $purpose" >&2
   exit 2
   ;;
 esac

@@ -135,6 +135,14 @@ check-layers: $(LIBRARY_OBJECTS) $(BINDING_OBJECTS)
 # Links between pages.
 check-links:
 	@$(CONTROLS_LUA) build-aux/check_links.lua
+# The docs as a web site in $(BUILD)/site. check-site also renders it, if there is a browser.
+.PHONY: site check-site
+site:
+	@sh build-aux/setup.sh site
+	@LUA='$(CONTROLS_LUA)' sh build-aux/build_site.sh $(BUILD)/site
+check-site: site
+	@$(CONTROLS_LUA) build-aux/check_site.lua $(BUILD)/site
+	@sh build-aux/render_site.sh $(BUILD)/site
 # How many sentences are hard to read: the ceilings only go down.
 # docs/messages.md has all messages of the library, the Lua modules and the tool.
 messages:

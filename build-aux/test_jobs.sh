@@ -247,6 +247,7 @@ long_jobs() {
     job "long/hold@$version" sleeping '' "$version:lua $version:build/$version/witness.so" \
       "HOLD_SECONDS=60 sh build-aux/spec.sh $version spec/auto_extend_spec.lua"
   done
+  job long/site computing '' '' "$MAKE check-site"
   # Creates and closes clients and leases 1,000 times under each leak checker.
   job asan/build computing '' '' "$MAKE asan-programs"
   asan_long_jobs

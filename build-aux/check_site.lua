@@ -1,0 +1,73 @@
+-- Checks that each link of the built site leads to a file and to an anchor that exist.
+--
+--     lua build-aux/check_site.lua [build/site]
+--
+-- SPDX-License-Identifier: MIT
+
+local links = dofile((arg[0]:match("^.*/") or "") .. "links.lua")
+
+local function without_entities(text) return (text:gsub("&amp;", "&"):gsub("%%20", " ")) end
+
+-- Returns the set of the anchors of an HTML page.
+local function anchors_of(text)
+  local anchors = {}
+  for id in text:gmatch('%sid="([^"]*)"') do anchors[without_entities(id)] = true end
+  for name in text:gmatch('<a name="([^"]*)"') do anchors[name] = true end
+  return anchors
+end
+
+-- Returns an array of the broken links of a page, and its number of links.
+local function faults_of(page, text, read)
+  local faults, count = {}, 0
+  for target in text:gsub("<!%-%-.-%-%->", ""):gmatch('<%a[^>]-%s[hs]r[ec]f?="([^"]*)"') do
+    target = without_entities(target)
+    if not links.is_external(target) and not target:find("^//") then
+      count = count + 1
+      local path, anchor = links.resolve(target:find("^/") and "" or page, (target:gsub("^/", "")))
+      path = (path == "" or path:find("/$")) and path .. "index.html" or path:gsub("%?.*$", "")
+      local content = read(path)
+      if not content then
+        faults[#faults + 1] = ("%s: %s: there is no %s"):format(page, target, path)
+      elseif anchor ~= "" and not anchors_of(content)[anchor] then
+        faults[#faults + 1] = ("%s: %s: %s has no such anchor"):format(page, target, path)
+      end
+    end
+  end
+  return faults, count
+end
+
+-- Negative controls.
+local files = { ["a.html"] = '<p id="x">', ["docs/b.html"] = '<h2 class="y" id="z">' }
+local function read_control(path) return files[path] end
+local broken = { '<a href="c.html">', '<a class="x" href="a.html#z">', '<img alt="" src="docs/c.svg">',
+  '<a href="#z">', '<script src="/c.js">', '<a href="a.html"><a href="docs/b.html#x">' }
+local whole = { '<a href="a.html#x">', '<a href="docs/b.html#z">', '<a href="https://c.example/">',
+  '<!-- <a href="c"> -->' }
+local function expect(texts, count)
+  for _, text in ipairs(texts) do
+    assert(#faults_of("a.html", text, read_control) == count, "check_site is wrong about " .. text)
+  end
+end
+expect(broken, 1)
+expect(whole, 0)
+
+local site = arg[1] or "build/site"
+local cache = {}
+local function read(path)
+  if cache[path] == nil then cache[path] = links.read(site .. "/" .. path) or false end
+  return cache[path]
+end
+
+local good, pages, total = true, 0, 0
+local list = assert(io.popen("cd '" .. site .. "' && find . -name '*.html' | sed 's|^./||' | sort"))
+for page in list:lines() do
+  local faults, count = faults_of(page, read(page), read)
+  for _, fault in ipairs(faults) do
+    good = false
+    print("not ok - " .. fault)
+  end
+  pages, total = pages + 1, total + count
+end
+list:close()
+if not good or total == 0 then os.exit(1) end
+print(("ok - each of the %d links of %d pages of the site leads to an existing file and anchor"):format(total, pages))
