@@ -20,9 +20,6 @@
 #include "redlock.h"
 #include "witness.h"
 
-/* cmocka passes a state to each test, which most tests do not use. */
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 #define MS REDLOCK_MILLISECONDS
 #define SECONDS REDLOCK_SECONDS
 

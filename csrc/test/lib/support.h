@@ -31,9 +31,6 @@
  */
 #define EVENTUALLY_US (30 * REDLOCK_SECONDS)
 
-/* cmocka passes a state to each test, which most tests do not use. */
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 /* Polls until |condition| is true; fails the test after a deadline. */
 #define eventually(condition)                                                                      \
   do {                                                                                             \
