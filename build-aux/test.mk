@@ -132,6 +132,12 @@ check-safety:
 # Folders are layers.
 check-layers: $(LIBRARY_OBJECTS) $(BINDING_OBJECTS)
 	@$(CONTROLS_LUA) build-aux/check_layers.lua $(BUILD)
+# Charts of docs/benchmarks.md.
+.PHONY: charts check-charts
+charts:
+	@LUA='$(CONTROLS_LUA)' bench/plot
+check-charts:
+	@LUA='$(CONTROLS_LUA)' bench/plot check
 # Links between pages.
 check-links:
 	@$(CONTROLS_LUA) build-aux/check_links.lua

@@ -230,6 +230,7 @@ check_jobs() {
   job checks/controls computing '' '' "$MAKE check-controls"
   job checks/language computing '' '' "$MAKE check-language"
   job checks/links computing '' '' "$MAKE check-links"
+  job checks/charts computing '' '' "$MAKE check-charts"
   job checks/messages computing '' '' "$MAKE check-messages"
 }
 

@@ -7,8 +7,8 @@
 
 local c_api = {}
 
--- Splits the header into blocks { kind = "comment" or "code", lines = }. A comment is a block of its
--- own only if it begins at column 1.
+-- Splits the header into blocks { kind = "comment" or "code", lines = }. A comment is a block only
+-- if it begins at column 1.
 local function blocks_of(text)
   local blocks, block, in_comment, depth = {}, nil, false, 0
   for line in text:gmatch("(.-)\n") do

@@ -4,7 +4,7 @@
 
 local lua_api = {}
 
--- Splits "type the rest" after the type, which may have spaces within brackets, and after ":" and ",".
+-- Splits "type the rest" after the type, which may have spaces in brackets, and after ":" and ",".
 local function split_type(text)
   local depth = 0
   for index = 1, #text do
