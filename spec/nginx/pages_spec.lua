@@ -32,7 +32,7 @@ describe("nginx configurations of pages", function()
   end
 
   for _, path in ipairs { "README.md", "docs/openresty.md" } do
-    it(path .. " answers 200, 423 and 503", function()
+    it(path .. " answers 200, 423, 500 and 503", function()
       start(path)
       helper.unless_stalled(30, function()
         farm:reset()
@@ -47,6 +47,13 @@ describe("nginx configurations of pages", function()
         assert.are.equal(423, status)
         assert.is_nil(body:find(farm.addresses[1], 1, true), body)
       end)
+      farm:reset()
+      helper.eventually(function() -- Deletes the keys while the function runs.
+        local request = nginx:request("/order?id=44")
+        pcall(helper.eventually, function() return farm:count("orders:44") == 3 end, "the lock", 0.1)
+        for _, node in ipairs(farm) do node:command("DEL", "orders:44") end
+        return request:finish() == 500
+      end, "the answer of a lost lease")
       farm[1]:kill()
       farm[2]:kill()
       local status, body = nginx:get("/order?id=43")
