@@ -167,7 +167,9 @@ local function page()
   local out = { "# Messages", "", "<!-- Written by build-aux/messages.lua (make messages). -->", "",
     "Look up a message here: search for its fixed words; `...` stands for the parts that vary.",
     "A message says what happened, what the node said, and what to do.", "",
-    "## Codes", "", "The code of a result, its text (`redlock_strerror()`), and what to do:", "",
+    "## Codes", "", "The code of a result, its text (`redlock_strerror()`), and what to do.",
+    "Lua returns `system` as `unavailable`, and raises an error for `invalid`, `busy`, `unsupported`, `limit` and",
+    "`no_memory`.", "",
     "| code | text | what to do |", "|---|---|---|", codes(), "" }
   for _, section in ipairs(SECTIONS) do
     out[#out + 1] = "## " .. section.title .. "\n\n" .. section.text .. "\n"
