@@ -10,7 +10,7 @@
 #include "lease/rl_renew.h"
 #include "lifecycle/rl_detach.h"
 #include "lock/rl_round.h"
-#include "operator/rl_inspect.h"
+#include "operator/rl_ask.h"
 
 /* The nodes refuse its first automatic extend, and all that follow. */
 static fake_world *failing(rl_lock **lock) {
@@ -183,6 +183,32 @@ static void expired_lease_is_not_reported_unavailable(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The lease ends when the caller reads the result, or asks the nodes. Its loss stays. */
+static void expired_lease_is_lost_until_its_release(void **state) {
+  redlock_options plain = fake_once();
+  redlock_options extended = kept();
+  for (unsigned i = 0; i < 4; i++) {
+    bool notified = i >= 2;
+    bool asks = i % 2 != 0;
+    rl_lock *lock;
+    fake_world *world = held_by(3, &lock, notified ? &extended : &plain);
+    redlock_time deadline_us = lock->deadline_us;
+    world->now_us = deadline_us + SECONDS;
+    if (asks) {
+      assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_OK);
+      fake_settle(world);
+    } else {
+      assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+    }
+    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+    assert_int_equal(since_of(world, lock), deadline_us);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), notified ? lock : NULL);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
 /* Ways in which a lease ends that are no loss. */
 static void by_release(fake_world *world, rl_lock *lock) {
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -295,6 +321,7 @@ int main(void) {
       cmocka_unit_test(answer_after_deadline_revives_no_lease),
       cmocka_unit_test(denied_lease_is_lost_and_not_taken_back),
       cmocka_unit_test(expired_lease_is_not_reported_unavailable),
+      cmocka_unit_test(expired_lease_is_lost_until_its_release),
       cmocka_unit_test(released_lease_is_no_loss_and_not_extended),
       cmocka_unit_test(result_of_released_lease_reports_no_loss),
       cmocka_unit_test(closed_client_reports_no_loss),
