@@ -3,48 +3,62 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * One of the waiting threads, the leader, polls for all of them, outside the mutex. The others, the
- * followers, sleep, each on its own semaphore.
+ * One of the waiting threads, the leader, polls for all of them, without the mutex. The others, the
+ * followers, sleep, each on its own semaphore. The words:
  *
- *   LEAD-1. A thread that begins an operation sends the bytes itself, under the mutex
- *           (rl_turn_start()), or leaves them to the last of the arriving threads (below).
- *   LEAD-2. Then it waits. If there is no leader, it leads: it notes what it will poll for, leaves
- *           the mutex, polls, enters, and takes a turn with the result. Otherwise it sleeps until
- *           it is woken.
- *   LEAD-3. A thread that leaves the mutex wakes the threads whose operation has ended, and those
- *           that want to check after each turn (in close(), and for slow nodes). For a polling
- *           leader it sets the leader's event.
- *   LEAD-4. A thread that leaves while there is no leader wakes a sleeping thread to lead. This
+ *   enter      to lock the client's mutex (rl_client_enter())
+ *   turn       one pass of the core: it reads the input, and does what is due (rl_turn_process())
+ *   sleeper    a follower in the list |asleep|
+ *   woken      taken out of that list by a thread with the mutex
+ *   posted     woken, and its semaphore is set; a thread that is woken but not posted is unposted
+ *   arriving   woken, and without the mutex so far
+ *   sender     the thread that wakes in order to send for all, if no arriving thread does it before
+ *
+ *   LEAD-1. A thread that begins an operation sends its bytes itself, with the mutex
+ *           (rl_turn_start()), or leaves them to the last woken thread that is still without the
+ *           mutex (below).
+ *   LEAD-2. Then it waits. If there is no leader, it leads: it notes what it will poll for, unlocks
+ *           the mutex, polls, locks it again, and takes a turn. Otherwise it sleeps until it is
+ *           woken.
+ *   LEAD-3. A thread that unlocks the mutex wakes each thread whose operation has ended. After a
+ *           turn it also wakes the threads that check after each turn (in close(), and while a call
+ *           waits for late nodes in the grace period). To wake a polling leader, it sets the
+ *           leader's event.
+ *   LEAD-4. If there is no leader, a thread that unlocks the mutex wakes a sleeper to lead. This
  *           hands the lead on when the leader's own operation has ended.
- *   LEAD-5. A thread that leaves sets the event of a leader that polls for less than is needed now:
- *           for another descriptor, for room to send, or for an earlier time.
- *   LEAD-6. Eight woken threads at most are on their way at once; the others are unposted. Each
- *           thread that leaves posts as many as have arrived. All at once they would only meet at
- *           the mutex (64 threads: 2.9 context switches a pair instead of 2.1). The eight may be
- *           held up in signal handlers. So while threads are unposted, the leader polls for 1 ms at
- *           most, and then posts the next eight. A thread that is woken to lead is posted at once.
- *           So are all after redlock_client_wakeup().
+ *   LEAD-5. A thread that unlocks the mutex sets the event of a polling leader if the poll lacks
+ *           something that is now needed: a descriptor, room to send, or an earlier time.
+ *   LEAD-6. At most eight woken threads are posted together; the rest wait for their post. Each
+ *           thread that unlocks the mutex posts as many as have arrived. If all were posted
+ *           together, they would queue for the mutex (64 threads: 2.9 context switches for each
+ *           acquire and release instead of 2.1). Signal handlers may delay the eight. So while
+ *           threads are unposted, the leader polls for 1 ms at most, and then posts the next eight.
+ *           A thread that is woken to lead is posted immediately. All woken threads are posted
+ *           immediately after redlock_client_wakeup(), or if one of them checks after each turn.
  *
- * No wake-up is lost. The reasons to wake change only under the mutex, and each thread that leaves
+ * No wake-up is lost. The reasons to wake change only under the mutex, and each thread that unlocks
  * it does LEAD-3 to LEAD-6. So whenever the mutex is free:
- *   - a sleeping thread whose operation has ended is woken: it is posted, or unposted while eight
- *     others or the leader are on their way;
- *   - if a thread sleeps, there is a leader: one that is woken and will enter, or one that polls;
- *   - a polling leader waits for all that is needed, or its event is set, or threads arrive, and
- *     the last of them checks (LEAD-5). The event stays set until the leader has entered, also if
- *     it is set before the poll.
- * A follower nevertheless has a time-out, a little after its operation is due: the leader may be
- * held up in a signal handler, or eight posted threads while there is no leader. The follower then
- * takes a turn without waiting.
+ *   - No sleeper has an operation that has ended. An arriving thread is posted; or it waits for its
+ *     post, and eight posted threads or the leader will give it.
+ *   - If a thread sleeps, there is a leader: it is woken and will lock the mutex, or it polls.
+ *   - For a polling leader one of three things is true:
+ *       - it polls for all that is needed;
+ *       - its event is set, and stays set until the leader has locked the mutex, even if the event
+ *         was set before the poll began;
+ *       - threads are arriving, and the last of them does LEAD-5.
+ * A follower nevertheless has a time-out, a little after its operation is due. A signal handler may
+ * delay the leader, or, without a leader, all eight posted threads. After its time-out the follower
+ * takes a turn itself, without polling.
  *
  * One turn of the leader often ends many operations, whose threads return and begin the next ones.
- * If each of them sent at once, nodes would receive single commands instead of many in one packet.
- * That costs ten times as much (64 threads, five nodes). So operations and bytes wait while woken
- * threads arrive, and the last of these threads sends for all. This wait is limited to 1 ms,
- * because the threads may be slow. The leader, or one of the sleepers, is the sender and wakes
- * then. A leader waits only once for missing threads. A thread that leaves the mutex without a
- * sender, or after its time, sends at once; so does a thread that wakes a sleeping sender. After
- * sending, a thread checks its operation again before it sleeps or polls (rl_wait_step()).
+ * If each of them sent immediately, nodes would receive single commands instead of many in one
+ * packet. That costs ten times as much (64 threads, five nodes). So operations and bytes wait while
+ * threads are arriving, and the last of these threads sends for all. This wait is limited to 1 ms,
+ * because the threads may be slow. One thread, the leader or a sleeper, is the sender: it wakes
+ * after this 1 ms, and sends. A leader waits only once for threads that do not arrive. A thread
+ * that unlocks the mutex sends immediately if there is no sender, if the sender's time has passed,
+ * or if it has just woken the sender. After sending, a thread checks its operation again before it
+ * sleeps or polls (rl_wait_step()).
  */
 #include "client/rl_client_wait.h"
 
@@ -55,15 +69,15 @@
 #include "lock/rl_round.h"
 #include "os/rl_clock.h"
 
-#define RL_WAIT_POSTED_MAX 8 /* posted threads on their way at once */
+#define RL_WAIT_POSTED_MAX 8 /* posted threads that have not locked the mutex yet (LEAD-6) */
 #define RL_WAIT_POSTS_MAX 64 /* threads that are posted after the mutex was unlocked */
-/* Time from a follower's operation being due to its own check. */
+/* How long after its operation is due a follower checks by itself. */
 #define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
-/* Longest poll without a descriptor for the event. */
+/* Longest poll if the event has no descriptor. */
 #define RL_WAIT_BLIND_US (10 * REDLOCK_MILLISECONDS)
 /*
- * Longest poll without the timer, hence its delay after a suspend; at least the default of
- * node_timeout_us.
+ * Longest poll without the timer. After a suspend such a poll ends this late. Must be at least the
+ * default node_timeout_us.
  */
 #define RL_WAIT_SHORT_US (100 * REDLOCK_MILLISECONDS)
 
@@ -99,8 +113,8 @@ void rl_wait_watch(redlock_client *client, rl_waiter *self) {
 }
 
 /*
- * Returns when the operation of a lock is due, or REDLOCK_NEVER. An operation that another thread
- * will send has from now on as long as its nodes have to answer.
+ * Returns when the operation of a lock is due, or REDLOCK_NEVER. While operations are unsent,
+ * assumes that this one is sent now: it is due when its nodes' time to answer has passed.
  */
 static redlock_time rl_wait_due(const redlock_client *client, const rl_lock *lock) {
   redlock_time due_us = lock->timer.index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer.due_us;
@@ -140,8 +154,8 @@ static rl_lock *rl_wait_unsent(const redlock_client *client) {
 }
 
 /*
- * Ends acquires without entropy: their threads get the error, not the thread that took the turn for
- * them. Returns true if there were any.
+ * Ends the acquires for which there is no entropy. Their own threads get the error; the thread that
+ * sends for them does not. Returns true if there were such acquires.
  */
 static bool rl_wait_refuse(redlock_client *client) {
   bool refused = false;
@@ -188,13 +202,15 @@ static void rl_wait_wake(rl_wait *wait, rl_waiter *waiter) {
     rl_wait_poke(wait);
   }
   if (!waiter->sleeps || waiter->woken) {
-    return; /* It runs, and checks for itself. */
+    return; /* The thread runs, and checks its operation itself. */
   }
   waiter->woken = waiter->unposted = true;
   rl_list_remove(&waiter->list);
   rl_list_append(&wait->unposted, &waiter->list);
   wait->arriving++;
-  wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It arrives, too. */
+  wait->sender = waiter == wait->sender
+                     ? NULL
+                     : wait->sender; /* The sender is among the arriving threads now. */
 }
 
 static void rl_wait_post_one(rl_wait *wait, rl_waiter *waiter, rl_wait_posts *posts) {
@@ -208,7 +224,7 @@ static void rl_wait_post_one(rl_wait *wait, rl_waiter *waiter, rl_wait_posts *po
   }
 }
 
-/* LEAD-6. */
+/* LEAD-6. Collects the semaphores to set, for rl_wait_deliver(). */
 static void rl_wait_post(rl_wait *wait, rl_wait_posts *posts) {
   posts->count = 0;
   if (wait->leader != NULL && wait->leader->unposted) {
@@ -222,7 +238,7 @@ static void rl_wait_post(rl_wait *wait, rl_wait_posts *posts) {
   wait->hurried = false;
 }
 
-/* LEAD-3. */
+/* LEAD-3. Wakes the threads that the changes under the mutex concern. */
 static void rl_wait_wake_concerned(redlock_client *client) {
   rl_wait *wait = &client->wait;
   while (rl_lock_queue_first(&client->core.waited) != NULL) {
@@ -251,7 +267,7 @@ static void rl_wait_wake_concerned(redlock_client *client) {
   wait->turned = false;
 }
 
-/* LEAD-4: the thread that came last is likely to wait longest. */
+/* LEAD-4. Wakes the newest sleeper to lead: its own operation is likely to end last. */
 static void rl_wait_wake_leader(rl_wait *wait) {
   if (rl_wait_first(&wait->asleep) != NULL) {
     wait->leader = RL_OWNER(wait->asleep.previous, rl_waiter, list);
@@ -268,7 +284,7 @@ static rl_wait_wants rl_wait_wants_of(const redlock_client *client) {
   return wants;
 }
 
-/* LEAD-5. */
+/* LEAD-5. Returns true if the leader's poll lacks something that is now needed. */
 static bool rl_wait_is_short(const redlock_client *client) {
   const rl_wait_wants *polled = &client->wait.wants;
   rl_wait_wants wants = rl_wait_wants_of(client);
@@ -280,8 +296,8 @@ static bool rl_wait_is_short(const redlock_client *client) {
 }
 
 /*
- * LEAD-3 to LEAD-6, and WDOG-1, before the mutex is unlocked. Arriving threads may be slow: what is
- * left to them is sent now, unless a sender has it and its time has not passed.
+ * LEAD-3 to LEAD-6, and WDOG-1, before the mutex is unlocked. Sends now what was left to arriving
+ * threads, unless a sender will send it in time.
  */
 static void rl_wait_settle(redlock_client *client, rl_wait_posts *posts) {
   rl_wait *wait = &client->wait;
@@ -323,7 +339,9 @@ void rl_wait_wake_threads(redlock_client *client, bool unlock) {
 
 /* ------------------------------------------------------------------------------------ waiting */
 
-/* Takes a turn outside of the program's loop, and wakes the loop for what has ended. */
+/*
+ * Takes a turn for a blocking call. Wakes the program's loop if operations of that loop have ended.
+ */
 static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t count) {
   int result = rl_turn_process(client, fds, count);
   if (result != REDLOCK_OK && rl_wait_refuse(client)) {
@@ -334,9 +352,9 @@ static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t
 }
 
 /*
- * poll() does not count suspend, so a long poll also waits for the timer, which does. Without a
- * timer the poll ends early, and the next turn computes the rest. A short poll needs neither, which
- * saves a system call. Returns the timer's descriptor, or -1.
+ * poll() does not count suspend; the timer does, so a long poll also waits for it. Without a timer
+ * a long poll ends early. A short poll needs no timer, which saves a system call. Returns the
+ * timer's descriptor, or -1.
  */
 static int rl_wait_set_timer(rl_wait *wait, redlock_time *until_us) {
   redlock_time now_us = redlock_now();
@@ -351,7 +369,10 @@ static int rl_wait_set_timer(rl_wait *wait, redlock_time *until_us) {
   return wait->timer.fd;
 }
 
-/* Leaves the mutex, polls as the leader, and enters. |fds| has room for one more descriptor. */
+/*
+ * Unlocks the mutex, polls as the leader, and locks the mutex again. |fds| has room for one more
+ * descriptor.
+ */
 static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
                         redlock_time until_us) {
   rl_wait *wait = &client->wait;
@@ -386,7 +407,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   }
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   wait->wants = rl_wait_wants_of(client);
-  if (defers) { /* The last arriving thread sends what is due now. */
+  if (defers) { /* The last arriving thread does what is due now. */
     wait->sender = wait->sender == NULL ? self : wait->sender;
     wait->wants.deadline_us = 0;
     until_us = rl_time_min(until_us, wait->send_us);
@@ -436,15 +457,15 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
   if (self->woken && !self->unposted) {
     wait->posted -= wait->posted > 0;
   }
-  self->unposted = false; /* Its own time came before the post. */
+  self->unposted = false; /* It woke by its time-out, so it needs no post. */
   wait->arriving -= self->woken;
   wait->missed = wait->missed < wait->arriving ? wait->missed : wait->arriving;
   self->sleeps = false;
 }
 
 /*
- * Posts |posts|, one of which may be its own, and sleeps. Returns false if |until_us| came before a
- * wake-up.
+ * Posts the semaphores in |posts|, perhaps its own, and sleeps. Returns false if no thread woke it
+ * until |until_us|.
  */
 static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us,
                           rl_wait_posts *posts) {
@@ -473,7 +494,11 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   redlock_time sends_us = sends ? wait->send_us : REDLOCK_NEVER;
   bool woken = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &posts);
   rl_wait_get_up(wait, self);
-  wait->posted = woken ? wait->posted : 0; /* The posted threads may be held up. */
+  /*
+   * After a time-out the posted threads may be stuck: stop counting them, so that the next ones are
+   * posted.
+   */
+  wait->posted = woken ? wait->posted : 0;
   if (wait->sender == self) {
     wait->sender = NULL;
     if (wait->unsent) {
@@ -483,7 +508,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   return woken || sends_us < until_us ? REDLOCK_OK : rl_wait_turn(client, NULL, 0);
 }
 
-/* WDOG-3: a thread in a call takes the lead from the watchdog, which then returns from its poll. */
+/* WDOG-3. The calling thread takes the lead from the watchdog, and ends the watchdog's poll. */
 static void rl_wait_take_lead(redlock_client *client) {
   rl_wait *wait = &client->wait;
   if (wait->leader == &client->watchdog.self) {
@@ -500,7 +525,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
     *interrupted = false;
   }
   if (rl_event_fd(&wait->event) < 0) {
-    (void)rl_event_open(&wait->event); /* Without it rl_wait_lead() polls briefly. */
+    (void)rl_event_open(&wait->event); /* Without the event rl_wait_lead() polls briefly. */
   }
   if (atomic_load(&wait->wakeups) != self->wakeups) {
     return REDLOCK_E_CANCELLED;
@@ -518,8 +543,8 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
 }
 
 /*
- * This raises the count before it sets the event; rl_wait_step() opens the event before it reads
- * the count. So at least one of the two sees the other.
+ * This function raises the count, then sets the event. rl_wait_step() opens the event, then reads
+ * the count. So the count is seen, or the event ends the poll.
  */
 void redlock_client_wakeup(redlock_client *client) {
   if (client == NULL || rl_fork_happened(&client->mark)) {

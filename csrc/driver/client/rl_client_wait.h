@@ -24,9 +24,9 @@ void rl_wait_watch(redlock_client *client, rl_waiter *self);
 rl_waiter *rl_wait_of(const redlock_lock *lock);
 
 /*
- * Waits: the leader for one turn, a follower until it is woken, both until |until_us| at most.
- * Other threads may enter meanwhile. |*interrupted| is true if a signal arrived; |interrupted| may
- * be NULL. Returns REDLOCK_OK, CANCELLED after redlock_client_wakeup(), or SYSTEM.
+ * Waits, without the mutex: the leader for one turn, a follower until it is woken, both until
+ * |until_us| at most. Sets |*interrupted| to true if a signal arrived; |interrupted| may be NULL.
+ * Returns REDLOCK_OK, CANCELLED after redlock_client_wakeup(), or SYSTEM.
  */
 int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us, bool *interrupted);
 

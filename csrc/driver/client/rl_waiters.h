@@ -22,17 +22,17 @@
 
 /* A thread in a blocking call. */
 typedef struct rl_waiter {
-  rl_list list;           /* asleep, unposted or spare */
-  rl_semaphore semaphore; /* it sleeps on this */
-  rl_event *event;        /* ends its poll while it leads */
+  rl_list list;           /* in |asleep|, |unposted| or |spare| */
+  rl_semaphore semaphore; /* on which the thread sleeps */
+  rl_event *event;        /* ends the thread's poll while the thread leads */
   unsigned number;        /* among all waiters of the client, from 1 */
-  redlock_lock *lock;     /* whose operation it waits for; NULL: for any turn */
-  bool each_turn;         /* to be woken after each turn */
+  redlock_lock *lock;     /* whose operation the thread waits for; NULL: for any turn */
+  bool each_turn;         /* the thread is woken after each turn */
   bool in_use;
   bool sleeps;
-  bool woken;       /* out of its sleep, in order to check its operation or to lead */
+  bool woken;       /* taken out of |asleep|, in order to check its operation or to lead */
   bool unposted;    /* woken, but its semaphore is not posted yet */
-  unsigned wakeups; /* redlock_client_wakeup() calls before its own call */
+  unsigned wakeups; /* redlock_client_wakeup() calls before the thread's own call */
 } rl_waiter;
 
 /* Reasons for the polling thread to wake. */
@@ -43,29 +43,29 @@ typedef struct rl_wait_wants {
 } rl_wait_wants;
 
 typedef struct rl_wait {
-  rl_waiter *leader;    /* the thread that polls, or is woken to; or NULL */
-  bool polls;           /* the leader has left the mutex and polls */
-  bool poked;           /* its event has been set since */
-  rl_wait_wants wants;  /* what it polls for */
+  rl_waiter *leader;    /* the thread that polls, or is woken to poll; or NULL */
+  bool polls;           /* the leader has unlocked the mutex and polls */
+  bool poked;           /* the leader's event has been set since */
+  rl_wait_wants wants;  /* what the leader polls for */
   bool turned;          /* input was read since the mutex was taken */
   unsigned watchers;    /* waiters with |each_turn| */
   bool unsent;          /* bytes are left to arriving threads ... */
   redlock_time send_us; /* ... until this time */
-  bool unstarted;       /* so are operations that have begun */
-  unsigned arriving;    /* woken threads that do not run yet */
-  unsigned missed;      /* those of them that a leader has waited for in vain */
-  unsigned posted;      /* those of them whose semaphore has been posted, as far as is known */
-  bool brief;           /* the leader polls for a moment only: unposted threads wait */
-  bool hurried;         /* post all unposted threads at once */
+  bool unstarted;       /* operations that have begun are left to them, too */
+  unsigned arriving;    /* woken threads that have not locked the mutex yet */
+  unsigned missed;      /* arriving threads that a leader has waited for in vain */
+  unsigned posted;      /* arriving threads with a set semaphore, except stuck ones */
+  bool brief;           /* the leader polls for 1 ms at most: unposted threads wait */
+  bool hurried;         /* post all unposted threads now */
   rl_waiter *sender;    /* wakes to send if no arriving thread does; or NULL */
   rl_list asleep;
-  rl_list unposted; /* woken threads, to be posted by the next threads that leave */
+  rl_list unposted; /* woken threads; threads that unlock the mutex post them */
   rl_list spare;
   rl_waiter **made; /* all waiters, by their numbers */
   size_t made_count;
   size_t made_capacity;
   atomic_uint wakeups;   /* redlock_client_wakeup() calls */
-  unsigned wakeups_seen; /* those of which the sleepers know */
+  unsigned wakeups_seen; /* the count at which the sleepers were last woken */
   rl_event event;        /* of the leader; open after the first wait */
   rl_timer timer;        /* of the leader; open after the first long wait */
 } rl_wait;
@@ -73,7 +73,7 @@ typedef struct rl_wait {
 void rl_wait_init(rl_wait *wait);
 void rl_wait_free(rl_wait *wait);
 
-/* In a forked child, which has none of the threads. */
+/* Drops all waiters in a forked child, which has none of the threads. */
 void rl_wait_forget(rl_wait *wait);
 
 /* ---- below: the caller has entered the client ---- */
