@@ -9,15 +9,18 @@
  *   ACQ-2. Send SET key token NX PX ttl to all nodes at once, except to a node that is known not to
  *          answer.
  *   ACQ-3. Count votes. Decide with the vote that makes the result certain, or at the deadline of
- *          the attempt. A node whose connection comes up during the attempt gets its SET then;
- *          later the backfill sends it (rl_backfill.c). Its key ends with the others.
- *   ACQ-4. A majority, or the quorum of the client, has granted: the deadline of the lease is
+ *          the attempt. A node that connects during the attempt gets its SET at once. A node that
+ *          connects after the attempt gets it from the backfill (rl_backfill.c). In both cases the
+ *          key ends with the others.
+ *   ACQ-4. If a majority (or the client's quorum) has granted, the deadline of the lease is
  *          round_start_us + ttl - drift. If the clock, read after the deciding vote, has not
- *          reached it, the client holds the lock until then. Otherwise the attempt has failed.
- *   ACQ-5. The attempt has failed: release the token on each node that may have executed the SET,
- *          without waiting. While attempts and budget last, begin again at ACQ-1 after a random
- *          delay, or when the nodes notify (rl_notify.c). The last attempt starts when a majority
- *          that is as fast as its fastest replies can just answer within the budget.
+ *          reached the deadline, the client holds the lock until then. Otherwise the attempt has
+ *          failed.
+ *   ACQ-5. If the attempt has failed, release the token on each node that may have executed the
+ *          SET. Do not wait for the release. While attempts and budget last, begin again at ACQ-1
+ *          after a random delay, or when the nodes notify (rl_notify.c). The last attempt starts as
+ *          late as possible: a majority, at its shortest latencies, can still answer within the
+ *          budget (rl_pause_last()).
  */
 #include "lease/rl_acquire.h"
 
@@ -38,9 +41,9 @@
 #include "wait/rl_waitlist.h"
 
 /*
- * Returns true unless this is the first attempt, which is made however slow the nodes were:
- * otherwise the client would never notice that they have recovered. A promoted waiter has only
- * copied the result of its predecessor, so its next attempt is its first.
+ * Returns true after the first attempt. The first is made even if the nodes were too slow: without
+ * it the client would never notice that they have recovered. A waiter that became the head has the
+ * result of the old head, but has made no attempt.
  */
 static bool rl_acquire_is_retry(const rl_lock *lock) {
   return lock->result != REDLOCK_PENDING &&
@@ -55,7 +58,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_TOO_LATE;
   }
   if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {
-    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift takes all of the ttl. */
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift is not below the ttl. */
     return RL_BEGUN_ENDED;
   }
   rl_release_settle_failed(lock, now_us, true);
@@ -80,14 +83,14 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   return RL_BEGUN;
 }
 
-/* Returns the time to live of a key that ends with the others; 0 if they have ended. */
+/* Returns the time to live of a key that ends at |keys_end_us|; 0 if that time has passed. */
 static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
                                   redlock_time now_us) {
   redlock_duration left_us = rl_time_sub(keys_end_us, now_us);
   return left_us == 0 ? 0 : rl_options_key_ms(lock->current, left_us);
 }
 
-/* Queues SET NX, or the script that attaches a lease. Returns NULL, or why it was not queued. */
+/* Queues SET NX, or the script that attaches a lease. Returns NULL, or why nothing was queued. */
 static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node *node,
                                     uint64_t key_ms) {
   const rl_attach *attach = rl_lock_attach(lock);
@@ -118,7 +121,7 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
   return suspect ? "it had not answered when the lock was detached" : NULL; /* ATT-3 */
 }
 
-/* Sends the text of the script, while the round or the lease lasts. */
+/* The node did not know the script: sends its text, unless round and lease are over. */
 static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
                                   const rl_outstanding *command) {
   rl_lock *lock = command->attempt->lock;
@@ -126,7 +129,7 @@ static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
     return rl_fence_send_text(node, now_us, command);
   }
   if (lock == NULL || lock->round != command->round) {
-    return false; /* Its round is over. */
+    return false; /* The round of the command is over. */
   }
   bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == command->attempt &&
               now_us < lock->round_deadline_us;
@@ -209,7 +212,7 @@ static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   if (decision == RL_DECISION_MAJORITY) {
     rl_acquire_granted(lock, now_us);
   } else if (decision == RL_DECISION_DENIED && rl_twin_test(lock, now_us)) {
-    return; /* The answers to the test decide. */
+    return; /* rl_twin_test() has sent tests; their answers decide. */
   } else if (decision != RL_DECISION_NONE) {
     rl_acquire_failed(lock, now_us,
                       decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * At the end of a round the vote of every node is settled: by its answer, or because none will
- * come. The operation decides after each vote what the votes mean (rl_steps.h). A vote counts only
- * in the round that asked for it.
+ * At the end of a round the vote of each node is settled: by the node's answer, or because no
+ * answer will come. After each vote the operation decides what the votes mean (rl_steps.h). A vote
+ * counts only in the round that asked for it.
  */
 #include "lock/rl_round.h"
 
@@ -34,7 +34,7 @@ static bool rl_round_awaits(const rl_lock *lock, const rl_node *node) {
   return (lock->waiting & rl_node_bit(node)) != 0;
 }
 
-/* Returns true if the round awaited the node. It no longer does. */
+/* Stops awaiting the node. Returns true if the round awaited it. */
 static bool rl_round_take_awaited(rl_lock *lock, const rl_node *node) {
   bool awaited = rl_round_awaits(lock, node);
   lock->waiting &= ~rl_node_bit(node);
@@ -107,7 +107,10 @@ void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   rl_round_steps(lock)->decide(lock, now_us);
 }
 
-/* The node had no vote when the lock was acquired, and has been backfilled since. */
+/*
+ * Takes back the missing vote of a node that has been backfilled since, so that its late vote
+ * counts.
+ */
 static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   rl_vote *entry = &lock->votes[node];
   if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {
@@ -127,13 +130,16 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
   }
 }
 
-/* A vote after the decision: nodes() shows it, and the lock is healed. */
+/*
+ * Counts a vote that came after the decision, for redlock_lock_vote(). Heals the node if it denied
+ * an extended lease.
+ */
 static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
                           const rl_outstanding *command, redlock_vote vote, const char *error,
                           redlock_duration latency_us) {
   bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;
   if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
-    return; /* The key is older than the extend, or the node has no vote. */
+    return; /* The key is older than the extend, or the guard does not let the node vote. */
   }
   if (joined) {
     rl_round_unsettle(lock, node->index);
@@ -142,10 +148,10 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
   lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
 }
 
-/* Notes which of several keys has another holder, if the node reported it. */
+/* Notes which of several keys has another holder, if the node has reported that. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                               redlock_vote vote) {
-  /* Otherwise another lock of the owner acquired the keys, which has other resources. */
+  /* Otherwise the keys belong to another lock of the lease owner, with other resources. */
   bool own = command->attempt->resource == lock->resource;
   if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_verdict_key(command, &node->link.reader.reply);
@@ -187,7 +193,7 @@ bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *com
 
 /* ------------------------------------------------------------------------------------ asking */
 
-/* Least time that counts as behind: a driver may take so long to read the input. */
+/* A node is not behind before its reply is this old: the driver may be that late to read it. */
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
@@ -196,8 +202,8 @@ redlock_duration rl_round_patience(const rl_lock *lock) {
 }
 
 /*
- * GRD-4. Returns true if the node may be asked for its vote. Otherwise its vote is settled, or
- *        awaited.
+ * GRD-4. Returns true if the node may be asked for its vote. Otherwise settles its vote, or awaits
+ *        the guard.
  */
 static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char reason[RL_REASON_MAX + 1];
@@ -220,9 +226,8 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
 
 /*
  * Asks one node for its vote: sends the command, awaits a connection that is being made, or settles
- * that there will be no vote. An acquire does not go to a node whose oldest reply has been
- * outstanding for longer than an attempt may last: the node could not answer in time, and an unsent
- * command need not be released.
+ * that there will be no vote. An acquire skips a node that has been silent for longer than an
+ * attempt: its answer would come too late. Skipping saves the release, too.
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
@@ -260,7 +265,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
 }
 
-/* Ends the back-off of all nodes if too few are connected and keep up. */
+/* Ends the back-off of all nodes if too few are both connected and in time. */
 static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   unsigned needed = rl_core_quorum(core, lock->operation);
@@ -336,8 +341,8 @@ void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node)
 }
 
 /*
- * Returns how long the round waited for the node. The connection attempt, or the outstanding reply,
- * may be older than the round.
+ * Returns how long the client has waited for the node. The try to connect, or the outstanding
+ * command, may be older than the round.
  */
 static redlock_duration rl_round_waited(const rl_lock *lock, const rl_node *node,
                                         redlock_time now_us) {

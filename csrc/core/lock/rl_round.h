@@ -15,29 +15,29 @@ void rl_round_start(rl_lock *lock, redlock_time now_us);
 /* Lets the operation act on the votes as soon as they are decisive. A round is in flight. */
 void rl_round_decide(rl_lock *lock, redlock_time now_us);
 
-/* Notes a vote, or that none will come. Votes of other rounds are dropped. */
+/* Counts a vote, or the certainty that none will come. Drops a vote of another round. */
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
                    redlock_vote vote, const char *error);
 
 /*
- * Asks the node again after it has identified itself (rl_round_node_up()). Returns false if its
- * vote is no longer of use.
+ * Awaits the guard's answer; then rl_round_node_up() asks the node again. Returns false if the
+ * node's vote no longer counts.
  */
 bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command);
 
-/* A node that the round awaits has come up, or has identified itself. */
+/* Asks a node that the round awaits: it is connected now, or has identified itself. */
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
 
-/* A node that the round awaits could not be connected. */
+/* Settles the vote of a node that the round awaits: no connection could be made. */
 void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
 
 /* Turns the denial of a node into an error: the node has no vote. */
 void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason);
 
-/* Ends the round: nodes without an answer have no vote. */
+/* Ends the round at its deadline. A node that has not answered gets no vote. */
 void rl_round_time_out(rl_lock *lock, redlock_time now_us);
 
-/* Notes the vote of a node that has none yet. Decides nothing. */
+/* Counts the vote of a node that has none yet. Decides nothing. */
 void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
                      redlock_duration latency_us);
 
@@ -53,13 +53,13 @@ const char *rl_round_reason(const rl_lock *lock, unsigned node);
 /* Returns how long a reply may be outstanding before a node counts as behind. */
 redlock_duration rl_round_patience(const rl_lock *lock);
 
-/* The round asks the node when its connection is up. */
+/* Lets the round ask the node when it is connected, or has identified itself. */
 void rl_round_await(rl_lock *lock, const rl_node *node);
 
-/* The round awaits no node any longer. */
+/* Stops awaiting nodes. */
 void rl_round_await_none(rl_lock *lock);
 
-/* No node has voted. */
+/* Forgets all votes and their reasons. */
 void rl_round_clear(rl_lock *lock);
 
 #endif

@@ -399,8 +399,8 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
 
 /*
  * GRD-6. Returns true if a client has created the record for the same step: after the last clock
- *        before
- * it. A record for another reason does not count: the step would end its quarantine early.
+ *        before it. A record for another reason does not count: the step would end its quarantine
+ *        early.
  */
 static bool rl_guard_is_of_step(const rl_guard *guard, const rl_lineage_answer *answer) {
   return answer->created_for == RL_LINEAGE_CLOCK && strcmp(guard->record, answer->record) != 0 &&

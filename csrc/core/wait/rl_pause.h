@@ -34,9 +34,9 @@ redlock_time rl_pause_last(const rl_lock *lock);
 redlock_duration rl_pause_next(const rl_lock *lock, uint64_t random, redlock_time from_us);
 
 /*
- * A5. A waiter makes no attempts while the nodes will notify it. Its retry_count becomes a time
- *     limit, of
- * as many pauses. Its attempts remain counted.
+ * WAIT-2. Turns the retry_count of a waiter into a time limit: as many pauses. The waiter makes no
+ *         attempts while it is queued, or while the nodes will notify it. Attempts that it makes
+ *         still count.
  */
 void rl_pause_limit(rl_lock *lock, redlock_time now_us);
 

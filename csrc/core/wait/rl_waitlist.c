@@ -3,17 +3,18 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   WAIT-1. Before its first attempt, an acquire that may make more than one joins the wait list of
- *           its resource, or begins one. Behind a head it is queued: none of its commands are sent.
- *           Locks that try once, have several resources, an owner (another lock of the owner may
- *           hold the lease) or a caller-supplied token do not join. The waiters of one wait list
- *           have equal options, because the head polls, is notified and asks on behalf of all of
- *           them; a waiter with other options begins another wait list of the resource. A resource
- *           has at most sixteen: further waiters join none, and poll.
- *   WAIT-2. A queued waiter keeps its budget. Its retry_count limits its time, too, to as many
+ *   WAIT-1. An acquire that may make several attempts enters the wait list of its resource before
+ *           the first one. The first waiter begins the list, and is its head. Later waiters are
+ *           queued: none of their commands are sent. Four kinds of locks enter none: locks that try
+ *           once, have several resources, have an owner (whose other lock may hold the lease), or
+ *           have a caller-supplied token. The waiters of one wait list have equal options, because
+ *           the head asks, polls and is notified for all of them. A waiter with other options
+ *           begins another wait list of the resource. A resource has at most sixteen wait lists:
+ *           further waiters enter none, and poll.
+ *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
  *           pauses (rl_pause_limit()).
- *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the lock was
- *           granted, the new head knows that the resource is taken, and waits first (rl_notify.h).
+ *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head
+ *           got the lock, the new head waits before it tries (rl_notify.h): the resource is taken.
  *           Otherwise it takes over the ticket of the old head.
  *   WAIT-4. Without notifications, the head would notice a release of its own client only after its
  *           delay. So it tries right behind the release, but only for a few delays in a row:
@@ -34,11 +35,11 @@
 #include "wait/rl_pause.h"
 
 #define RL_WAITLIST_KINDS_MAX 16 /* wait lists of one resource (WAIT-1) */
-#define RL_WAITLIST_OWN_DELAYS 5 /* for so many delays a client may keep a resource (WAIT-4) */
+#define RL_WAITLIST_OWN_DELAYS 5 /* delays for which a client may keep a resource (WAIT-4) */
 
 /* ----------------------------------------------------------------------------- the hash table */
 
-/* Returns the newest wait list of the resource from |entry| on, or NULL. */
+/* Returns the first wait list of the resource from |entry| on, or NULL. */
 static rl_waitlist *rl_waitlist_from(rl_hash_entry *entry, const rl_resource *resource) {
   for (; entry != NULL; entry = rl_hash_find_next(entry)) {
     rl_waitlist *waitlist = RL_OWNER(entry, rl_waitlist, entry);
@@ -65,7 +66,7 @@ rl_waitlist *rl_waitlist_find(const rl_core *core, const rl_resource *resource) 
              : rl_waitlist_lookup(core, resource, rl_waits_hash(core, resource));
 }
 
-/* Returns NULL when out of memory: the lock then waits alone. */
+/* Begins a wait list. Returns NULL when out of memory: the lock then waits alone. */
 static rl_waitlist *rl_waitlist_new(rl_core *core, rl_lock *head, uint64_t hash) {
   rl_waitlists *waitlists = core->waitlists;
   if (!rl_hash_reserve(&waitlists->table, waitlists->table.count + 1)) {
@@ -109,7 +110,7 @@ static bool rl_waitlist_is_for(const rl_lock *lock) {
          lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock);
 }
 
-/* WAIT-1. Returns true if the options that the head applies for the waiters behind it are equal. */
+/* WAIT-1. Returns true if the options that the head applies for its waiters are equal. */
 static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
   const rl_options *a = lock->current;
   const rl_options *b = head->current;
@@ -163,8 +164,8 @@ static void rl_waitlist_settle_all(rl_lock *lock, redlock_vote vote, const char 
 }
 
 /*
- * A queued waiter has not asked the nodes: it copies the votes of the head. The head may be in the
- * middle of an attempt, so the votes that are missing count as unknown.
+ * Copies the votes of the head to a queued waiter, which has not asked the nodes. The head's
+ * attempt may still be in flight; a vote that is missing then counts as unknown.
  */
 static void rl_waitlist_copy_votes(rl_lock *lock, const rl_lock *head, int result) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -197,8 +198,9 @@ void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us) {
 }
 
 /*
- * Picks the waiter to promote. Skips waiters that have no time left for an attempt, unless all are:
- * of many that came together, with the same budget, each would make a last attempt.
+ * Picks the waiter to promote. Skips waiters that have no time left for an attempt, unless no
+ * waiter has. Otherwise each of many waiters that came together, with equal budgets, would make a
+ * last attempt.
  */
 static rl_lock *rl_waitlist_next(const rl_waitlist *waitlist, redlock_time now_us) {
   rl_lock *next = rl_lock_queue_first(&waitlist->queued);
@@ -224,7 +226,7 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
     return;
   }
   if (!granted && waitlist->ticket == NULL && before->result == REDLOCK_PENDING) {
-    rl_outbox_enter(next, now_us); /* The old head was cancelled before it knew anything. */
+    rl_outbox_enter(next, now_us); /* The old head was cancelled before it had a result. */
     return;
   }
   rl_lock_enter(next, RL_PHASE_DELAY);
@@ -238,7 +240,7 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
   }
   redlock_duration pause_us = rl_pause_next(next, next->random, now_us);
   if (pause_us == REDLOCK_NEVER) {
-    next->budget_us = now_us; /* No time is left for an attempt: it ends like the old head. */
+    next->budget_us = now_us; /* No time for an attempt is left: end like the old head. */
     rl_timers_set(&core->timers, &next->timer, now_us);
     return;
   }
@@ -272,8 +274,8 @@ void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {
 /* ------------------------------------------------------------------------------------- WAIT-4 */
 
 /*
- * Returns the wait list of the resource that may try next: its head is pausing, and the nodes will
- * not notify it.
+ * Returns the wait list of the resource that may try next, or NULL: the one that tried longest ago,
+ * of those whose head pauses and will not be notified.
  */
 static rl_waitlist *rl_waitlist_next_to_try(const rl_core *core, rl_waitlist *waitlist) {
   rl_waitlist *found = NULL;
@@ -297,8 +299,8 @@ void rl_waitlist_held_elsewhere(const rl_core *core, const rl_resource *resource
 }
 
 /*
- * Only one wait list tries at a time. Two would take the resource from each other, and neither
- * would reach the limit of WAIT-4.
+ * Only one wait list of a resource tries at a time. Two would take the resource from each other,
+ * and neither would reach the limit of WAIT-4.
  */
 void rl_waitlist_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
   rl_waitlist *first = core->closed ? NULL : rl_waitlist_find(core, resource);

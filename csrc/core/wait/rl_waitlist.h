@@ -3,7 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The queued waiters cost the nodes nothing. Each keeps a budget of its own.
+ * The queued waiters cost the nodes nothing. Each keeps its own budget. rl_waitlist.c has WAIT-1 to
+ * WAIT-4.
  */
 #ifndef RL_WAITLIST_H
 #define RL_WAITLIST_H
@@ -15,24 +16,30 @@
 void rl_waitlists_free(struct rl_core *core);
 
 /*
- * WAIT-1. The commands of |lock| are about to be sent. Returns true if the lock is queued behind
- * another lock instead. |entropy| is that of its attempt, which then remains unused.
+ * WAIT-1. Puts |lock| into the wait list of its resource before its commands are sent. Returns true
+ *         if it is queued behind the head: then nothing is sent. A queued lock does not use
+ *         |entropy|.
  */
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 
-/* WAIT-3. The acquire of |lock|, which is in a wait list, has ended with |result|. */
+/*
+ * WAIT-3. Takes |lock| out of its wait list; the next waiter becomes the head. The acquire of
+ *         |lock| has ended with |result|.
+ */
 void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result);
 
-/* The budget of a queued waiter has expired. */
+/* Ends a queued waiter whose budget has expired. */
 void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us);
 
-/* WAIT-4. This client is releasing a lease on the resource. */
+/* WAIT-4. Lets one waiting head try right behind this client's release. */
 void rl_waitlist_released(struct rl_core *core, const rl_resource *resource, redlock_time now_us);
 
-/* WAIT-4. Another client holds the resource: the time that this client may keep it starts anew. */
+/*
+ * WAIT-4. Notes that another client holds the resource, so this client has not kept it for itself.
+ */
 void rl_waitlist_held_elsewhere(const struct rl_core *core, const rl_resource *resource);
 
-/* Returns a wait list of the resource, or NULL. */
+/* Returns the first wait list of the resource (it may have several: WAIT-1), or NULL. */
 rl_waitlist *rl_waitlist_find(const struct rl_core *core, const rl_resource *resource);
 
 #endif
