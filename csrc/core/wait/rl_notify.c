@@ -4,48 +4,51 @@
  * SPDX-License-Identifier: MIT
  *
  * Each node has a queue beside a key that clients wait for: a string of entries in order of
- * arrival. An entry is 24 hexadecimal digits: the client's channel, and the id of its ticket.
- * rl_command.c has the scripts. Their reports may be late, wrong or lost: they only shorten delays.
- * Safety rests on the attempts alone.
+ * arrival. An entry has 24 hexadecimal digits: 16 of the client's channel, and 8 of the ticket's
+ * id. rl_command.c has the scripts. A node reports the state of the key in its reply to ENQUEUE.
+ * Reports and notifications may be late, wrong or lost: they only shorten delays. Safety rests on
+ * the attempts alone.
  *
  *   NTF-1. After a failed attempt, the head sends ENQUEUE to each node whose notifications arrive.
- *          A node with a free key and no other waiter reports that, which counts as a notification.
- *          If the resource was recently contended, ENQUEUE only appends to an existing queue, which
- *          costs two commands instead of five. The head learns about the key at its next poll,
- *          which is soon if few waiters stand before it.
+ *          A report of a free key without another waiter counts as a notification. If the resource
+ *          was recently contended, ENQUEUE only appends to an existing queue, which costs the node
+ *          two commands instead of five. The reply then does not report the key. The head's next
+ *          poll does, and comes soon if few waiters stand before the head.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
- *          first attempt, so it does not overtake waiters. With |fair|, a client without
- *          subscribers waits for them, but no longer than an attempt may take. Otherwise the first
- *          attempt is a plain SET: a lock without contention costs nothing more.
+ *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
+ *          are not connected yet waits for them, but no longer than an attempt may take. Without
+ *          contention and |fair|, the first attempt is a plain SET, and costs no queue command.
  *   NTF-3. A release deletes the key and notifies the head of the queue. The result of PUBLISH
- *          shows whether a subscriber received it, so disconnected waiters are removed. A notified
- *          head stays in the queue until it dequeues, so a notification may be repeated.
+ *          shows whether a subscriber received the message, so the script evicts disconnected
+ *          waiters. A notified head stays in the queue until it dequeues, so a notification may be
+ *          repeated.
  *   NTF-4. While a majority reports a holder, the head only polls: after |poll_interval|, or when
- *          the keys on enough nodes have expired. Then the first waiter of the queue goes first,
- *          the next fifteen a little later. A poll repeats NTF-1. It restores a lost queue,
- *          notifies a head that was not notified, and evicts an unresponsive head: the key was free
- *          at two polls in a row, and no waiter moved up between them. Waiters further back leave
- *          the eviction to those before them for longer, and poll less often, so that the load does
- *          not grow with the number of waiters. Without such a majority the head polls as if there
- *          were no notifications.
+ *          the keys on enough nodes have expired. After the expiry the first waiter of a queue
+ *          polls first, and the next fifteen a little later. A poll repeats NTF-1. It restores a
+ *          lost queue, notifies a first waiter that was not notified, and evicts an unresponsive
+ *          one: the key was free at two polls in a row, and no waiter moved up between them.
+ *          Waiters further back poll less often, and wait longer before they evict, so that the
+ *          load does not grow with the number of waiters. Without such a majority the head tries as
+ *          if there were no notifications.
  *   NTF-5. The head tries when a majority has notified it, or a little after the first
  *          notification. Without a majority it waits 50 to 100 ms between attempts: otherwise one
  *          node that lost a key would make all waiters try as fast as they can. It keeps the usual
  *          delay if the last attempt showed that no client can have the lock: the key may be free
- *          on a majority that includes nodes without a vote. Both delays are random: two clients
- *          that split the votes would otherwise notify each other with each release, and stay in
- *          step until their budgets end.
- *   NTF-6. After a successful acquire, the ticket belongs to the lease: its release dequeues in the
- *          same script.
- *   NTF-7. A waiter that gives up dequeues on all nodes. Where the key is free this notifies the
- *          next waiter, because the last notification may have been for the one that gave up.
+ *          on a majority that includes nodes without a vote. Both delays are random. Otherwise two
+ *          clients that split the votes would notify each other with each release, and stay in step
+ *          until their budgets end.
+ *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
+ *          the lease also dequeues the ticket.
+ *   NTF-7. A waiter that gives up dequeues on all nodes. A node where the key is free then notifies
+ *          the next waiter, because the last notification may have been for the waiter that gave
+ *          up.
  *   NTF-8. The client answers a notification of an unknown ticket with DEQUEUE, which notifies the
- *          next waiter. A key of over 504 bytes is not complete in the message: other waiters evict
- *          that entry (NTF-4). A notification of a lease's ticket is ignored: the node was late,
- *          and NTF-6 dequeues.
- *   NTF-9. A node that refuses gets no ENQUEUE for a while (SUB-3 of rl_subscriber.c). A key of
- *          another type in the place of one queue does not concern other queues. A node that is out
- *          of memory, loading or busy may answer the next time.
+ *          next waiter. A key of over 504 bytes is not complete in the message, so the client
+ *          cannot dequeue: other waiters evict that entry (NTF-4). The client ignores a
+ *          notification of a lease's ticket: the node was late, and NTF-6 dequeues.
+ *   NTF-9. A node that refuses ENQUEUE gets none for a while (SUB-3 of rl_subscriber.c). Some
+ *          errors concern only one ENQUEUE: a key of another type in the place of one queue, or a
+ *          node that is out of memory, loading or busy, and may answer the next time.
  */
 #include "wait/rl_notify.h"
 
@@ -144,10 +147,9 @@ static unsigned rl_notify_before(const rl_core *core, const rl_ticket *ticket) {
 }
 
 /*
- * NTF-4. Returns when the head stops waiting: at its last attempt, which finds a key that was
- *        released
- * without a notification. A head that waits for longer than |poll_interval| finds it by polling
- * instead.
+ * NTF-4. Returns when the head stops waiting. A short wait ends in time for a last attempt, which
+ *        finds a key that was released without a notification. A wait of more than |poll_interval|
+ *        lasts until the budget ends: polls find such a key.
  */
 static redlock_time rl_notify_last(const rl_ticket *ticket) {
   const rl_lock *head = ticket->waitlist->head;
@@ -158,8 +160,7 @@ static redlock_time rl_notify_last(const rl_ticket *ticket) {
 
 /*
  * NTF-4. Returns when to poll or to stop waiting. Later reports of nodes do not postpone a poll
- *        that is
- * due by |poll_interval|.
+ *        that is due by |poll_interval|.
  */
 static redlock_time rl_notify_poll_at(rl_core *core, const rl_ticket *ticket, redlock_time now_us) {
   const rl_lock *head = ticket->waitlist->head;
@@ -193,22 +194,22 @@ static redlock_time rl_notify_poll_at(rl_core *core, const rl_ticket *ticket, re
   return rl_time_min(due_us, rl_notify_last(ticket));
 }
 
-/* The time to the next poll starts now. */
+/* Notes a poll: the time to the next one starts now. */
 static void rl_notify_note_poll(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   ticket->polled_us = now_us;
   ticket->random = rl_waits_random(core);
 }
 
 /*
- * NTF-5. Returns true if there may be a holder: enough nodes denied the last attempt, or there was
- *        none.
+ * NTF-5. Returns true if there may be a holder: enough nodes denied the last attempt, or the head
+ *        has made none.
  */
 static bool rl_notify_was_denied(const rl_lock *head, const rl_ticket *ticket) {
   return ticket->waitlist->attempt_us == 0 ||
          rl_quorum_denied(head->quorum.nodes, head->quorum.denied, rl_notify_needed(head->core));
 }
 
-/* NTF-5. The head tries at |due_us|, or at its timer if that is earlier. */
+/* NTF-5. Lets the head try at |due_us|, or at its timer if that is earlier. */
 static void rl_notify_hurry(rl_lock *head, rl_ticket *ticket, redlock_time due_us) {
   ticket->attempt_due = true;
   ticket->polls = false;
@@ -216,9 +217,8 @@ static void rl_notify_hurry(rl_lock *head, rl_ticket *ticket, redlock_time due_u
 }
 
 /*
- * NTF-5. The head keeps its usual delay: its timer, or a new delay from the failed attempt if the
- *        timer
- * is for a poll.
+ * NTF-5. Lets the head try after its usual delay: at its timer, or, if the timer is for a poll, a
+ *        new delay after the failed attempt.
  */
 static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_time due_us = head->timer.due_us;
@@ -232,7 +232,7 @@ static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time n
   rl_notify_hurry(head, ticket, rl_time_max(due_us, now_us));
 }
 
-/* NTF-5. A majority has notified the head. */
+/* NTF-5. Lets the head try: a majority has notified it. */
 static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   if (rl_notify_was_denied(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
@@ -242,7 +242,7 @@ static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) 
   }
 }
 
-/* NTF-5. The first notification has come. */
+/* NTF-5. Lets the head try a little later: the first notification has come. */
 static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_duration range_us = rl_time_max(RL_NOTIFY_HURRY_US, 4 * needs_us);
@@ -258,7 +258,7 @@ static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, re
   rl_notify_hurry(head, ticket, due_us);
 }
 
-/* Sets when the head goes on, by all reports of the nodes. */
+/* Sets when the head polls or tries, by all reports of the nodes. */
 static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   rl_lock *head = ticket->waitlist->head;
   unsigned needed = rl_notify_needed(core);
@@ -276,7 +276,7 @@ static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_u
     rl_pause_limit(head, now_us);
     ticket->polls = true;
     rl_timers_set(&core->timers, &head->timer, rl_notify_poll_at(core, ticket, now_us));
-  } else if (ticket->polls) { /* Too few nodes would notify it now: poll. */
+  } else if (ticket->polls) { /* Too few nodes would notify the head: try after a pause. */
     redlock_duration pause_us = rl_pause_next(head, rl_waits_random(core), now_us);
     ticket->polls = false;
     rl_timers_set(&core->timers, &head->timer,
@@ -351,7 +351,7 @@ bool rl_notify_timer(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-/* The wait list no longer uses its ticket, which is freed after its commands are sent. */
+/* Takes the ticket from the wait list. The ticket is freed after its commands are sent. */
 static void rl_notify_detach(rl_notify_state *notify, rl_waitlist *waitlist, redlock_time now_us) {
   rl_ticket *ticket = waitlist->ticket;
   notify->used_count--;
@@ -369,7 +369,7 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
   }
   rl_core *core = waitlist->head->core;
   uint32_t standing = ticket->enqueued | ticket->outstanding;
-  if (ticket->contended) { /* Otherwise the client would queue before each acquire. */
+  if (ticket->contended) { /* Otherwise a lock without contention would queue first, too. */
     rl_notify_note_contention(core, waitlist->resource, now_us);
   }
   lease->ticket = ticket->id;
@@ -441,9 +441,10 @@ bool rl_notify_is_for(const rl_outstanding *outstanding) {
 }
 
 /*
- * The queues of a majority report a holder. A head without an attempt (NTF-2), or whose attempt
- * failed for another reason before its last poll, copies this as its votes. Before the poll the
- * reports may concern its own key, whose release is on its way.
+ * Turns the reports into the head's votes, if a majority reports a holder. A head needs them that
+ * has made no attempt (NTF-2), or whose attempt failed for another reason. After such an attempt
+ * the reports count only from the next poll on: the first ones may be of the head's own key, whose
+ * release is still outstanding.
  */
 static void rl_notify_copy_votes(rl_lock *head, const rl_ticket *ticket) {
   bool polled = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
@@ -472,7 +473,7 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
   if (left_ms != 1 || position < 2) {
-    ticket->unqueried &= ~bit; /* It was the only entry, so the node reported the key. */
+    ticket->unqueried &= ~bit; /* The entry was the only one, so the node reported the key. */
   }
   if (answer == 0) {
     ticket->notified |= bit;
@@ -483,7 +484,7 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   ticket->notified &= ~bit;
   ticket->enqueued = position > 0 ? ticket->enqueued | bit : ticket->enqueued & ~bit;
   if (position > 0 &&
-      (core->notify->ready & bit) != 0) { /* otherwise the node will not notify it */
+      (core->notify->ready & bit) != 0) { /* otherwise the node will not notify the head */
     ticket->at[node].position = position;
     *(left_ms > 0 ? &ticket->held : &ticket->outranked) |= bit;
     ticket->at[node].ends_us =
@@ -496,10 +497,10 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
 }
 
 /*
- * Returns true if the node forbids the command of a DEQUEUE: a waiter that can enqueue but not
- * dequeue would block other waiters. The error names the command, except in Redis 6 and 7.0 and
- * where the command was renamed. An error about the key says nothing about the node: it may answer
- * a forged message (NTF-8).
+ * Returns true if the reply forbids a command that DEQUEUE needs: a waiter that can enqueue but not
+ * dequeue would block other waiters. The error names the command, except in Redis 6 and 7.0, and
+ * except for a renamed command. An error about the key says nothing about the node: a forged
+ * message may have named that key (NTF-8).
  */
 static bool rl_notify_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&
@@ -509,14 +510,13 @@ static bool rl_notify_is_forbidden(const rl_reply *reply) {
           strstr(reply->text, "nknown ") != NULL);
 }
 
-/* NTF-9. Before Redis 7 these words are inside the text. */
+/* NTF-9. Errors that concern one ENQUEUE. Before Redis 7 these words are inside the text. */
 static const char *const rl_notify_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
                                                 "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
 
 /*
- * NTF-9. Returns true if the node refused only this ENQUEUE. The waiter polls that node. A ticket
- *        that was
- * enqueued before may still be.
+ * NTF-9. Returns true if the node refused only this ENQUEUE, and drops its reports: the waiter
+ *        polls the node. The node's queue may still have the ticket from before.
  */
 static bool rl_notify_is_passing(rl_core *core, const rl_node *node, redlock_time now_us,
                                  rl_ticket *ticket) {
@@ -578,7 +578,7 @@ void rl_notify_unanswered(rl_core *core, const rl_node *node, const rl_outstandi
   rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
   if (outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL) {
     ticket->outstanding &= ~rl_node_bit(node);
-    ticket->enqueued |= rl_node_bit(node); /* or may be */
+    ticket->enqueued |= rl_node_bit(node); /* The node may have executed it. */
   }
 }
 
@@ -600,7 +600,7 @@ static bool rl_notify_read_id(const rl_reply *reply, uint32_t *id) {
   return true;
 }
 
-/* NTF-8 */
+/* NTF-8. Answers a notification of an unknown ticket with DEQUEUE. */
 static void rl_notify_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
                               const char *key, size_t length) {
   char entry[RL_LINK_ENTRY_SIZE];
@@ -620,7 +620,7 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
   }
   rl_ticket *ticket = rl_ticket_at(core->notify, id);
   if (ticket != NULL && ticket->granted) {
-    return; /* A late node: its own release freed the key for this lease (NTF-8). */
+    return; /* The node is late: its key was freed for this lease (NTF-8). */
   }
   if (ticket == NULL || ticket->waitlist == NULL) {
     rl_notify_decline(core, core->nodes[node], now_us, id, reply->bytes + RL_NOTIFY_PAYLOAD,
@@ -639,7 +639,7 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
 
 /* ------------------------------------------------------------------------------------- nodes */
 
-/* Discards the reports of the node in all tickets. With |stays| the node is still connected. */
+/* Drops the reports of the node in all tickets. With |stays| the node is still connected. */
 static void rl_notify_discount(rl_core *core, uint32_t bit, bool stays, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
   for (uint32_t i = 0; i < notify->ticket_count; i++) {

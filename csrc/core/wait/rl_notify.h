@@ -21,7 +21,8 @@ int rl_notify_open(struct rl_core *core);
 void rl_notify_close(struct rl_core *core);
 
 /*
- * NTF-1. The waiter begins to wait. Its timer is already set for an attempt without notifications.
+ * NTF-1. Enqueues the waiter on the nodes. Its timer must already be set for an attempt without
+ *        notifications.
  */
 void rl_notify_wait(rl_lock *lock, redlock_time now_us);
 
@@ -30,51 +31,51 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us);
  */
 bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us);
 
-/* NTF-5. The head begins an attempt. */
+/* NTF-5. Notes that the head begins an attempt, and drops earlier notifications. */
 void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us);
 
 /* Handles the timer of a waiting head. Returns false if the caller should start an attempt. */
 bool rl_notify_timer(rl_lock *lock, redlock_time now_us);
 
-/* NTF-6. The head has acquired |lease|, whose release dequeues the ticket. */
+/* NTF-6. Moves the ticket of the head to |lease|, which it has acquired; the release dequeues. */
 void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time now_us);
 
 /*
- * NTF-6. |lease| is being released. With |dequeues| another process takes it over, so the ticket is
- * dequeued now.
+ * NTF-6. Frees the ticket of |lease|, which is being released. With |dequeues| another process
+ *        takes the lease over, so the ticket is dequeued now.
  */
 void rl_notify_released(struct rl_core *core, const rl_attempt *lease, bool dequeues);
 
-/* NTF-7. No lock of the wait list waits any longer. */
+/* NTF-7. Dequeues the ticket of a wait list without waiters. */
 void rl_notify_give_up(struct rl_core *core, rl_waitlist *waitlist);
 
 /* Returns true if a majority of the nodes will notify the wait list. */
 bool rl_notify_is_awaited(const struct rl_core *core, const rl_waitlist *waitlist);
 
-/* NTF-2. Another client waits for the resource: it is recently contended from now on. */
+/* NTF-2. Notes that another client waits for the resource: it is now recently contended. */
 void rl_notify_note_contention(struct rl_core *core, const rl_resource *resource,
                                redlock_time now_us);
 
 /* Returns true if the reply answers ENQUEUE, DEQUEUE or the probe. */
 bool rl_notify_is_for(const rl_outstanding *outstanding);
 
-/* The node answered such a command; or its connection ended first. */
+/* Handles the reply to such a command; or the end of the connection before the reply. */
 void rl_notify_answered(struct rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *outstanding);
 void rl_notify_unanswered(struct rl_core *core, const rl_node *node,
                           const rl_outstanding *outstanding);
 
-/* A message of |node| has arrived. */
+/* Handles a message of |node|. */
 void rl_notify_message(struct rl_core *core, unsigned node, redlock_time now_us,
                        const rl_reply *reply);
 
 /* Acts on what a function of rl_subscriber.h returned. */
 void rl_notify_changed(struct rl_core *core, rl_subscriber_change change, redlock_time now_us);
 
-/* The connection of |node| has ended. */
+/* Drops what |node| reported: its connection has ended. */
 void rl_notify_node_down(struct rl_core *core, const rl_node *node, redlock_time now_us);
 
-/* Sends what is to be sent. rl_notify_has_news() returns true if there is anything. */
+/* Sends the queue commands that are due. rl_notify_has_news() returns true if there are any. */
 void rl_notify_continue(struct rl_core *core, redlock_time now_us);
 bool rl_notify_has_news(const struct rl_core *core);
 
