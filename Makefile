@@ -395,7 +395,7 @@ help:
 	@echo 'lint unit spec luas examples-test check-pure check-exports check-abi abidiff check-header check-install check-rocks check-without-tls other-servers'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
-	@echo 'sim sim-test sim-long controls mutants fuzz              docs/testing.md'
+	@echo 'sim timeline sim-test sim-long controls mutants fuzz     docs/testing.md'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
 -include $(BUILD)/obj/redlock.d $(BUILD)/$(LUA_VERSION)/obj/redlock.d $(LIBRARY_OBJECTS:.o=.d) $(TLS_OBJECTS:.o=.d) $(TLS_LUA_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

@@ -1,6 +1,7 @@
 # The simulator. Included by the Makefile; docs/testing.md describes its use.
 #
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
+#     make timeline      docs/timeline.svg: a stretch of one run
 #     make sim-test      the part for every change: SIM_RUNS runs, the guard, and the same trace from other builds
 #     make sim-guard     a guard prevents second holders
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST, by a program that is made to be fast
@@ -27,11 +28,15 @@ $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
-.PHONY: sim sim-programs sim-fast sim-test sim-guard sim-repeat sim-long controls check-controls mutants
+.PHONY: sim timeline sim-programs sim-fast sim-test sim-guard sim-repeat sim-long controls check-controls mutants
 sim-programs: $(SIM)
 sim: $(SIM)
 	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
 	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)
+
+# In this stretch locks pass from client to client while a node is down.
+timeline: $(SIM)
+	$(SIM) --seed 182 --svg docs/timeline.svg --from 4340 --until 4940
 
 sim-test: $(SIM)
 	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 5

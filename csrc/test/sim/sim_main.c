@@ -8,6 +8,8 @@
  *       --runs N       how many seeds from there on [1]
  *       --timeline     print the timeline of the run
  *       --svg FILE     write its picture
+ *       --from MS      picture from this time of the run
+ *       --until MS     picture until this time of the run
  *       --only NAME    report only this checker
  *       --break NAME   break an assumption; success if a violation is detected
  *       --notify       all runs are with notifications
@@ -29,7 +31,7 @@
 #include "sim_trace.h"
 
 typedef struct sim_arguments {
-  uint64_t seed, runs, need;
+  uint64_t seed, runs, need, from_ms, until_ms;
   bool timeline, counters, hash, fenced, guarded, notifying;
   const char *svg, *only;
   int often, breach;
@@ -56,8 +58,11 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
   const struct {
     const char *word;
     uint64_t *number;
-  } numbers[] = {
-      {"--seed", &arguments->seed}, {"--runs", &arguments->runs}, {"--need", &arguments->need}};
+  } numbers[] = {{"--seed", &arguments->seed},
+                 {"--runs", &arguments->runs},
+                 {"--need", &arguments->need},
+                 {"--from", &arguments->from_ms},
+                 {"--until", &arguments->until_ms}};
   for (int i = 1; i < count; i++) {
     const char *word = words[i];
     bool known = false;
@@ -127,12 +132,13 @@ static void sim_main_configuration(const sim *s) {
 }
 
 /* Runs a seed once more, with everything it does written down. */
-static bool sim_main_show(sim *s, uint64_t seed, bool timeline, const char *svg) {
+static bool sim_main_show(sim *s, const sim_arguments *arguments, uint64_t seed, bool timeline) {
   s->trace = sim_trace_new(timeline ? stdout : NULL);
   bool ok = sim_run(s, seed);
   sim_main_configuration(s);
-  if (svg != NULL && !sim_trace_svg(s, svg)) {
-    (void)fprintf(stderr, "sim: %s cannot be written\n", svg);
+  if (arguments->svg != NULL &&
+      !sim_trace_svg(s, arguments->svg, arguments->from_ms * 1000, arguments->until_ms * 1000)) {
+    (void)fprintf(stderr, "sim: %s cannot be written\n", arguments->svg);
   }
   sim_trace_free(s->trace);
   s->trace = NULL;
@@ -160,12 +166,12 @@ static int sim_main_caught(sim *s, const sim_arguments *arguments, uint64_t seed
   (void)printf("seed %llu: %s: %s\n", (ull)seed, s->checker, s->failure);
   (void)printf("caught by %s within %llu seeds\n", s->checker, (ull)runs);
   if (arguments->breach == SIM_BREACH_NONE || arguments->guarded) {
-    (void)sim_main_show(s, seed, true, arguments->svg);
+    (void)sim_main_show(s, arguments, seed, true);
     (void)printf("repeat: make sim SEED=%llu [SVG=file]\n", (ull)seed);
     return 1;
   }
   if (arguments->timeline || arguments->svg != NULL) {
-    (void)sim_main_show(s, seed, arguments->timeline, arguments->svg);
+    (void)sim_main_show(s, arguments, seed, arguments->timeline);
   }
   return 0;
 }
@@ -209,7 +215,7 @@ int main(int count, char **words) {
   if (!sim_main_arguments(count, words, &arguments)) {
     (void)fprintf(
         stderr,
-        "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
+        "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
         "[--break NAME] [--notify] [--fence] [--guard] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
@@ -227,7 +233,7 @@ int main(int count, char **words) {
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {
-    status = sim_main_show(s, arguments.seed, arguments.timeline, arguments.svg) ? 0 : 1;
+    status = sim_main_show(s, &arguments, arguments.seed, arguments.timeline) ? 0 : 1;
     (void)printf("seed %llu: %s%s, trace %016llx\n", (ull)arguments.seed,
                  s->failed ? s->checker : "no violation", "", (ull)s->hash);
   } else {

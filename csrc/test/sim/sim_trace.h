@@ -33,7 +33,10 @@ void sim_trace_lease(sim *s, unsigned client, unsigned lock, unsigned resource, 
                      uint64_t ends_us);
 void sim_trace_key(sim *s, unsigned node, unsigned resource, uint32_t token, uint64_t ends_us);
 
-/* Writes the picture. */
-bool sim_trace_svg(const sim *s, const char *path);
+/*
+ * Writes the picture of a stretch of the run. If |until_us| is 0: of the whole run, or of the time
+ * before a violation.
+ */
+bool sim_trace_svg(const sim *s, const char *path, uint64_t from_us, uint64_t until_us);
 
 #endif
