@@ -511,7 +511,7 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
     error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
   }
   if (error == REDLOCK_OK && lock->resource->count > 1) {
-    error = rl_lock_refuse_argument(lock, operation, "inspect each resource by itself");
+    error = rl_lock_refuse_argument(lock, operation, "use a lock for each resource alone");
   }
   return error;
 }

@@ -26,11 +26,13 @@ int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
   const rl_question *asked = question != NULL ? question : &none;
   size_t size = steps->answers_size + lock->core->node_count * steps->answer_size;
   bool any = asked->token_length == REDLOCK_TOKEN_ANY;
-  const char *wrong = steps->wrong != NULL ? steps->wrong(lock, asked) : NULL;
-  int error = wrong != NULL ? rl_lock_refuse_argument(lock, operation, wrong)
-                            : rl_lock_may_ask(lock, now_us, operation); /* ASK-1, ASK-2 */
+  int error = rl_lock_may_ask(lock, now_us, operation); /* ASK-1, ASK-2 */
   if (error != REDLOCK_OK) {
     return error;
+  }
+  const char *wrong = steps->wrong != NULL ? steps->wrong(lock, asked) : NULL;
+  if (wrong != NULL) {
+    return rl_lock_refuse_argument(lock, operation, wrong);
   }
   void *answers = size > 0 && rl_lock_reserve_extension(lock) ? calloc(1, size) : NULL;
   rl_attempt *attempt = size > 0 && answers == NULL

@@ -1,5 +1,5 @@
 /*
- * * What programs call between operations: their own loop, losses, and pending credentials.
+ * What programs call between operations: their own loop, losses, and pending credentials.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -432,7 +432,7 @@ static void inspection_asks_about_each_resource(void **state) {
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
                REDLOCK_E_INVALID);
-  assert_message(lock, "the lock on 'a' and 1 more: inspect each resource by itself");
+  assert_message(lock, "the lock on 'a' and 1 more: use a lock for each resource alone");
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
                            &(rl_question){.token = "t", .token_length = 1}, false),
                REDLOCK_E_INVALID);

@@ -127,6 +127,19 @@ static void bootstrap_needs_guard(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void closed_client_refuses_wrong_question_as_closed(void **state) {
+  static const rl_question wrong = {.token_length = 1, .flags = 64};
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = lock_of(world);
+  rl_core_close(&world->core, world->now_us);
+  for (rl_operation operation = RL_OPERATION_FIRST_ASKED; operation < RL_OPERATION_COUNT;
+       operation++) {
+    assert_error(rl_lock_ask(lock, world->now_us, operation, &wrong, false), REDLOCK_E_CLOSED);
+    assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
+  }
+  assert_true(fake_world_end(world));
+}
+
 static void held_lock_is_not_bootstrapped(void **state) {
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
@@ -174,6 +187,7 @@ int main(void) {
       cmocka_unit_test(twin_or_node_with_wrong_clock_does_not_vote),
       cmocka_unit_test(refusing_node_does_not_vote),
       cmocka_unit_test(bootstrap_needs_guard),
+      cmocka_unit_test(closed_client_refuses_wrong_question_as_closed),
       cmocka_unit_test(held_lock_is_not_bootstrapped),
       cmocka_unit_test(broken_connection_is_no_vote),
       cmocka_unit_test(late_answer_reaches_guard),

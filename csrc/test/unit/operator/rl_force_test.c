@@ -51,7 +51,7 @@ static void force_release_of_unheld_token_is_not_held(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
-                      "'orders:42': no node that answered has this token");
+                      "'orders:42': no node that answered has such a key");
   assert_int_equal(fake_keys(world, KEY), 2);
   assert_true(fake_world_end(world));
 }
@@ -71,7 +71,7 @@ static void any_token_deletes_whatever_key_holds(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
-                      "'orders:42': no node that answered has this token");
+                      "'orders:42': no node that answered has such a key");
   assert_true(fake_world_end(world));
 }
 
