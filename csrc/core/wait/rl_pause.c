@@ -9,7 +9,7 @@
 #include "wait/rl_waits.h"
 
 redlock_duration rl_pause_needs(const rl_core *core) {
-  redlock_duration fastest_us[REDLOCK_NODES_MAX];
+  redlock_duration fastest_us[REDLOCK_NODES_MAX] = {0}; /* gcc -O3 warns without. */
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
     bool known = link->phase == RL_LINK_UP && link->nearest_us != REDLOCK_NEVER;
