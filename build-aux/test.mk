@@ -254,7 +254,7 @@ check:
 
 # Tests that rarely find more than the two above. They must pass before a release.
 check-long:
-	@sh build-aux/setup.sh test
+	@sh build-aux/setup.sh test && sh build-aux/setup.sh site
 	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) check-long
 
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that
