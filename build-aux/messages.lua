@@ -146,7 +146,7 @@ local function collect()
         local message = message_of(literal)
         if message and not section.seen[message] then
           section.seen[message] = true
-          section.messages[#section.messages + 1] = message
+          section.messages[#section.messages + 1] = { text = message, path = path:gsub("^csrc/", "") }
         end
       end
     end
@@ -166,16 +166,17 @@ local function page()
   collect()
   local out = { "# Messages", "", "<!-- Written by build-aux/messages.lua (make messages). -->", "",
     "Look up a message here: search for its fixed words; `...` stands for the parts that vary.",
-    "A message says what happened, what the node said, and what to do.", "",
+    "A message says what happened, what the node said, and what to do.",
+    "The file in parentheses has the text (below `csrc`, or in `lua`).", "",
     "## Codes", "", "The code of a result, its text (`redlock_strerror()`), and what to do.",
     "Lua returns `system` as `unavailable`, and raises an error for `invalid`, `busy`, `unsupported`, `limit` and",
     "`no_memory`.", "",
     "| code | text | what to do |", "|---|---|---|", codes(), "" }
   for _, section in ipairs(SECTIONS) do
     out[#out + 1] = "## " .. section.title .. "\n\n" .. section.text .. "\n"
-    table.sort(section.messages or {})
+    table.sort(section.messages or {}, function(a, b) return a.text < b.text end)
     for _, message in ipairs(section.messages or {}) do
-      out[#out + 1] = "- `` " .. message .. " ``"
+      out[#out + 1] = ("- `` %s `` (`%s`)"):format(message.text, message.path)
     end
     out[#out + 1] = ""
   end

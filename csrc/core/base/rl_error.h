@@ -3,7 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new error has three places: redlock.h, the table below, and Code in types.lua.
+ * A new error has four places: redlock.h, the table below, Code in types.lua, and its advice in
+ * build-aux/messages.lua.
  */
 #ifndef RL_ERROR_H
 #define RL_ERROR_H

@@ -16,8 +16,7 @@
 #include "sim_watch.h"
 
 /*
- * A script. The first two are those of the core. Wrong cores send the rest, so that the checkers
- * can detect them.
+ * A script: of the core, or of a wrong core (controls.lua), which a checker must detect.
  */
 typedef struct sim_script {
   const char *text;
