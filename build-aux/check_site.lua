@@ -1,4 +1,5 @@
--- Checks that each link of the built site leads to a file and to an anchor that exist.
+-- Checks that each link of the built site leads to a file and to an anchor that exist, and that the
+-- API pages have all functions.
 --
 --     lua build-aux/check_site.lua [build/site]
 --
@@ -58,7 +59,28 @@ local function read(path)
   return cache[path]
 end
 
+-- Returns the functions of a source that have no anchor in its page, and the number of all.
+local function lacking(text, anchors, pattern)
+  local names, count = {}, 0
+  for name in text:gmatch(pattern) do
+    count = count + 1
+    local anchor = name:find("^redlock_") and name or name:gsub("[^%w]+", "-")
+    if not name:find("_sized$") and not anchors[anchor] then names[#names + 1] = name end
+  end
+  return names, count
+end
+local LUA_FUNCTION, C_FUNCTION = "\nfunction ([%w_.:]+)%(", "\nREDLOCK_%u+ [%w_ ]-[ *](redlock_[%w_]+)%("
+assert(#lacking("\nfunction lock:free()\nfunction lock:is_held()", { ["lock-is-held"] = true }, LUA_FUNCTION) == 1)
+assert(#lacking("\nREDLOCK_EXTERN const char *redlock_x(void);", { redlock_y = true }, C_FUNCTION) == 1)
+
 local good, pages, total = true, 0, 0
+for page, source in pairs({ ["api/lua.html"] = "lua/redlock/types.lua", ["api/c.html"] = "csrc/include/redlock.h" }) do
+  local pattern = page:find("lua") and LUA_FUNCTION or C_FUNCTION
+  local names, count = lacking(links.read(source), anchors_of(read(page) or ""), pattern)
+  good = good and #names == 0 and count > 30
+  for _, name in ipairs(names) do print(("not ok - %s lacks %s of %s"):format(page, name, source)) end
+  if #names == 0 then print(("ok - %s has the %d functions of %s"):format(page, count, source)) end
+end
 local list = assert(io.popen("cd '" .. site .. "' && find . -name '*.html' | sed 's|^./||' | sort"))
 for page in list:lines() do
   local faults, count = faults_of(page, read(page), read)

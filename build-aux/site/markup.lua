@@ -27,10 +27,11 @@ function markup.code(text, anchors)
   return "<code>" .. table.concat(escaped) .. "</code>"
 end
 
--- Returns a sentence for a page: code in backticks stays, other characters are escaped.
+-- Returns a sentence for a page. Names with an underscore become code.
 function markup.text(text)
   return (text:gsub("([^`]*)(`?[^`]*`?)", function(plain, quoted)
-    return markup.escape(plain) .. quoted:gsub("|", "\\|")
+    local marked = markup.escape((plain:gsub("%a[%w.:]*_[%w_]*", "\1%0\2")))
+    return marked:gsub("\1(.-)\2", "<code>%1</code>") .. quoted:gsub("|", "\\|")
   end))
 end
 
