@@ -5,53 +5,50 @@
  *
  * "Distributed Locks with Redis": a node that may have lost keys must be unavailable for longer
  * than the longest ttl (docs/safety.md). Each node keeps a lineage record with its identity and the
- * time since which it has lost nothing. The record is lost with the keys. In a copy of the keys it
- * names another server.
+ * time since which it has lost nothing. A node that loses its keys loses the record, too. In a copy
+ * of the keys the record names another server.
  *   GRD-1. The last step of a handshake checks the record. A connection may be up without a vote.
- *   GRD-2. A record of these clients: the node votes when the quarantine Q has passed since the
- *       record's creation, by the node's clock and by the client's. Q is the longest life of a key,
- *       a tenth more, 2 ms and the skew of GRD-3, but at least 6 s. A node is refused, with a
- *       reason, if the record is of clients with other nodes, quorum, ttl or prefix; if the node is
- *       the same server as another one; or if the script is denied.
- *   GRD-3. No record, or one of another server with the same clients: it is created, and Q begins.
- *          It
- *       is not created if another database has one, because keys of different databases never meet.
- *       A wrong clock that is corrected later would end Q early. So a record is created, and a node
- *       votes, only if the clocks of a majority of all nodes, including its own, are within 2 s of
- *       its clock.
+ *   GRD-2. If the record is of these clients, the node votes when the quarantine Q has passed since
+ *          the record's creation, by the node's clock and by the client's. Q is the longest life of
+ *          a key, a tenth more, 2 ms and the skew of GRD-3, but at least 6 s. A node is refused,
+ *          with a reason, if the record is of clients with other nodes, quorum, ttl or prefix; if
+ *          the node is the same server as another one; or if the script is denied.
+ *   GRD-3. If there is no record, or one of another server with the same clients, a record is
+ *          created, and Q begins. No record is created if another database has one, because keys of
+ *          different databases never meet. A wrong clock that is corrected later would end Q early.
+ *          So a record is created, and a node votes, only if the clocks of a majority of all nodes,
+ *          including its own, are within 2 s of its clock.
  *   GRD-4. An acquire goes only to a node that votes, and only for the known record. The script
- *          checks
- *       the seal. It has the record's hash in its text, so that a server with a copy of the record
- *       does not know the script. A script that is sent as text also checks the server. The hash is
- *       of the whole record, because a client with an older record would otherwise teach the
- *       script. The server may know the script nevertheless, or keep scripts over a restart (before
- *       version 7), or be a former replica with fewer keys. The seal proves that the record, and
- *       all keys since, have been in this process's memory: a full resynchronisation, a restart and
- *       a snapshot break it, and the script that replaces the record deletes it. A master that
- *       becomes a replica, lags, and is promoted again keeps the seal; but then the other server
- *       has created a record, too, and voted Q later. So scripts compare the server's replication
- *       history, which changes with a promotion, and differs while the server is a replica. An
- *       acquire may omit that for 0.1 s after the history was confirmed: Q exceeds the longest life
- *       of a key by 2 s for the clocks, and by at least 0.3 s more. A heal, a backfill and a text
- *       always compare it, because a node may execute them late. A node that does not vote gets no
- *       acquire, no heal and no backfill: a key on a node in quarantine would make an extend count
- *       there, while the node's earlier vote may count for another client. Extends go to all nodes:
- *       a key that still exists is older than any loss, or a copy that expires within the
- *       quarantine. So a lease is attached only on nodes that vote.
+ *          checks the seal. The script's text has the record's hash, so that a server with a copy
+ *          of the record does not know the script. A script that is sent as text also checks the
+ *          server. The hash is of the whole record, because a client with an older record would
+ *          otherwise teach the script. The server may know the script nevertheless, or keep scripts
+ *          over a restart (before version 7), or be a former replica with fewer keys. The seal
+ *          proves that the record, and all keys since, have been in this process's memory: a full
+ *          resynchronisation, a restart and a snapshot break it, and the script that replaces the
+ *          record deletes it. A master that becomes a replica, lags, and is promoted again keeps
+ *          the seal; but then the other server has created a record, too, and voted Q later. So
+ *          scripts compare the server's replication history, which changes with a promotion, and
+ *          differs while the server is a replica. An acquire may omit that for 0.1 s after the
+ *          history was confirmed: Q exceeds the longest life of a key by 2 s for the clocks, and by
+ *          at least 0.3 s more. A heal, a backfill and a text always compare it, because a node may
+ *          execute them late. A node that does not vote gets no acquire, no heal and no backfill: a
+ *          key on a node in quarantine would make an extend count there, while the node's earlier
+ *          vote may count for another client. Extends go to all nodes: a key that still exists is
+ *          older than any loss, or a copy that expires within the quarantine. So a lease is
+ *          attached only on nodes that vote.
  *   GRD-5. If the record differs, or the script is unknown, the node is checked again (GRD-1) on
- *          the
- *       same connection. Before that, the script is never sent as text.
+ *          the same connection. Before that, the script is never sent as text.
  *   GRD-6. The watch receives each reply with the node's clock. After a step, keys may have expired
- *       early, or the record may be too young: it is created again. If the clock is too far off for
- *       that (GRD-3), the record is deleted, because the clock may be corrected before another
- *       client sees it. A step is forgotten only with the new record, not with the connection, and
- *       not because the node refused. If a majority of the nodes was stepped alike, the client's
- *       own clock may have stood still. Then no record is created, and the client waits for Q. In
- *       both cases the leases lose their keys there (rl_margin.c), and their holders are informed
- *       (rl_renew.c).
+ *          early, or the record may be too young: a new record is created. If the clock is too far
+ *          off for that (GRD-3), the record is deleted, because the clock may be corrected before
+ *          another client sees it. A step is forgotten only with the new record. The end of the
+ *          connection does not clear it, nor does a refusal of the node. If a majority of the nodes
+ *          was stepped alike, the client's own clock may have stood still. Then no record is
+ *          created, and the client waits for Q. In both cases the leases lose their keys there
+ *          (rl_margin.c), and their holders are informed (rl_renew.c).
  *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
- *          another
- *       client may have bootstrapped it.
+ *          another client may have bootstrapped it.
  */
 #include "node/rl_guard.h"
 
