@@ -9,31 +9,32 @@
  *     #include <stdio.h>
  *
  *     int main(void) {
- *       char message[256] = "";
+ *       static const char *const nodes[] = {"127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"};
  *       redlock_client *client = NULL;
  *       redlock_lock *lock = NULL;
- *       int status = 1;
+ *       char message[256] = "";
  *
- *       if (redlock_client_new(&client, NULL, message, sizeof message) != REDLOCK_OK ||
- *           redlock_client_add(client, "10.0.0.1:6379", message, sizeof message) != REDLOCK_OK ||
- *           redlock_client_add(client, "10.0.0.2:6379", message, sizeof message) != REDLOCK_OK ||
- *           redlock_client_add(client, "10.0.0.3:6379", message, sizeof message) != REDLOCK_OK) {
+ *       int error = redlock_client_new(&client, NULL, message, sizeof message);
+ *       for (size_t i = 0; error == REDLOCK_OK && i < 3; i++)
+ *         error = redlock_client_add(client, nodes[i], message, sizeof message);
+ *       if (error != REDLOCK_OK) {
  *         fprintf(stderr, "%s\n", message);
- *       } else if (redlock_lock_new(&lock, client, "orders:42", 9, NULL) != REDLOCK_OK) {
+ *       } else if ((error = redlock_lock_new(&lock, client, "orders:42", 9, NULL)) != REDLOCK_OK) {
  *         fprintf(stderr, "%s\n", redlock_client_message(client));
- *       } else if (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK) {
+ *       } else if ((error = redlock_lock_acquire(lock, NULL, NULL)) != REDLOCK_OK) {
  *         fprintf(stderr, "%s\n", redlock_lock_message(lock));
  *       } else {
- *         puts("locked: work here, and stop when redlock_lock_remaining(lock) is 0");
- *         status = redlock_lock_release(lock) == REDLOCK_OK ? 0 : 1;
+ *         puts("held: work here, and stop when redlock_lock_remaining(lock) is 0");
+ *         error = redlock_lock_release(lock);
  *       }
  *       redlock_lock_free(lock);
  *       redlock_client_free(client);
- *       return status;
+ *       return error != REDLOCK_OK;
  *     }
  *
- * A client has one connection to each node. A lock names a resource. A lock that is held has a
- * lease: it is yours until the lease's deadline, not until you are done.
+ * A client has one connection to each node, and a second one while it waits for notifications. A
+ * lock names a resource. A lock that is held has a lease: it is yours until the lease's deadline,
+ * not until you are done.
  *
  * The algorithm is Redlock. SPEC below means its specification, the page "Distributed Locks with
  * Redis" of the Redis documentation. docs/design.md lists the corrections, docs/safety.md what is
@@ -47,8 +48,8 @@
  * token: redlock_lock_fence().
  *
  * Nodes. Redlock assumes that a node keeps a key for its whole ttl. A node loses keys by a restart
- * without persistence, by eviction, by FLUSHALL or by a forward step of its wall clock. If it does
- * so while locks are held, it can help to make a second holder. docs/operating.md says how to run
+ * without persistence, by eviction, by FLUSHALL or by a forward step of its wall clock. If it
+ * loses the key of a held lock, a second client may get the lock. docs/operating.md says how to run
  * nodes so that this does not happen, and what settings.guard does about it.
  *
  * Clocks. Leases are measured with CLOCK_BOOTTIME where it exists, so that time in suspend counts,
@@ -56,43 +57,51 @@
  * stop a virtual machine without moving either clock: a lease that was held across such a stop is
  * not safe. After a suspend the library does at once what is due: blocking calls whose time has
  * passed end, leases are extended, losses are reported. Without a timerfd on CLOCK_BOOTTIME (other
- * systems than Linux, no descriptor left) this takes up to a second.
+ * systems than Linux, no descriptor left) the library notices a suspend up to a second late.
  *
  * Threads. Any thread may call any function. One client serves any number of threads, also in
- * blocking calls. A lock belongs to one thread at a time. Other threads may meanwhile only cancel
- * it (redlock_lock_cancel()) or read it (redlock_lock_remaining() and the functions next to it). A
- * second operation is refused with REDLOCK_E_BUSY, except a release during a started extend. Do not
- * free a lock that another thread uses. Each thread that uses a client holds a reference to the
- * client, or has a lock of it. A call needs less than 48 kB of stack. Do not end a thread inside a
- * call by pthread_cancel() or by longjmp() from a signal handler: it would keep the client's mutex.
+ * blocking calls. A lock belongs to one thread at a time. Meanwhile other threads may call only
+ * redlock_lock_cancel() for it, and the functions that return a value of it: remaining, deadline,
+ * margin, fence, result, lost, vote, ttl, client and resource. Message, token, key and holder are
+ * text of the lock, which the next operation frees: they belong to the lock's thread. A second
+ * operation is refused with REDLOCK_E_BUSY, except a release while an extend begun by
+ * redlock_lock_extend_start() is in flight. Do not free a lock that another thread uses. Each
+ * thread that uses a client must hold a reference to it, or own one of its locks. A call needs less
+ * than 48 kB of stack. Do not end a thread inside a call by pthread_cancel() or by longjmp() from a
+ * signal handler: it would keep the client's mutex.
  *
  * Signals. Only redlock_client_wakeup() may be called from a signal handler. The library installs
  * no handler and raises no SIGPIPE. EINTR neither lengthens nor shortens a wait.
  *
- * Forks. A child inherits neither connections nor leases. In the child no lock of an inherited
- * client is held. The first call on such a client closes the inherited descriptors without sending
- * anything; the client connects anew when it has to. The child never releases or extends what its
- * parent holds. fork() waits until no thread is inside a short critical section; no thread waits
- * for a node there. A clone() that bypasses fork() is safe only in a process with one thread.
+ * Forks. A child inherits neither connections nor leases. Locks of an inherited client are not held
+ * in the child. The first call on such a client closes the inherited descriptors without sending
+ * anything; the client connects anew when an operation needs a node. The child never releases or
+ * extends what its parent holds. It must call redlock_client_pollfd() and redlock_client_on_lost()
+ * again. fork() waits for the client's mutexes, which no thread keeps while it waits for a node. A
+ * clone() that bypasses fork() is safe only in a process with one thread. All descriptors have
+ * FD_CLOEXEC.
  *
  * Threads of the library. They have all signals blocked. Each look-up of a host name gets a
  * short-lived thread; a process has at most 32 of these at once. A client with leases that are
  * extended automatically has one more, the watchdog: see "Automatic extends".
  *
  * The library never exits, aborts or prints, and keeps no mutable static data except the number of
- * look-ups and a list of clients for fork(). No message contains a password. A process that exits
+ * look-ups and a list of mutexes for fork(). No message contains a password. A process that exits
  * without releasing leaves its keys to their ttl.
  *
  * Conventions. A function that returns int returns REDLOCK_OK or one of the errors that its comment
  * lists. It returns REDLOCK_E_INVALID if a required pointer is NULL; other functions then return 0,
- * NULL or "". Functions block only where their comment says so. Arguments are copied unless a
- * comment says otherwise. Text that a lock returns (message, token) lives until the next operation
- * on the lock begins.
+ * NULL or "". Functions block only where their comment says so: docs/c.md has a table. Arguments
+ * are copied unless a comment says otherwise. Text that a lock returns (message, token) lives until
+ * the next operation or redlock_lock_set_owner() on the lock begins, and a message at most until
+ * the next call of redlock_lock_message(). Pointers in an info struct may point into the struct: a
+ * copy of it points into the original.
  *
  * ABI. Programs that were compiled with an older redlock.h run with any newer library of the same
- * soname. Functions, numbers of enumerators and meanings of fields stay. Structs only grow at their
- * end, and 0 keeps the meaning "not set". A call with a struct is an inline function here, which
- * passes the size that the struct had when the program was compiled:
+ * soname. With an older library they run if they call no function and set no field that it lacks.
+ * Functions, the values of enumerators, and the meanings of fields do not change. Structs only grow
+ * at their end, and 0 keeps the meaning "not set". A call with a struct is an inline function here,
+ * which passes the size that the struct had when the program was compiled:
  *   - options, settings, node: fields that an older program does not have are not set. Fields that
  *     a newer program sets, and this library does not know, are refused with REDLOCK_E_INVALID.
  *   - *_info: the library fills as many bytes as the program has, never more.
@@ -138,32 +147,34 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_KEY_MAX 4096     /* bytes of prefix and resource together */
 #define REDLOCK_RESOURCES_MAX 64 /* resources of one lock */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* 366 days */
-#define REDLOCK_TOKEN_LENGTH 40    /* hexadecimal digits of a token: 160 random bits */
-#define REDLOCK_TOKEN_MAX 256      /* bytes of a token that a program supplies */
-#define REDLOCK_OWNER_MAX 72       /* bytes of an owner */
-#define REDLOCK_USERNAME_MAX 512   /* bytes */
-#define REDLOCK_PASSWORD_MAX 16384 /* bytes of a password from a function; from elsewhere 512 */
-#define REDLOCK_TEXT_MAX 192       /* bytes of a text of an info struct, with its NUL */
-#define REDLOCK_FINDING_MAX 512    /* bytes of a finding's sentence, with its NUL */
-#define REDLOCK_HANDOVER_MAX 8192  /* bytes of a detached lock of one resource, with its NUL */
+#define REDLOCK_TOKEN_LENGTH 40   /* hexadecimal digits of a token: 160 random bits */
+#define REDLOCK_TOKEN_MAX 256     /* bytes of a token that a program supplies */
+#define REDLOCK_OWNER_MAX 72      /* bytes of an owner */
+#define REDLOCK_USERNAME_MAX 512  /* bytes */
+#define REDLOCK_TEXT_MAX 192      /* bytes of a text of an info struct, with its NUL */
+#define REDLOCK_FINDING_MAX 512   /* bytes of a finding's sentence, with its NUL */
+#define REDLOCK_HANDOVER_MAX 8192 /* bytes of a detached lock of one resource, with its NUL */
+/* Bytes of a password that a redlock_credentials_function supplies. Other passwords: 512. */
+#define REDLOCK_PASSWORD_MAX 16384
 
 /*
  * Results of calls: 0, or a negative error. The list is complete.
  *
- * Errors from -1 can happen in every program and must be handled; redlock_lock_message() explains
- * them. Errors from -20 are mistakes of the program, or the machine has run out of something.
+ * Errors -1 to -19 can happen in every program and must be handled; redlock_lock_message() explains
+ * them. Errors from -20 down are mistakes of the program, or a lack of memory, descriptors, threads
+ * or entropy.
  */
 typedef enum redlock_error {
   REDLOCK_OK = 0,
   REDLOCK_PENDING = 1, /* not an error: the operation has not ended yet */
 
   REDLOCK_E_TAKEN = -1,       /* another client holds the lock on so many nodes that no quorum is
-                                 left. Also returned if this was so, and the nodes then were too
-                                 slow for the last attempt */
+                                 left. Also if an earlier attempt found it so and the last one
+                                 got no answer in time */
   REDLOCK_E_UNAVAILABLE = -2, /* too many nodes did not answer, or answered with an error */
   REDLOCK_E_EXPIRED = -3,     /* the quorum answered too late, or the lease has run out */
-  REDLOCK_E_LOST = -4,        /* so many nodes do not have the token that no majority is left; with
-                                 settings.quorum: that too few are left for an extend */
+  REDLOCK_E_LOST = -4,        /* too few nodes still have the token: no majority, or with
+                                 settings.quorum no quorum */
   REDLOCK_E_HELD = -5,        /* acquire of a lock that is held already */
   REDLOCK_E_NOT_HELD = -6,    /* extend or release of a lock that is not held */
   REDLOCK_E_CLOSED = -7,      /* the client has been closed */
@@ -181,17 +192,19 @@ typedef enum redlock_error {
 
 /* Answer of a node in the last round of a lock. */
 typedef enum redlock_vote {
-  REDLOCK_VOTE_UNKNOWN = 0, /* no reply, or the connection broke: the node may have the key */
-  REDLOCK_VOTE_GRANTED = 1, /* the exact success reply, in time, for this round */
-  REDLOCK_VOTE_TAKEN = 2,   /* another token has the key; extend, release: ours does not have it */
-  REDLOCK_VOTE_ERROR = 3,   /* the node answered with an error, or is known to be unreachable */
+  REDLOCK_VOTE_UNKNOWN = 0,    /* no reply, or the connection broke: the node may have the key */
+  REDLOCK_VOTE_GRANTED = 1,    /* the exact success reply, in time, for this round */
+  REDLOCK_VOTE_TAKEN = 2,      /* acquire: the key has another token. Extend, release: the key does
+                                  not have our token */
+  REDLOCK_VOTE_ERROR = 3,      /* the node answered with an error, or is known to be unreachable */
   REDLOCK_VOTE_QUARANTINED = 4 /* guard: the node may have forgotten locks, and was not asked */
 } redlock_vote;
 
 /* State of the connection to a node. */
 typedef enum redlock_node_state {
-  REDLOCK_NODE_DOWN = 0,       /* no connection now; the next attempt waits for its time, or for an
-                                  operation. Also a node that answered READONLY, until it writes */
+  REDLOCK_NODE_DOWN = 0,       /* no connection. The next one is made after the back-off, or when an
+                                  operation needs the node. Also the state of a node that answered
+                                  READONLY, until it executes a write */
   REDLOCK_NODE_CONNECTING = 1, /* resolving, connecting or in the handshake */
   REDLOCK_NODE_UP = 2
 } redlock_node_state;
@@ -215,7 +228,8 @@ typedef struct redlock_client redlock_client;
 typedef struct redlock_lock redlock_lock;
 typedef struct redlock_transport redlock_transport; /* redlock_tls.h has one */
 
-/* In the structs below 0 and NULL mean "not set": a struct of zeros is all defaults. For "none": */
+/* In the structs below 0 and NULL mean "not set": a struct of zeros is all defaults.
+   These values mean "none": */
 #define REDLOCK_RETRIES_NONE (-1) /* retry_count: try once */
 #define REDLOCK_DURATION_NONE                                                                      \
   (REDLOCK_NEVER - 1)             /* a duration of 0: no delay, no jitter, no wait */
@@ -234,30 +248,34 @@ typedef struct redlock_transport redlock_transport; /* redlock_tls.h has one */
  *     options.wait_us = 5 * REDLOCK_SECONDS;
  *
  * A client, a lock and one acquire can each have options. A field that is not set is taken from the
- * level above: from the lock's options, then the client's, then the default [in brackets]. A
- * wait_us without a retry_count beside it also cancels a retry_count of a level above. A duration
- * is at most 366 days.
+ * level above: from the lock's options, then the client's, then the default [in brackets]. If
+ * a level sets wait_us but not retry_count, a retry_count of the levels above has no effect. A
+ * duration is at most 366 days.
  */
 typedef struct redlock_options {
-  /* Length of the lease. Whole milliseconds count; more than the drift allowance [10 s]. */
+  /* Length of the lease. Rounded down to whole milliseconds. Must exceed the drift allowance
+     [10 s]. */
   redlock_duration ttl_us;
   /* Attempts after the first, at most 1000000, or REDLOCK_RETRIES_NONE. An attempt after a
-     notification counts. A waiter that nodes notify gives up after as many pauses. SPEC, Retry on
-     failure [3; no limit if wait_us is set]. */
+     notification counts. A waiter that nodes notify gives up after retry_count x retry_delay_us.
+     SPEC, Retry on failure [3; no limit if wait_us is set]. */
   int retry_count;
   /* Pause between two attempts, at least 1 ms [200 ms]. */
   redlock_duration retry_delay_us;
   /* Each pause is retry_delay_us +- a random part of this: SPEC, Retry on failure [100 ms]. */
   redlock_duration retry_jitter_us;
-  /* Hard limit for the whole acquire; the last attempt begins 5 ms before it ends.
-     REDLOCK_DURATION_NONE: try once. REDLOCK_NEVER: only retry_count limits [REDLOCK_NEVER]. */
+  /* Hard limit for the whole acquire. The last attempt begins early enough for a majority to
+     answer, and 5 ms more. REDLOCK_DURATION_NONE: try once. REDLOCK_NEVER: only retry_count limits
+     [REDLOCK_NEVER]. */
   redlock_duration wait_us;
-  /* Limit for one attempt, connecting included: SPEC, algorithm step 2 [100 ms, at most ttl/10]. */
+  /* Limit for one attempt, connecting included: SPEC, algorithm step 2 [100 ms, or ttl/10 if
+     that is less]. */
   redlock_duration node_timeout_us;
   /* Allowance for clock drift: the validity is shorter by ttl x factor + 2 ms. Less than 1, or
      REDLOCK_DRIFT_NONE. SPEC, algorithm step 3 [0.01]. */
   double drift_factor;
-  /* Keys live longer than the lease by this; absorbs steps of the nodes' clocks [none]. */
+  /* How much longer the keys live than the lease. Protects against forward steps of the nodes'
+     clocks up to this length [none]. */
   redlock_duration lock_delay_us;
   /* REDLOCK_YES: the lease is extended until it is released: "Automatic extends" [REDLOCK_NO]. */
   int auto_extend;
@@ -265,22 +283,23 @@ typedef struct redlock_options {
   int notify_lost;
   /* Time between automatic extends: at least 10 ms, at most 2/3 of the validity [ttl/3]. */
   redlock_duration extend_every_us;
-  /* No automatic extend makes the lease last longer than this from its acquire or attach. Set it in
-     production: a program that is stuck would hold the lock for ever. A lock or an acquire without
-     auto_extend must set neither this nor extend_every_us; those of a level above have no effect
-     there [none]. */
+  /* Limit, counted from the acquire or attach, up to which automatic extends prolong the lease. Set
+     it in production: a program that is stuck would hold the lock for ever. Setting this or
+     extend_every_us is an error for a lock or an acquire without auto_extend. Inherited values are
+     ignored there [none]. */
   redlock_duration max_hold_us;
   /* REDLOCK_YES: each grant has a fencing token: redlock_lock_fence() [REDLOCK_NO]. */
   int fence;
-  /* Time between polls of a waiter that nodes notify, in case a notification was lost; at most 40 s
-     count [2 s]. */
+  /* Time between polls of a waiter that nodes notify, in case a notification was lost; values above
+     40 s count as 40 s [2 s]. */
   redlock_duration poll_interval_us;
-  /* REDLOCK_YES: an acquire does not overtake waiters when it finds the lock free, for one round
-     trip more. No effect on an acquire that tries once, has an owner, several resources or a
-     supplied token. Waiters are served in order of arrival also without it [REDLOCK_NO]. */
+  /* REDLOCK_YES: an acquire never overtakes waiters, even if the lock is free. This costs one
+     round trip. No effect on an acquire that tries once, has an owner, several resources or a
+     supplied token. Without it only an acquire that arrives at a free lock may overtake; waiters
+     keep their order [REDLOCK_NO]. */
   int fair;
-  /* REDLOCK_NO: poll instead of waiting for notifications. Set on a client, its releases do not
-     notify other waiters either [REDLOCK_YES]. */
+  /* REDLOCK_NO: poll instead of waiting for notifications. If a client's options set it, the
+     client's releases notify no waiters [REDLOCK_YES]. */
   int notify;
 } redlock_options;
 
@@ -540,8 +559,9 @@ REDLOCK_EXTERN int redlock_client_refuse_credentials(redlock_client *client, siz
 REDLOCK_EXTERN redlock_client *redlock_client_ref(redlock_client *client);
 
 /*
- * Gives up a reference. The last one ends the client: it sends what is left to release, waits for
- * the replies, for 100 ms at most, and frees everything. NULL is allowed.
+ * Gives up a reference. If this call gives up the last one, it sends what is left to release, waits
+ * for the replies, for 100 ms at most, and frees everything. If redlock_lock_free() does, it
+ * waits for no reply. NULL is allowed.
  */
 REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
 
@@ -558,7 +578,8 @@ REDLOCK_EXTERN int redlock_client_close(redlock_client *client, redlock_duration
  * Ends all blocking calls on the client that are in progress, in any thread, with
  * REDLOCK_E_CANCELLED. An acquire gives back what it has taken, an extend leaves the old deadline,
  * a release goes on without its caller, redlock_client_close() stops waiting. A call that begins
- * later is not ended. A call whose operation was decided returns its result.
+ * later is not ended: set a flag first, and check it before each call. A call whose operation was
+ * decided returns its result.
  *
  * May be called from a signal handler; errno stays as it was. The caller, or another thread, must
  * hold a reference meanwhile. NULL is allowed.
@@ -577,7 +598,8 @@ REDLOCK_INLINE int redlock_client_node_info(redlock_client *client, size_t index
 /*
  * Returns why the last redlock_lock_new(), redlock_lock_attach(), redlock_client_bootstrap() or
  * redlock_client_close() of any thread failed: a sentence that names the option or the nodes; ""
- * after success. Lives until the next of these calls.
+ * after success. Lives until the next of these calls in any thread: threads that make locks at the
+ * same time need a mutex around the call and the reading of this text.
  */
 REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
 
@@ -644,7 +666,8 @@ REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
  * acquire of a client then waits a little longer, so that nodes whose connections are being made
  * get the key, too: for at most 100 ms or four times what the majority took, and never beyond
  * node_timeout_us or a tenth of the ttl.
- * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CANCELLED, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
+ * Errors: TAKEN, UNAVAILABLE, EXPIRED, LOST (only after redlock_lock_attach(), or nested:
+ * "re-entrance"), HELD, CANCELLED, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_acquire_sized(redlock_lock *lock, const redlock_options *options,
                                               size_t options_size, redlock_duration *validity_us);
@@ -656,14 +679,15 @@ REDLOCK_INLINE int redlock_lock_acquire(redlock_lock *lock, const redlock_option
 /*
  * Extends the lease of a held lock to now + |ttl_us|; 0 stands for the ttl of its acquire. Succeeds
  * only if a quorum confirms before the old deadline (SPEC, Extending the lock). Never shortens a
- * lease, and never takes a lost lock again. Blocks for at most one node_timeout_us. Next to many
- * started operations it first waits for its turn, but not beyond the old deadline.
+ * lease, and never takes a lost lock again. Ends by the old deadline; usually within one
+ * node_timeout_us. Next to many started operations it first waits for its turn.
  *
  * A failed extend changes nothing: the old deadline stands, and the next extend may succeed. The
  * exception is REDLOCK_E_LOST: another client may hold the lock. Then the lease is over,
  * redlock_lock_remaining() is 0, and what is left of it is released. This can also turn out after
  * an extend that returned UNAVAILABLE.
- * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CANCELLED, CLOSED; INVALID, BUSY, SYSTEM.
+ * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CANCELLED, CLOSED; INVALID, BUSY, NO_MEMORY,
+ * SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
                                        redlock_duration *validity_us);
@@ -671,7 +695,7 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
 /*
  * Releases the lock. redlock_lock_remaining() is 0 before the first byte is sent. REDLOCK_OK means
  * that a majority of the nodes no longer has the token (SPEC, Single instance: release by token).
- * Blocks for at most one node_timeout_us. Next to many started operations it first waits for its
+ * Usually ends within one node_timeout_us. Next to many started operations it first waits for its
  * turn, for at most the ttl. Ends an extend that was started, without a report.
  *
  * After REDLOCK_E_UNAVAILABLE the call may be repeated. The watchdog, and every later call on the
@@ -679,7 +703,7 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * expired. A lease that has run out can be released once: REDLOCK_OK if a majority still had it,
  * else REDLOCK_E_EXPIRED.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another client could hold it), NOT_HELD, CANCELLED, CLOSED;
- * BUSY, SYSTEM.
+ * BUSY, NO_MEMORY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
 
@@ -724,11 +748,12 @@ REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, si
 
 /*
  * Returns the fencing token of the lease, from 1 to 2^53 - 1; 0 if no lease is held, or it was
- * acquired without options.fence. It is greater than the token of every grant of the lock that
- * ended before this acquire began. It stays the same until the lease ends, also through extends,
- * detach and attach. Call this once after the acquire, and send the token with each write. The
- * store keeps the greatest token and refuses a smaller one (M. Kleppmann, "How to do distributed
- * locking"). Then a holder that was paused beyond its lease does no harm.
+ * acquired without options.fence. Do not write with 0. The token is greater than that of each grant
+ * of the resource that was made before this acquire began. It stays the same until the lease ends,
+ * also through extends, detach and attach. Call this once after the acquire, and send the token
+ * with each write. The store keeps the greatest token, and in the same transaction refuses a
+ * smaller one; an equal one must pass (M. Kleppmann, "How to do distributed locking"). Then a
+ * holder that was paused beyond its lease does no harm.
  *
  * A grant with a fencing token takes one round trip if the nodes agree, as they usually do, else
  * two within the same node_timeout_us. Each key has a counter on the nodes, with ":redlock-fence"
@@ -786,7 +811,7 @@ REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_v
   return redlock_lock_vote_sized(lock, index, vote, sizeof(redlock_vote_info));
 }
 
-/* Keep a pointer of the program with the lock. */
+/* Keep a pointer of the program with the lock. Set it before other threads may read it. */
 REDLOCK_EXTERN void redlock_lock_set_data(redlock_lock *lock, void *data);
 REDLOCK_EXTERN void *redlock_lock_data(const redlock_lock *lock);
 
@@ -872,6 +897,7 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
  * and come again: the reason is REDLOCK_OK if it has recovered by the time of the question. A clock
  * warning ends when enough nodes have confirmed an extend by at least what is left. Of two warnings
  * the first one counts. A lock that is released, acquired again or freed is not returned.
+ * The caller gets no reference: no thread must free the lock before the caller has used it.
  *
  * Until the next redlock_client_process() such a lock makes redlock_client_pollfd() readable, and
  * redlock_client_timeout() 0.
@@ -883,12 +909,13 @@ REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
  * |on_lost| then calls that. NULL ends it; a call in progress goes on. Starts the watchdog, which
  * makes the calls: one at a time, without any mutex, so |on_lost| may call every function. No
  * extends of leases happen meanwhile, so it should return soon. Other threads must not free a lock
- * that |on_lost| uses.
+ * that |on_lost| uses; docs/c.md shows a mutex for that. A program calls redlock_client_next_lost()
+ * either here or in its loop, because each loss is returned once.
  *
  * |on_lost| may also close the client or give up its last reference: the thread then ends when
- * |on_lost| has returned. In other threads redlock_client_close() and the last
- * redlock_client_free() wait for |on_lost|. A forked child has to call this again. Errors: INVALID
- * (also for a client of nginx), CLOSED, SYSTEM (the thread could not be started).
+ * |on_lost| has returned. In other threads redlock_client_close() and the call that gives up the
+ * last reference wait for |on_lost|. A forked child must call this again.
+ * Errors: INVALID (also for a client of nginx), CLOSED, SYSTEM (the thread could not be started).
  */
 typedef void redlock_lost_function(redlock_client *client, void *data);
 REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_function *on_lost,
@@ -1037,13 +1064,17 @@ REDLOCK_EXTERN int redlock_lock_force_release_start(redlock_lock *lock, const vo
  * and a time-out uses redlock_client_pollfd().
  *
  * A loop and blocking calls of other threads may share a client; whichever wakes first does what is
- * due. Such a loop has to wait with redlock_client_pollfd(), which also wakes it for what other
+ * due. Such a loop must wait with redlock_client_pollfd(), which also wakes it for what other
  * threads have ended. An array and a time-out describe only the moment of the question.
+ *
+ * Two loops need two clients: redlock_client_next_ended() returns each lock once, to the loop that
+ * asks first.
  */
 
 /*
  * Begin what the blocking calls of these names do. Freeing the lock abandons the operation.
- * Errors: HELD, NOT_HELD, CLOSED; INVALID, BUSY, NO_MEMORY.
+ * An error means that no operation has begun: redlock_client_next_ended() does not return the lock.
+ * Errors: EXPIRED, LOST, HELD, NOT_HELD, CLOSED; INVALID, BUSY, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_lock_acquire_start_sized(redlock_lock *lock,
                                                     const redlock_options *options,
@@ -1056,9 +1087,10 @@ REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
 
 /*
  * Returns REDLOCK_PENDING during an operation, then its result until the next one begins. After an
- * acquire or an extend REDLOCK_OK lasts only as long as the lease. Then the result is
- * REDLOCK_E_EXPIRED, and what is left of the lock is released; or REDLOCK_E_NOT_HELD, after a
- * detach and in a forked child. A lock without any operation returns REDLOCK_OK.
+ * acquire or an extend the result REDLOCK_OK turns into REDLOCK_E_EXPIRED when the lease ends, and
+ * what is left of the lock is released. It turns into REDLOCK_E_LOST when the lease is lost,
+ * into REDLOCK_E_CLOSED with the client, and into REDLOCK_E_NOT_HELD after a detach and in a forked
+ * child. A lock without any operation returns REDLOCK_OK.
  */
 REDLOCK_EXTERN int redlock_lock_result(const redlock_lock *lock);
 
@@ -1090,7 +1122,7 @@ REDLOCK_EXTERN int redlock_client_timeout_ms(redlock_client *client);
 /*
  * Reads, decides and sends what is possible without blocking. |fds|, of |count| elements, is the
  * array that the program polled, with its revents; if it is NULL, the call polls by itself.
- * Errors: CLOSED, SYSTEM.
+ * Errors: CLOSED, SYSTEM (no entropy: acquires wait until a later call finds it).
  */
 REDLOCK_EXTERN int redlock_client_process(redlock_client *client, const struct pollfd *fds,
                                           size_t count);
@@ -1113,7 +1145,10 @@ REDLOCK_EXTERN int redlock_client_process(redlock_client *client, const struct p
  */
 REDLOCK_EXTERN int redlock_client_pollfd(redlock_client *client);
 
-/* Returns the next lock whose started operation has ended, each once; NULL if there is none. */
+/*
+ * Returns the next lock whose started operation has ended, each once; NULL if there is none. The
+ * caller gets no reference.
+ */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_ended(redlock_client *client);
 
 /* ---------------------------------------------------------------- Lua hosts (libredlock-luaX.Y) */
