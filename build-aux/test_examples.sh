@@ -70,6 +70,11 @@ for port in $node_ports; do redis-cli -p "$port" set orders:42 somebody-else >/d
 refuse 'plain is refused a taken lock' '\(taken\)' "$BUILD/examples/plain" "${addresses[@]}"
 for port in $node_ports; do redis-cli -p "$port" del orders:42 >/dev/null; done
 
+refuse 'the program of docs/loops.md says that there is no node' '^the client has no nodes' "$BUILD/examples/loops_page"
+expect 'on_lost stops threads whose lease is lost' '^stopped after' "$BUILD/examples/on_lost" "${addresses[@]}"
+grep -qE '^lost: (max_hold|expired)' <<<"$output" || { echo "not ok - on_lost reports the loss"; failed=1; }
+no_keys on_lost
+
 expect 'poll_loop has 64 locks in flight' '^64 tasks held their locks 1280 times' "$BUILD/examples/poll_loop" "${addresses[@]}"
 no_keys poll_loop
 

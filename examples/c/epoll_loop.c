@@ -45,7 +45,10 @@ static void tick(program *self) {
   if (error == REDLOCK_E_BUSY) {
     return; /* The last extension has not ended yet. */
   }
-  self->done = self->done || error != REDLOCK_OK;
+  if (error != REDLOCK_OK) {
+    fprintf(stderr, "%s\n", redlock_lock_message(self->lock));
+    self->done = true;
+  }
 }
 
 /* An operation has ended. */
@@ -94,18 +97,24 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc && error == REDLOCK_OK; i++) {
     error = redlock_client_add(self.client, argv[i], message, sizeof message);
   }
-  if (error == REDLOCK_OK) {
-    error = redlock_lock_new(&self.lock, self.client, "orders:42", 9, NULL);
-  }
   if (error != REDLOCK_OK) {
-    fprintf(stderr, "%s\n", message[0] != '\0' ? message : redlock_strerror(error));
+    fprintf(stderr, "%s\n", message);
+    redlock_client_free(self.client);
+    return 1;
+  }
+  if (redlock_lock_new(&self.lock, self.client, "orders:42", 9, NULL) != REDLOCK_OK) {
+    fprintf(stderr, "%s\n", redlock_client_message(self.client));
+    redlock_client_free(self.client);
     return 1;
   }
   self.set = epoll_create1(EPOLL_CLOEXEC);
   self.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (watch(&self, redlock_client_pollfd(self.client)) && watch(&self, self.timer) &&
-      timerfd_settime(self.timer, 0, &often, NULL) == 0 &&
-      redlock_lock_acquire_start(self.lock, NULL) == REDLOCK_OK) {
+  if (!watch(&self, redlock_client_pollfd(self.client)) || !watch(&self, self.timer) ||
+      timerfd_settime(self.timer, 0, &often, NULL) != 0) {
+    perror("epoll");
+  } else if (redlock_lock_acquire_start(self.lock, NULL) != REDLOCK_OK) {
+    fprintf(stderr, "%s\n", redlock_lock_message(self.lock));
+  } else {
     run(&self);
   }
   redlock_lock_free(self.lock);

@@ -62,6 +62,10 @@ static int work_under_lock(redlock_lock *lock, sqlite3 *store, const char *text)
   }
   /* Read it once, after the acquire: the lock has none after its lease has ended. */
   uint64_t fence = redlock_lock_fence(lock);
+  if (fence == 0) { /* An empty store would accept it. */
+    fputs("the lease has ended already\n", stderr);
+    return 1;
+  }
   printf("holding, with the fencing token %llu\n", (unsigned long long)fence);
   (void)fflush(stdout);
 

@@ -56,8 +56,7 @@ static void on_readable(evutil_socket_t fd, short events, void *argument) {
   }
   while (redlock_client_next_lost(self->client) != NULL) {
     fprintf(stderr, "%s\n", redlock_strerror(redlock_lock_lost(self->lock, NULL)));
-    if (redlock_lock_remaining(self->lock) ==
-        0) { /* Else an extend has failed, and is tried again. */
+    if (redlock_lock_remaining(self->lock) == 0) { /* otherwise a warning: the lease lasts */
       stop(self);
     }
   }
@@ -73,34 +72,40 @@ static void on_work_done(evutil_socket_t fd, short events, void *argument) {
   }
 }
 
+static void run(program *self) {
+  struct event_base *base = event_base_new();
+  int fd = redlock_client_pollfd(self->client);
+  if (base == NULL || fd < 0) { /* An event without a descriptor would wait for ever. */
+    fputs("libevent or the client has no descriptor\n", stderr);
+    return;
+  }
+  self->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, self);
+  self->work = event_new(base, -1, 0, on_work_done, self);
+  if (redlock_lock_acquire_start(self->lock, NULL) != REDLOCK_OK) {
+    fprintf(stderr, "%s\n", redlock_lock_message(self->lock));
+  } else if (self->readable != NULL && self->work != NULL && event_add(self->readable, NULL) == 0) {
+    (void)event_base_dispatch(base);
+  }
+  event_free(self->readable);
+  event_free(self->work);
+  event_base_free(base);
+}
+
 int main(int argc, char **argv) {
   char message[256] = "";
   redlock_options options = {.ttl_us = TTL_US, .auto_extend = REDLOCK_YES};
   program self = {0};
-  struct event_base *base = event_base_new();
 
   int error = redlock_client_new(&self.client, NULL, message, sizeof message);
   for (int i = 1; i < argc && error == REDLOCK_OK; i++) {
     error = redlock_client_add(self.client, argv[i], message, sizeof message);
   }
-  if (error == REDLOCK_OK) {
-    error = redlock_lock_new(&self.lock, self.client, "orders:42", 9, &options);
-  }
-  if (error == REDLOCK_OK && base != NULL) {
-    self.readable = event_new(base, redlock_client_pollfd(self.client), EV_READ | EV_PERSIST,
-                              on_readable, &self);
-    self.work = event_new(base, -1, 0, on_work_done, &self);
-    error = redlock_lock_acquire_start(self.lock, NULL);
-    if (error == REDLOCK_OK && self.readable != NULL && self.work != NULL &&
-        event_add(self.readable, NULL) == 0) {
-      (void)event_base_dispatch(base);
-    }
-    event_free(self.readable);
-    event_free(self.work);
-    event_base_free(base);
-  }
   if (error != REDLOCK_OK) {
-    fprintf(stderr, "%s\n", message[0] != '\0' ? message : redlock_strerror(error));
+    fprintf(stderr, "%s\n", message);
+  } else if (redlock_lock_new(&self.lock, self.client, "orders:42", 9, &options) != REDLOCK_OK) {
+    fprintf(stderr, "%s\n", redlock_client_message(self.client));
+  } else {
+    run(&self);
   }
   redlock_lock_free(self.lock);
   (void)redlock_client_close(self.client, 1000 * REDLOCK_MILLISECONDS);

@@ -77,6 +77,7 @@ static int begin(program *self, uv_loop_t *loop) {
     int length = snprintf(name, sizeof name, "libuv:%d", i);
     error = redlock_lock_new(&of->lock, self->client, name, (size_t)length, NULL);
     if (error != REDLOCK_OK) {
+      fprintf(stderr, "%s\n", redlock_client_message(self->client));
       break;
     }
     redlock_lock_set_data(of->lock, of);
@@ -84,6 +85,9 @@ static int begin(program *self, uv_loop_t *loop) {
     of->work.data = of;
     self->left++;
     error = redlock_lock_acquire_start(of->lock, NULL);
+    if (error != REDLOCK_OK) {
+      fprintf(stderr, "%s\n", redlock_lock_message(of->lock));
+    }
   }
   return error;
 }
@@ -98,16 +102,13 @@ int main(int argc, char **argv) {
     error = redlock_client_add(self.client, argv[i], message, sizeof message);
   }
   self.poll.data = &self;
-  if (error == REDLOCK_OK &&
-      uv_poll_init(loop, &self.poll, redlock_client_pollfd(self.client)) == 0 &&
-      uv_poll_start(&self.poll, UV_READABLE, on_readable) == 0) {
-    error = begin(&self, loop);
-    if (error == REDLOCK_OK) {
-      (void)uv_run(loop, UV_RUN_DEFAULT);
-    }
-  }
   if (error != REDLOCK_OK) {
-    fprintf(stderr, "%s\n", message[0] != '\0' ? message : redlock_strerror(error));
+    fprintf(stderr, "%s\n", message);
+  } else if (uv_poll_init(loop, &self.poll, redlock_client_pollfd(self.client)) != 0 ||
+             uv_poll_start(&self.poll, UV_READABLE, on_readable) != 0) {
+    fputs("libuv cannot poll the client\n", stderr);
+  } else if (begin(&self, loop) == REDLOCK_OK) {
+    (void)uv_run(loop, UV_RUN_DEFAULT);
   }
   for (int i = 0; i < TASKS; i++) {
     redlock_lock_free(self.tasks[i].lock);

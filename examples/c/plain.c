@@ -74,7 +74,9 @@ int main(int argc, char **argv) {
       goto done;
     }
   }
-  if (redlock_lock_new(&lock, client, "orders:42", strlen("orders:42"), NULL) == REDLOCK_OK) {
+  if (redlock_lock_new(&lock, client, "orders:42", strlen("orders:42"), NULL) != REDLOCK_OK) {
+    fprintf(stderr, "%s\n", redlock_client_message(client));
+  } else {
     status = work_under_lock(client, lock);
   }
 done:

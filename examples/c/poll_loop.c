@@ -23,12 +23,12 @@ typedef struct {
   bool releasing;
 } task;
 
-/* Starts what the task does next. Returns whether there was something. */
+/* Starts what the task does next. Returns true if it has begun. */
 static bool task_step(const task *self) {
   int error = self->releasing ? redlock_lock_release_start(self->lock)
                               : redlock_lock_acquire_start(self->lock, NULL);
   if (error != REDLOCK_OK) {
-    fprintf(stderr, "start: %s\n", redlock_strerror(error));
+    fprintf(stderr, "start: %s\n", redlock_lock_message(self->lock));
   }
   return error == REDLOCK_OK;
 }
@@ -63,7 +63,9 @@ static int run(redlock_client *client) {
       return -1;
     }
     /* After EINTR the revents say nothing: the client looks for itself. */
-    if (redlock_client_process(client, ready < 0 ? NULL : fds, count) != REDLOCK_OK) {
+    int error = redlock_client_process(client, ready < 0 ? NULL : fds, count);
+    if (error != REDLOCK_OK) {
+      fprintf(stderr, "%s\n", redlock_strerror(error));
       return -1;
     }
     redlock_lock *lock;
@@ -80,6 +82,7 @@ static bool tasks_start(redlock_client *client, task *tasks) {
     int length = snprintf(resource, sizeof resource, "task:%d", i);
     tasks[i].rounds_left = ROUNDS;
     if (redlock_lock_new(&tasks[i].lock, client, resource, (size_t)length, NULL) != REDLOCK_OK) {
+      fprintf(stderr, "%s\n", redlock_client_message(client));
       return false;
     }
     redlock_lock_set_data(tasks[i].lock, &tasks[i]);
