@@ -184,7 +184,7 @@ typedef enum redlock_error {
 
   REDLOCK_E_INVALID = -20,     /* an argument is wrong */
   REDLOCK_E_BUSY = -21,        /* the lock has an operation in flight */
-  REDLOCK_E_UNSUPPORTED = -22, /* this build cannot do what was asked for */
+  REDLOCK_E_UNSUPPORTED = -22, /* TLS without settings.transport, or with one of another version */
   REDLOCK_E_LIMIT = -23,       /* one of the limits above */
   REDLOCK_E_NO_MEMORY = -24,
   REDLOCK_E_SYSTEM = -25 /* the system refused a descriptor, a thread, a clock or entropy */
