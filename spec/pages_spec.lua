@@ -124,7 +124,7 @@ describe("pages", function()
     end
   end)
 
-  it("the C program of README.md reports a wrong address", function()
+  it("the C program of README.md reports a wrong address, and a client without nodes", function()
     local blocks = {}
     for _, block in ipairs(page.blocks("README.md")) do
       if block.name == "lock.c" then
@@ -136,6 +136,9 @@ describe("pages", function()
       end
     end
     blocks[#blocks + 1] = { language = "text", line = 0, text = "exit status 1\n" }
+    blocks[#blocks + 1] = { language = "sh", line = 0, text = "sed 's/i < 3/i < 0/' lock.c >none.c\n"
+      .. "cc -o none none.c $(pkg-config --cflags --libs redlock)\n./none 2>&1; echo \"exit status $?\"\n" }
+    blocks[#blocks + 1] = { language = "text", line = 0, text = "the client has no nodes\nexit status 1\n" }
     page.run("README.md", blocks, INSTALL)
   end)
 
