@@ -79,10 +79,10 @@ void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us);
 int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length);
 
-/* The credentials come later: until then a connect timeout has another reason. */
+/* Notes that the credentials come later: until then a connect timeout has another reason. */
 void rl_core_await_login(rl_core *core, unsigned connection);
 
-/* The certificate of the connection that was just made expires after |left_us|. */
+/* Notes that the certificate of the new connection expires after |left_us|. */
 void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us);
 

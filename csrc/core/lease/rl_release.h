@@ -14,25 +14,25 @@
 #include "node/rl_verdict.h"
 
 /*
- * Attempts whose release may wait for one node. Beyond that the oldest are forgotten, attempts
- * without a lease first: few of them have left a key.
+ * Releases that may wait for one node. If there are more, the oldest are forgotten, those of
+ * attempts without a lease first: few of these attempts have left a key.
  */
 #define RL_RELEASE_NODE_MAX 8192
-#define RL_RELEASE_FORGOTTEN 1024 /* at once */
+#define RL_RELEASE_FORGOTTEN 1024 /* releases that are then forgotten together */
 
 /* Delay after an error, before the release is repeated. */
 #define RL_RELEASE_RETRY_US (500 * REDLOCK_MILLISECONDS)
 
-/* For how long the release of a failed attempt waits for the answers to its SETs. */
+/* Longest time for which the release of a failed attempt waits for the answers to its SETs. */
 #define RL_RELEASE_ANSWER_US (100 * REDLOCK_MILLISECONDS)
 
 /* Attempts whose release is due on a node, oldest first. */
 typedef struct rl_releases {
   rl_list queue;
   size_t count;
-  bool again;               /* the next rl_core_send() goes through them */
+  bool again;               /* the next rl_core_send() tries all of them */
   bool reading;             /* replies are being read: the next one may be an awaited answer */
-  redlock_time again_at_us; /* time of the next try of those that must wait */
+  redlock_time again_at_us; /* next try of the releases that must wait */
 } rl_releases;
 
 /*
@@ -49,8 +49,8 @@ void rl_release_begin(struct rl_core *core, redlock_time now_us, rl_attempt *att
 void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow);
 
 /*
- * ACQ-5. The same for a failed attempt. Where its SET is outstanding, the release waits for the
- *        answer a moment: there may be nothing to release.
+ * ACQ-5. Does the same for a failed attempt. On a node whose reply to the SET is outstanding, the
+ *        release waits a moment for the reply: there may be nothing to release.
  */
 void rl_release_failed(rl_lock *lock, redlock_time now_us, rl_attempt *attempt);
 
@@ -65,20 +65,20 @@ void rl_release_settle_failed(rl_lock *lock, redlock_time now_us, bool grow);
 /* Sends what can be sent. Drops attempts whose keys have expired. */
 void rl_release_continue(struct rl_core *core, redlock_time now_us);
 
-/* The connection to |node| is new: repeated releases need not wait. */
+/* Repeats releases to |node| without further delay: its connection is new. */
 void rl_release_node_came_up(struct rl_core *core, redlock_time now_us, const rl_node *node);
 
 /* Requests rl_release_continue() if a try is due. */
 void rl_release_advance(struct rl_core *core, redlock_time now_us);
 
-/* A reply of |node| has come: there may be room for releases. */
+/* Requests rl_release_continue() if |node| has room again: a reply has come. */
 void rl_release_room(struct rl_core *core, rl_node *node);
 
-/* |node| has answered |command|. */
+/* Acts on the answer of |node| to |command|. */
 void rl_release_answered(struct rl_core *core, const rl_node *node, redlock_time now_us,
                          const rl_outstanding *command, rl_verdict verdict, const char *error);
 
-/* The connection has ended before the answer to |command|. */
+/* Makes a release due again: the connection has ended before the answer to |command|. */
 void rl_release_unanswered(struct rl_core *core, const rl_node *node, redlock_time now_us,
                            const rl_outstanding *command);
 

@@ -42,15 +42,15 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
 
 /*
- * A fire-and-forget release, which no in-flight limit delays. An acquire or an extend before its
- * end takes its place, and it goes on without the lock. Another release takes it up, and gets its
- * result.
+ * Begins a fire-and-forget release, which no in-flight limit delays. If an acquire or an extend
+ * begins before its end, the release goes on without the lock. Another release takes it up, and
+ * gets its result.
  */
 int rl_lock_release_send(rl_lock *lock, redlock_time now_us);
 
 /*
- * The caller of the operation in flight is gone. The operation goes on until the next one takes its
- * place; a release takes up a release.
+ * Notes that no caller waits for the operation in flight. The operation goes on until the next one
+ * takes its place; a release takes up a release.
  */
 void rl_lock_abandon(rl_lock *lock);
 
@@ -70,20 +70,21 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
 
 /*
- * The same for an operation that has just begun, and may have ended at once: an acquire is undone.
+ * Does the same for an operation that has just begun. If an acquire has ended already, it is
+ * undone.
  */
 void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error);
 
 /*
- * The lease expired before the caller learned of it: releases it. The result is REDLOCK_E_EXPIRED.
+ * Releases a lease that expired before its caller learned of it. The result is REDLOCK_E_EXPIRED.
  */
 void rl_lock_expire(rl_lock *lock, redlock_time now_us);
 
 /*
- * "No validity, no lock". Returns the result of the last operation for its caller at |now_us|;
- * REDLOCK_PENDING while it is in flight. Every result passes here. REDLOCK_OK of an acquire or an
- * extend means that the lease lasts at |now_us|; otherwise it expires now, and the result is
- * REDLOCK_E_EXPIRED, or REDLOCK_E_CLOSED if the client was closed.
+ * Returns the result of the last operation for its caller at |now_us|; REDLOCK_PENDING while the
+ * operation is in flight. All results pass here. REDLOCK_OK of an acquire or an extend means that
+ * the lease lasts at |now_us|: "no validity, no lock". If the lease is gone, the result becomes
+ * REDLOCK_E_EXPIRED, LOST, NOT_HELD or CLOSED.
  */
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us);
 
@@ -100,14 +101,14 @@ void rl_lock_reset(rl_lock *lock);
 int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error);
 
 /*
- * For operator/rl_ask.c. Returns REDLOCK_OK if the operation may begin; begins it with |attempt|,
- * which no node will hold.
+ * For operator/rl_ask.c. The first returns REDLOCK_OK if the operation may begin. The second begins
+ * it with |attempt|, which no node will hold.
  */
 int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
 int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,
                          rl_attempt *attempt, bool notify);
 
-/* An operation has ended with |result|: for rl_upper. */
+/* For rl_upper: acts on the end of an operation with |result|. */
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result);
 
 #endif

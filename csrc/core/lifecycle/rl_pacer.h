@@ -18,10 +18,10 @@
 /* Extends and releases in a row before an acquire (PACE-1). */
 #define RL_PACER_RENEWALS 3
 
-/* Rounds that one call begins at most: replies must be read, too. */
+/* Most rounds that one call begins: the driver must read replies in between. */
 #define RL_PACER_MAX 64
 
-/* The operation ends: its time was up before the in-flight limit allowed a round. */
+/* Ends an operation whose budget expired before the in-flight limit allowed a round. */
 void rl_pacer_give_up(rl_lock *lock, redlock_time now_us);
 
 /* Returns true if a round may begin now. */
@@ -30,7 +30,7 @@ bool rl_pacer_wanted(const rl_core *core);
 /* Returns the bytes of entropy that the rounds need. */
 size_t rl_pacer_entropy_wanted(const rl_core *core);
 
-/* Returns when rl_pacer_wanted() becomes true if nothing else happens; REDLOCK_NEVER if never. */
+/* Returns when rl_pacer_wanted() becomes true if no event comes before; REDLOCK_NEVER if never. */
 redlock_time rl_pacer_deadline(const rl_core *core);
 
 /* Begins the rounds that the in-flight limit allows, and acquires as far as the entropy lasts. */

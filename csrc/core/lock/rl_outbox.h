@@ -17,26 +17,27 @@ void rl_outbox_free(rl_core *core);
  */
 bool rl_outbox_reserve(rl_core *core, size_t locks);
 
-/* The lock enters phase SEND; or leaves the outbox. */
+/* Puts the lock into the outbox, in phase SEND; or takes it out. */
 void rl_outbox_enter(rl_lock *lock, redlock_time now_us);
 void rl_outbox_leave(rl_lock *lock);
 
-/* A node may have room again: a reply has come, or a connection has changed. */
+/* Lets the pacer check again if the nodes have room: a reply has come, or a connection changed. */
 void rl_outbox_reopen(rl_core *core);
 
-/* Begins an operation of a lock without one in flight. |notify| queues the lock at the end. */
+/*
+ * Begins an operation of a lock without one in flight. With |notify| the lock enters the queue of
+ * ended operations at the end.
+ */
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,
                         redlock_time budget_us, bool notify);
 
 /* Ends the operation in flight with |result|. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
-/*
- * The acquire in flight pauses before its next attempt, because the last one ended with |result|.
- */
+/* Pauses the acquire in flight until its next attempt, because the last one ended with |result|. */
 void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us);
 
-/* No operation is in flight. Late answers to the last one no longer matter. */
+/* Ends phase GRACE: late answers to the last operation no longer count. */
 void rl_lock_end_grace(rl_lock *lock);
 
 #endif

@@ -42,7 +42,7 @@ typedef struct rl_steps {
   /* Of an operation that asks: returns NULL, or a static sentence about a wrong argument. */
   const char *(*wrong)(const rl_lock *lock, const rl_question *question);
 
-  /* Of an operation that asks: the answers have been allocated, and are all zero. */
+  /* Of an operation that asks: fills the answers, which have been allocated and are all zero. */
   void (*prepare)(rl_lock *lock, redlock_time now_us, const rl_question *question);
 
   /*
@@ -76,10 +76,10 @@ typedef struct rl_steps {
   /* Acts on the votes as soon as they are decisive. Never NULL. */
   void (*decide)(rl_lock *lock, redlock_time now_us);
 
-  /* The round has timed out: requests besides the votes end with the reason |missed|. */
+  /* Ends requests besides the votes with the reason |missed|: the round has timed out. */
   void (*timed_out)(rl_lock *lock, const char *missed);
 
-  /* In phase GRACE, a node has voted; or the connection of an awaited node has come up. */
+  /* In phase GRACE: act on the vote of a node; or on an awaited node that has come up. */
   void (*grace_vote)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
   void (*grace_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
 } rl_steps;
@@ -88,10 +88,10 @@ typedef struct rl_steps {
 typedef struct rl_upper {
   const rl_steps *const *steps; /* by rl_operation */
 
-  /* The operation of a lock in a wait list is about to end with |result|. */
+  /* Takes a lock out of its wait list: its operation is about to end with |result|. */
   void (*leave_waitlist)(rl_lock *lock, redlock_time now_us, int result);
 
-  /* The operation has ended with |result|. */
+  /* Acts on the end of the operation with |result|. */
   void (*ended)(rl_lock *lock, redlock_time now_us, int result);
 } rl_upper;
 

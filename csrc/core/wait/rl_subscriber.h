@@ -22,7 +22,7 @@
 /* A node that has refused is asked again after this time. */
 #define RL_SUBSCRIBER_REFUSED_US (60 * REDLOCK_SECONDS)
 
-/* Nodes whose notifications now arrive, or no longer do: input of rl_notify_changed(). */
+/* Nodes whose notifications now arrive, or no longer arrive: input of rl_notify_changed(). */
 typedef struct rl_subscriber_change {
   uint32_t ready, lost;
 } rl_subscriber_change;
@@ -30,23 +30,23 @@ typedef struct rl_subscriber_change {
 /* Returns true if |node| needs a subscriber. */
 bool rl_subscriber_needed(const rl_core *core, unsigned node);
 
-/* A subscriber has subscribed; its connection has ended for |reason|. */
+/* Notes that a subscriber has subscribed; or that its connection has ended for |reason|. */
 void rl_subscriber_up(rl_core *core, const rl_node *subscriber);
 rl_subscriber_change rl_subscriber_down(rl_core *core, const rl_node *subscriber,
                                         redlock_time now_us, const char *reason);
 
-/* The connection of the node itself has come up; or has ended. */
+/* Notes that the node's own connection is up; or that it has ended. */
 void rl_subscriber_node_up(rl_core *core, const rl_node *node);
 rl_subscriber_change rl_subscriber_node_down(rl_core *core, const rl_node *node);
 
-/* The node has answered the probe. */
+/* Reads the node's answer to the probe. */
 rl_subscriber_change rl_subscriber_probed(rl_core *core, rl_node *node, redlock_time now_us);
 
-/* The node refuses notifications for |reason|: it is not asked again for a while. */
+/* Notes that the node refuses notifications for |reason|: it is not asked again for a while. */
 rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
                                           const char *reason);
 
-/* A release reported that it may not notify waiters on the node. */
+/* Notes that releases may not notify waiters on the node. */
 rl_subscriber_change rl_subscriber_mute(rl_core *core, const rl_node *node, redlock_time now_us);
 
 /*
