@@ -552,7 +552,8 @@ static void client_names_a_wrong_option_of_lock_new(void **state) {
                       "drift_factor must be more than 0 and less than 1, or REDLOCK_DRIFT_NONE");
   assert_error(redlock_lock_new(&lock, client, NULL, 9, NULL), REDLOCK_E_INVALID);
   assert_string_equal(redlock_client_message(client), "resource is NULL, but has a length");
-  assert_error(redlock_lock_new(&lock, client, KEY, REDLOCK_KEY_MAX + 1, NULL), REDLOCK_E_LIMIT);
+  char long_name[REDLOCK_KEY_MAX + 1] = "";
+  assert_error(redlock_lock_new(&lock, client, long_name, sizeof long_name, NULL), REDLOCK_E_LIMIT);
   assert_non_null(strstr(redlock_client_message(client), "4096 bytes"));
   assert_error(redlock_lock_new(&lock, client, KEY, 9, NULL), REDLOCK_OK);
   assert_string_equal(redlock_client_message(client), "");
