@@ -25,13 +25,18 @@ static bool cli_nodes_pending(redlock_lock *lock) {
 }
 
 /* Returns why the node has not granted the lock, or NULL if it has. |room| may hold the text. */
-static const char *cli_nodes_reason(redlock_client *client, size_t index,
+static const char *cli_nodes_reason(redlock_client *client, redlock_lock *lock, size_t index,
                                     const redlock_vote_info *vote, redlock_node_info *room) {
   if (vote->error != NULL || vote->vote != REDLOCK_VOTE_UNKNOWN) {
     return vote->error;
   }
   bool known = redlock_client_node_info(client, index, room) == REDLOCK_OK && room->error != NULL;
-  return known ? room->error : "no answer in time";
+  if (known) {
+    return room->error;
+  }
+  return redlock_lock_result(lock) == REDLOCK_OK
+             ? "no answer in time"
+             : "the attempt failed before this node answered; run redlock doctor";
 }
 
 static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
@@ -50,7 +55,7 @@ static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_
     }
   }
   for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
-    const char *reason = cli_nodes_reason(loop->client, i, &vote, &info);
+    const char *reason = cli_nodes_reason(loop->client, lock, i, &vote, &info);
     (void)printf("%s\t%s", vote.name, redlock_vote_name(vote.vote));
     if (vote.latency_us != REDLOCK_NEVER) {
       (void)printf("\t%.1f ms", (double)vote.latency_us / (double)REDLOCK_MILLISECONDS);

@@ -374,6 +374,17 @@ static void nodes_shows_each_answer(void **state) {
   assert_contains(last.text, "\terror\t");
 }
 
+static void nodes_names_a_node_that_was_not_needed(void **state) {
+  char line[128];
+  farm_stop(&three, 0);
+  farm_kill(&three, 1);
+  farm_kill(&three, 2);
+  check("nodes", 69);
+  (void)snprintf(line, sizeof line, "%s\tunknown\tthe attempt failed before this node answered; ",
+                 three.nodes[0].address);
+  assert_contains(last.text, line);
+}
+
 static void fill_the_output(void) {
   (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
 }
@@ -495,6 +506,7 @@ int main(void) {
       TEST(closed_standard_descriptors_are_replaced),
       TEST(unavailable_nodes_are_named),
       TEST(nodes_shows_each_answer),
+      TEST(nodes_names_a_node_that_was_not_needed),
       TEST(full_output_is_an_error),
       TEST(doctor_reports_findings),
       TEST(mistakes_are_reported),
