@@ -32,6 +32,51 @@ local CODES = {
   system = "raise the limit of descriptors (`ulimit -n`) or of threads",
 }
 
+-- The commonest messages as a reader sees them: what each means, and what to do. |words| are words
+-- of the sources that the message contains; a message of a node has none.
+local COMMON = {
+  { "`X of N nodes granted it (Q needed): NODE: REASON; ...`",
+    words = "nodes %s (%u needed)",
+    "Fewer than Q nodes answered yes in time. The caller did not get the lock, and the command did not run."
+      .. " X = 0 does not mean that all nodes are down: the attempt ended when a majority was out of reach."
+      .. " The message names the nodes that decided the failure.",
+    "Run `redlock doctor`, which examines all nodes, and repair those that it reports. Then try again" },
+  { "`'NAME' is taken: X of N nodes hold it for another client: NODE, ...`",
+    words = " is taken: %u of %u nodes hold it for another client: ",
+    "Another client holds the lock. Nothing is wrong, and the command did not run.",
+    "Try again later, or wait (`wait`, `--wait`). If it lasts for hours: [a lock that seems"
+      .. " stuck](operating.md#a-lock-that-seems-stuck)" },
+  { "`'NAME' was taken, and the last attempt was not answered in time`",
+    words = " was taken, and the last attempt was not answered in time",
+    "Another client held the lock, and then too few nodes answered.", "Run `redlock doctor`" },
+  { "`X of N nodes are quarantined, the first for T s; wait, or bootstrap a new cluster: ...`",
+    words = "; wait, or bootstrap a new cluster: ",
+    "The guard keeps nodes that may have lost keys from voting. The first of them votes again after T seconds.",
+    "Wait. Run `redlock --guard bootstrap` only if no client holds a lock" },
+  { "`'NAME' is lost: X of N nodes no longer have its token: NODE, ...`",
+    words = " is lost: %u of %u nodes no longer have its token",
+    "Nodes lost the key while the lock was held. Another client may hold the lock now.",
+    "Stop the work, and check its result. Look for a restart, an eviction, `FLUSHALL` or `force_release`" },
+  { "`the lock has ended, and the command still runs: REASON`",
+    words = "the lock has ended, and the command still runs: ",
+    "`redlock run` lost the lock, and its command goes on without it.",
+    "Stop the command if two at once do harm. Act on REASON: it is a text of the [codes](#codes)" },
+  { "`the lock ended before the command did`",
+    words = "the lock ended before the command did",
+    "The command succeeded, but without the lock at its end. The exit status is 75.",
+    "Check the result of the command. Raise `--max-hold`, or find out why nodes failed" },
+  { "`NODE: Connection refused`, `NODE did not answer: REASON`",
+    words = "did not answer",
+    "No server listens at this address, or it did not answer in time. Locks go on while a majority answers.",
+    "Start the server, or check the address and the network" },
+  { "`NODE: NOPERM ...`, `NODE: WRONGPASS ...`, `NODE: NOAUTH ...`",
+    "The node refuses the user, a command or a key. It gives no vote.",
+    "Correct the user: [rights](operating.md#rights). The tool needs the prefix of the application (`-p`)" },
+  { "`NODE: OOM command not allowed ...`",
+    "The memory of the node is full. It gives no vote to new locks; held locks are extended and released.",
+    "Raise `maxmemory`, or remove other keys. Keep `maxmemory-policy noeviction`" },
+}
+
 -- Each message belongs to the first section with a pattern that matches its path.
 local SECTIONS = {
   { title = "Results of operations",
@@ -162,12 +207,26 @@ local function codes()
   return table.concat(rows, "\n")
 end
 
+-- The table of the commonest messages. Their words must be those of the sources.
+local function common()
+  local sources, rows = read("csrc/core/rl_message.c") .. read("csrc/core/operator/rl_finding.c")
+    .. read("csrc/cli/cli_run.c"), {}
+  for _, entry in ipairs(COMMON) do
+    assert(not entry.words or sources:find(entry.words, 1, true), "no source has the message " .. entry[1])
+    rows[#rows + 1] = ("| %s | %s | %s |"):format(entry[1], entry[2], entry[3])
+  end
+  return table.concat(rows, "\n")
+end
+
 local function page()
   collect()
   local out = { "# Messages", "", "<!-- Written by build-aux/messages.lua (make messages). -->", "",
     "Look up a message here: search for its fixed words; `...` stands for the parts that vary.",
     "A message says what happened, what the node said, and what to do.",
     "The file in parentheses has the text (below `csrc`, or in `lua`).", "",
+    "## The commonest messages", "",
+    "`X`, `N`, `Q`, `T`, `NAME`, `NODE` and `REASON` stand for the parts that vary.", "",
+    "| message | meaning | what to do |", "|---|---|---|", common(), "",
     "## Codes", "", "The code of a result, its text (`redlock_strerror()`), and what to do.",
     "Lua returns `system` as `unavailable`, and raises an error for `invalid`, `busy`, `unsupported`, `limit` and",
     "`no_memory`.", "",
