@@ -318,7 +318,7 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
 
 /* Returns true if the command leaves no key behind. */
 static bool rl_release_needs_none(const rl_outstanding *command) {
-  return command->kind == RL_OUTSTANDING_CONFIRM || command->kind >= RL_OUTSTANDING_ASK;
+  return command->kind >= RL_OUTSTANDING_CONFIRM; /* CONFIRM and the operations that ask */
 }
 
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,

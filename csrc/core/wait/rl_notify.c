@@ -95,7 +95,7 @@ static unsigned rl_notify_contended_at(uint64_t hash) {
 }
 
 void rl_notify_note_contention(rl_core *core, const rl_resource *resource, redlock_time now_us) {
-  if (core->notify != NULL && core->waitlists->seed != 0 && resource->count == 1) {
+  if (core->notify != NULL && resource->count == 1) {
     uint64_t hash = rl_waits_hash(core, resource);
     unsigned at = rl_notify_contended_at(hash);
     core->notify->contended[at].hash = (uint32_t)(hash >> 32);
@@ -116,7 +116,10 @@ static unsigned rl_notify_needed(const rl_core *core) {
   return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
 }
 
-/* NTF-4. Returns when the keys on enough nodes have expired that a majority is free. */
+/*
+ * NTF-4. Returns when the keys on enough nodes have expired that a majority is free. It is not free
+ *        yet.
+ */
 static redlock_time rl_notify_end(const rl_core *core, const rl_ticket *ticket) {
   redlock_time ends_us[RL_NOTIFY_NODES_MAX] = {0};
   unsigned count = 0;
@@ -130,8 +133,8 @@ static redlock_time rl_notify_end(const rl_core *core, const rl_ticket *ticket) 
     }
   }
   unsigned needed = rl_notify_needed(core), is_free = rl_quorum_count(ticket->notified);
-  return is_free >= needed || is_free + count < needed ? REDLOCK_NEVER
-                                                       : ends_us[needed - is_free - 1];
+  assert(is_free < needed);
+  return is_free + count < needed ? REDLOCK_NEVER : ends_us[needed - is_free - 1];
 }
 
 /* Returns how many waiters stand before the ticket, on the node where they are fewest. */

@@ -56,7 +56,8 @@ static void only_nodes_with_notifications_are_asked(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void client_with_more_than_16_nodes_polls(void **state) {
+/* Returns how many connections the first fair acquire of a client with |count| nodes makes. */
+static unsigned connections_of_client_with(unsigned count) {
   static rl_core core;
   rl_address address;
   rl_options options;
@@ -68,7 +69,7 @@ static void client_with_more_than_16_nodes_polls(void **state) {
   assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
   assert_error(rl_notify_open(&core), REDLOCK_OK);
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i <= RL_NOTIFY_NODES_MAX; i++) {
+  for (unsigned i = 0; i < count; i++) {
     assert_error(rl_core_add(&core, &address), REDLOCK_OK);
   }
   rl_options_default(&options);
@@ -77,9 +78,18 @@ static void client_with_more_than_16_nodes_polls(void **state) {
   assert_error(rl_lock_acquire(lock, FAKE_START_US, NULL, false), REDLOCK_OK);
   rl_core_send(&core, FAKE_START_US, entropy, sizeof entropy);
   rl_core_send(&core, FAKE_START_US, entropy, sizeof entropy);
-  assert_int_equal(rl_core_connection_count(&core), RL_NOTIFY_NODES_MAX + 1);
+  unsigned connections = rl_core_connection_count(&core);
   rl_lock_free(lock, FAKE_START_US);
   rl_core_free(&core);
+  return connections;
+}
+
+static void client_with_16_nodes_has_subscribers(void **state) {
+  assert_int_equal(connections_of_client_with(16), 2 * 16);
+}
+
+static void client_with_more_than_16_nodes_polls(void **state) {
+  assert_int_equal(connections_of_client_with(17), 17);
 }
 
 /* --------------------------------------------------------------------------------------- C2 */
@@ -154,6 +164,17 @@ static void contention_ends_after_a_second(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A node that answers 2 to a plain release breaks the protocol. */
+static void client_without_notifications_ignores_a_notifying_release(void **state) {
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, ":2\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 /*
  * It takes and releases the lock, as long as |pairs| last, twice in each second. Returns the
  * STANDs.
@@ -203,6 +224,21 @@ static void contended_waiter_appends_and_polls_soon(void **state) {
   pass(world, 2 * MS);
   assert_int_equal(world->nodes[0].stands, stands + 1);
   assert_int_equal(lock->waitlist->ticket->unqueried, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* The ticket is the first on node 0, whose reply shows the key, and the second on the others. */
+static void appended_head_of_one_node_polls_after_a_delay(void **state) {
+  fake_world *world = polite_world();
+  take_key(world, 7, REDLOCK_NEVER);
+  fake_queue_clear(&world->nodes[0].store, KEY);
+  rl_lock *lock = begin_patient(world);
+  assert_int_equal(lock->waitlist->ticket->unqueried, 6);
+  unsigned stands = world->nodes[1].stands;
+  pass(world, 49 * MS);
+  assert_int_equal(world->nodes[1].stands, stands);
+  pass(world, 2 * MS);
+  assert_int_equal(world->nodes[1].stands, stands + 1);
   assert_true(fake_world_end(world));
 }
 
@@ -361,18 +397,21 @@ static void poll_restores_a_lost_queue(void **state) {
 }
 
 static void waiter_polls_when_keys_on_a_majority_expire(void **state) {
-  fake_world *world = listening(3);
-  take_key(world, 1, FAKE_START_US + 300 * MS);
-  take_key(world, 2, FAKE_START_US + 500 * MS);
-  take_key(world, 4, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  pass_until(world, FAKE_START_US + 500 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(total_of(world, stands), 3);
-  pass(world, 5 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(world->nodes[0].sets, 2);
-  assert_true(fake_world_end(world));
+  static const uint32_t orders[][3] = {{1, 2, 4}, {2, 1, 4}, {4, 2, 1}};
+  for (unsigned i = 0; i < COUNT_OF(orders); i++) {
+    fake_world *world = listening(3);
+    take_key(world, orders[i][0], FAKE_START_US + 300 * MS);
+    take_key(world, orders[i][1], FAKE_START_US + 500 * MS);
+    take_key(world, orders[i][2], REDLOCK_NEVER);
+    rl_lock *lock = begin_patient(world);
+    pass_until(world, FAKE_START_US + 500 * MS);
+    assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_int_equal(total_of(world, stands), 3);
+    pass(world, 5 * MS);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(world->nodes[0].sets, 2);
+    assert_true(fake_world_end(world));
+  }
 }
 
 static void waiter_further_back_polls_later(void **state) {
@@ -432,6 +471,27 @@ static void unresponsive_head_is_evicted(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_string_not_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
   assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* The waiter is the head of the queues of two nodes, whose key is held. */
+static void waiter_behind_an_unresponsive_head_of_one_node_polls_after_a_delay(void **state) {
+  fake_world *world = listening(3);
+  take_key(world, 6, REDLOCK_NEVER);
+  fake_queue_subscribe(&world->nodes[0].store, 1, OTHERS_CHANNEL);
+  fake_queue_put(&world->nodes[0].store, KEY, OTHERS_ENTRY);
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_STAND);
+  }
+  pass(world, 99 * MS);
+  assert_int_equal(total_of(world, stands), 3);
+  pass(world, 2 * MS);
+  assert_int_equal(total_of(world, stands), 6);
   assert_true(fake_world_end(world));
 }
 
@@ -1197,13 +1257,16 @@ int main(void) {
       cmocka_unit_test(failed_attempt_enqueues_on_each_node),
       cmocka_unit_test(free_key_counts_as_a_notification),
       cmocka_unit_test(only_nodes_with_notifications_are_asked),
+      cmocka_unit_test(client_with_16_nodes_has_subscribers),
       cmocka_unit_test(client_with_more_than_16_nodes_polls),
       cmocka_unit_test(fair_acquire_queues_first),
       cmocka_unit_test(fair_acquire_does_not_overtake_a_waiter),
       cmocka_unit_test(acquire_queues_first_after_recent_contention),
       cmocka_unit_test(contention_ends_after_a_second),
+      cmocka_unit_test(client_without_notifications_ignores_a_notifying_release),
       cmocka_unit_test(former_waiter_stops_queueing_first),
       cmocka_unit_test(contended_waiter_appends_and_polls_soon),
+      cmocka_unit_test(appended_head_of_one_node_polls_after_a_delay),
       cmocka_unit_test(acquire_with_time_for_one_attempt_does_not_queue),
       cmocka_unit_test(first_fair_acquire_waits_for_the_subscribers),
       cmocka_unit_test(fair_acquire_waits_for_subscribers_as_long_as_an_attempt),
@@ -1217,6 +1280,7 @@ int main(void) {
       cmocka_unit_test(waiter_further_back_polls_later),
       cmocka_unit_test(waiter_polls_by_the_node_with_the_fewest_before_it),
       cmocka_unit_test(unresponsive_head_is_evicted),
+      cmocka_unit_test(waiter_behind_an_unresponsive_head_of_one_node_polls_after_a_delay),
       cmocka_unit_test(waiter_that_evicted_a_head_polls_soon),
       cmocka_unit_test(waiter_does_not_evict_a_head_that_has_just_moved_up),
       cmocka_unit_test(waiter_ignores_reports_of_a_node_without_notifications),
