@@ -106,7 +106,7 @@ static void backfill_asks_a_node_that_has_caught_up(void **state) {
   rl_lock *lock = taken_behind(world);
   assert_int_equal(world->nodes[2].sets, 1);
   fake_pass(world, 50 * MS);
-  (void)fake_answer(world, 2); /* what it owed */
+  (void)fake_answer(world, 2); /* its outstanding command */
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
@@ -122,7 +122,7 @@ static void extend_does_not_heal_a_node_in_backfill(void **state) {
   fake_turn(world);
   a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  (void)fake_answer(world, 2); /* what it owed */
+  (void)fake_answer(world, 2); /* its outstanding command */
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 2); /* it joins */
   (void)fake_answer(world, 2);               /* the extend: no such key */
@@ -151,7 +151,7 @@ static void backfill_skips_a_node_that_is_behind(void **state) {
   fake_turn(world); /* to node 2 as well */
   a_majority_answers(world);
   fake_pass(world, 120 * MS);
-  (void)fake_answer(world, 2); /* the SET of |first|; the extend has been owed for 120 ms */
+  (void)fake_answer(world, 2); /* the SET of |first|; the extend has been outstanding for 120 ms */
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 1);
   (void)fake_answer(world, 2);
@@ -167,7 +167,7 @@ static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   redlock_time start_us = world->now_us;
-  (void)fake_answer(world, 2); /* what it owed */
+  (void)fake_answer(world, 2); /* its outstanding command */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
   assert_int_equal(world->core.backfills->at_us, start_us + RL_BACKFILL_EVERY_US);
   /* It answers only when the next lock has been taken without it. */
@@ -202,7 +202,7 @@ static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **stat
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   world->core.backfills->at_us = world->now_us + RL_BACKFILL_EVERY_US;
-  (void)fake_answer(world, 2); /* what it owed */
+  (void)fake_answer(world, 2); /* its outstanding command */
   assert_int_equal(world->nodes[2].sets, 1);
   world->nodes[2].policy = FAKE_HANGS;
   fake_break(world, 2, "Connection reset by peer");
@@ -217,7 +217,7 @@ static void backfill_pauses_during_an_operation(void **state) {
   rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
-  (void)fake_answer(world, 2); /* what it owed */
+  (void)fake_answer(world, 2); /* its outstanding command */
   assert_int_equal(world->nodes[2].sets, 1);
   fake_pass(world, 100 * MS); /* No node has answered the extend. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);

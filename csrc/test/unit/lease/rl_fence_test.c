@@ -671,7 +671,7 @@ static void lock_acquired_again_shares_its_former_lease(void **state) {
   assert_ptr_equal(rl_ring_owner(inner), outer);
   redlock_options fenced = FENCED; /* Only the other one has a token. */
   assert_error(rl_lock_acquire(inner, world->now_us, &fenced, false), REDLOCK_E_HELD);
-  assert_error(extend(world, inner), REDLOCK_E_LOST); /* It is told when it asks the nodes. */
+  assert_error(extend(world, inner), REDLOCK_E_LOST); /* The nodes report the loss. */
   assert_error(rl_lock_release(inner, world->now_us, false), REDLOCK_E_LOST);
   assert_error(rl_lock_release(inner, world->now_us, false), REDLOCK_E_LOST);
   assert_error(rl_lock_release(outer, world->now_us, false), REDLOCK_E_LOST);

@@ -41,7 +41,7 @@ static void lock_without_auto_extend_is_not_extended(void **state) {
   fake_pass(world, 20 * SECONDS);
   assert_int_equal(extends(world), 0);
   assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* whoever asks is told */
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* the reason of each later question */
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
   assert_true(fake_world_end(world));
 }

@@ -85,8 +85,8 @@ static void late_report_does_not_postpone_the_poll(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* |count| others stand in the queues of the key, which somebody has until |ends_us|. */
-static void crowd(fake_world *world, unsigned count, redlock_time ends_us) {
+/* Enqueues |count| waiters, whose key another client holds until |ends_us|. */
+static void fill_queues(fake_world *world, unsigned count, redlock_time ends_us) {
   char entry[FAKE_ENTRY_MAX + 1];
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, ends_us);
@@ -100,7 +100,7 @@ static void crowd(fake_world *world, unsigned count, redlock_time ends_us) {
 static void waiter_far_back_polls_less_often(void **state) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
-  crowd(world, 16, REDLOCK_NEVER);
+  fill_queues(world, 16, REDLOCK_NEVER);
   (void)begin(world, &options);
   fake_settle(world);
   assert_int_equal(world->nodes[0].stands, 1);
@@ -120,7 +120,7 @@ static void expiry_of_a_key_wakes_only_the_first_sixteen(void **state) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   for (unsigned before = 15; before <= 16; before++) {
     fake_world *world = fake_world_new_calling(3);
-    crowd(world, before, world->now_us + REDLOCK_SECONDS);
+    fill_queues(world, before, world->now_us + REDLOCK_SECONDS);
     (void)begin(world, &options);
     fake_settle(world);
     fake_pass(world, 1100 * MS);

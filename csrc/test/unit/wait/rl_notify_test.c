@@ -127,8 +127,8 @@ static void fair_acquire_does_not_overtake_a_waiter(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A release of ours has called another client. */
-static fake_world *polite_world(void) {
+/* The release of a lock has notified another client. */
+static fake_world *contended_world(void) {
   fake_world *world = listening(3);
   rl_lock *lock = begin_patient(world);
   let_other_stand(world);
@@ -142,7 +142,7 @@ static fake_world *polite_world(void) {
 }
 
 static void acquire_queues_first_after_recent_contention(void **state) {
-  fake_world *world = polite_world();
+  fake_world *world = contended_world();
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, 1); /* the first lock's */
@@ -151,7 +151,7 @@ static void acquire_queues_first_after_recent_contention(void **state) {
 }
 
 static void contention_ends_after_a_second(void **state) {
-  fake_world *world = polite_world();
+  fake_world *world = contended_world();
   pass(world, SECONDS - 1);
   rl_lock *early = begin_patient(world);
   assert_error(rl_lock_result(early), REDLOCK_PENDING);
@@ -208,7 +208,7 @@ static void former_waiter_stops_queueing_first(void **state) {
 
 static void contended_waiter_appends_and_polls_soon(void **state) {
   redlock_options options = patient();
-  fake_world *world = polite_world();
+  fake_world *world = contended_world();
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -229,7 +229,7 @@ static void contended_waiter_appends_and_polls_soon(void **state) {
 
 /* The ticket is the first on node 0, whose reply shows the key, and the second on the others. */
 static void appended_head_of_one_node_polls_after_a_delay(void **state) {
-  fake_world *world = polite_world();
+  fake_world *world = contended_world();
   take_key(world, 7, REDLOCK_NEVER);
   fake_queue_clear(&world->nodes[0].store, KEY);
   rl_lock *lock = begin_patient(world);
@@ -698,7 +698,7 @@ static void attempt_denied_by_few_keeps_its_delay(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* The queues of a majority told that the key is there, though one vote of the attempt did. */
+/* A majority of the queues reports a holder, though only one node denied the attempt. */
 static void notification_of_a_polling_head_keeps_the_usual_delay(void **state) {
   fake_world *world = listening(3);
   take_key(world, 3, REDLOCK_NEVER);

@@ -20,14 +20,14 @@ static void assert_reason(fake_world *world, unsigned node, const char *part) {
   assert_non_null(strstr(reason, part));
 }
 
-static fake_node *listener_of(fake_world *world, unsigned node) {
+static fake_node *subscriber_of(fake_world *world, unsigned node) {
   return &world->nodes[world->count + node];
 }
 
 /* Somebody waits on one node, whose subscriber is left to the test. */
 static fake_world *by_hand(void) {
   fake_world *world = fake_world_new_calling(1);
-  listener_of(world, 0)->policy = FAKE_SILENT;
+  subscriber_of(world, 0)->policy = FAKE_SILENT;
   take_key(world, 1, REDLOCK_NEVER);
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
@@ -56,7 +56,7 @@ static void first_waiter_creates_the_subscribers(void **state) {
   (void)begin_patient(world);
   assert_int_equal(rl_core_connection_count(&world->core), 6);
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(listener_of(world, i)->connections, 1);
+    assert_int_equal(subscriber_of(world, i)->connections, 1);
     assert_true(arrives(world, i));
     assert_string_equal(world->nodes[i].store.subscribers[0],
                         world->core.notify->channel + strlen(RL_COMMAND_CHANNEL));
@@ -76,7 +76,7 @@ static void subscriber_logs_in_like_its_node(void **state) {
   assert_error(rl_notify_open(&world.core), REDLOCK_OK);
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
   assert_error(rl_core_add(&world.core, &address), REDLOCK_OK);
-  listener_of(&world, 0)->policy = FAKE_SILENT;
+  subscriber_of(&world, 0)->policy = FAKE_SILENT;
   take_key(&world, 1, REDLOCK_NEVER);
   (void)begin_patient(&world);
   assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "AUTH u secret");
@@ -114,12 +114,12 @@ static void forbidden_subscription_is_retried_after_a_minute(void **state) {
   (void)shake_hands(world);
   fake_deliver(world, 1, "-NOPERM this user has no permissions to access a channel\r\n");
   assert_reason(world, 0, "NOPERM");
-  assert_int_equal(listener_of(world, 0)->connected, false);
+  assert_int_equal(subscriber_of(world, 0)->connected, false);
   pass(world, 59 * SECONDS);
-  assert_int_equal(listener_of(world, 0)->connections, 1);
-  listener_of(world, 0)->policy = FAKE_ACCEPTS;
+  assert_int_equal(subscriber_of(world, 0)->connections, 1);
+  subscriber_of(world, 0)->policy = FAKE_ACCEPTS;
   pass(world, 2 * SECONDS);
-  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_int_equal(subscriber_of(world, 0)->connections, 2);
   assert_true(arrives(world, 0));
   assert_true(fake_world_end(world));
 }
@@ -128,7 +128,7 @@ static void forbidden_subscription_is_retried_when_the_node_reconnects(void **st
   fake_world *world = by_hand();
   (void)shake_hands(world);
   fake_deliver(world, 1, "-NOPERM this user has no permissions to access a channel\r\n");
-  listener_of(world, 0)->policy = FAKE_ACCEPTS;
+  subscriber_of(world, 0)->policy = FAKE_ACCEPTS;
   fake_break(world, 0, "Connection reset by peer");
   pass(world, 2 * SECONDS);
   assert_true(arrives(world, 0));
@@ -148,7 +148,7 @@ static void malformed_reply_closes_the_subscriber(void **state) {
     (void)shake_hands(world);
     fake_deliver(world, 1, answers[i]);
     assert_false(arrives(world, 0));
-    assert_false(listener_of(world, 0)->connected);
+    assert_false(subscriber_of(world, 0)->connected);
     pass(world, 5 * DELAY); /* The node itself goes on. */
     assert_int_equal(world->nodes[0].connections, 1);
     assert_int_equal(world->nodes[0].sets, 6);
@@ -186,19 +186,19 @@ static void subscriber_without_the_probe_reconnects_once(void **state) {
   subscribe_and_probe(world, ":0\r\n");
   fake_settle(world);
   assert_reason(world, 0, "do not arrive");
-  assert_false(listener_of(world, 0)->connected);
+  assert_false(subscriber_of(world, 0)->connected);
   pass(world, 200 * MS);
-  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_int_equal(subscriber_of(world, 0)->connections, 2);
   subscribe_and_probe(world, ":1\r\n");
   assert_true(arrives(world, 0));
   fake_settle(world);
-  assert_true(listener_of(world, 0)->connected);
+  assert_true(subscriber_of(world, 0)->connected);
   /* That is forgotten: the next time there is another chance, too. */
   fake_break(world, 1, "Connection reset by peer");
   pass(world, 200 * MS);
   subscribe_and_probe(world, ":0\r\n");
   pass(world, 500 * MS);
-  assert_int_equal(listener_of(world, 0)->connections, 4);
+  assert_int_equal(subscriber_of(world, 0)->connections, 4);
   assert_true(fake_world_end(world));
 }
 
@@ -210,10 +210,10 @@ static void two_undelivered_probes_turn_notifications_off(void **state) {
   assert_reason(world, 0, "do not arrive");
   assert_int_equal(world->nodes[0].stands, 0);
   pass(world, 58 * SECONDS);
-  assert_int_equal(listener_of(world, 0)->connections, 2);
-  assert_false(listener_of(world, 0)->connected);
+  assert_int_equal(subscriber_of(world, 0)->connections, 2);
+  assert_false(subscriber_of(world, 0)->connected);
   pass(world, 4 * SECONDS);
-  assert_int_equal(listener_of(world, 0)->connections, 3);
+  assert_int_equal(subscriber_of(world, 0)->connections, 3);
   assert_true(fake_world_end(world));
 }
 
@@ -255,11 +255,11 @@ static void refused_probe_turns_notifications_off(void **state) {
     assert_reason(world, 0, rows[i].reason);
     fake_settle(world);
     assert_int_equal(world->nodes[0].stands, 0);
-    assert_false(listener_of(world, 0)->connected);
+    assert_false(subscriber_of(world, 0)->connected);
     pass(world, 58 * SECONDS);
-    assert_int_equal(listener_of(world, 0)->connections, 1);
+    assert_int_equal(subscriber_of(world, 0)->connections, 1);
     pass(world, 4 * SECONDS);
-    assert_int_equal(listener_of(world, 0)->connections, 2);
+    assert_int_equal(subscriber_of(world, 0)->connections, 2);
     assert_true(fake_world_end(world));
   }
 }
@@ -298,7 +298,7 @@ static void subscriber_reconnects(void **state) {
   assert_true(rl_subscriber_state(&world->core, 1, &reason));
   assert_null(reason);
   assert_int_equal(world->nodes[1].connections, 1);
-  assert_int_equal(listener_of(world, 1)->connections, 2);
+  assert_int_equal(subscriber_of(world, 1)->connections, 2);
   assert_true(fake_world_end(world));
 }
 
@@ -307,7 +307,7 @@ static void subscriber_reconnects(void **state) {
 static void silent_subscriber_gets_a_ping_while_a_lock_waits(void **state) {
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
-  listener_of(world, 0)->policy = FAKE_SILENT;
+  subscriber_of(world, 0)->policy = FAKE_SILENT;
   (void)begin_patient(world);
   pass(world, 3 * SECONDS - 1);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER);
@@ -329,7 +329,7 @@ static void silent_subscriber_gets_a_ping_while_a_lock_waits(void **state) {
 static void subscriber_without_pong_reconnects(void **state) {
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
-  listener_of(world, 0)->blocked = true; /* A NAT has forgotten it. */
+  subscriber_of(world, 0)->blocked = true; /* A NAT has forgotten it. */
   (void)begin_patient(world);
   assert_true(arrives(world, 0));
   pass(world, 3 * SECONDS + 10 * MS);
@@ -338,10 +338,10 @@ static void subscriber_without_pong_reconnects(void **state) {
   assert_true(arrives(world, 0));
   pass(world, 1);
   assert_reason(world, 0, "does not answer any more");
-  listener_of(world, 0)->blocked = false;
+  subscriber_of(world, 0)->blocked = false;
   pass(world, 3 * SECONDS);
   assert_true(arrives(world, 0));
-  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_int_equal(subscriber_of(world, 0)->connections, 2);
   assert_int_equal(world->nodes[0].connections, 1);
   assert_true(fake_world_end(world));
 }
@@ -349,7 +349,7 @@ static void subscriber_without_pong_reconnects(void **state) {
 static void message_ends_the_silence(void **state) {
   fake_world *world = listening(1);
   take_key(world, 1, REDLOCK_NEVER);
-  listener_of(world, 0)->policy = FAKE_SILENT;
+  subscriber_of(world, 0)->policy = FAKE_SILENT;
   (void)begin_patient(world);
   for (unsigned i = 0; i < 10; i++) {
     pass(world, 2 * SECONDS);
@@ -361,7 +361,7 @@ static void message_ends_the_silence(void **state) {
 
 static void subscriber_may_be_silent_without_waiters(void **state) {
   fake_world *world = listening(1);
-  listener_of(world, 0)->policy = FAKE_SILENT;
+  subscriber_of(world, 0)->policy = FAKE_SILENT;
   pass(world, 59 * SECONDS);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER);
   assert_true(arrives(world, 0));
@@ -387,10 +387,10 @@ static void subscribers_close_after_a_minute_without_waiters(void **state) {
   const char *reason;
   fake_world *world = listening(3);
   pass_until(world, FAKE_START_US + 60 * SECONDS - 1);
-  assert_true(listener_of(world, 0)->connected);
+  assert_true(subscriber_of(world, 0)->connected);
   pass(world, 1);
   for (unsigned i = 0; i < 3; i++) {
-    assert_false(listener_of(world, i)->connected);
+    assert_false(subscriber_of(world, i)->connected);
     assert_false(rl_subscriber_state(&world->core, i, &reason));
     assert_null(reason); /* Nothing is wrong. */
   }
@@ -412,7 +412,7 @@ static void waiter_keeps_the_subscribers_for_longer_than_a_minute(void **state) 
   (void)begin_of(world, KEY, &options);
   pass(world, 200 * SECONDS);
   assert_true(arrives(world, 0));
-  assert_int_equal(listener_of(world, 0)->connections, 1);
+  assert_int_equal(subscriber_of(world, 0)->connections, 1);
   assert_true(fake_world_end(world));
 }
 
@@ -438,15 +438,15 @@ static void probe_without_room_is_repeated(void **state) {
   fake_world *world = by_hand();
   rl_link *link = &world->core.nodes[0]->link;
   (void)shake_hands(world);
-  uint32_t owed = link->outstanding_count;
+  uint32_t outstanding = link->outstanding_count;
   link->outstanding_count = RL_LINK_OUTSTANDING_MAX;
   rl_core_input(&world->core, 1, world->now_us, subscribed, sizeof subscribed - 1);
   rl_core_send(&world->core, world->now_us, NULL, 0);
-  link->outstanding_count = owed;
+  link->outstanding_count = outstanding;
   fake_settle(world);
-  assert_false(listener_of(world, 0)->connected);
+  assert_false(subscriber_of(world, 0)->connected);
   pass(world, 200 * MS);
-  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_int_equal(subscriber_of(world, 0)->connections, 2);
   subscribe_and_probe(world, ":1\r\n");
   assert_true(arrives(world, 0));
   assert_true(fake_world_end(world));
@@ -459,7 +459,7 @@ static void closed_client_has_no_subscribers(void **state) {
   rl_core_close(&world->core, world->now_us);
   fake_settle(world);
   for (unsigned i = 0; i < 3; i++) {
-    assert_false(listener_of(world, i)->connected);
+    assert_false(subscriber_of(world, i)->connected);
   }
   assert_true(fake_world_end(world));
 }
@@ -467,7 +467,7 @@ static void closed_client_has_no_subscribers(void **state) {
 static void subscriber_backs_off(void **state) {
   unsigned tries = 0;
   fake_world *world = fake_world_new_calling(1);
-  listener_of(world, 0)->policy = FAKE_REFUSES;
+  subscriber_of(world, 0)->policy = FAKE_REFUSES;
   take_key(world, 1, REDLOCK_NEVER);
   (void)begin_patient(world);
   redlock_time tried_us = 0;

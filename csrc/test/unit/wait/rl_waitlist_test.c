@@ -18,7 +18,7 @@ static rl_lock *begin_without_answers(fake_world *world, const char *key,
   return lock;
 }
 
-static void assert_parked(const rl_lock *lock, const rl_lock *front) {
+static void assert_queued(const rl_lock *lock, const rl_lock *front) {
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(lock->phase, RL_PHASE_QUEUED);
   assert_non_null(lock->waitlist);
@@ -48,8 +48,8 @@ static void second_waiter_is_queued(void **state) {
   rl_lock *second = begin_patient(world);
   rl_lock *third = begin_patient(world);
   assert_int_equal(front->phase, RL_PHASE_DELAY);
-  assert_parked(second, front);
-  assert_parked(third, front);
+  assert_queued(second, front);
+  assert_queued(third, front);
   assert_int_equal(world->core.waitlists->table.count, 1);
   assert_int_equal(world->core.waitlists->queued_count, 2);
   assert_int_equal(world->nodes[0].sets, 1);
@@ -102,8 +102,8 @@ static void waiter_with_other_options_joins_another_wait_list(void **state) {
   rl_lock *front = begin_of(world, KEY, &seldom);
   rl_lock *often = begin_of(world, KEY, &others[3]);
   assert_ptr_not_equal(often->waitlist, front->waitlist);
-  assert_parked(begin_of(world, KEY, &seldom), front);
-  assert_parked(begin_of(world, KEY, &others[3]), often);
+  assert_queued(begin_of(world, KEY, &seldom), front);
+  assert_queued(begin_of(world, KEY, &others[3]), often);
   for (unsigned i = 0; i < KINDS; i++) {
     if (i == 3) {
       continue;
@@ -150,7 +150,7 @@ static void each_resource_has_its_own_wait_list(void **state) {
   }
   assert_int_equal(world->core.waitlists->table.count, MANY);
   for (unsigned i = 0; i < MANY; i++) {
-    assert_parked(others[i], fronts[i]);
+    assert_queued(others[i], fronts[i]);
     assert_ptr_equal(rl_waitlist_find(&world->core, fronts[i]->resource), fronts[i]->waitlist);
   }
   for (unsigned i = 0; i < MANY; i += 2) {
@@ -159,7 +159,7 @@ static void each_resource_has_its_own_wait_list(void **state) {
   }
   assert_int_equal(world->core.waitlists->table.count, MANY / 2);
   for (unsigned i = 1; i < MANY; i += 2) {
-    assert_parked(others[i], fronts[i]);
+    assert_queued(others[i], fronts[i]);
   }
   assert_true(fake_world_end(world));
 }
@@ -221,7 +221,7 @@ static void waiter_of_silent_nodes_does_not_report_taken(void **state) {
   rl_lock *front = begin_patient(world);
   rl_lock *lock = begin_of(world, KEY, &brief);
   assert_error(rl_lock_result(held), REDLOCK_OK);
-  assert_parked(lock, front);
+  assert_queued(lock, front);
   assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
   for (unsigned i = 0; i < 51; i++) { /* Nobody answers any more. */
     fake_pass(world, 10 * MS);
@@ -349,7 +349,7 @@ static void promoted_waiter_makes_one_attempt(void **state) {
   rl_lock *first = begin_without_answers(world, KEY, &options);
   options.wait_us = 200 * MS;
   rl_lock *next = begin_without_answers(world, KEY, &options);
-  assert_parked(next, first);
+  assert_queued(next, first);
   while (rl_lock_result(first) == REDLOCK_PENDING) { /* Nobody answers it. */
     world->now_us = rl_core_deadline(&world->core);
     fake_turn(world);
@@ -378,7 +378,7 @@ static void cancelled_waiter_keeps_the_order(void **state) {
   rl_lock_free(locks[2], world->now_us);
   assert_error(rl_lock_result(locks[1]), REDLOCK_E_CANCELLED);
   assert_int_equal(world->core.waitlists->queued_count, 1);
-  assert_parked(locks[3], locks[0]);
+  assert_queued(locks[3], locks[0]);
   rl_lock_free(locks[0], world->now_us);
   fake_settle(world);
   assert_int_equal(world->core.waitlists->queued_count, 0);
