@@ -39,10 +39,10 @@ void rl_hash_insert(rl_hash *table, rl_hash_entry *entry, uint64_t hash);
 /* Removes |entry|, which must be in |table|. */
 void rl_hash_remove(rl_hash *table, const rl_hash_entry *entry);
 
-/* Returns the newest entry with |hash|, or NULL. */
+/* Returns an entry with |hash|, or NULL. Growth reverses the order of equal hashes. */
 rl_hash_entry *rl_hash_find(const rl_hash *table, uint64_t hash);
 
-/* Returns the next older entry with the hash of |entry|, or NULL. */
+/* Returns the next entry with the hash of |entry|, or NULL after the last one. */
 rl_hash_entry *rl_hash_find_next(const rl_hash_entry *entry);
 
 /* Frees the buckets. */

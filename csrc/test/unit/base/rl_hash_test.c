@@ -52,16 +52,23 @@ static void entries_are_found_until_they_are_removed(void **state) {
   }
 }
 
-static void newest_entry_with_a_hash_is_found_first(void **state) {
+static void entries_with_one_hash_are_all_found_after_growth(void **state) {
   rl_hash table = {0};
   rl_hash_entry entries[3];
+  bool found[COUNT_OF(entries)] = {false};
   assert_true(rl_hash_reserve(&table, 16));
   for (unsigned i = 0; i < COUNT_OF(entries); i++) {
     rl_hash_insert(&table, &entries[i], 5);
   }
-  assert_ptr_equal(rl_hash_find(&table, 5), &entries[2]);
-  assert_ptr_equal(rl_hash_find_next(&entries[2]), &entries[1]);
-  assert_null(rl_hash_find_next(&entries[0]));
+  assert_true(rl_hash_reserve(&table, 17));
+  assert_int_equal(table.bucket_count, 32);
+  rl_hash_entry *entry = rl_hash_find(&table, 5);
+  for (unsigned i = 0; i < COUNT_OF(entries); i++, entry = rl_hash_find_next(entry)) {
+    assert_non_null(entry);
+    found[entry - entries] = true;
+  }
+  assert_null(entry);
+  assert_true(found[0] && found[1] && found[2]);
   rl_hash_free(&table);
 }
 
@@ -91,7 +98,7 @@ static void hash_depends_on_seed_length_and_every_byte(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(entries_are_found_until_they_are_removed),
-      cmocka_unit_test(newest_entry_with_a_hash_is_found_first),
+      cmocka_unit_test(entries_with_one_hash_are_all_found_after_growth),
       cmocka_unit_test(table_without_memory_has_no_buckets),
       cmocka_unit_test(hash_depends_on_seed_length_and_every_byte),
   };
