@@ -147,6 +147,7 @@ LIBRARY_OBJECTS = $(CORE_OBJECTS) $(DRIVER_OBJECTS)
 BINDING_OBJECTS = $(patsubst csrc/binding/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(wildcard csrc/binding/rl_lua*.c))
 
 TLS_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/tls/rl_tls*.c))
+TLS_SOURCES = $(patsubst $(BUILD)/obj/%.o,csrc/%.c,$(TLS_OBJECTS))
 TLS_STATIC_LIBRARY = $(BUILD)/lib/libredlock_tls.a
 TLS_SHARED_LIBRARY = $(BUILD)/lib/libredlock_tls.so.$(ABI)
 TLS_LUA_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(wildcard csrc/tls/lua/*.c))
@@ -200,10 +201,11 @@ $(BUILD)/$(LUA_VERSION)/obj/%.o: csrc/binding/%.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(BINDING_CPPFLAGS) -c -o $@ $<
 
-# Each library is compiled as one file: the compiler then sees that programs call only redlock_*,
-# and a pair of acquire and release needs a sixth fewer instructions. The objects above are for
-# tests; each sees only the headers of its layer and of lower ones. The library for Lua hosts
-# contains binding and library, because the binding uses hidden parts of the driver.
+# Each library is compiled as one file, whose hidden symbols then become local: the compiler sees
+# that programs call only redlock_*, and a pair of acquire and release needs a sixth fewer
+# instructions. The objects above are for tests; each sees only the headers of its layer and of
+# lower ones. The library for Lua hosts contains binding and library, because the binding uses hidden
+# parts of the driver.
 LIBRARY_SOURCES = $(patsubst $(BUILD)/obj/%.o,csrc/%.c,$(LIBRARY_OBJECTS))
 BINDING_SOURCES = $(patsubst $(BUILD)/$(LUA_VERSION)/obj/%.o,csrc/binding/%.c,$(BINDING_OBJECTS))
 WHOLE = $(call once,WHOLE,$(if $(shell $(CC) -dM -E -x c /dev/null | grep __clang__),,-fwhole-program \
@@ -217,10 +219,6 @@ $(BUILD)/$(LUA_VERSION)/obj/redlock.o: $(LIBRARY_SOURCES) $(BINDING_SOURCES) $(B
 	@mkdir -p $(@D)
 	$(call compile_whole,$(BINDING_CPPFLAGS),$(LIBRARY_SOURCES) $(BINDING_SOURCES))
 
-# Hidden symbols become local, so that a program sees only the public ones. gcc needs an option to
-# leave LTO objects unlinked.
-merge = $(CC) $(filter-out -fsanitize% --coverage,$(CFLAGS)) $(if $(findstring -flto,$(CFLAGS)),-flinker-output=nolto-rel) \
-  -r -nostdlib -o $@ $(filter %.o,$^) && $(OBJCOPY) --localize-hidden $@
 archive = rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(STATIC_LIBRARY): $(BUILD)/obj/redlock.o
@@ -230,17 +228,18 @@ $(LUA_LIBRARY): $(BUILD)/$(LUA_VERSION)/obj/redlock.o
 	$(archive)
 
 # OpenSSL must stay loaded: it has handlers for the end of the process and of threads.
-$(BUILD)/obj/redlock_tls.o: $(TLS_OBJECTS)
-	$(merge)
+$(BUILD)/obj/redlock_tls.o: $(TLS_SOURCES) $(BUILD)/flags $(BUILD)/tls-flags
+	@mkdir -p $(@D)
+	$(call compile_whole,$(TLS_CPPFLAGS),$(TLS_SOURCES))
 $(TLS_STATIC_LIBRARY): $(BUILD)/obj/redlock_tls.o
 	@mkdir -p $(@D)
 	$(archive)
-$(TLS_SHARED_LIBRARY): $(TLS_OBJECTS) $(SYMBOL_MAP)
+$(TLS_SHARED_LIBRARY): $(BUILD)/obj/redlock_tls.o $(SYMBOL_MAP)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -shared $(VERSIONED_LDFLAGS) -o $@ $(TLS_OBJECTS) $(OPENSSL_LIBS)
+	$(CC) $(ALL_CFLAGS) -shared $(VERSIONED_LDFLAGS) -o $@ $< $(OPENSSL_LIBS)
 $(BUILD)/lib/libredlock_tls.so: $(TLS_SHARED_LIBRARY)
 	ln -sf $(<F) $@
-$(TLS_LUA_MODULE): $(TLS_LUA_OBJECTS) $(TLS_OBJECTS)
+$(TLS_LUA_MODULE): $(TLS_LUA_OBJECTS) $(BUILD)/obj/redlock_tls.o
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@ $^ $(OPENSSL_LIBS)
 
@@ -398,4 +397,4 @@ help:
 	@echo 'sim timeline sim-test sim-long controls mutants fuzz     docs/testing.md'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
--include $(BUILD)/obj/redlock.d $(BUILD)/$(LUA_VERSION)/obj/redlock.d $(LIBRARY_OBJECTS:.o=.d) $(TLS_OBJECTS:.o=.d) $(TLS_LUA_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)
+-include $(BUILD)/obj/redlock.d $(BUILD)/obj/redlock_tls.d $(BUILD)/$(LUA_VERSION)/obj/redlock.d $(LIBRARY_OBJECTS:.o=.d) $(TLS_OBJECTS:.o=.d) $(TLS_LUA_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

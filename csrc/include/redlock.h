@@ -358,7 +358,7 @@ typedef struct redlock_settings {
   const char *tls_ca;             /* file of CA certificates, PEM [the system's] */
   const char *tls_ca_path;        /* directory of them, by openssl-rehash [the system's] */
   const char *tls_crl;            /* file of revocation lists of all CAs of a chain; a chain
-                                                without its list fails [none: not checked] */
+                                     without its list fails [none: not checked] */
   const char *tls_cert;           /* certificate of the client, with its chain, PEM [none] */
   const char *tls_key;            /* its key, PEM [none] */
   const char *tls_key_password;   /* of the key [none] */
@@ -366,7 +366,7 @@ typedef struct redlock_settings {
   const char *tls_ciphers;        /* names of OpenSSL, separated by ':' [OpenSSL's] */
   int tls_min_version;            /* REDLOCK_TLS_1_2 or _1_3 [REDLOCK_TLS_1_2] */
   int tls_dangerously_unverified; /* REDLOCK_YES: any server is believed and is sent the
-                                                password [REDLOCK_NO] */
+                                     password [REDLOCK_NO] */
   redlock_credentials_function *credentials; /* instead of username and password [none] */
   void *credentials_data;
 
