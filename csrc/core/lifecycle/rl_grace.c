@@ -4,16 +4,16 @@
  * SPDX-License-Identifier: MIT
  *
  * The fastest majority decides an operation. A driver that always runs serves the other nodes a
- * little later. A program with blocking calls does nothing between them: its lock would have only
- * the bare majority, and one node that fails would be too many. So a blocking call goes on,
- *   - for connections in progress, whose nodes need a key or a release: a client's first lock. Only
- *     for the first attempt to connect, or the first after the node was well, and counted from its
- *     start: another attempt may take for ever;
- *   - for replies, if a node has forgotten a script in this round: the other nodes may need its
- *     text, too.
- * The grace period is four times the duration of the decision, and at least 100 ms: the next call
- * serves nodes that are slower than that. It is at most a tenth of the ttl, and ends with the
- * attempt (node_timeout, wait).
+ * little later. A program with blocking calls does no I/O between them: its lock would stand on the
+ * bare majority, and the failure of one node would break it. So a blocking call goes on
+ *   - while a connection is in progress whose node needs a key or a release, as for a client's
+ *     first lock. Only the first try to connect counts, or the first after the node was well, from
+ *     its start: later tries may take for ever;
+ *   - while replies are outstanding, if a node has forgotten a script in this round: the other
+ *     nodes may need its text, too.
+ * The grace period is four times as long as the decision took, and at least 100 ms: slower nodes
+ * are served by the next call. It is at most a tenth of the ttl, and ends with the attempt
+ * (node_timeout, wait).
  */
 #include "lifecycle/rl_grace.h"
 

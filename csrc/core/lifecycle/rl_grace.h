@@ -10,8 +10,7 @@
 
 /*
  * Returns until when the caller must go on with the steps of rl_core.h after the operation on
- * |lock| has ended; at most |now_us| if there is nothing to wait for. To be called again after each
- * step.
+ * |lock| has ended; at most |now_us| if no node needs more time. Call it again after each step.
  */
 redlock_time rl_grace_until(const rl_lock *lock, redlock_time now_us);
 

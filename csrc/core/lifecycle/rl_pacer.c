@@ -4,23 +4,22 @@
  * SPDX-License-Identifier: MIT
  *
  *   PACE-1. Extends and releases go before acquires: a held lock is worth more than a wanted one.
- *           But every fourth round is that of an acquire, so that leases that are always extended
- *           exclude no client.
- *   PACE-2. Extends go by their deadlines, the nearest first. An extend at its deadline ends, as
- *           does an extend for an acquire (OWN-3) at the end of its budget. A release goes before
- *           leases that last longer than a third of its ttl, because its caller waits: with
- *           thousands of auto-extended leases there are always extends. After that time it goes
- *           whatever the in-flight limit. A fire-and-forget release goes at once, because its
- *           caller may not come again.
- *   PACE-3. Acquires go in the order of their beginning. They wait for as long as their budget, or
- *           their ttl if that is shorter.
- *   PACE-4. The limit lets a round begin while a majority of the nodes, or the quorum that the
- *           operation needs, is below its limit, and no node is far above it. A node that is behind
- *           does not count: it could not answer in time. If waiting cannot bring enough nodes, no
- *           round waits. An acquire then fails. An extend or a release waits for full nodes that
- *           are behind, too: they may recover, the lease has time, and after 3 s of silence their
- *           connections end. But for a node far above its limit an extend waits at most a quarter
- *           of what is left of the lease, whatever |node_timeout| is.
+ *           But every fourth round is that of an acquire, so that extends never keep acquires out.
+ *   PACE-2. Extends go by their deadlines, the nearest first. An extend whose deadline has come
+ *           ends. So does an extend for an acquire (OWN-3) whose budget has expired. A release is
+ *           due after a third of its ttl, and goes before extends with later deadlines: its caller
+ *           waits, and with thousands of auto-extended leases there are always extends. A release
+ *           that is due goes even if the nodes are at their limits. A fire-and-forget release is
+ *           due at once, because its caller may not call again.
+ *   PACE-3. Acquires go in the order of their beginning. An acquire waits until its budget expires,
+ *           or for its ttl if that is shorter.
+ *   PACE-4. A round may begin while enough nodes for the operation (a majority, or its quorum) are
+ *           below their limits, and no node is far above its limit. A node that is behind does not
+ *           count: it could not answer in time. If waiting cannot bring enough nodes, the round
+ *           begins at once; an acquire then fails. An extend or a release also waits for full nodes
+ *           that are behind: they may recover, the lease has time, and after 3 s of silence their
+ *           connections end. But an extend waits for a node far above its limit for at most a
+ *           quarter of the remaining time of the lease, whatever |node_timeout| is.
  *   PACE-5. A node whose first connection is in progress will get a command of each round in
  *           flight. Until then, but no longer than a node may be behind, these commands count as
  *           outstanding.
@@ -57,8 +56,8 @@ static redlock_duration rl_pacer_patience(const rl_lock *lock, redlock_time now_
 }
 
 /*
- * PACE-4. Returns true if the round of |lock| may begin; otherwise |*until_us| is at most the time
- * of the next check.
+ * PACE-4. Returns true if the round of |lock| may begin. Otherwise lowers |*until_us| to the time
+ *         of the next check.
  */
 static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_lock *lock,
                              redlock_time *until_us) {
@@ -138,8 +137,8 @@ redlock_time rl_pacer_deadline(const rl_core *core) {
 /* ----------------------------------------------------------------------------------- sending */
 
 /*
- * PACE-1. Returns the lock whose round begins next; or NULL, having noted the time of the next
- * check.
+ * PACE-1. Returns the lock whose round begins next. Otherwise notes the time of the next check, and
+ *         returns NULL.
  */
 static rl_lock *rl_pacer_next(rl_core *core, redlock_time now_us, bool entropy) {
   rl_pacer *pacer = &core->pacer;

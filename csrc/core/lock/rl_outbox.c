@@ -3,7 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * rl_pacer.c decides when the commands are sent, and in which order.
+ * rl_pacer.c decides when and in which order the commands are sent. Functions of a lock
+ * (rl_lock_...) that move it into or out of a phase are here, too.
  */
 #include "lock/rl_outbox.h"
 
@@ -42,8 +43,7 @@ void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
     break;
   default:
     rl_timers_set(&pacer->renewals, &lock->timer,
-                  lock->abandoned ? now_us
-                                  : rl_time_add(now_us, lock->ttl_us / 3)); /* rl_pacer.c, rule 2 */
+                  lock->abandoned ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* PACE-2 */
     break;
   }
 }

@@ -81,8 +81,8 @@ typedef struct fake_command {
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
   bool calls;                     /* FAKE_RELEASE: whoever waits is called */
-  char entry[FAKE_ENTRY_MAX + 1]; /* STAND, LEAVE, and a release that leaves the queue */
-  unsigned mode;                  /* STAND: an rl_command_enqueue */
+  char entry[FAKE_ENTRY_MAX + 1]; /* ENQUEUE, DEQUEUE, and a release that dequeues */
+  unsigned mode;                  /* ENQUEUE: an rl_command_enqueue */
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
 
@@ -124,7 +124,7 @@ typedef struct fake_store {
   bool forgot_extend;
   bool forgot_several; /* those for several keys */
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
-  bool forgot_calls;   /* STAND and LEAVE */
+  bool forgot_calls;   /* ENQUEUE and DEQUEUE */
   fake_queue queues[FAKE_KEYS_MAX];
   bool mute;                      /* nobody may look at a queue, nor call */
   char entry[FAKE_ENTRY_MAX + 1]; /* what fake_queue_at() returned */

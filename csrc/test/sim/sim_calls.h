@@ -11,33 +11,33 @@
 #define SIM_CALLS_NOPERM "-NOPERM this user has no permissions to access one of the channels\r\n"
 
 /*
- * What the command is for, if it has to do with calls; else SIM_COMMAND_UNKNOWN. A release that
- * calls is a release.
+ * Returns the kind of a command for queues or notifications; else SIM_COMMAND_UNKNOWN. A release
+ * that notifies is a release.
  */
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command);
 
-/* STAND, LEAVE and the probe: they have no token. */
+/* Returns true for ENQUEUE, DEQUEUE and the probe: they have no token. */
 static inline bool sim_calls_is_queue(sim_command_kind kind) {
   return kind == SIM_COMMAND_ENQUEUE || kind == SIM_COMMAND_DEQUEUE || kind == SIM_COMMAND_PROBE;
 }
 
-/* Of STAND and LEAVE: the resource, or SIM_RESOURCES_MAX; and the place that an entry names. */
+/* Of ENQUEUE and DEQUEUE: return the resource, or SIM_RESOURCES_MAX; and the ticket of an entry. */
 unsigned sim_calls_resource(const sim *s, const resp_request *command);
 uint32_t sim_calls_place(const char *entry);
 
-/* Returns true if a release leaves a queue, and then which place. */
+/* Returns true if a release dequeues a ticket, and sets |*place| to the ticket. */
 bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);
 
 void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_request *request);
 
-/* SUBSCRIBE and PING. False when it is forbidden. */
+/* Executes SUBSCRIBE or PING. Returns false if the command is forbidden. */
 bool sim_calls_listen(sim *s, int connection, const resp_request *command,
                       const sim_request *request);
 
-/* An answer that no STAND deserves. */
+/* Returns an answer that is wrong for each ENQUEUE. */
 const char *sim_calls_odd(sim *s);
 
-/* All queues of the node are gone. */
+/* Deletes all queues of the node. */
 void sim_calls_lose(sim *s, unsigned node);
 
 /* Returns the waiters for the resource on the node. */

@@ -13,7 +13,7 @@
 /* Returns true if the command may be one of them, by the number of its arguments. */
 bool sim_watch_like(const resp_request *command);
 
-/* The kind of the command; SIM_COMMAND_UNKNOWN when it is none of them. */
+/* Returns the kind of the command; SIM_COMMAND_UNKNOWN if it is none of them. */
 sim_command_kind sim_watch_kind(sim *s, const resp_request *command);
 
 /* Parses a command of that kind into indices of its words. Returns false when it is malformed. */
@@ -38,10 +38,10 @@ bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_requ
 
 void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_request *request);
 
-/* The node's process is another: it has another name, and knows no script. */
+/* Gives the node a new process: another run_id, and no scripts. */
 void sim_watch_restart(sim *s, unsigned node);
 
-/* It has been a replica for a while, and is a master again. */
+/* Changes the node as if it had been a replica for a while, and was promoted. */
 void sim_watch_promote(sim *s, unsigned node);
 
 /* Returns the record of the node, or NULL; and the time of its creation by the node's clock. */
@@ -51,7 +51,7 @@ uint64_t sim_watch_born_us(const sim_record *record);
 /* Returns the time of the node's clock. */
 uint64_t sim_watch_wall_us(const sim *s, unsigned node);
 
-/* The record under the key, or NULL; |makes| one if there is none. */
+/* Returns the record under the key, or NULL. With |makes| creates one if there is none. */
 sim_record *sim_watch_record_at(sim_node *node, unsigned database, const char *key, size_t length,
                                 bool makes);
 
