@@ -175,10 +175,7 @@ static void client_without_notifications_ignores_a_notifying_release(void **stat
   assert_true(fake_world_end(world));
 }
 
-/*
- * It takes and releases the lock, as long as |pairs| last, twice in each second. Returns the
- * STANDs.
- */
+/* Takes and releases the lock |pairs| times, twice in each second. Returns the ENQUEUEs. */
 static unsigned stands_of(fake_world *world, unsigned pairs) {
   unsigned before = total_of(world, stands);
   for (unsigned i = 0; i < pairs; i++) {
