@@ -383,8 +383,7 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
 }
 
 void rl_notify_released(rl_core *core, const rl_attempt *lease, bool leaves) {
-  rl_ticket *ticket =
-      core->notify != NULL && lease->ticket != 0 ? rl_ticket_at(core->notify, lease->ticket) : NULL;
+  rl_ticket *ticket = lease->ticket != 0 ? rl_ticket_at(core->notify, lease->ticket) : NULL;
   if (ticket != NULL && ticket->granted) {
     ticket->granted = false;
     ticket->to_dequeue = leaves ? lease->enqueued : ticket->to_dequeue;
@@ -492,9 +491,7 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
     *(left_ms > 0 ? &ticket->held : &ticket->outranked) |= bit;
     ticket->at[node].ends_us =
         left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
-    if (left_ms > 0) {
-      rl_notify_copy_votes(ticket->waitlist->head, ticket);
-    }
+    rl_notify_copy_votes(ticket->waitlist->head, ticket);
   }
   rl_notify_weigh(core, ticket, now_us);
 }

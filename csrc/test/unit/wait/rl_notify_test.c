@@ -150,6 +150,16 @@ static void acquire_queues_first_after_recent_contention(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void acquire_queues_first_with_a_bare_majority_of_subscribers(void **state) {
+  fake_world *world = contended_world();
+  world->nodes[3 + 2].policy = FAKE_HANGS;
+  fake_break(world, 3 + 2, "Connection reset by peer");
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1); /* the first lock's */
+  assert_true(fake_world_end(world));
+}
+
 static void contention_ends_after_a_second(void **state) {
   fake_world *world = contended_world();
   pass(world, SECONDS - 1);
@@ -242,7 +252,7 @@ static void appended_head_of_one_node_polls_after_a_delay(void **state) {
 static void acquire_with_time_for_one_attempt_does_not_queue(void **state) {
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
-  options.wait_us = 2 * MS; /* of nodes that answer at once */
+  options.wait_us = 6 * MS; /* 5 ms for a late driver, and 1 ms for the notification */
   fake_world *world = listening(3);
   let_other_stand(world);
   rl_lock *lock = begin_of(world, KEY, &options);
@@ -404,7 +414,7 @@ static void waiter_polls_when_keys_on_a_majority_expire(void **state) {
     pass_until(world, FAKE_START_US + 500 * MS);
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(total_of(world, stands), 3);
-    pass(world, 5 * MS);
+    pass(world, 2 * MS);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_int_equal(world->nodes[0].sets, 2);
     assert_true(fake_world_end(world));
@@ -599,6 +609,20 @@ static void poll_discards_older_reports(void **state) {
   assert_int_equal(world->nodes[0].sets, 1);
   fake_pass(world, MS);
   assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void waiter_dequeues_only_where_a_queue_had_room(void **state) {
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  let_other_stand(world);
+  world->nodes[1].store.queue_max = world->nodes[2].store.queue_max = 1;
+  rl_lock *lock = begin_patient(world);
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].leaves, 1);
+  assert_int_equal(world->nodes[1].leaves, 0);
+  assert_int_equal(world->nodes[2].leaves, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -1259,6 +1283,7 @@ int main(void) {
       cmocka_unit_test(fair_acquire_queues_first),
       cmocka_unit_test(fair_acquire_does_not_overtake_a_waiter),
       cmocka_unit_test(acquire_queues_first_after_recent_contention),
+      cmocka_unit_test(acquire_queues_first_with_a_bare_majority_of_subscribers),
       cmocka_unit_test(contention_ends_after_a_second),
       cmocka_unit_test(client_without_notifications_ignores_a_notifying_release),
       cmocka_unit_test(former_waiter_stops_queueing_first),
@@ -1283,6 +1308,7 @@ int main(void) {
       cmocka_unit_test(waiter_ignores_reports_of_a_node_without_notifications),
       cmocka_unit_test(queue_outlives_the_longest_poll_interval),
       cmocka_unit_test(poll_discards_older_reports),
+      cmocka_unit_test(waiter_dequeues_only_where_a_queue_had_room),
       cmocka_unit_test(waiter_polls_a_full_queue),
       cmocka_unit_test(waiter_tries_when_a_majority_notifies),
       cmocka_unit_test(waiter_without_a_majority_tries_every_50_to_100_ms),
