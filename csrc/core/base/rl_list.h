@@ -75,10 +75,12 @@ static inline void *rl_list_owner(const void *entry, size_t offset) {
 #define RL_LIST_AFTER(list, item, type, member)                                                    \
   RL_OWNER(rl_list_next(list, &(item)->member), type, member)
 
-/* A loop over |list|, whose body may remove |item|. */
+/* A loop over |list|, whose body may remove |item|. A declared name cannot be in parentheses. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define RL_LIST_EACH(list, item, type, member)                                                     \
   for (type *item = RL_LIST_FIRST(list, type, member), *item##_next;                               \
        item != NULL && (item##_next = RL_LIST_AFTER(list, item, type, member), true);              \
        item = item##_next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif
