@@ -8,6 +8,7 @@
 #ifndef RL_LIST_H
 #define RL_LIST_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -45,6 +46,7 @@ static inline void rl_list_append(rl_list *list, rl_list *entry) {
 /* Idempotent. */
 static inline void rl_list_remove(rl_list *entry) {
   if (rl_list_is_in(entry)) {
+    assert(entry->previous != NULL);
     entry->previous->next = entry->next;
     entry->next->previous = entry->previous;
     entry->previous = entry->next = NULL;

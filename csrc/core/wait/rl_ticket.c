@@ -123,6 +123,7 @@ static unsigned rl_ticket_mode(const rl_ticket *ticket, unsigned node) {
 static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket) {
   char entry[RL_LINK_ENTRY_SIZE];
   const rl_resource *resource = ticket->resource;
+  assert(resource != NULL);
   rl_link_entry(core->notify->channel, ticket->id, entry);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_link *link = &core->nodes[i]->link;

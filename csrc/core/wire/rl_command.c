@@ -490,8 +490,8 @@ static char *rl_command_counters(char *out, const rl_command_key *key) {
     size_t length = rl_command_key_length(key, i);
     out = rl_command_header(out, '$', length + strlen(RL_COMMAND_COUNTER));
     memcpy(out, bytes, length);
-    memcpy(out + length, suffix, strlen(suffix));
-    out += length + strlen(suffix);
+    memcpy(out + length, suffix, sizeof suffix - 1);
+    out += length + sizeof suffix - 1;
     bytes += length;
   }
   return out;
