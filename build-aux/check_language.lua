@@ -14,7 +14,7 @@ local TREE = PRODUCT .. " " .. TESTS .. " " .. DOCS
 
 -- The first commit whose subject the rules bind, and how many since then break them.
 local FIRST_COMMIT = "6dfc0f7"
-local COMMIT_CEILING = 31
+local COMMIT_CEILING = 0
 
 -- Words that were replaced, also as parts of identifiers. The terms are those of docs/design.md.
 local RETIRED = { "owed", "owes", "debts?", "ballots?", "listeners?", "keepers?", "carriers?", "unheard", "crowd",
@@ -85,13 +85,13 @@ local RULES = {
   { name = "actor", what = "comments and sentences with others, him, his and the like for an actor", where = TREE,
     count = function(line, path)
       return (is_comment(path, line) or is_sentence(path, line)) and count_actors(line) or 0
-    end, ceiling = 20 },
+    end, ceiling = 18 },
   { name = "stiff", what = "is to be, has to be, any more: phrases for which there is a plain word", where = TREE,
     count = function(line, path)
       return (is_comment(path, line) or is_sentence(path, line)) and count_stiff(line) or 0
-    end, ceiling = 52 },
+    end, ceiling = 51 },
   { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired,
-    ceiling = 194 },
+    ceiling = 132 },
   { name = "long", what = "comment lines of C over 100 columns", where = "csrc examples bench",
     count = function(line, path)
       return is_c(path) and #line > 100 and line:find("^%s*[/ ]?%*") and 1 or 0
