@@ -17,7 +17,7 @@ local FIRST_COMMIT = "6dfc0f7"
 local COMMIT_CEILING = 0
 
 -- Words that were replaced, also as parts of identifiers. The terms are those of docs/design.md.
-local RETIRED = { "owed", "owes", "debts?", "ballots?", "listeners?", "keepers?", "carriers?", "unheard", "crowd",
+local RETIRED = { "owed", "owes", "debts?", "ballots?", "rl_listeners?", "keepers?", "carriers?", "unheard", "crowd",
   "slow_retry", "alarms?", "lent", "polite", "parked", "told" }
 
 -- Pronouns that hide the actor.
@@ -52,7 +52,10 @@ local count_relative = counter { "^%s*[/*%-#|]*%s*(Who)%f[%W]", "^%s*[/*%-#|]*%s
 local count_whether = counter { "[/*%-]%s*(Whether)%f[%W]" }
 local count_nobody = counter { "%f[%a][Nn]obody%f[%A]", "%f[%a][Ss]omebody%f[%A]", "%f[%a][Aa]nybody%f[%A]",
   "%f[%a][Ee]verybody%f[%A]" }
-local count_retired = counter(whole_words(RETIRED))
+local count_retired_words = counter(whole_words(RETIRED))
+
+-- alarm(2) is a system call, and a listener elsewhere is a socket that listens.
+local function count_retired(line) return count_retired_words((line:gsub("%f[%w]alarm%(", ""))) end
 local count_stiff = counter(whole_words(STIFF))
 local count_no_actor = counter(whole_words(NO_ACTOR))
 
@@ -91,7 +94,7 @@ local RULES = {
       return (is_comment(path, line) or is_sentence(path, line)) and count_stiff(line) or 0
     end, ceiling = 51 },
   { name = "retired", what = "retired words, also in identifiers", where = TREE, count = count_retired,
-    ceiling = 132 },
+    ceiling = 0 },
   { name = "long", what = "comment lines of C over 100 columns", where = "csrc examples bench",
     count = function(line, path)
       return is_c(path) and #line > 100 and line:find("^%s*[/ ]?%*") and 1 or 0

@@ -31,7 +31,7 @@ return {
   { "rl_lua_nginx_wake_clock", "false to true", why = "the clock that is woken once more finds nothing due" },
   { "nginx_connecting", "|= to &= ~", 2, why = "a writer that is woken once more finds nothing to send" },
   { "nginx_output", "< to <=", why = equal },
-  { "nginx_abandon", "> to >=", why = "of a lock that has no lease no loss is told" },
+  { "nginx_abandon", "> to >=", why = "a lock without a lease reports no loss" },
   -- csrc/binding/rl_lua_nginx_wait.c
   { "enter_slot", "> to >=", why = "room for one more than needed" },
   { "enter_slot", "+ 1 to + 2", why = "more room than needed" },
@@ -57,7 +57,7 @@ return {
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/operator/rl_doctor.c
   -- csrc/core/wait/rl_notify.c
-  { "rl_notify_enqueued", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
+  { "rl_notify_enqueued", "> to >=", 1, why = "a node where another comes first has reported a position of at least 2" },
   { "rl_notify_begins", "+ 1 to + 2", why = "the end of a range from which the delay is drawn, a microsecond later" },
   { "rl_notify_last", "> to >=", why = "at that microsecond of the budget both ends are right" },
   -- csrc/core/lease/rl_extend.c
@@ -78,16 +78,16 @@ return {
   { "rl_inspect_ttl", "> to >=", 2, why = "no whole number of milliseconds is that" },
   -- csrc/core/lease/rl_backfill.c
   { "rl_backfill_begin", "<= to <",
-    why = "rl_backfill() looks itself; what the node owes brings it back when it is answered" },
+    why = "rl_backfill() looks itself; an outstanding reply brings it back when it arrives" },
   { "rl_backfill_node", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   { "rl_backfill_node", "> to >=",
     why = "looked at again now or with the next reply: either is right at that microsecond" },
   -- csrc/core/lifecycle/rl_grace.c
-  { "rl_grace_until", "<= to <", why = "a reply that is owed for the whole moment is not waited for any more" },
+  { "rl_grace_until", "<= to <", why = "a reply that is outstanding for the whole moment is not waited for" },
   -- csrc/core/lifecycle/rl_pacer.c
   { "rl_pacer_is_open", "<= to <",
-    why = "a node that has owed for exactly that long is looked at only if another answers at that microsecond" },
+    why = "a node with a reply outstanding for exactly that long is checked only if another answers at that microsecond" },
   -- csrc/core/lock/rl_lock.c
   { "rl_lock_new_many", "+ 1 to + 2", 1, why = "one timer more than needed" },
   { "rl_lock_new_many", "+ 1 to + 2", 2, why = "one timer more than needed" },
@@ -153,7 +153,7 @@ return {
   { "rl_round_unsettle", "&& to ||", why = "it is decided: nobody counts the failed any more" },
   { "rl_round_vote", "&& to ||", 2,
     why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
-  { "rl_round_need", "<= to <", why = "a node that has owed for exactly that long may be thought well or not" },
+  { "rl_round_need", "<= to <", why = "a node with a reply outstanding for exactly that long may count as well or not" },
   -- csrc/core/base/rl_time.h
   { "rl_time_add", "> to >=", why = "a sum that is REDLOCK_NEVER is REDLOCK_NEVER" },
   { "rl_time_min", "< to <=", why = equal },

@@ -88,12 +88,12 @@ static unsigned count_clocks_in_use(chaos_run *run) {
   unsigned count = 0;
   for (unsigned i = 0; i < CHAOS_NODES; i++) {
     struct timespec now;
-    const char *told =
+    const char *found =
         chaos_farm_eval(&run->farm, i, "local t = redis.call('time') return t[1] .. ' ' .. t[2]");
     long long seconds = 0;
     long long microseconds = 0;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (told != NULL && sscanf(told, "%lld %lld", &seconds, &microseconds) == 2) {
+    if (found != NULL && sscanf(found, "%lld %lld", &seconds, &microseconds) == 2) {
       int64_t wanted_us =
           (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + *run->farm.servers[i].clock_us;
       int64_t off_us = seconds * 1000000 + microseconds - wanted_us;

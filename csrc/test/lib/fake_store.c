@@ -334,8 +334,8 @@ static void fake_watched(fake_store *store, redlock_time now_us, const fake_comm
     fake_write_counters(store, now_us, command, takes ? fence : command->fence);
   }
   unsigned long long clock_us = now_us + store->ahead_us;
-  unsigned long long told = word[0] == 'O' ? fence : 0;
-  int length = snprintf(answer, sizeof answer, "%s %llu %llu", word, clock_us, told);
+  unsigned long long reported = word[0] == 'O' ? fence : 0;
+  int length = snprintf(answer, sizeof answer, "%s %llu %llu", word, clock_us, reported);
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
 }
 

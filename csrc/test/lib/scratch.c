@@ -78,9 +78,9 @@ bool scratch_open(scratch_directory *self, const char *name) {
 
 /* A word, and not only the end of the pipe: children of the program may have that open as well. */
 void scratch_close(scratch_directory *self) {
-  ssize_t told = write(self->janitor_fd, "", 1);
+  ssize_t written = write(self->janitor_fd, "", 1);
   (void)close(self->janitor_fd);
-  if (told == 1) {
+  if (written == 1) {
     (void)waitpid(self->janitor, NULL, 0);
   }
 }

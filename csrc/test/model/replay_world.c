@@ -214,17 +214,17 @@ static void replay_show_clock(redlock_time shows_us, char reply[FAKE_REPLY_MAX],
  * Returns the number of outstanding answers on this connection, of all or only of extends of the
  * lease.
  */
-static unsigned replay_owes(const replay_client *client, unsigned node, bool extends) {
+static unsigned replay_outstanding(const replay_client *client, unsigned node, bool extends) {
   const replay_link *link = &client->links[node];
-  unsigned owes = 0;
+  unsigned outstanding = 0;
   for (unsigned i = 0; i < link->count; i++) {
     const replay_request *request = &link->requests[i];
     bool counts = !extends || (request->kind == REPLAY_EXTEND && client->lock->lease != NULL &&
                                request->attempt == client->attempt);
-    owes +=
+    outstanding +=
         counts && request->connection == link->connection && request->progress != REPLAY_DELIVERED;
   }
-  return owes;
+  return outstanding;
 }
 
 /*
@@ -237,8 +237,8 @@ static void replay_answer_guard(replay *run, replay_client *client, unsigned nod
   if (client->links[node].dead) {
     return;
   }
-  if (replay_owes(client, node, false) > 0) {
-    run->cut = run->cut || replay_owes(client, node, true) > 0 ||
+  if (replay_outstanding(client, node, false) > 0) {
+    run->cut = run->cut || replay_outstanding(client, node, true) > 0 ||
                (!replay_may_break(client, node) && !client->lock->votes[node].settled);
     client->links[node].asking = true;
     replay_break(run, client, node);

@@ -11,10 +11,10 @@
 
 static void check_bounds_killed(sim *s, const sim_client *client) {
   const rl_core *core = &client->core;
-  size_t owed = 0, held = 0, busy = 0, leases = 0;
+  size_t outstanding = 0, held = 0, busy = 0, leases = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     const rl_node *node = core->nodes[i];
-    owed += node->link.outstanding_count;
+    outstanding += node->link.outstanding_count;
     if (node->link.outstanding_count > CHECK_BOUNDS_OWED ||
         node->link.outstanding_count != client->sockets[i].sent_count) {
       sim_violation(s, "bounds", "client %u: node %u has %u replies outstanding, %zu were sent",
@@ -43,9 +43,9 @@ static void check_bounds_killed(sim *s, const sim_client *client) {
     sim_violation(s, "bounds", "client %u counts %zu operations and %zu leases, has %zu and %zu",
                   client->index, core->busy_count, core->lease_count, busy, leases);
   }
-  if (core->attempts.live > owed + core->releases->count + held) {
+  if (core->attempts.live > outstanding + core->releases->count + held) {
     sim_violation(s, "bounds", "client %u: %zu attempts are kept for %zu replies and %zu releases",
-                  client->index, core->attempts.live, owed, core->releases->count);
+                  client->index, core->attempts.live, outstanding, core->releases->count);
   }
 }
 

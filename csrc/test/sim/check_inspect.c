@@ -27,15 +27,16 @@ static void check_inspect_asked(sim *s, const sim_client *client, const sim_lock
 static void check_inspect_node(sim *s, const sim_client *client, const sim_lock *own,
                                unsigned node) {
   const sim_seen *seen = &own->seen[node];
-  const rl_inspected *told = rl_inspect_of(own->lock, node);
+  const rl_inspected *reported = rl_inspect_of(own->lock, node);
   bool held = seen->state == REDLOCK_KEY_HELD;
   bool timed = held || seen->state == REDLOCK_KEY_OTHER;
-  if (told == NULL || told->state != seen->state ||
-      (held && sim_tap_token(told->token, told->token_length) != seen->token) ||
-      (timed && told->ttl_us != seen->ttl_us)) {
-    sim_violation(
-        s, "inspect", "client %u: node %u is reported in state %d, but it was in %d, with token %u",
-        client->index, node, told == NULL ? -1 : (int)told->state, (int)seen->state, seen->token);
+  if (reported == NULL || reported->state != seen->state ||
+      (held && sim_tap_token(reported->token, reported->token_length) != seen->token) ||
+      (timed && reported->ttl_us != seen->ttl_us)) {
+    sim_violation(s, "inspect",
+                  "client %u: node %u is reported in state %d, but it was in %d, with token %u",
+                  client->index, node, reported == NULL ? -1 : (int)reported->state,
+                  (int)seen->state, seen->token);
   }
 }
 
@@ -52,8 +53,8 @@ static unsigned check_inspect_count(const sim_client *client, const sim_lock *ow
 
 static void check_inspect_holder(sim *s, const sim_client *client, const sim_lock *own) {
   redlock_duration ttl_us = 0;
-  unsigned told = 0, nodes = 0, majority = client->nodes / 2 + 1;
-  const rl_inspected *holder = rl_inspect_holder(own->lock, &ttl_us, &told);
+  unsigned reported = 0, nodes = 0, majority = client->nodes / 2 + 1;
+  const rl_inspected *holder = rl_inspect_holder(own->lock, &ttl_us, &reported);
   uint32_t token = SIM_NO_TOKEN;
   uint64_t lasts_us = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -74,9 +75,9 @@ static void check_inspect_holder(sim *s, const sim_client *client, const sim_loc
     sim_violation(s, "inspect", "client %u: %s holder is reported; %u nodes hold token %u",
                   client->index, holder != NULL ? "a" : "no", nodes, token);
   } else if (holder != NULL &&
-             (sim_tap_token(holder->token, holder->token_length) != token || told != nodes)) {
+             (sim_tap_token(holder->token, holder->token_length) != token || reported != nodes)) {
     sim_violation(s, "inspect", "client %u: a holder on %u nodes is reported; %u hold token %u",
-                  client->index, told, nodes, token);
+                  client->index, reported, nodes, token);
   } else if (holder != NULL && ttl_us != lasts_us) {
     sim_violation(
         s, "inspect",

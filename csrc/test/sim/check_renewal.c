@@ -64,8 +64,8 @@ static void check_renewal_turned(sim *s, sim_client *client) {
         rl_lock_is_in_flight(own->lock)) {
       continue;
     }
-    bool told = own->reported == REDLOCK_E_EXPIRED || own->reported == REDLOCK_E_MAX_HOLD;
-    if (client->advance_us >= own->deadline_us && !told) {
+    bool is_reported = own->reported == REDLOCK_E_EXPIRED || own->reported == REDLOCK_E_MAX_HOLD;
+    if (client->advance_us >= own->deadline_us && !is_reported) {
       sim_violation(s, "renewal", "client %u: the expiry of the lease of token %u is not reported",
                     client->index, own->lease);
     }

@@ -49,8 +49,8 @@ static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
 static unsigned check_waiting_rows(const sim_client *client, const rl_ticket *place) {
   unsigned before = place == NULL ? 0 : SIM_WAITERS_MAX;
   for (unsigned i = 0; place != NULL && i < client->nodes; i++) {
-    bool told = ((place->held | place->outranked) >> i & 1) != 0;
-    if (told && place->at[i].position <= before) {
+    bool known = ((place->held | place->outranked) >> i & 1) != 0;
+    if (known && place->at[i].position <= before) {
       before = place->at[i].position - 1;
     }
   }

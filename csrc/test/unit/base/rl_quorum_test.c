@@ -12,7 +12,7 @@ static unsigned settled(const rl_quorum *quorum) {
   return 0u + quorum->granted + quorum->denied + quorum->failed + quorum->unsent;
 }
 
-/* The unit under test is told this; what is expected is reckoned with it. */
+/* The unit under test is given this; what is expected is reckoned with it. */
 static unsigned needed;
 
 /* Calls |check| for every tally of 1 to 8 nodes. Returns how many there were. */

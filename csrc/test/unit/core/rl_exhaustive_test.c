@@ -264,7 +264,7 @@ static int expected_now(const fake_world *world, const plan *todo, const tally *
  * An attempt that no majority answered in time stays taken if the one before was and its nodes are
  * only slow (rl_pause_test has that rule). Either result is right here.
  */
-static int told(const rl_lock *lock, int before, int end) {
+static int reported(const rl_lock *lock, int before, int end) {
   bool either = end == REDLOCK_E_UNAVAILABLE && before == REDLOCK_E_TAKEN;
   return either && lock->result == REDLOCK_E_TAKEN ? REDLOCK_E_TAKEN : end;
 }
@@ -283,7 +283,7 @@ static int play(fake_world *world, rl_lock *lock, const plan *todo, fake_verb ve
     assert_int_equal(lock->votes[i].settled, todo->acts[i] == ABSENT);
     count_vote(&votes, todo->acts[i] == ABSENT ? ABSENT : LATE);
   }
-  int end = told(lock, before, expected_now(world, todo, &votes, verb, old_us));
+  int end = reported(lock, before, expected_now(world, todo, &votes, verb, old_us));
   execute(world, todo, as_other, out);
   for (unsigned i = 0; i < todo->count; i++) {
     unsigned node = todo->order[i];
@@ -295,7 +295,7 @@ static int play(fake_world *world, rl_lock *lock, const plan *todo, fake_verb ve
     answer_tests(world, lock);
     if (end == REDLOCK_PENDING) {
       count_vote(&votes, todo->acts[node]);
-      end = told(lock, before, expected_now(world, todo, &votes, verb, old_us));
+      end = reported(lock, before, expected_now(world, todo, &votes, verb, old_us));
     }
     assert_error(lock->phase == RL_PHASE_ROUND ? REDLOCK_PENDING : lock->result, end);
     assert_exclusion(world, lock);
@@ -307,7 +307,7 @@ static int play(fake_world *world, rl_lock *lock, const plan *todo, fake_verb ve
     }
     fake_turn(world);
     votes.failed = todo->count - votes.granted - votes.refused;
-    end = told(lock, before, expected_now(world, todo, &votes, verb, old_us));
+    end = reported(lock, before, expected_now(world, todo, &votes, verb, old_us));
   }
   assert_true(lock->phase != RL_PHASE_ROUND);
   assert_error(lock->result, end);

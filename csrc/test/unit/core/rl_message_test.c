@@ -98,7 +98,7 @@ static void unavailable_message_counts_and_names_nodes(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* "not ours" is what an extend is told; an acquire has nothing yet. */
+/* "not ours" is the reason of an extend; an acquire has nothing yet. */
 static void acquire_names_another_client(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
@@ -303,10 +303,10 @@ static void message_has_the_whole_time_of_a_missing_connection(void **state) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   (void)rl_lock_message(lock, message, sizeof message);
-  const char *told = strstr(message, "no connection within ");
-  assert_non_null(told);
+  const char *found = strstr(message, "no connection within ");
+  assert_non_null(found);
   assert_true(waited_ms > 700);
-  assert_int_equal(strtoul(told + strlen("no connection within "), NULL, 10), waited_ms);
+  assert_int_equal(strtoul(found + strlen("no connection within "), NULL, 10), waited_ms);
   assert_true(fake_world_end(world));
 }
 

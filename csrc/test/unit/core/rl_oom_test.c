@@ -313,7 +313,7 @@ static void part_counters(fake_world *world) {
   fake_store_count(store, KEY, rl_time_max(most, world->now_us) + 10, REDLOCK_NEVER);
 }
 
-/* A token is not told unless a majority has come so far. */
+/* A token is not reported unless a majority has come so far. */
 static void assert_confirmed(fake_world *world, const rl_lock *lock, uint64_t *last) {
   unsigned confirmed = 0;
   if (lock == NULL || rl_lock_remaining(lock, world->now_us) == 0) {
@@ -542,8 +542,8 @@ static rl_attempt *nobodys(fake_world *world, const rl_lock *lock) {
   return attempt;
 }
 
-/* Releases of |attempt| until the node owes as much as it has memory for. Returns how many. */
-static unsigned fill_debts(fake_world *world, unsigned index, rl_attempt *attempt) {
+/* Releases of |attempt| until the node has as many outstanding as it has memory for. Returns how many. */
+static unsigned fill_outstanding(fake_world *world, unsigned index, rl_attempt *attempt) {
   rl_node *node = world->core.nodes[index];
   unsigned count = 0;
   world->nodes[index].blocked = true;
@@ -587,11 +587,11 @@ static void command_without_memory_leaves_nothing(void **state) {
     rl_node *node = world->core.nodes[0];
     rl_attempt *attempt = nobodys(world, lock);
     if (i < 3) {
-      (void)fill_debts(world, 0, attempt);
+      (void)fill_outstanding(world, 0, attempt);
     } else {
       fill_output(world, 0, attempt);
     }
-    unsigned owed = node->link.outstanding_count;
+    unsigned outstanding = node->link.outstanding_count;
     unsigned references = attempt->references;
     size_t bytes = rl_buffer_length(&node->link.output);
     arm(1, true);
@@ -599,11 +599,11 @@ static void command_without_memory_leaves_nothing(void **state) {
     memory.armed = false;
     assert_false(done);
     assert_true(memory.failed > 0);
-    assert_int_equal(node->link.outstanding_count, owed);
+    assert_int_equal(node->link.outstanding_count, outstanding);
     assert_int_equal(attempt->references, references);
     assert_int_equal(rl_buffer_length(&node->link.output), bytes);
     assert_true(queue(node, world->now_us, attempt, what)); /* There is memory again. */
-    assert_int_equal(node->link.outstanding_count, owed + 1);
+    assert_int_equal(node->link.outstanding_count, outstanding + 1);
     assert_int_equal(attempt->references, references + 1);
     assert_true(rl_buffer_length(&node->link.output) > bytes);
     rl_attempt_unref(&world->core.attempts, attempt);
@@ -638,7 +638,7 @@ static void free_of_a_lock_allocates_nothing_with_full_queues(void **state) {
       assert_error(rl_lock_result(lock), REDLOCK_OK);
     }
     rl_attempt *attempt = nobodys(world, lock);
-    unsigned before = fill_debts(world, 0, attempt);
+    unsigned before = fill_outstanding(world, 0, attempt);
     assert_false(rl_core_unsent(&world->core));
     arm(0, false);
     rl_lock_free(lock, world->now_us);
@@ -671,7 +671,7 @@ static void free_of_a_lock_between_attempts_allocates_nothing(void **state) {
   (void)fake_reply(world, 2, "$-1\r\n");
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
   rl_attempt *attempt = nobodys(world, lock);
-  (void)fill_debts(world, 0, attempt);
+  (void)fill_outstanding(world, 0, attempt);
   arm(0, false);
   rl_lock_free(lock, world->now_us);
   memory.armed = false;
@@ -695,7 +695,7 @@ static void free_of_a_nested_acquire_allocates_nothing(void **state) {
   assert_int_equal(rl_lock_result(inner), REDLOCK_PENDING);
   assert_error(rl_lock_release(outer, world->now_us, false), REDLOCK_OK);
   rl_attempt *attempt = nobodys(world, outer);
-  (void)fill_debts(world, 0, attempt);
+  (void)fill_outstanding(world, 0, attempt);
   arm(0, false);
   rl_lock_free(inner, world->now_us);
   memory.armed = false;
@@ -704,21 +704,21 @@ static void free_of_a_nested_acquire_allocates_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It would not be told of the loss. */
+/* It would not report the loss. */
 static void second_acquire_without_memory_does_not_count(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  redlock_options told = {.notify_lost = REDLOCK_YES};
+  redlock_options notified = {.notify_lost = REDLOCK_YES};
   assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
     arm(fail_at, true);
-    int error = rl_lock_acquire(lock, world->now_us, &told, false);
+    int error = rl_lock_acquire(lock, world->now_us, &notified, false);
     memory.armed = false;
     assert_error(error, REDLOCK_E_NO_MEMORY);
     assert_false(rl_ring_is_shared(lock));
   }
-  assert_error(rl_lock_acquire(lock, world->now_us, &told, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, &notified, false), REDLOCK_OK);
   assert_true(rl_ring_is_shared(lock));
   assert_true(fake_world_end(world));
 }
@@ -728,7 +728,7 @@ static void release_without_memory_is_retried_after_half_a_second(void **state) 
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   rl_attempt *attempt = nobodys(world, lock);
-  (void)fill_debts(world, 0, attempt);
+  (void)fill_outstanding(world, 0, attempt);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   arm(1, true);
   fake_turn(world);
@@ -799,14 +799,15 @@ static bool healed_with(size_t fail_at, unsigned *failures) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   rl_attempt *attempt = nobodys(world, lock);
   fill_output(world, 2, attempt);
-  unsigned owed = world->core.nodes[2]->link.outstanding_count;
+  unsigned outstanding = world->core.nodes[2]->link.outstanding_count;
   arm(fail_at, true);
   rl_core_input(&world->core, 2, world->now_us, ":0\r\n", 4);
   memory.armed = false;
   bool failed = memory.failed > 0;
   if (world->core.nodes[2]->link.phase ==
       RL_LINK_UP) { /* It was answered; it is healed or it is not. */
-    assert_int_equal(world->core.nodes[2]->link.outstanding_count, failed ? owed - 1 : owed);
+    assert_int_equal(world->core.nodes[2]->link.outstanding_count,
+                     failed ? outstanding - 1 : outstanding);
     *failures += failed;
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -915,7 +916,7 @@ static void acquire(redlock_client *client, loopback *farm, redlock_lock *lock) 
   }
 }
 
-/* A nested acquire that is told to have failed must not count: nobody would release it. */
+/* A nested acquire that returns a failure must not count: no caller would release it. */
 static void nested_acquire_without_memory_does_not_count(void **state) {
   int error;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);

@@ -140,7 +140,7 @@ static void fire_and_forget_does_not_wait_for_busy_nodes(void **state) {
   world->core.pacer.command_us = SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world); /* Each node owes one reply now: the window is closed. */
+  fake_turn(world); /* Each node has one outstanding reply now: the in-flight limit is reached. */
   send(world, lock);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 1);

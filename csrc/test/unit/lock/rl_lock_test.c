@@ -426,7 +426,7 @@ static void lease_that_was_closed_unreported_is_not_held(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A failure, and a release that succeeded, are told as they were, however late. */
+/* A failure, and a release that succeeded, are reported as they were, however late. */
 static void only_an_unreported_grant_turns_into_expired(void **state) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);

@@ -110,7 +110,7 @@ static void step_recorded_by_another_client_needs_no_new_record(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A lock on two of three nodes that is told of losses; and another, whose acquires show steps. */
+/* A lock on two of three nodes that reports losses; and another, whose acquires show steps. */
 static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_extend) {
   redlock_options options = ONCE;
   options.auto_extend = auto_extend;
@@ -306,7 +306,7 @@ static void different_steps_are_those_of_the_nodes(void **state) {
   assert_kept(world, kept, rival);
 }
 
-/* Nobody has to be told first that the node does not know it. */
+/* No reply must first say that the node does not know it. */
 static void script_of_a_new_record_is_sent_as_text(void **state) {
   rl_lock *lock;
   fake_world *world = used(1, &lock);

@@ -200,7 +200,7 @@ static void script_is_sent_once_as_text_then_by_hash(void **state) {
   remember(world, 0, QUARANTINE, "ready");
   rl_lock *lock = lock_of(world);
   for (unsigned i = 0; i < 6; i++) {
-    /* Of its past it has told before, and is asked now and then. */
+    /* It has reported its history before, and is asked now and then. */
     fake_pass(world, i == 3 || i == 5 ? TRUSTED : 0);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
     fake_turn(world);
@@ -353,13 +353,13 @@ static void history_is_trusted_from_its_send_time(void **state) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   rl_guard *guard = guard_of(world, 1);
-  redlock_time told_us = guard->history_us;
+  redlock_time reported_us = guard->history_us;
   fake_pass(world, TRUSTED - 1);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_OK);
-  assert_int_equal(guard->history_us, told_us);
-  assert_null(rl_guard_history(guard, told_us + TRUSTED - 1));
-  assert_non_null(rl_guard_history(guard, told_us + TRUSTED));
+  assert_int_equal(guard->history_us, reported_us);
+  assert_null(rl_guard_history(guard, reported_us + TRUSTED - 1));
+  assert_non_null(rl_guard_history(guard, reported_us + TRUSTED));
   fake_pass(world, 1);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   redlock_time asked_us = world->now_us;

@@ -176,8 +176,7 @@ static const refusal refusals[] = {
     {"h", "-ERR unknown command 'CLIENT'\r\n", NULL},
     {"h", "-ERR Unknown subcommand\r\n", NULL},
     {"h", "-unsupported command 'client'\r\n|:0\r\n", NULL},
-    {"h", "-LOADING Redis is loading\r\n|-LOADING Redis is loading\r\n",
-     NULL}, /* So is the SET told. */
+    {"h", "-LOADING Redis is loading\r\n|-LOADING Redis is loading\r\n", NULL},
     {"h", "+QUEUED\r\n|-NOPERM x\r\n", NULL},
     {"h", ":1\r\n|:1\r\n", NULL},
     {"h", "$-1\r\n|:0\r\n", NULL},
@@ -513,7 +512,7 @@ static void long_ttl_does_not_allow_a_long_silence(void **state) {
   destroy(it);
 }
 
-/* -------------------------------------------------------------------------- what is owed */
+/* -------------------------------------------------------------------------- what is outstanding */
 
 static void outstanding_commands_keep_their_order(void **state) {
   fixture *it = make_up();
@@ -536,7 +535,7 @@ static void outstanding_commands_keep_their_order(void **state) {
   }
   assert_int_equal(attempt->references, 1 + in - out);
   rl_attempt_unref(&it->pool, attempt);
-  destroy(it); /* gives up what is still owed */
+  destroy(it); /* gives up what is still outstanding */
 }
 
 static void acquires_have_lower_bounds(void **state) {

@@ -1,5 +1,5 @@
 /*
- * The table of options is complete, and structs of other versions of the header are told apart.
+ * The table of options is complete, and structs of other versions of the header are distinguished.
  *
  * SPDX-License-Identifier: MIT
  */

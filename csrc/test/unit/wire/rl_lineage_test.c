@@ -28,7 +28,7 @@ static void fingerprint_has_five_words(void **state) {
       "nodes=3 quorum=2 max_ttl=30000 list=3bdfb5624768c686 prefix=2fa646ae/orders:");
 }
 
-/* Returns true if |other| is told from THREE. */
+/* Returns true if |other| is distinguished from THREE. */
 static bool differs(rl_lineage_fingerprint other) {
   char text[RL_LINEAGE_FINGERPRINT_MAX + 1];
   rl_lineage_write_fingerprint(text, &THREE);
