@@ -696,7 +696,7 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * Releases the lock. redlock_lock_remaining() is 0 before the first byte is sent. REDLOCK_OK means
  * that a majority of the nodes no longer has the token (SPEC, Single instance: release by token).
  * Usually ends within one node_timeout_us. Next to many started operations it first waits for its
- * turn, for at most the ttl. Ends an extend that was started, without a report.
+ * turn, for at most a third of the ttl. Ends an extend that was started, without a report.
  *
  * After REDLOCK_E_UNAVAILABLE the call may be repeated. The watchdog, and every later call on the
  * client that does I/O, retry on the nodes that have not confirmed. They stop when the key has
@@ -899,8 +899,8 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
  * the first one counts. A lock that is released, acquired again or freed is not returned.
  * The caller gets no reference: no thread must free the lock before the caller has used it.
  *
- * Until the next redlock_client_process() such a lock makes redlock_client_pollfd() readable, and
- * redlock_client_timeout() 0.
+ * A new loss makes redlock_client_pollfd() readable and redlock_client_timeout() 0 once: call this
+ * function after each redlock_client_process(). A lock that was not fetched stays in the list.
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 
@@ -1103,8 +1103,8 @@ REDLOCK_EXTERN void redlock_lock_cancel(redlock_lock *lock);
 
 /*
  * Fills |fds|, of |capacity| elements, with descriptors and the events to wait for. Returns their
- * number, which may exceed |capacity|; REDLOCK_NODES_MAX elements are always enough. Any call on
- * the client may change the set.
+ * number, which may exceed |capacity|. REDLOCK_NODES_MAX elements are always enough: second
+ * connections exist only for up to 16 nodes. Any call on the client may change the set.
  */
 REDLOCK_EXTERN size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds,
                                              size_t capacity);

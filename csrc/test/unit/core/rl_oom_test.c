@@ -542,7 +542,7 @@ static rl_attempt *nobodys(fake_world *world, const rl_lock *lock) {
   return attempt;
 }
 
-/* Releases of |attempt| until the node has as many outstanding as it has memory for. Returns how many. */
+/* Releases |attempt| until the node has no memory for more. Returns the number of releases. */
 static unsigned fill_outstanding(fake_world *world, unsigned index, rl_attempt *attempt) {
   rl_node *node = world->core.nodes[index];
   unsigned count = 0;
