@@ -258,7 +258,7 @@ typedef struct redlock_options {
   redlock_duration ttl_us;
   /* Attempts after the first, at most 1000000, or REDLOCK_RETRIES_NONE. An attempt after a
      notification counts. A waiter that nodes notify gives up after retry_count x retry_delay_us.
-     SPEC, Retry on failure [3; no limit if wait_us is set]. */
+     SPEC, Retry on failure [3; no limit if a finite wait_us is set]. */
   int retry_count;
   /* Pause between two attempts, at least 1 ms [200 ms]. */
   redlock_duration retry_delay_us;
@@ -961,7 +961,7 @@ REDLOCK_INLINE int redlock_lock_attach(redlock_lock **lock, redlock_client *clie
 
 /*
  * The calls of this section ask every node once, on behalf of a lock that must not be held: make
- * another lock for the resource. They block for at most one node_timeout_us.
+ * another lock for the resource. They block for at most one node_timeout_us, the doctor for longer.
  */
 
 /*
