@@ -20,6 +20,7 @@
  * addresses.
  */
 static atomic_bool look_ups_wait;
+static atomic_int look_ups_port; /* only look-ups of this port wait; 0: all */
 static atomic_int look_ups_running;
 static atomic_int look_ups_lists;
 
@@ -30,10 +31,15 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 void __real_freeaddrinfo(struct addrinfo *addresses);
 void __wrap_freeaddrinfo(struct addrinfo *addresses);
 
+static bool look_ups_must_wait(const char *service) {
+  int port = atomic_load(&look_ups_port);
+  return atomic_load(&look_ups_wait) && (port == 0 || atoi(service) == port);
+}
+
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **addresses) {
   atomic_fetch_add(&look_ups_running, 1);
-  while (atomic_load(&look_ups_wait) && (hints->ai_flags & AI_NUMERICHOST) == 0) {
+  while (look_ups_must_wait(service) && (hints->ai_flags & AI_NUMERICHOST) == 0) {
     (void)poll(NULL, 0, 1);
   }
   int error = __real_getaddrinfo(host, service, hints, addresses);
