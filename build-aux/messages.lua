@@ -43,7 +43,7 @@ local COMMON = {
     "Run `redlock doctor`, which examines all nodes, and repair those that it reports. Then try again" },
   { "`'NAME' is taken: X of N nodes hold it for another client: NODE, ...`",
     words = " is taken: %u of %u nodes hold it for another client: ",
-    "Another client holds the lock, or clients that asked at the same instant split the nodes. The command did not run.",
+    "Another client holds the lock, or clients that asked together split the nodes. The command did not run.",
     "Try again later, or wait (`wait`, `--wait`). If it lasts for hours: [a lock that seems"
       .. " stuck](operating.md#a-lock-that-seems-stuck)" },
   { "`'NAME' was taken, and the last attempt was not answered in time`",

@@ -57,7 +57,7 @@ return {
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/operator/rl_doctor.c
   -- csrc/core/wait/rl_notify.c
-  { "rl_notify_enqueued", "> to >=", 1, why = "a node where another comes first has reported a position of at least 2" },
+  { "rl_notify_enqueued", "> to >=", 1, why = "a node with another first has reported a position of at least 2" },
   { "rl_notify_begins", "+ 1 to + 2", why = "the end of a range from which the delay is drawn, a microsecond later" },
   { "rl_notify_last", "> to >=", why = "at that microsecond of the budget both ends are right" },
   -- csrc/core/lease/rl_extend.c
@@ -87,7 +87,7 @@ return {
   { "rl_grace_until", "<= to <", why = "a reply that is outstanding for the whole moment is not waited for" },
   -- csrc/core/lifecycle/rl_pacer.c
   { "rl_pacer_is_open", "<= to <",
-    why = "a node with a reply outstanding for exactly that long is checked only if another answers at that microsecond" },
+    why = "a node with a reply outstanding that long is checked only if another answers at that microsecond" },
   -- csrc/core/lock/rl_lock.c
   { "rl_lock_new_many", "+ 1 to + 2", 1, why = "one timer more than needed" },
   { "rl_lock_new_many", "+ 1 to + 2", 2, why = "one timer more than needed" },
@@ -153,7 +153,7 @@ return {
   { "rl_round_unsettle", "&& to ||", why = "it is decided: nobody counts the failed any more" },
   { "rl_round_vote", "&& to ||", 2,
     why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
-  { "rl_round_need", "<= to <", why = "a node with a reply outstanding for exactly that long may count as well or not" },
+  { "rl_round_need", "<= to <", why = "a node with a reply outstanding that long may count as well or not" },
   -- csrc/core/base/rl_time.h
   { "rl_time_add", "> to >=", why = "a sum that is REDLOCK_NEVER is REDLOCK_NEVER" },
   { "rl_time_min", "< to <=", why = equal },
