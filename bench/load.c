@@ -278,7 +278,7 @@ static bool load_read_way(const char *text, load_way *way) {
          way->delay_ms > 0 && way->delay_ms < 1e7 && way->jitter_ms >= 0 && way->jitter_ms < 1e7;
 }
 
-/* What was simulated, and what the columns are. */
+/* Prints the configuration and the heads of the columns. */
 static void load_print_header(load_options *options) {
   printf("load:");
   for (size_t i = 0; i < LOAD_WORDS; i++) {

@@ -31,13 +31,13 @@ typedef struct load_options {
   bool breaks;
 } load_options;
 
-/* What a client does after an attempt that failed. */
+/* How a client waits after a failed attempt. */
 typedef struct load_way {
   double delay_ms, jitter_ms;
   bool notifies, fair;
 } load_way;
 
-/* What comes at a moment; the bytes of a packet are behind it. */
+/* Kinds of events. The bytes of a packet follow its event. */
 typedef enum load_kind {
   LOAD_COMMANDS,
   LOAD_REPLIES,

@@ -44,7 +44,7 @@ void client_start(load *c, load_client *client, redlock_duration pause_us) {
   client_arm(c, client, client->due_us);
 }
 
-/* What is not sent yet never is. */
+/* Ends the client. Unsent bytes are never sent. */
 void client_end(load *c, load_client *client) {
   if (client->state == LOAD_DEAD) {
     return;
@@ -82,7 +82,7 @@ static void client_release(load *c, load_client *client) {
   (void)rl_lock_release(client->lock, c->now_us, true);
 }
 
-/* What it does when it is due. */
+/* Runs the client at its due time. */
 static void client_act(load *c, load_client *client) {
   if (client->due_us > c->now_us) {
     return;

@@ -80,7 +80,7 @@ end
 
 local RULES = {
   { name = "relative", what = "sentences that start with a relative clause (Who, What, Whoever, Whose)", where = TREE,
-    count = function(line) return line:find("?", 1, true) and 0 or count_relative(line) end, ceiling = 6 },
+    count = function(line) return line:find("?", 1, true) and 0 or count_relative(line) end, ceiling = 0 },
   { name = "whether", what = "predicates documented as \"Whether ...\"", where = PRODUCT .. " " .. TESTS,
     count = count_whether, ceiling = 0 },
   { name = "nobody", what = "nobody, somebody, anybody, everybody", where = PRODUCT .. " " .. DOCS,

@@ -27,7 +27,7 @@ typedef struct wait_queue {
   void *context;
 } wait_queue;
 
-/* What a release answers. */
+/* Replies of a release. */
 typedef enum wait_queue_notified {
   WAIT_QUEUE_EMPTY = 1,
   WAIT_QUEUE_NOTIFIED = 2,
