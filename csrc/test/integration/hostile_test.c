@@ -129,11 +129,11 @@ static void try_alone(const hostile_case *hostile, const fake_server *server) {
   options.ttl_us = 600 * REDLOCK_SECONDS;
   redlock_client *client = client_at(&address, 1, &options);
   redlock_lock *lock = new_lock(client, "r");
-  size_t before = resident_bytes();
+  size_t before = allocated_bytes();
   redlock_time before_us = stopwatch();
   int result = redlock_lock_acquire(lock, NULL, NULL);
   redlock_duration took_us = redlock_now() - before_us;
-  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   if (result != REDLOCK_E_UNAVAILABLE || vote_of(lock, 0) != hostile->vote ||
       strstr(redlock_lock_message(lock), hostile->error) == NULL ||
       strstr(redlock_lock_message(lock), server->address) == NULL ||
@@ -154,7 +154,7 @@ static void try_as_minority(const hostile_case *hostile, const fake_server *serv
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
   redlock_client *client = client_at(addresses, 3, &options);
-  size_t before = resident_bytes();
+  size_t before = allocated_bytes();
   for (unsigned i = 0; i < 20; i++) {
     redlock_time before_us = stopwatch();
     redlock_lock *lock = new_lock(client, "r");
@@ -168,7 +168,7 @@ static void try_as_minority(const hostile_case *hostile, const fake_server *serv
     /* A first acquire waits four times as long as the majority took: a delay counts five times. */
     assert_took(before_us, 0, SOON_US + 4 * witness_delay_us(before_us));
   }
-  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   if (grown > MEMORY_MAX) {
     fail_msg("%s: took %zu bytes", hostile->name, grown);
   }

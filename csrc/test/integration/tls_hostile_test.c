@@ -335,11 +335,11 @@ static void try_alone(const hostile_case *this, const tls_hostile *server) {
   redlock_duration node_timeout_us = is_waited_for(this) ? NODE_TIMEOUT_US : 300 * REDLOCK_SECONDS;
   redlock_client *client = client_with(server, 0, node_timeout_us);
   redlock_lock *lock = new_lock(client, "r");
-  size_t before = resident_bytes();
+  size_t before = allocated_bytes();
   redlock_time before_us = stopwatch();
   int result = redlock_lock_acquire(lock, NULL, NULL);
   redlock_duration took_us = redlock_now() - before_us;
-  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   const char *message = redlock_lock_message(lock);
   if (result != REDLOCK_E_UNAVAILABLE || strstr(message, this->message) == NULL ||
       strstr(message, strchr(server->address, '1')) == NULL) {
@@ -364,7 +364,7 @@ static void hostile_peer_is_reported_and_costs_little(void **state) {
 /* The hostile node is one of three: no acquire waits for it, and the client sleeps in between. */
 static void try_as_minority(const hostile_case *this, const tls_hostile *server) {
   redlock_client *client = client_with(server, 2, 300 * REDLOCK_SECONDS);
-  size_t before = resident_bytes();
+  size_t before = allocated_bytes();
   unsigned turns = 0;
   for (unsigned i = 0; i < 3; i++) {
     redlock_time before_us = stopwatch();
@@ -381,7 +381,7 @@ static void try_as_minority(const hostile_case *this, const tls_hostile *server)
       pump(client, 40);
     }
   }
-  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   if (turns > TURNS_MAX || grown > MEMORY_MAX) {
     fail_msg("%s: %u turns, %zu bytes", this->name, turns, grown);
   }
@@ -412,9 +412,9 @@ static void output_for_a_peer_that_reads_nothing_is_limited(void **state) {
     redlock_lock *lock = held_lock(client, name);
     assert_ok(lock, redlock_lock_release(lock));
     redlock_lock_free(lock);
-    before = i == 400 ? resident_bytes() : before;
+    before = i == 400 ? allocated_bytes() : before;
   }
-  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   assert_between(grown, 0, MEMORY_MAX);
   redlock_client_free(client);
   tls_hostile_end(&server);

@@ -122,13 +122,6 @@ static void freed_client_ends_its_thread(void **state) {
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
-/* The sanitizers keep freed memory, or data on it, so that resident memory grows. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define KEEPS_FREED_MEMORY true
-#else
-#define KEEPS_FREED_MEMORY false
-#endif
-
 static unsigned cycles(void) {
   const char *text = getenv("WATCHDOG_CYCLES"); /* NOLINT(concurrency-mt-unsafe) */
   return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 100;
@@ -152,12 +145,12 @@ static void cycles_of_clients_leave_nothing(void **state) {
       eventually(farm_count(&five, "r", NULL) == 0);
     }
     if (i == cycles() / 5) {
-      bytes = resident_bytes();
+      bytes = allocated_bytes();
     }
   }
   eventually(running_threads() == threads_before);
   assert_int_equal(open_descriptors(), descriptors);
-  assert_true(KEEPS_FREED_MEMORY || resident_bytes() < bytes + 1024 * 1024);
+  assert_true(allocated_bytes() < bytes + 1024 * 1024);
 }
 
 /* The program has a loop, which does not return to its descriptor. */
@@ -411,7 +404,8 @@ static void watchdog_sends_releases_of_freed_locks(void **state) {
   eventually(farm_count(&five, "r", NULL) == 5);
   farm_stop(&five, 0);
   redlock_lock_free(lock);
-  assert_true(farm_count(&five, "other", redlock_lock_token(other)) >= 4);
+  /* A node that granted too late to count may get the key only from an extend. */
+  eventually(farm_count(&five, "other", redlock_lock_token(other)) == 4);
   eventually(farm_count(&five, "r", NULL) <= 1);
   farm_continue(&five, 0);
   eventually(farm_count(&five, "r", NULL) == 0);

@@ -6,18 +6,13 @@
 #include "support.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define CHILD_US (120 * REDLOCK_SECONDS) /* A child that takes longer hangs. */
-
-/* Freed memory is reused at once, so that a test measures only the memory in use. */
-REDLOCK_EXTERN const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
-}
 
 #define FARM(name, count)                                                                          \
   farm name;                                                                                       \
@@ -173,15 +168,18 @@ bool vote_says(redlock_lock *lock, size_t node, const char *text) {
   return info.error != NULL && strstr(info.error, text) != NULL;
 }
 
-size_t resident_bytes(void) {
-  unsigned long total = 0;
-  unsigned long resident = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
-  assert_non_null(file);
-  assert_int_equal(fscanf(file, "%lu %lu", &total, &resident), 2);
-  (void)fclose(file);
-  return resident * (size_t)sysconf(_SC_PAGESIZE);
+/* A sanitizer replaces the allocator, so that the C library counts nothing. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+extern size_t __sanitizer_get_current_allocated_bytes(void);
+size_t allocated_bytes(void) {
+  return __sanitizer_get_current_allocated_bytes();
 }
+#else
+size_t allocated_bytes(void) {
+  struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+#endif
 
 unsigned running_threads(void) {
   unsigned count = 0;

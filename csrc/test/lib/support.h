@@ -143,8 +143,8 @@ bool all_up(redlock_client *client);
 bool vote_says(redlock_lock *lock, size_t node, const char *text);
 redlock_vote vote_of(redlock_lock *lock, size_t node);
 
-/* The resident memory of this process, in bytes. */
-size_t resident_bytes(void);
+/* How many bytes of this process are allocated. Unlike resident memory, no allocator adds to it. */
+size_t allocated_bytes(void);
 
 /* How many descriptors this process has. */
 unsigned open_descriptors(void);
