@@ -521,7 +521,7 @@ local list = {
     "rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);",
     "rl_timers_set(&lock->core->timers, &lock->timer, REDLOCK_NEVER);" },
   { "no-timer-in-queues", "a waiter in the queues has no timer",
-    "rl_timers_set(&core->timers, &head->timer, rl_notify_poll_at(core, ticket, now_us));",
+    "rl_timers_set(&core->timers, &head->timer, rl_poll_time_next(core, ticket, now_us));",
     "rl_timers_clear(&core->timers, &head->timer);", by = notifying },
   { "polls-as-fast-as-answered", "nodes that grant no vote are asked as fast as they answer",
     "return ticket->waitlist->attempt_us == 0 ||", "return true ||", by = notifying },

@@ -59,7 +59,8 @@ return {
   -- csrc/core/wait/rl_notify.c
   { "rl_notify_enqueued", "> to >=", 1, why = "a node with another first has reported a position of at least 2" },
   { "rl_notify_begins", "+ 1 to + 2", why = "the end of a range from which the delay is drawn, a microsecond later" },
-  { "rl_notify_last", "> to >=", why = "at that microsecond of the budget both ends are right" },
+  -- csrc/core/wait/rl_poll_time.c
+  { "rl_poll_time_last", "> to >=", why = "at that microsecond of the budget both ends are right" },
   -- csrc/core/lease/rl_extend.c
   { "rl_ask_awaits", "&& to ||", 2, why = "what answers a question that is over has no lock any more" },
   { "rl_extend_send_again", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },

@@ -62,6 +62,7 @@
 #include "lock/rl_round.h"
 #include "options/rl_backoff.h"
 #include "wait/rl_pause.h"
+#include "wait/rl_poll_time.h"
 #include "wait/rl_ticket.h"
 
 /* Added to the time that the nodes need to answer (NTF-5). */
@@ -69,21 +70,6 @@
 
 /* Least time between attempts without a majority of notifications (NTF-5). */
 #define RL_NOTIFY_HURRY_US (50 * REDLOCK_MILLISECONDS)
-
-/* Time in which a head that was notified must acquire the key (NTF-4). */
-#define RL_NOTIFY_PATIENCE_US (100 * REDLOCK_MILLISECONDS)
-
-/* Time per place in the queue after which an appended waiter polls for the key (NTF-1). */
-#define RL_NOTIFY_LEARN_US (50 * REDLOCK_MILLISECONDS)
-
-/* When a key expires, the first waiters of the queue poll one after the other (NTF-4). */
-#define RL_NOTIFY_STEP_US (2 * REDLOCK_MILLISECONDS)
-#define RL_NOTIFY_STEPS_MAX 15
-
-/* So many waiters poll after |poll_interval|, the next ones after twice that, and so on (NTF-4). */
-#define RL_NOTIFY_ROW 8
-#define RL_NOTIFY_ROWS_MAX 8
-#define RL_NOTIFY_POLL_MAX_US (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after a poll */
 
 #define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS /* how long a resource is recently contended */
 #define RL_NOTIFY_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
@@ -110,97 +96,10 @@ static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitl
          core->notify->contended[at].until_us > now_us;
 }
 
-/* -------------------------------------------------------------------- NTF-4, NTF-5, deciding */
+/* --------------------------------------------------------------------------- NTF-5, deciding */
 
 static unsigned rl_notify_needed(const rl_core *core) {
   return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
-}
-
-/*
- * NTF-4. Returns when the keys on enough nodes have expired that a majority is free. It is not free
- *        yet.
- */
-static redlock_time rl_notify_end(const rl_core *core, const rl_ticket *ticket) {
-  redlock_time ends_us[RL_NOTIFY_NODES_MAX] = {0};
-  unsigned count = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    if ((ticket->held >> i & 1) != 0) {
-      unsigned at = count++;
-      for (; at > 0 && ends_us[at - 1] > ticket->at[i].ends_us; at--) {
-        ends_us[at] = ends_us[at - 1];
-      }
-      ends_us[at] = ticket->at[i].ends_us;
-    }
-  }
-  unsigned needed = rl_notify_needed(core), is_free = rl_quorum_count(ticket->notified);
-  assert(is_free < needed);
-  return is_free + count < needed ? REDLOCK_NEVER : ends_us[needed - is_free - 1];
-}
-
-/* Returns how many waiters stand before the ticket, on the node where they are fewest. */
-static unsigned rl_notify_before(const rl_core *core, const rl_ticket *ticket) {
-  unsigned before = RL_COMMAND_QUEUE_MAX;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    bool reported = ((ticket->held | ticket->outranked) >> i & 1) != 0;
-    if (reported && ticket->at[i].position <= before) {
-      before = ticket->at[i].position - 1;
-    }
-  }
-  return before;
-}
-
-/*
- * NTF-4. Returns when the head stops waiting. A short wait ends in time for a last attempt, which
- *        finds a key that was released without a notification. A wait of more than |poll_interval|
- *        lasts until the budget ends: polls find such a key.
- */
-static redlock_time rl_notify_last(const rl_ticket *ticket) {
-  const rl_lock *head = ticket->waitlist->head;
-  redlock_duration poll_us = head->current->poll_interval_us;
-  bool looks = rl_time_sub(head->budget_us, ticket->begun_us) > rl_time_add(poll_us, poll_us / 4);
-  return looks ? head->budget_us : rl_pause_last(head);
-}
-
-/*
- * NTF-4. Returns when to poll or to stop waiting. Later reports of nodes do not postpone a poll
- *        that is due by |poll_interval|.
- */
-static redlock_time rl_notify_poll_at(rl_core *core, const rl_ticket *ticket, redlock_time now_us) {
-  const rl_lock *head = ticket->waitlist->head;
-  unsigned before = rl_notify_before(core, ticket);
-  unsigned rows =
-      before / RL_NOTIFY_ROW < RL_NOTIFY_ROWS_MAX ? before / RL_NOTIFY_ROW : RL_NOTIFY_ROWS_MAX;
-  redlock_duration poll_us = rl_time_min(head->current->poll_interval_us, RL_NOTIFY_POLL_MAX_US);
-  poll_us = rl_time_min(poll_us * (1 + rows), RL_NOTIFY_POLL_MAX_US);
-  redlock_duration needs_us = rl_pause_needs(core);
-  redlock_time due_us =
-      rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));
-  redlock_time end_us = rl_notify_end(core, ticket);
-  due_us = rl_time_max(due_us, now_us);
-  if (ticket->unqueried != 0) {
-    redlock_duration learn_us =
-        rl_time_min(rl_time_add(RL_NOTIFY_LEARN_US, 2 * needs_us), head->ttl_us / 4);
-    due_us =
-        rl_time_min(due_us, rl_time_add(ticket->polled_us, (before > 0 ? before : 1) * learn_us));
-    due_us = rl_time_max(due_us, now_us);
-  }
-  if (ticket->outranked != 0) {
-    unsigned turns = before > 0 && ticket->evicted == 0 ? before : 1;
-    due_us = rl_time_min(
-        due_us, rl_time_add(now_us, turns * rl_time_max(RL_NOTIFY_PATIENCE_US, 2 * needs_us)));
-  }
-  if (end_us != REDLOCK_NEVER && before <= RL_NOTIFY_STEPS_MAX) {
-    end_us =
-        rl_time_add(rl_time_max(end_us, now_us), REDLOCK_MILLISECONDS + before * RL_NOTIFY_STEP_US);
-    due_us = rl_time_min(due_us, end_us);
-  }
-  return rl_time_min(due_us, rl_notify_last(ticket));
-}
-
-/* Notes a poll: the time to the next one starts now. */
-static void rl_notify_note_poll(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
-  ticket->polled_us = now_us;
-  ticket->random = rl_waits_random(core);
 }
 
 /*
@@ -278,7 +177,7 @@ static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_u
   if (rl_quorum_count(ticket->held | ticket->outranked) >= needed) {
     rl_pause_limit(head, now_us);
     ticket->polls = true;
-    rl_timers_set(&core->timers, &head->timer, rl_notify_poll_at(core, ticket, now_us));
+    rl_timers_set(&core->timers, &head->timer, rl_poll_time_next(core, ticket, now_us));
   } else if (ticket->polls) { /* Too few nodes would notify the head: try after a pause. */
     redlock_duration pause_us = rl_pause_next(head, rl_waits_random(core), now_us);
     ticket->polls = false;
@@ -324,7 +223,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   ticket->polls = ticket->attempt_due = false;
   ticket->held = ticket->outranked = ticket->evicted = ticket->unqueried = 0;
   ticket->appends = rl_notify_is_contended(core, waitlist, now_us);
-  rl_notify_note_poll(core, ticket, now_us);
+  rl_poll_time_restart(core, ticket, now_us);
   ticket->begun_us = now_us;
   rl_ticket_ask(notify, ticket, ~(uint32_t)0);
   rl_notify_weigh(core, ticket, now_us);
@@ -341,13 +240,13 @@ void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us) {
 bool rl_notify_timer(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_ticket *ticket = lock->waitlist != NULL ? lock->waitlist->ticket : NULL;
-  redlock_duration left_us = ticket != NULL ? rl_time_sub(rl_notify_last(ticket), now_us) : 0;
+  redlock_duration left_us = ticket != NULL ? rl_time_sub(rl_poll_time_last(ticket), now_us) : 0;
   if (left_us == 0 || !ticket->polls) {
     return false;
   }
   ticket->polls = false;
   ticket->held = 0;
-  rl_notify_note_poll(core, ticket, now_us);
+  rl_poll_time_restart(core, ticket, now_us);
   rl_ticket_ask(core->notify, ticket, ~(uint32_t)0);
   redlock_duration answers_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
