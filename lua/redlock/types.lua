@@ -159,6 +159,72 @@
 ---@field keys? boolean scan up to 10,000 keys of each node for locks without an expiry
 ---@field resource? string resource whose keys are tried, if an ACL allows only some
 
+---@class redlock.Bucket
+---@field le number upper bound, inclusive, in seconds; math.huge in the last bucket
+---@field count integer number of durations up to it
+
+--- Durations since the client was made. `buckets` has the same bounds in every histogram.
+---@class redlock.Histogram
+---@field count integer number of durations
+---@field sum number their sum in seconds
+---@field buckets redlock.Bucket[] cumulative, in ascending order
+
+--- Numbers of operations that ended with each result. Every field is present.
+---@class redlock.Outcomes
+---@field ok integer
+---@field taken integer
+---@field unavailable integer
+---@field expired integer
+---@field lost integer
+---@field held integer
+---@field not_held integer
+---@field closed integer
+---@field cancelled integer
+---@field error integer other results, for example out of memory
+
+---@class redlock.NodeVotes
+---@field granted integer
+---@field taken integer
+---@field error integer
+---@field quarantined integer
+---@field unknown integer
+---@field late integer replies that came after the result was decided, and counted for nothing
+
+---@class redlock.NodeStats
+---@field node string "10.0.0.1:6379"
+---@field up boolean it is connected and can vote, as `state` of client:nodes()
+---@field quarantined boolean the guard excludes it
+---@field votes redlock.NodeVotes
+---@field latency redlock.Histogram from each command to its reply
+---@field connections integer connections that were made: the first one and reconnections
+---@field failures integer connections that ended or could not be made
+---@field heals integer keys that the node had lost and got again
+---@field quarantines integer times that the guard began to exclude it
+---@field outstanding integer commands whose reply is outstanding
+
+--- Counters since the client was made, and the values of this moment: `up`, `quarantined`,
+--- `outstanding`, `held`, `waiting`.
+---@class redlock.Stats
+---@field operations { acquire: redlock.Outcomes, extend: redlock.Outcomes, auto_extend: redlock.Outcomes, release: redlock.Outcomes }
+---@field attempts integer attempts of all acquires
+---@field nodes redlock.NodeStats[] in the order of redlock.new()
+---@field quorum integer votes that an acquire needs
+---@field acquire_time redlock.Histogram of the acquires that succeeded, waiting included
+---@field wait_time redlock.Histogram of the acquires that had to wait, with any result
+---@field held integer leases that last
+---@field waiting integer acquires that wait for another client or lock
+---@field lost { expired: integer, lost: integer, max_hold: integer } leases that ended without a release
+---@field warnings { unavailable: integer, clock: integer } warnings to on_lost, by reason
+
+--- Event of a client, for logs and traces: the argument of on_event.
+---@class redlock.Event
+---@field event "up"|"down"|"quarantined"|"lost"|"waited"
+---@field time number seconds since the event
+---@field node? string of "up", "down" and "quarantined"
+---@field reason? string why it is down or quarantined: a sentence; of "lost": a redlock.Code
+---@field resource? string of "lost" and "waited", without the prefix
+---@field waited? number of "waited": seconds that the acquire has waited so far
+
 ---@class redlock.Client
 local client = {}
 
@@ -196,6 +262,11 @@ function client:with(resource, options, fn, ...) end
 ---@return redlock.NodeState[]
 ---@nodiscard
 function client:nodes() end
+
+--- Returns counters, histograms and current values of this client. Sends nothing.
+---@return redlock.Stats
+---@nodiscard
+function client:stats() end
 
 --- Takes over a lock from lock:detach() of another process. A text works once.
 ---@param text string
