@@ -350,6 +350,10 @@ static char *rl_command_argument(char *out, const char *bytes, size_t length) {
   return out;
 }
 
+/* Writes a text that is RESP already. */
+#define RL_COMMAND_RAW(out, text)                                                                  \
+  ((char *)memcpy((out), (text), sizeof(text) - 1) + sizeof(text) - 1)
+
 static char *rl_command_text(char *out, const char *text) {
   return rl_command_argument(out, text, strlen(text));
 }
@@ -370,12 +374,10 @@ bool rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_m
   if (out == NULL) {
     return false;
   }
-  out = rl_command_header(out, '*', 6);
-  out = rl_command_argument(out, "SET", 3);
+  out = RL_COMMAND_RAW(out, "*6\r\n$3\r\nSET\r\n");
   out = rl_command_argument(out, key->key, key->key_length);
   out = rl_command_argument(out, key->token, key->token_length);
-  out = rl_command_argument(out, "NX", 2);
-  out = rl_command_argument(out, "PX", 2);
+  out = RL_COMMAND_RAW(out, "$2\r\nNX\r\n$2\r\nPX\r\n");
   return rl_command_finish(buffer, rl_command_number(out, ttl_ms));
 }
 
@@ -397,9 +399,12 @@ static char *rl_command_keys(char *out, const rl_command_key *key) {
 }
 
 static char *rl_command_body(char *out, const rl_script_source *source, bool by_text) {
-  out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
-  return by_text ? rl_command_text(out, source->text)
-                 : rl_command_argument(out, source->sha1, RL_COMMAND_SHA1_LENGTH);
+  if (by_text) {
+    return rl_command_text(RL_COMMAND_RAW(out, "$4\r\nEVAL\r\n"), source->text);
+  }
+  out = RL_COMMAND_RAW(out, "$7\r\nEVALSHA\r\n$40\r\n");
+  out = (char *)memcpy(out, source->sha1, RL_COMMAND_SHA1_LENGTH) + RL_COMMAND_SHA1_LENGTH;
+  return RL_COMMAND_RAW(out, "\r\n");
 }
 
 /* Returns a bound of the bytes of a script and |count| arguments, besides their own lengths. */

@@ -9,9 +9,8 @@
  */
 #include "wire/rl_reply.h"
 
+#include <assert.h>
 #include <string.h>
-
-#define RL_REPLY_CONSUMED_MAX 1024 /* bytes; hiredis discards more consumed ones */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t rl_reply_count;
@@ -151,11 +150,27 @@ void rl_reply_close(rl_reply_reader *reader) {
   if (reader->reader != NULL) {
     redisReaderFree(reader->reader);
     reader->reader = NULL;
+    reader->direct_length = 0;
   }
 }
 
-int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
+static int rl_reply_parse(rl_reply_reader *reader, const void *bytes, size_t length) {
   return redisReaderFeed(reader->reader, bytes, length) == REDIS_OK ? 0 : -1;
+}
+
+/* Returns true if hiredis has no part of a reply. */
+static bool rl_reply_is_between(const redisReader *reader) {
+  return reader->ridx < 0 && reader->pos == reader->len;
+}
+
+int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
+  assert(reader->direct_length == 0);
+  if (!rl_reply_is_between(reader->reader)) {
+    return rl_reply_parse(reader, bytes, length);
+  }
+  reader->direct = bytes;
+  reader->direct_length = length;
+  return 0;
 }
 
 /* Returns true if hiredis is inside a bulk, of which it has consumed the type. */
@@ -191,38 +206,43 @@ static bool rl_reply_too_large(const redisReader *reader) {
 }
 
 /*
- * Reads a complete "+OK" or one-digit integer, as nearly all replies are: hiredis needs four times
+ * Reads a complete "+OK" or one-digit integer, as nearly all replies are: hiredis needs six times
  * as many instructions. Returns false for any other reply.
  */
-static bool rl_reply_take_short(rl_reply_reader *self) {
-  redisReader *reader = self->reader;
-  const char *bytes = reader->buf + reader->pos;
-  size_t held = reader->len - reader->pos;
-  if (reader->ridx >= 0 || reader->pos >= RL_REPLY_CONSUMED_MAX || held < 4) {
-    return false;
+static bool rl_reply_take_short(rl_reply_reader *reader) {
+  const char *bytes = reader->direct;
+  size_t length = reader->direct_length;
+  size_t taken = 0;
+  if (length >= 4 && bytes[0] == ':' && bytes[1] >= '0' && bytes[1] <= '9' &&
+      memcmp(bytes + 2, "\r\n", 2) == 0) {
+    rl_reply_clear(&reader->reply, RL_REPLY_INTEGER);
+    reader->reply.integer = bytes[1] - '0';
+    taken = 4;
+  } else if (length >= 5 && memcmp(bytes, "+OK\r\n", 5) == 0) {
+    rl_reply_clear(&reader->reply, RL_REPLY_STATUS);
+    memcpy(reader->reply.text, "OK", 3);
+    taken = 5;
   }
-  if (bytes[0] == ':' && bytes[1] >= '0' && bytes[1] <= '9' && memcmp(bytes + 2, "\r\n", 2) == 0) {
-    rl_reply_clear(&self->reply, RL_REPLY_INTEGER);
-    self->reply.integer = bytes[1] - '0';
-    reader->pos += 4;
-    return true;
-  }
-  if (held >= 5 && memcmp(bytes, "+OK\r\n", 5) == 0) {
-    rl_reply_clear(&self->reply, RL_REPLY_STATUS);
-    memcpy(self->reply.text, "OK", 3);
-    reader->pos += 5;
-    return true;
-  }
-  return false;
+  reader->direct += taken;
+  reader->direct_length -= taken;
+  return taken > 0;
 }
 
 int rl_reply_next(rl_reply_reader *reader, const char **reason) {
   void *object = NULL;
-  if (reader->reader->ridx < 0 && reader->reader->pos == reader->reader->len) {
-    return 0;
+  if (reader->direct_length > 0) {
+    if (rl_reply_take_short(reader)) {
+      return 1;
+    }
+    size_t length = reader->direct_length;
+    reader->direct_length = 0;
+    if (rl_reply_parse(reader, reader->direct, length) != 0) {
+      *reason = "out of memory";
+      return -1;
+    }
   }
-  if (rl_reply_take_short(reader)) {
-    return 1;
+  if (rl_reply_is_between(reader->reader)) {
+    return 0;
   }
   if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
     *reason = reader->refused                        ? "the reply is too large"

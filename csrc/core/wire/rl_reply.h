@@ -39,6 +39,8 @@ typedef struct rl_reply {
 typedef struct rl_reply_reader {
   redisReader *reader;
   redisReplyObjectFunctions functions; /* a copy, because hiredis wants it non-const */
+  const char *direct;                  /* bytes that hiredis has not got yet, the caller's */
+  size_t direct_length; /* their number; 0 except between rl_reply_feed() and rl_reply_next() */
   rl_reply reply;
   bool refused; /* the reply exceeds a limit */
 } rl_reply_reader;
@@ -49,7 +51,10 @@ int rl_reply_open(rl_reply_reader *reader);
 /* Idempotent. */
 void rl_reply_close(rl_reply_reader *reader);
 
-/* Adds bytes from the node. Returns 0, or -1 if out of memory. */
+/*
+ * Adds bytes from the node, which must live until rl_reply_next() returns 0 or -1. Returns 0, or -1
+ * if out of memory.
+ */
 int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length);
 
 /*
