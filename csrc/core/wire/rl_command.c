@@ -311,18 +311,9 @@ const char *rl_command_script_sha1(rl_script script) {
 }
 
 /* Most numbers are lengths of one or two digits. */
-static char *rl_command_digits(char *out, uint64_t number) {
+static char *rl_command_many_digits(char *out, uint64_t number) {
   char reversed[RL_COMMAND_DIGITS];
   unsigned count = 0;
-  if (number < 10) {
-    *out++ = (char)('0' + number);
-    return out;
-  }
-  if (number < 100) {
-    *out++ = (char)('0' + number / 10);
-    *out++ = (char)('0' + number % 10);
-    return out;
-  }
   do {
     reversed[count++] = (char)('0' + number % 10);
     number /= 10;
@@ -331,6 +322,16 @@ static char *rl_command_digits(char *out, uint64_t number) {
     *out++ = reversed[--count];
   }
   return out;
+}
+
+static inline char *rl_command_digits(char *out, uint64_t number) {
+  if (number >= 100) {
+    return rl_command_many_digits(out, number);
+  }
+  *out = (char)('0' + number / 10);
+  out += number >= 10;
+  *out = (char)('0' + number % 10);
+  return out + 1;
 }
 
 static char *rl_command_header(char *out, char type, uint64_t number) {
@@ -427,7 +428,8 @@ static bool rl_command_eval(rl_buffer *buffer, rl_script script, bool by_text,
   }
   out = rl_command_header(out, '*', 4u + count + (ttl_ms != NULL) + (entry != NULL));
   out = rl_command_body(out, source, by_text);
-  out = rl_command_keys(rl_command_number(out, count), key);
+  out = count == 1 ? RL_COMMAND_RAW(out, "$1\r\n1\r\n") : rl_command_number(out, count);
+  out = rl_command_keys(out, key);
   out = rl_command_argument(out, key->token, key->token_length);
   out = ttl_ms != NULL ? rl_command_number(out, *ttl_ms) : out;
   return rl_command_finish(buffer, entry != NULL ? rl_command_text(out, entry) : out);
