@@ -116,7 +116,8 @@ local SECTIONS = {
 }
 
 -- Functions and files whose strings are no messages.
-local IGNORED_FILES = { "rl_command%.c$", "rl_command%.h$", "rl_script", "types%.lua$", "rl_hash", "cli_main%.c$" }
+local IGNORED_FILES = { "rl_command%.c$", "rl_command%.h$", "rl_script", "types%.lua$", "rl_hash", "cli_main%.c$",
+  "cli_help%.c$", "cli_options%.h$" }
 local IGNORED_LINES = { "static_assert", "nodes=%%u", "^#include", "assert%(", "strncmp", "strstr%(", ":find%(",
   ":match%(", ":gsub%(", "define RL_LUA_", "registry:", "luaL_checkstack" }
 

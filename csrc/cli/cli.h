@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "cli_loop.h"
+#include "cli_options.h"
 #include "redlock.h"
 
 /* Exit statuses besides that of the command. 64 to 75 have the meanings of sysexits.h. */
@@ -26,47 +27,65 @@ enum {
   CLI_NOT_FOUND = 127
 };
 
-typedef struct cli_verb cli_verb;
+/* A text that the settings own. */
+typedef struct cli_text {
+  struct cli_text *next;
+  size_t size;
+  char bytes[];
+} cli_text;
 
-typedef struct cli_settings {
-  const char *nodes[REDLOCK_NODES_MAX];
+struct cli_settings {
+  const char *nodes[REDLOCK_NODES_MAX]; /* addresses, in the command line or in |texts| */
   size_t node_count;
-  char *environment;       /* REDLOCK_NODES, if |nodes| point into it; or NULL */
+  cli_text *texts;
   redlock_settings client; /* its |options| are the next field */
   redlock_options options;
-  redlock_duration max_hold_us; /* of run; 0 = unlimited */
+  redlock_duration max_hold_us; /* 0 = unlimited */
   int taken_status;
   bool keys; /* of doctor: searches keys */
-  const cli_verb *verb;
-  char **operands;         /* the verb's name and its operands; ended by NULL */
+  bool quiet, verbose, json;
+  cli_line line;
+  char **operands;         /* of |line|: the verb's name and its operands; ended by NULL */
   char key_password[1025]; /* from a file; or empty */
-} cli_settings;
+};
 
 /* Reads the command line and the environment. Returns -1, or the exit status after a message. */
 int cli_settings_read(cli_settings *settings, int argc, char **argv);
 void cli_settings_free(cli_settings *settings);
 
-/* TLS options with a text: X(number, name, environment variable, field of redlock_settings). */
-#define CLI_TLS_TEXTS(X)                                                                           \
-  X(CA, "tls-ca", "REDLOCK_TLS_CA", tls_ca)                                                        \
-  X(CA_PATH, "tls-ca-path", "REDLOCK_TLS_CA_PATH", tls_ca_path)                                    \
-  X(CRL, "tls-crl", "REDLOCK_TLS_CRL", tls_crl)                                                    \
-  X(CERT, "tls-cert", "REDLOCK_TLS_CERT", tls_cert)                                                \
-  X(KEY, "tls-key", "REDLOCK_TLS_KEY", tls_key)                                                    \
-  X(SERVER_NAME, "tls-server-name", "REDLOCK_TLS_SERVER_NAME", tls_server_name)                    \
-  X(CIPHERS, "tls-ciphers", "REDLOCK_TLS_CIPHERS", tls_ciphers)
-#define CLI_TLS_NUMBER(code, name, variable, field) CLI_TLS_##code,
-enum {
-  CLI_TLS = 256, /* above all letters */
-  CLI_TLS_MIN_VERSION,
-  CLI_TLS_KEY_PASSWORD,
-  CLI_TLS_KEY_PASSWORD_FILE,
-  CLI_TLS_DANGEROUSLY_UNVERIFIED,
-  CLI_TLS_TEXTS(CLI_TLS_NUMBER) CLI_TLS_END
-};
+/*
+ * Adds the addresses in |text|, which has commas or white space between them, and is changed. With
+ * |comments|, a word that begins with '#' begins a comment up to the end of its line. Returns -1,
+ * or the exit status after a message.
+ */
+int cli_addresses_add(cli_settings *settings, char *text, bool comments);
 
-/* Reads one of these options; each turns TLS on. Returns -1, or the exit status after a message. */
-int cli_tls_option(cli_settings *settings, int option, const char *value);
+/* Adds the addresses of a file. Returns as above. */
+int cli_addresses_file(cli_settings *settings, const char *path);
+
+/* Adds those of REDLOCK_NODES if the command line names none. Returns as above. */
+int cli_addresses_environment(cli_settings *settings);
+
+void cli_addresses_free(cli_settings *settings);
+
+/* Sets a time; 0 becomes |zero_us|, or is rejected if that is 0. Returns as above. */
+int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const char *text);
+
+/* Sets a number from |least| to |most|. Returns as above. */
+int cli_value_number(int *field, const char *what, int least, int most, const char *text);
+
+/* TLS options with a text: X(code, environment variable, field of redlock_settings). */
+#define CLI_TLS_TEXTS(X)                                                                           \
+  X(TLS_CA, "REDLOCK_TLS_CA", tls_ca)                                                              \
+  X(TLS_CA_PATH, "REDLOCK_TLS_CA_PATH", tls_ca_path)                                               \
+  X(TLS_CRL, "REDLOCK_TLS_CRL", tls_crl)                                                           \
+  X(TLS_CERT, "REDLOCK_TLS_CERT", tls_cert)                                                        \
+  X(TLS_KEY, "REDLOCK_TLS_KEY", tls_key)                                                           \
+  X(TLS_SERVER_NAME, "REDLOCK_TLS_SERVER_NAME", tls_server_name)                                   \
+  X(TLS_CIPHERS, "REDLOCK_TLS_CIPHERS", tls_ciphers)
+
+/* Reads an option of TLS; each turns TLS on. Returns -1, or the exit status after a message. */
+int cli_tls_option(cli_settings *settings, cli_option_code code, const char *value);
 
 /* Reads the environment for options that the command line has not set. Returns as above. */
 int cli_tls_environment(cli_settings *settings);
@@ -96,27 +115,11 @@ int cli_result(const cli_settings *settings, redlock_lock *lock);
 /* Flushes what the verb has printed. Returns the exit status: 0 if the operation succeeded. */
 int cli_print_result(const cli_settings *settings, redlock_lock *lock);
 
-/*
- * X(name, fewest and most operands, their names, purpose). A new verb is a line here and a file
- * cli_NAME.c with a function cli_NAME(), which returns the exit status.
- */
-#define CLI_VERBS(X)                                                                               \
-  X(run, 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                              \
-    "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
-  X(nodes, 0, 0, "", "takes a lock of its own name, and shows the answer of each node")            \
-  X(doctor, 0, 1, " [RESOURCE]", "examines the nodes without changing them, and reports problems") \
-  X(bootstrap, 0, 0, "", "with --guard: lets new nodes vote; only safe while no lock is held")
-#define CLI_OPERANDS_ANY ((size_t)-1)
+/* Flushes the standard output. Returns 0, or the exit status after a message. */
+int cli_flush(void);
 
-struct cli_verb {
-  const char *name;
-  size_t fewest, most;
-  const char *operands;
-  int (*call)(const cli_settings *settings, redlock_client *client);
-};
-
-#define CLI_VERB_FUNCTION(name, fewest, most, operands, purpose)                                   \
-  int cli_##name(const cli_settings *settings, redlock_client *client);
+#define CLI_VERB_FUNCTION(function, name, fewest, most, operands, groups, purpose)                 \
+  int cli_##function(const cli_settings *settings, redlock_client *client);
 CLI_VERBS(CLI_VERB_FUNCTION)
 
 #endif

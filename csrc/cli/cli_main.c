@@ -37,12 +37,26 @@ int cli_with_lock(const cli_settings *settings, redlock_client *client, const ch
   return status;
 }
 
+/* Returns true if no node has granted the lock. */
+static bool cli_is_ungranted(redlock_lock *lock) {
+  redlock_vote_info vote;
+  for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
+    if (vote.vote == REDLOCK_VOTE_GRANTED) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /* Returns the exit status for |error|, after a message. */
 static int cli_fail_with(const cli_settings *settings, redlock_lock *lock, int error) {
   const char *message = redlock_lock_message(lock);
+  /* EXPIRED without any grant: the ttl is shorter than its drift allowance. */
+  bool wrong = error == REDLOCK_E_INVALID || error == REDLOCK_E_LIMIT ||
+               (error == REDLOCK_E_EXPIRED && cli_is_ungranted(lock));
   int status = error == REDLOCK_E_TAKEN                                    ? settings->taken_status
                : error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM ? CLI_SYSTEM
-               : error == REDLOCK_E_INVALID || error == REDLOCK_E_LIMIT    ? CLI_USAGE
+               : wrong                                                     ? CLI_USAGE
                                                                            : CLI_UNAVAILABLE;
   return cli_fail(status, "%s", message[0] != '\0' ? message : redlock_strerror(error));
 }
@@ -66,11 +80,18 @@ int cli_result(const cli_settings *settings, redlock_lock *lock) {
   return error == REDLOCK_OK ? -1 : cli_fail_with(settings, lock, error);
 }
 
+int cli_flush(void) {
+  return fflush(stdout) != 0 || ferror(stdout) != 0
+             ? cli_fail(CLI_SYSTEM, "cannot write to the standard output: %m")
+             : 0;
+}
+
 int cli_print_result(const cli_settings *settings, redlock_lock *lock) {
-  if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-    return cli_fail(CLI_SYSTEM, "cannot write to the standard output: %m");
+  int status = cli_flush();
+  if (status != 0) {
+    return status;
   }
-  int status = cli_result(settings, lock);
+  status = cli_result(settings, lock);
   return status < 0 ? 0 : status;
 }
 
@@ -104,13 +125,21 @@ static int cli_open(redlock_client **client, cli_settings *settings) {
   return error == REDLOCK_OK ? 0 : cli_fail(system ? CLI_SYSTEM : CLI_USAGE, "%s", message);
 }
 
-/* Opens descriptors 0 to 2 if they are closed: a node's connection must not become one of them. */
+/*
+ * Opens descriptors 0 to 2 if they are closed: a node's connection must not become one of them.
+ * They stay as useless as before: the standard input cannot be read, the output not written.
+ */
 static bool cli_fill_standard_descriptors(void) {
-  int fd;
-  do {
-    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  } while (fd >= 0 && fd <= STDERR_FILENO);
-  return fd >= 0 && close(fd) == 0;
+  for (;;) {
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd == STDIN_FILENO) {
+      (void)close(fd);
+      fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    }
+    if (fd < 0 || fd > STDERR_FILENO) {
+      return fd >= 0 && close(fd) == 0;
+    }
+  }
 }
 
 int main(int argc, char **argv) {
@@ -121,10 +150,10 @@ int main(int argc, char **argv) {
   }
   int status = cli_settings_read(&settings, argc, argv);
   if (status < 0) {
-    status = cli_open(&client, &settings);
-    if (status == 0) {
-      status = settings.verb->call(&settings, client);
-    }
+    const cli_verb *verb = settings.line.verb;
+    bool nodes = (verb->groups & CLI_FOR_CLIENT) != 0;
+    status = nodes ? cli_open(&client, &settings) : 0;
+    status = status == 0 ? verb->call(&settings, client) : status;
   }
   redlock_client_free(client);
   cli_settings_free(&settings);

@@ -118,7 +118,7 @@ static int cli_run_release(redlock_lock *lock, int status) {
 
 static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
-  char **command = settings->operands + (strcmp(settings->operands[2], "--") == 0 ? 3 : 2);
+  char **command = settings->operands + 2;
   pid_t child = 0;
   int status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, &options));
   status = status < 0 ? cli_result(settings, lock) : status;

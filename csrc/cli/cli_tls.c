@@ -15,10 +15,10 @@
 
 #define CLI_TLS_LIBRARY "libredlock_tls.so.0"
 
-#define CLI_TLS_TEXT(code, name, variable, field)                                                  \
-  {CLI_TLS_##code, variable, offsetof(redlock_settings, field)},
+#define CLI_TLS_TEXT(code, variable, field)                                                        \
+  {CLI_OPTION_##code, variable, offsetof(redlock_settings, field)},
 static const struct {
-  int option;
+  cli_option_code code;
   const char *variable;
   size_t offset;
 } cli_tls_texts[] = {CLI_TLS_TEXTS(CLI_TLS_TEXT)};
@@ -58,24 +58,21 @@ static int cli_tls_key_password(cli_settings *settings, const char *path) {
   return -1;
 }
 
-int cli_tls_option(cli_settings *settings, int option, const char *value) {
+int cli_tls_option(cli_settings *settings, cli_option_code code, const char *value) {
   settings->client.tls = REDLOCK_YES;
-  switch (option) {
-  case CLI_TLS_MIN_VERSION:
+  switch (code) {
+  case CLI_OPTION_TLS_MIN_VERSION:
     return cli_tls_min_version(settings, value);
-  case CLI_TLS_KEY_PASSWORD: /* Without this case getopt would take it for --tls-key-password-file. */
-    return cli_fail(CLI_USAGE, "other users can read the command line; pass the password with "
-                               "--tls-key-password-file or REDLOCK_TLS_KEY_PASSWORD");
-  case CLI_TLS_KEY_PASSWORD_FILE:
+  case CLI_OPTION_TLS_KEY_PASSWORD_FILE:
     return cli_tls_key_password(settings, value);
-  case CLI_TLS_DANGEROUSLY_UNVERIFIED:
+  case CLI_OPTION_TLS_DANGEROUSLY_UNVERIFIED:
     settings->client.tls_dangerously_unverified = REDLOCK_YES;
     return -1;
   default:
     break;
   }
   for (size_t i = 0; i < CLI_TLS_TEXTS_COUNT; i++) {
-    if (cli_tls_texts[i].option == option) {
+    if (cli_tls_texts[i].code == code) {
       *cli_tls_field(settings, i) = value;
     }
   }
@@ -93,14 +90,14 @@ int cli_tls_environment(cli_settings *settings) {
   for (size_t i = 0; i < CLI_TLS_TEXTS_COUNT; i++) {
     const char *value = cli_tls_variable(cli_tls_texts[i].variable);
     if (value != NULL && *cli_tls_field(settings, i) == NULL) {
-      (void)cli_tls_option(settings, cli_tls_texts[i].option, value);
+      (void)cli_tls_option(settings, cli_tls_texts[i].code, value);
     }
   }
   if (settings->client.tls_key_password == NULL) {
     settings->client.tls_key_password = cli_tls_variable("REDLOCK_TLS_KEY_PASSWORD");
   }
   return version != NULL && settings->client.tls_min_version == 0
-             ? cli_tls_option(settings, CLI_TLS_MIN_VERSION, version)
+             ? cli_tls_option(settings, CLI_OPTION_TLS_MIN_VERSION, version)
              : -1;
 }
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
- *     unix:///path   unix://[[user]:password@]/path[?db=n]   rediss://...
+ *     unix:/path[?db=n]   unix://[[user]:password@]/path[?db=n]   rediss://...
  *
  * A message names the fault and does not quote the address, which may contain a password.
  */
@@ -233,6 +233,10 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
   const char *scheme = strstr(text, "://");
   if (text[0] == '\0') {
     return rl_address_fail(parser, "the address is empty");
+  }
+  if (!local && rl_address_starts(text, "unix:/")) {
+    parser->address->tls = REDLOCK_NO;
+    return rl_address_path(parser, text + strlen("unix:"), strlen(text + strlen("unix:")));
   }
   if (scheme == NULL) {
     if (strchr(text, '@') != NULL) {

@@ -96,7 +96,7 @@ static void options_configure_tls(void **state) {
 static void each_option_of_tls_turns_it_on(void **state) {
   static const shell_case cases[] = {
       {TOOL "-n $HOST " CA "nodes", 0, NULL},
-      {IMPATIENT "-n $PLAIN " CA "nodes", 69, NULL},
+      {IMPATIENT "-n $PLAIN " CA "run job -- true", 69, NULL},
       {"REDLOCK_TLS_CA=$DIR/ca.pem " TOOL "-n $HOST nodes", 0, NULL},
       {"REDLOCK_TLS_CA= " TOOL "-n $PLAIN nodes", 0, NULL},
   };

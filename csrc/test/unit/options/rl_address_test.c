@@ -66,6 +66,8 @@ static const accepted accepted_forms[] = {
     {"redis://u:a:b@h", "h", 6379, 0, "", "u", "a:b", "h:6379"},
     {"redis://u:a/b@h", "h", 6379, 0, "", "u", "a/b", "h:6379"},
     {"unix:///run/redis.sock", "", 6379, 0, "/run/redis.sock", NULL, NULL, "unix:/run/redis.sock"},
+    {"unix:/run/redis.sock", "", 6379, 0, "/run/redis.sock", NULL, NULL, "unix:/run/redis.sock"},
+    {"unix:/r@s://x?db=7", "", 6379, 7, "/r@s://x", NULL, NULL, "unix:/r@s://x"},
     {"unix:///run/r%20s.sock", "", 6379, 0, "/run/r s.sock", NULL, NULL, "unix:/run/r s.sock"},
     {"unix:///r%40s?db=7", "", 6379, 7, "/r@s", NULL, NULL, "unix:/r@s"},
     {"unix:///tmp/a@b.sock", "", 6379, 0, "/tmp/a@b.sock", NULL, NULL, "unix:/tmp/a@b.sock"},

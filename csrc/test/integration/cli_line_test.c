@@ -1,0 +1,167 @@
+/*
+ * The command line of redlock(1).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_support.h"
+
+static void mistakes_are_reported(void **state) {
+  static const struct {
+    const char *arguments;
+    const char *message;
+  } cases[] = {
+      {"", "no verb; use one of run nodes doctor"},
+      {"steal job", "unknown verb 'steal'"},
+      {"run job", "usage: redlock run RESOURCE [--] COMMAND"},
+      {"run job --", "usage: redlock run RESOURCE [--] COMMAND"},
+      {"run -- true", "no operand before '--'; usage: redlock run RESOURCE"}, /* $JOB is unset */
+      {"run -- -x true", "no operand before '--'; usage: redlock run RESOURCE"},
+      {"run -x true", "unknown option '-x'; see redlock run --help"},
+      {"run --lock-x true", "unknown option '--lock-x'; see redlock run --help"},
+      {"doctor -- -job", "invalid resource '-job': it must not begin with '-'"},
+      {"run - true", "invalid resource '-': it must not begin with '-'"},
+      {"-- run job true", "no verb before '--'"},
+      {"--wai 1s run job true", "unknown option '--wai'; see redlock --help"},
+      {"run --guard=yes job true", "option '--guard' takes no value"},
+      {"nodes -w 1s", "option '--wait' has no meaning for this verb; see redlock nodes --help"},
+      {"--keys run job true", "option '--keys' has no meaning for this verb"},
+      {"run job -w", "missing value after '-w'"},
+      {"run job --wait", "missing value after '--wait'"},
+      {"help steal", "unknown verb 'steal'"},
+      {"--nodes-file /none run job true", "cannot read the nodes from /none: No such file"},
+      {"--nodes-file /dev/null run job true", "/dev/null names no node"},
+      {"--nodes-file /dev/zero run job true", "/dev/zero must be a text of at most 65536 bytes"},
+      {"--nodes-file / run job true", "cannot read the nodes from /: Is a directory"},
+      {"-n a:b:c nodes", "node 4: "},
+      {"nodes all", "unexpected operand 'all'"},
+      {"doctor job more", "unexpected operand 'more'"},
+      {"bootstrap", "add --guard"},
+      {"-t 10 run job true", "invalid time '10': use a number with ms, s, m, h or d"},
+      {"-t 0 run job true", "invalid time '0': it must be more than 0"},
+      {"-t 1s5 run job true", "invalid time '1s5': use a number with ms, s, m, h or d"},
+      {"-t .5s run job true", "invalid time '.5s': use a number with ms, s, m, h or d"},
+      {"-t 5.s run job true", "invalid time '5.s': use a number with ms, s, m, h or d"},
+      {"-t inf run job true", "invalid time 'inf': use a number with ms, s, m, h or d"},
+      {"-t 99999h run job true", "invalid time '99999h': it is more than a year (366d)"},
+      {"-t 366.1d run job true", "invalid time '366.1d': it is more than a year (366d)"},
+      {"-t 99999999999999999999ms run job true", "it is more than a year (366d)"},
+      {"-t 0.0001ms run job true", "invalid time '0.0001ms': it must be more than 0"},
+      {"-t 1ms run job true", "'job': a ttl of 1 ms leaves nothing after the drift allowance"},
+      {"-w -1s run job true", "invalid time"},
+      {"--quorum 0 run job true", "invalid quorum '0': it must be from 1 to 32"},
+      {"--quorum two run job true", "invalid quorum 'two'"},
+      {"--quorum 1 run job true", "quorum must be from a majority of its nodes to all of them"},
+      {"--quorum 4 run job true", "quorum must be from a majority of its nodes to all of them"},
+      {"-E 256 run job true", "invalid exit status '256': it must be from 0 to 255"},
+      {"-n 127.0.0.1:x run job true", "port"},
+      {"-x run job true", "unknown option '-x'"},
+      {"-t", "missing value after '-t'"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i].arguments, 64);
+    assert_contains(cli_last.text, cases[i].message);
+  }
+}
+
+static void message_hides_addresses(void **state) {
+  static const char *const cases[] = {
+      "redis://:hidden@host run job true", "--nod=redis://:hidden@host run job true",
+      "nodes redis://:hidden@host", "-n redis://:hid,hidden@host nodes",
+      "-t redis://:hidden@host run job true"};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i], 64);
+    assert_null(strstr(cli_last.text, "hidden"));
+  }
+}
+
+static void options_stand_before_and_after_the_verb(void **state) {
+  static const struct {
+    const char *arguments;
+    const char *output;
+  } cases[] = {
+      {"run -w5s -E9 job echo ran", "ran\n"},
+      {"run job -w 5s -- echo -w 6s", "-w 6s\n"},
+      {"-w 5s run --wait=6s job -t 5s echo --ttl 1s", "--ttl 1s\n"},
+      {"run job echo -- -n", "-- -n\n"},
+      {"run job -- echo -- -n", "-- -n\n"},
+      {"run -w inf job -- echo ran", "ran\n"},
+      {"run -w 0.5s -t 0.5m job -- echo ran", "ran\n"},
+      {"run -w 0.0000001s -t 1.5d job -- echo ran", "ran\n"},
+      {"doctor --keys job", ""},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i].arguments, 0);
+    if (cases[i].output[0] != '\0') {
+      assert_string_equal(cli_last.text, cases[i].output);
+    }
+  }
+}
+
+static void help_shows_the_options_of_the_verb(void **state) {
+  static const struct {
+    const char *arguments;
+    const char *shown, *hidden;
+  } cases[] = {
+      {"--help", "usage: redlock [option]... VERB", "usage: redlock [option]... run"},
+      {"help", "Waiting for the lock (run", "usage: redlock [option]... run"},
+      {"run --help", "usage: redlock [option]... run [option]... RESOURCE", "--keys"},
+      {"-h run", "usage: redlock [option]... run [option]... RESOURCE", "--keys"},
+      {"help doctor", "usage: redlock [option]... doctor [option]... [RESOURCE]", "--wait"},
+      {"--version", "redlock " REDLOCK_VERSION "\n", "usage"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i].arguments, 0);
+    assert_contains(cli_last.text, cases[i].shown);
+    assert_null(strstr(cli_last.text, cases[i].hidden));
+  }
+}
+
+static const char *shell_command;
+
+/* Replaces the tool by a shell, which has the tool as $0 and the addresses as $1 to $3. */
+static void run_shell(void) {
+  (void)execl("/bin/sh", "sh", "-c", shell_command, tool_path(), three.nodes[0].address,
+              three.nodes[1].address, three.nodes[2].address, (char *)NULL);
+}
+
+static void shell_variables_are_read(void **state) {
+  static const struct {
+    const char *command;
+    int status;
+  } cases[] = {
+      {"unset REDLOCK_NODES; exec \"$0\" nodes", 64},
+      {"REDLOCK_NODES=' ' exec \"$0\" nodes", 64},
+      {"REDLOCK_NODES=\"$1 $2\r\n$3\" exec \"$0\" nodes", 0},
+      {"REDLOCK_NODES=\"$1,$2, $3,\" exec \"$0\" nodes", 0},
+      {"exec \"$0\" -n \"$1,$2 $3\" nodes", 0},
+      {"exec \"$0\" nodes -n \"$1\" --node=\"$2,\" -n\"$3\"", 0},
+      {"printf '#a b\\n%s #x\\n\\n %s, %s' $1 $2 $3 | exec \"$0\" nodes --nodes-file /dev/stdin",
+       0},
+      {"exec \"$0\" -n $1 run \"$JOB\" true", 64}, /* $JOB is unset */
+      {"exec \"$0\" -n $1 run $JOB -- true", 64},
+      {"exec \"$0\" help >&-", 71},
+      {"exec \"$0\" -V >/dev/full", 71},
+      {"exec \"$0\" -n $1,$2,$3 nodes >&-", 71},
+      {"exec \"$0\" -n $1,$2,$3 doctor >&-", 71},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    shell_command = cases[i].command;
+    cli_check_after(run_shell, "", cases[i].status);
+    if (cases[i].status == 0) {
+      assert_contains(cli_last.text, three.nodes[2].address);
+    }
+  }
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(mistakes_are_reported),
+      TEST(message_hides_addresses),
+      TEST(options_stand_before_and_after_the_verb),
+      TEST(help_shows_the_options_of_the_verb),
+      TEST(shell_variables_are_read),
+  };
+  return cmocka_run_group_tests(tests, cli_start, three_end);
+}
