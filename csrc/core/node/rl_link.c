@@ -26,8 +26,13 @@
  *      that replies match commands: no reply to EXISTS looks like that of a SET. If the peer closes
  *      the connection at CLIENT SETNAME, the next one sends EXISTS instead. A node that ends closes
  *      it, too: a refused connection restores CLIENT SETNAME.
- *   4. The guard's script, if there is a guard (rl_guard.c), which reads the answer.
- *   5. SUBSCRIBE, for a subscriber (rl_subscriber.c). Then messages and answers to PING arrive.
+ *   4. CLIENT SETINFO, twice, for the node's operators: the name of the library, and its version.
+ *      Any reply suffices. After an unexpected reply to CLIENT SETNAME, an error does not answer
+ *      EXISTS: it may be the reply to CLIENT SETINFO. After such an error, or if the peer closes
+ *      the connection at CLIENT SETINFO, the next one does not send it. Nor does one with EXISTS
+ *      instead of CLIENT SETNAME. A refused connection restores it.
+ *   5. The guard's script, if there is a guard (rl_guard.c), which reads the answer.
+ *   6. SUBSCRIBE, for a subscriber (rl_subscriber.c). Then messages and answers to PING arrive.
  */
 #include "node/rl_link.h"
 
@@ -39,7 +44,7 @@
 #include "wire/rl_secret.h"
 
 #define RL_LINK_OUTSTANDING_CAPACITY_MIN 64
-#define RL_LINK_HANDSHAKE_MAX 512     /* bytes without user, password and guard */
+#define RL_LINK_HANDSHAKE_MAX 1024    /* bytes without user, password and guard */
 #define RL_LINK_GUARD_MAX 4096        /* bytes of the guard's command */
 #define RL_LINK_TOKEN_MIN 4           /* bytes; a shorter token occurs in any text */
 #define RL_LINK_OUTPUT_KEPT_MAX 65536 /* bytes; a larger buffer ends with its connection */
@@ -49,6 +54,7 @@ typedef enum rl_step {
   RL_STEP_SELECT,
   RL_STEP_NAME,
   RL_STEP_EXISTS,
+  RL_STEP_INFO,
   RL_STEP_SUBSCRIBE,
   RL_STEP_PING
 } rl_step;
@@ -235,6 +241,18 @@ static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
   return rl_link_step(link, now_us, RL_STEP_NAME, name, 3);
 }
 
+/* Returns true if this connection sends CLIENT SETINFO. */
+static bool rl_link_informs(const rl_link *link) {
+  return !link->skips_name && !link->skips_info;
+}
+
+static bool rl_link_inform(rl_link *link, redlock_time now_us, const char *what,
+                           const char *value) {
+  const rl_command_bytes info[] = {rl_command_word("CLIENT"), rl_command_word("SETINFO"),
+                                   rl_command_word(what), rl_command_word(value)};
+  return rl_link_step(link, now_us, RL_STEP_INFO, info, 4);
+}
+
 static bool rl_link_ask_exists(rl_link *link, redlock_time now_us) {
   const rl_command_bytes exists[] = {rl_command_word("EXISTS"), rl_command_word("redlock")};
   bool ok = rl_link_step(link, now_us, RL_STEP_EXISTS, exists, 2);
@@ -256,6 +274,8 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   return ok &&
          (link->skips_name ? rl_link_ask_exists(link, now_us)
                            : rl_link_name_itself(link, now_us)) &&
+         (!rl_link_informs(link) || (rl_link_inform(link, now_us, "LIB-NAME", "redlock") &&
+                                     rl_link_inform(link, now_us, "LIB-VER", REDLOCK_VERSION))) &&
          (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
          (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_CHECK));
 }
@@ -281,32 +301,37 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   return true;
 }
 
-/*
- * Returns true if the handshake is sent, and the reply to CLIENT SETNAME or EXISTS is outstanding.
- */
-static bool rl_link_awaits_any_reply(const rl_link *link) {
+/* Returns true if the handshake is sent, and the reply to one of its |steps| is outstanding. */
+static bool rl_link_awaits_step(const rl_link *link, unsigned steps) {
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   for (unsigned i = 0; i < link->outstanding_count && sent; i++) {
     const rl_outstanding *command =
         &link->outstanding[(link->outstanding_head + i) % link->outstanding_capacity];
-    if (command->kind == RL_OUTSTANDING_HANDSHAKE &&
-        (command->step == RL_STEP_NAME || command->step == RL_STEP_EXISTS)) {
+    if (command->kind == RL_OUTSTANDING_HANDSHAKE && (steps >> command->step & 1) != 0) {
       return true;
     }
   }
   return false;
 }
 
+static void rl_link_skip_info(rl_link *link) {
+  link->skips_info = true;
+  link->reconnect_now = true;
+}
+
 void rl_link_closed(rl_link *link) {
-  if (rl_link_awaits_any_reply(link)) {
+  if (rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS)) {
     link->skips_name = !link->skips_name;
     link->reconnect_now = link->skips_name;
+  } else if (rl_link_awaits_step(link, 1u << RL_STEP_INFO)) {
+    rl_link_skip_info(link);
   }
 }
 
 void rl_link_disconnected(rl_link *link) {
   if (link->phase == RL_LINK_CONNECTING) {
     link->skips_name = false;
+    link->skips_info = false;
   }
   link->phase = RL_LINK_DOWN;
   rl_reply_close(&link->reader);
@@ -600,6 +625,19 @@ static bool rl_link_refuses_name(const char *error) {
          strncmp(error, "ERR Unknown ", 12) == 0;
 }
 
+/* The reply to EXISTS proves that replies match commands. */
+static bool rl_link_proves(rl_link *link) {
+  const rl_reply *reply = &link->reader.reply;
+  bool refused = reply->type == RL_REPLY_ERROR && !rl_link_refuses_all(reply->text);
+  if (refused && link->phase == RL_LINK_HANDSHAKE && rl_link_informs(link)) {
+    rl_link_skip_info(link); /* It may be the reply to CLIENT SETINFO. */
+    return false;
+  }
+  return link->exists_unsent == 0 && /* no reply can precede its command */
+         ((reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 1) ||
+          refused);
+}
+
 /* Returns true if the handshake continues after the reply to the step. */
 static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step) {
   const rl_reply *reply = &link->reader.reply;
@@ -610,9 +648,9 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
     return ok || (error && rl_link_refuses_name(reply->text)) ||
            (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
   case RL_STEP_EXISTS:
-    return link->exists_unsent == 0 && /* no reply can precede its command */
-           ((reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 1) ||
-            (error && !rl_link_refuses_all(reply->text)));
+    return rl_link_proves(link);
+  case RL_STEP_INFO:
+    return true;
   case RL_STEP_SUBSCRIBE:
     return strcmp(reply->word, "subscribe") == 0;
   case RL_STEP_PING:

@@ -77,7 +77,8 @@ typedef struct rl_link {
   bool tested;          /* the connection was tested for twins (rl_twin.h) */
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
   bool skips_name;      /* the next connection sends EXISTS instead of CLIENT SETNAME */
-  bool reconnect_now;   /* the next connection needs no delay, because it skips the name */
+  bool skips_info;      /* the next connection does not send CLIENT SETINFO */
+  bool reconnect_now;   /* the next connection needs no delay, because it skips such a command */
   redlock_time up_us;   /* time of the end of the handshake */
   redlock_time phase_deadline_us; /* of CONNECTING and HANDSHAKE */
   redlock_time received_us;       /* time of the last byte, or of the first outstanding command */
@@ -118,7 +119,8 @@ bool rl_link_connected(rl_link *link, redlock_time now_us);
 
 /*
  * Notes that the peer has closed the connection; rl_link_disconnected() must follow. If CLIENT
- * SETNAME or EXISTS was outstanding, the next connection sends the other command.
+ * SETNAME or EXISTS was outstanding, the next connection sends the other command. If only CLIENT
+ * SETINFO was, the next connection does not send it.
  */
 void rl_link_closed(rl_link *link);
 

@@ -257,20 +257,23 @@ static void wrong_reply_extends_and_releases_nothing(void **state) {
 }
 
 /*
- * Proxies that do not know CLIENT SETNAME reply with an error or nonsense, or close the connection.
+ * Proxies that do not know CLIENT SETNAME and CLIENT SETINFO reply with an error or nonsense, or
+ * close the connection.
  */
-static void proxy_without_setname_is_used(void **state) {
+static void proxy_without_setname_and_setinfo_is_used(void **state) {
   static const fake_behaviour proxies[] = {
       {.setname = "-unsupported command 'client'\r\n"},
       {.setname = "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
       {.setname = ":5\r\n"},
       {.closes_at_name = true},
+      {.closes_at_info = true},
   };
   for (size_t i = 0; i < sizeof proxies / sizeof proxies[0]; i++) {
     fake_server server;
     redlock_lock *lock = hold_on_fake(&server, &proxies[i]); /* by the first attempt */
     assert_ok(lock, redlock_lock_release(lock));
-    assert_int_equal(*server.accepted, proxies[i].closes_at_name ? 2 : 1);
+    assert_int_equal(*server.accepted,
+                     proxies[i].closes_at_name || proxies[i].closes_at_info ? 2 : 1);
     end_fake(&server, lock);
   }
 }
@@ -279,7 +282,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(hostile_reply_is_reported_and_costs_little),
       cmocka_unit_test(hostile_minority_disturbs_no_call),
-      cmocka_unit_test(proxy_without_setname_is_used),
+      cmocka_unit_test(proxy_without_setname_and_setinfo_is_used),
       cmocka_unit_test(replies_may_arrive_byte_by_byte),
       cmocka_unit_test(unsolicited_reply_ends_the_connection),
       cmocka_unit_test(wrong_reply_extends_and_releases_nothing),

@@ -300,6 +300,7 @@ static bool fake_read_handshake(fake_command *command, const resp_request *reque
   size_t used = 0;
   command->verb = resp_is(request, 0, "AUTH")        ? FAKE_AUTH
                   : resp_is(request, 0, "SELECT")    ? FAKE_SELECT
+                  : resp_is(request, 1, "SETINFO")   ? FAKE_SETINFO
                   : resp_is(request, 0, "CLIENT")    ? FAKE_SETNAME
                   : resp_is(request, 0, "EXISTS")    ? FAKE_EXISTS
                   : resp_is(request, 0, "SUBSCRIBE") ? FAKE_SUBSCRIBE

@@ -281,8 +281,14 @@ void fake_deliver(fake_world *world, unsigned node, const char *reply) {
 }
 
 fake_command fake_reply(fake_world *world, unsigned node, const char *reply) {
+  char all[FAKE_REPLY_MAX];
   fake_command command = fake_take(world, node);
-  fake_deliver(world, node, reply);
+  (void)snprintf(all, sizeof all, "%s", reply);
+  while (world->nodes[node].queued > 0 && world->nodes[node].queue[0].verb == FAKE_SETINFO) {
+    (void)fake_take(world, node);
+    strncat(all, "+OK\r\n", sizeof all - strlen(all) - 1);
+  }
+  fake_deliver(world, node, all);
   return command;
 }
 

@@ -92,7 +92,10 @@ fake_command fake_execute(fake_world *world, unsigned node, char reply[FAKE_REPL
 /* These bytes arrive from the node, and then a turn. */
 void fake_deliver(fake_world *world, unsigned node, const char *reply);
 
-/* Takes the oldest command off, and |reply| arrives. */
+/*
+ * Takes the oldest command off, and |reply| arrives. With CLIENT SETNAME it takes and answers CLIENT
+ * SETINFO.
+ */
 fake_command fake_reply(fake_world *world, unsigned node, const char *reply);
 
 /* The node executes its oldest command and the reply arrives. */

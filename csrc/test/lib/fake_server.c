@@ -67,7 +67,8 @@ static void fake_answer(fake_connection *connection, const resp_request *request
   const char *reply = "+OK\r\n";
   bool flood = false;
   if (resp_is(request, 0, "CLIENT")) {
-    if (behaviour->closes_at_name) {
+    if (behaviour->closes_at_name ||
+        (behaviour->closes_at_info && resp_is(request, 1, "SETINFO"))) {
       fake_hang_up(connection);
     }
     reply = behaviour->setname != NULL ? behaviour->setname : reply;

@@ -14,6 +14,7 @@ typedef struct fake_behaviour {
   const char *greeting; /* sent as soon as a client connects; NULL = nothing */
   const char *setname;  /* the reply to CLIENT SETNAME */
   bool closes_at_name;  /* closes the connection instead */
+  bool closes_at_info;  /* closes the connection at CLIENT SETINFO */
   const char *set;      /* to SET */
   const char *script;   /* to EVALSHA and EVAL */
   const char *flood;    /* sent again and again after the first reply to SET */

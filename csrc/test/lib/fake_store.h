@@ -28,11 +28,15 @@
 #define FAKE_SUBSCRIBERS_MAX 16
 #define FAKE_MESSAGES_MAX 16
 
+/* The replies to CLIENT SETNAME and CLIENT SETINFO. */
+#define FAKE_HANDSHAKE "+OK\r\n+OK\r\n+OK\r\n"
+
 typedef enum fake_verb {
   FAKE_OTHER = 0,
   FAKE_AUTH,
   FAKE_SELECT,
   FAKE_SETNAME,
+  FAKE_SETINFO,
   FAKE_EXISTS,
   FAKE_SUBSCRIBE,
   FAKE_PING,

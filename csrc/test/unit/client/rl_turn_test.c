@@ -17,7 +17,11 @@
 
 #define LOCKS 200
 #define KEY_LENGTH 4000
-#define HELLO "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
+#define HELLO                                                                                      \
+  "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"                                       \
+  "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$7\r\nredlock\r\n"                     \
+  "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$7\r\nLIB-VER\r\n$5\r\n" REDLOCK_VERSION "\r\n"
+#define HELLO_REPLY "+OK\r\n+OK\r\n+OK\r\n"
 
 static unsigned looks; /* number of polls for input */
 static bool send_is_ours;
@@ -86,7 +90,7 @@ static peer *peer_new(void) {
   assert_true(self->fd >= 0);
   assert_int_equal(recv(self->fd, hello, sizeof hello - 1, MSG_WAITALL), sizeof hello - 1);
   assert_memory_equal(hello, HELLO, sizeof hello - 1);
-  assert_int_equal(send(self->fd, "+OK\r\n", 5, 0), 5);
+  assert_int_equal(send(self->fd, HELLO_REPLY, strlen(HELLO_REPLY), 0), strlen(HELLO_REPLY));
   return self;
 }
 

@@ -225,15 +225,15 @@ static void input_for_a_node_that_is_down_is_dropped(void **state) {
 }
 
 static void replies_arrive_in_any_pieces(void **state) {
-  static const char replies[] = "+OK\r\n";
+  static const char *const replies[] = {FAKE_HANDSHAKE, "+OK\r\n"};
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
   begin(world, lock);
   for (unsigned round = 0; round < 2; round++) {
-    for (unsigned i = 0; i < sizeof replies - 1; i++) {
+    for (unsigned i = 0; i < strlen(replies[round]); i++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-      rl_core_input(&world->core, 0, world->now_us, replies + i, 1);
+      rl_core_input(&world->core, 0, world->now_us, replies[round] + i, 1);
     }
     fake_turn(world);
   }
@@ -415,7 +415,7 @@ static void seventeen_of_32_nodes_grant_a_lock(void **state) {
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_core_connecting(&world->core, i, world->now_us);
     rl_core_connected(&world->core, i, world->now_us);
-    rl_core_input(&world->core, i, world->now_us, "+OK\r\n", 5);
+    rl_core_input(&world->core, i, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   }
   rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
   for (unsigned i = 0; i < 17; i++) {

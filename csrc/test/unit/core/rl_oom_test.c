@@ -839,7 +839,7 @@ static bool joined_with(size_t fail_at, unsigned *failures) {
   }
   world->nodes[2].blocked = true;
   arm(fail_at, true);
-  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   memory.armed = false;
   bool failed = memory.failed > 0;
   for (unsigned i = 0; i < LOCKS; i++) {

@@ -300,7 +300,7 @@ static void backfill_ends_with_the_lease(void **state) {
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     if (what == 0) {
       world->now_us = lock->deadline_us;
-      rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+      rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
     } else if (what == 1) {
       assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
     } else if (what == 2) {
@@ -314,7 +314,7 @@ static void backfill_ends_with_the_lease(void **state) {
       rl_core_close(&world->core, world->now_us);
     }
     if (what == 4) {
-      rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+      rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
     } else if (what != 0) {
       fake_reply(world, 2, "+OK\r\n");
     }
@@ -353,7 +353,7 @@ static void backfill_skips_a_node_with_a_full_queue(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
-  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
   assert_int_equal(world->core.nodes[2]->link.outstanding_count,
                    RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
@@ -372,7 +372,7 @@ static void backfill_waits_for_outstanding_replies(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   owe_releases(world, 2, RL_BACKFILL_WINDOW, 1);
   world->nodes[2].blocked = true;
-  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   fake_turn(world);
   assert_int_equal(world->core.nodes[2]->link.outstanding_count, RL_BACKFILL_WINDOW);
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */

@@ -199,7 +199,7 @@ static void release_waits_for_room_in_a_full_queue(void **state) {
   fake_turn(world);
   assert_int_equal(lock->waiting, 1);
   world->nodes[0].blocked = true;
-  rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
+  rl_core_input(&world->core, 0, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "the release could not be queued");
   assert_true(world->core.releases->count > 0);

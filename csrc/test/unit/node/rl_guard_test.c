@@ -552,8 +552,7 @@ static void two_nodes_of_one_server_have_one_vote(void **state) {
   rl_lock *lock = lock_of(world);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  fake_deliver(world, 0, "+OK\r\n");
-  (void)fake_take(world, 0);
+  (void)fake_reply(world, 0, "+OK\r\n");
   (void)fake_answer(world, 0);
   assert_string_equal(guard_of(world, 2)->reason, "it is the same server as 10.0.0.1:6379");
   fake_settle(world);
@@ -737,6 +736,9 @@ static void message_has_the_remaining_quarantine(void **state) {
 
 static void client_without_a_guard_sends_plain_commands(void **state) {
   static const char expected[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
+                                 "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n"
+                                 "$7\r\nredlock\r\n*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n"
+                                 "$7\r\nLIB-VER\r\n$5\r\n" REDLOCK_VERSION "\r\n"
                                  "*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n$40\r\n";
   size_t length;
   fake_world *world = fake_world_new(1);
@@ -745,7 +747,7 @@ static void client_without_a_guard_sends_plain_commands(void **state) {
   rl_lock *lock = lock_of(world);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
+  rl_core_input(&world->core, 0, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   const char *bytes = rl_core_output(&world->core, 0, &length);
   assert_true(length > sizeof expected);
   assert_memory_equal(bytes, expected, sizeof expected - 1);

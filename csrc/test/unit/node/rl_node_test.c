@@ -9,6 +9,9 @@
 
 #define START_US (100 * SECONDS)
 #define SECRET "s3cr3t"
+#define INFO "CLIENT SETINFO LIB-NAME redlock;CLIENT SETINFO LIB-VER " REDLOCK_VERSION ";"
+#define OKS "+OK\r\n+OK\r\n" /* to INFO */
+#define HELLO "CLIENT SETNAME redlock;" INFO
 
 static const unsigned char ENTROPY[20] = {1};
 
@@ -78,7 +81,7 @@ static const char *feed(fixture *it, const char *bytes) {
 static fixture *make_up(void) {
   fixture *it = make("h");
   connect_node(it);
-  assert_null(feed(it, "+OK\r\n"));
+  assert_null(feed(it, FAKE_HANDSHAKE));
   assert_int_equal(it->node.link.phase, RL_LINK_UP);
   rl_buffer_clear(&it->node.link.output);
   return it;
@@ -114,12 +117,12 @@ static void handshake_logs_in_selects_and_sets_the_name(void **state) {
     const char *steps;
     unsigned command;
   } cases[] = {
-      {"h", "CLIENT SETNAME redlock;", 1},
-      {"redis://h/0", "CLIENT SETNAME redlock;", 1},
-      {"redis://h/15", "SELECT 15;CLIENT SETNAME redlock;", 2},
-      {"redis://:p@h", "AUTH p;CLIENT SETNAME redlock;", 2},
-      {"redis://u:p@h", "AUTH u p;CLIENT SETNAME redlock;", 2},
-      {"redis://u:@h/2", "AUTH u ;SELECT 2;CLIENT SETNAME redlock;", 3},
+      {"h", HELLO, 3},
+      {"redis://h/0", HELLO, 3},
+      {"redis://h/15", "SELECT 15;" HELLO, 4},
+      {"redis://:p@h", "AUTH p;" HELLO, 4},
+      {"redis://u:p@h", "AUTH u p;" HELLO, 4},
+      {"redis://u:@h/2", "AUTH u ;SELECT 2;" HELLO, 5},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     fixture *it = make(cases[i].address);
@@ -172,23 +175,33 @@ static const refusal refusals[] = {
     {"h", "-DENIED Redis is running in protected mode\r\n",
      "DENIED Redis is running in protected mode"},
     {"h", "-ERR max number of clients reached\r\n", "ERR max number of clients reached"},
-    {"h", "-NOPERM this user has no permissions\r\n", NULL}, /* SETNAME is a courtesy */
-    {"h", "-ERR unknown command 'CLIENT'\r\n", NULL},
-    {"h", "-ERR Unknown subcommand\r\n", NULL},
-    {"h", "-unsupported command 'client'\r\n|:0\r\n", NULL},
-    {"h", "-LOADING Redis is loading\r\n|-LOADING Redis is loading\r\n", NULL},
-    {"h", "+QUEUED\r\n|-NOPERM x\r\n", NULL},
-    {"h", ":1\r\n|:1\r\n", NULL},
-    {"h", "$-1\r\n|:0\r\n", NULL},
-    {"h", "*2\r\n$3\r\nfoo\r\n-ERR bar\r\n|:0\r\n", NULL},
+    {"h", "-NOPERM this user has no permissions\r\n" OKS, NULL}, /* SETNAME is a courtesy */
+    {"h", "-ERR unknown command 'CLIENT'\r\n" OKS, NULL},
+    {"h", "-ERR Unknown subcommand\r\n" OKS, NULL},
+    {"h", "-unsupported command 'client'\r\n" OKS "|:0\r\n", NULL},
+    {"h", ":1\r\n" OKS "|:1\r\n", NULL},
+    {"h", "$-1\r\n" OKS "|:0\r\n", NULL},
+    {"h", "*2\r\n$3\r\nfoo\r\n-ERR bar\r\n" OKS "|:0\r\n", NULL},
+    /* Any reply to SETINFO will do. */
+    {"h", "+OK\r\n-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n-ERR x\r\n", NULL},
+    {"h", "+OK\r\n-NOPERM x\r\n-NOAUTH Authentication required.\r\n", NULL},
+    {"h", "+OK\r\n:5\r\n*2\r\n$3\r\nfoo\r\n-ERR bar\r\n", NULL},
+    {"h", "+OK\r\n$-1\r\n$3\r\nfoo\r\n", NULL},
+    {"h", "-NOPERM x\r\n-NOPERM x\r\n-NOPERM x\r\n", NULL},
     /* A greeting: the reply to CLIENT SETNAME follows it, and must not count for a SET. */
-    {"h", ":1\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
-    {"h", ":1\r\n:1\r\n", "the peer does not answer like a Redis server"}, /* not asked yet */
-    {"h", "*1\r\n+hello\r\n|:7\r\n", "the peer does not answer like a Redis server"},
-    {"h", "-ERR hello\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
+    {"h", ":1\r\n|+OK\r\n" OKS, "the peer does not answer like a Redis server"},
+    {"h", ":1\r\n:1\r\n:1\r\n:1\r\n",
+     "the peer does not answer like a Redis server"}, /* not asked */
+    {"h", "*1\r\n+hello\r\n" OKS "|:7\r\n", "the peer does not answer like a Redis server"},
+    {"h", "-ERR hello\r\n" OKS "|+OK\r\n", "the peer does not answer like a Redis server"},
+    /* The error may be the reply to SETINFO. */
+    {"h", ":1\r\n|+OK\r\n-ERR unknown subcommand\r\n-ERR unknown subcommand\r\n",
+     "ERR unknown subcommand"},
+    {"h", "-LOADING Redis is loading\r\n" OKS "|-LOADING Redis is loading\r\n",
+     "LOADING Redis is loading"},
     {"redis://h/1", ":1\r\n", "the peer does not answer like a Redis server"},
     {"h", "HTTP/1.1 400 Bad Request\r\n", "the reply is not RESP"},
-    {"h", "+OK\r\n+OK\r\n", "the node sent a reply that was not asked for"},
+    {"h", "+OK\r\n" OKS "+OK\r\n", "the node sent a reply that was not asked for"},
 };
 
 static void refused_step_ends_the_connection_with_a_reason(void **state) {
@@ -258,9 +271,37 @@ static void close_at_setname_skips_it_on_the_next_connection(void **state) {
   it = make("redis://:p@h");
   assert_next_handshake(it, "+OK\r\n", "AUTH p;EXISTS redlock;");
   /* It was not the command then. */
-  assert_next_handshake(it, "+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
+  assert_next_handshake(it, "+OK\r\n", "AUTH p;" HELLO);
   /* Nor is it when the handshake is over. */
-  assert_next_handshake(it, "+OK\r\n+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
+  assert_next_handshake(it, "+OK\r\n+OK\r\n" OKS, "AUTH p;" HELLO);
+  destroy(it);
+}
+
+static void close_at_setinfo_skips_it_on_the_next_connection(void **state) {
+  for (unsigned replies = 0; replies < 2; replies++) {
+    fixture *it = make("redis://:p@h");
+    assert_next_handshake(it, replies == 0 ? "+OK\r\n+OK\r\n" : "+OK\r\n+OK\r\n+OK\r\n",
+                          "AUTH p;CLIENT SETNAME redlock;");
+    assert_next_handshake(it, "+OK\r\n+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
+    destroy(it);
+  }
+}
+
+/* The error may be the reply to SETINFO. The next connection has only one meaning for it. */
+static void peer_that_refuses_all_courtesies_is_used_by_the_next_connection(void **state) {
+  fixture *it = make("h");
+  rl_outstanding command;
+  connect_node(it);
+  assert_string_equal(feed(it, "-LOADING x\r\n-LOADING x\r\n-LOADING x\r\n|-LOADING x\r\n"),
+                      "LOADING x");
+  rl_node_disconnected(&it->node, it->now_us, "LOADING x");
+  while (rl_link_take(&it->node.link, &command)) {
+  }
+  assert_true(rl_node_wants_connection(&it->node, it->now_us));
+  connect_node(it);
+  assert_steps(it, "CLIENT SETNAME redlock;");
+  assert_null(feed(it, "-LOADING x\r\n|-LOADING x\r\n"));
+  assert_int_equal(it->node.link.phase, RL_LINK_UP);
   destroy(it);
 }
 
@@ -304,13 +345,14 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
 }
 
 /* A node that ends closes its connections before its port. */
-static void refused_connection_restores_setname(void **state) {
+static void refused_connection_restores_setname_and_setinfo(void **state) {
   fixture *it = make("h");
   it->node.link.skips_name = true;
+  it->node.link.skips_info = true;
   rl_link_connecting(&it->node.link, it->now_us);
   rl_node_disconnected(&it->node, it->now_us, "refused");
   connect_node(it);
-  assert_steps(it, "CLIENT SETNAME redlock;");
+  assert_steps(it, HELLO);
   destroy(it);
 }
 
@@ -634,9 +676,11 @@ int main(void) {
       cmocka_unit_test(refused_step_ends_the_connection_with_a_reason),
       cmocka_unit_test(error_with_a_password_names_the_forbidden_command),
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
+      cmocka_unit_test(close_at_setinfo_skips_it_on_the_next_connection),
+      cmocka_unit_test(peer_that_refuses_all_courtesies_is_used_by_the_next_connection),
       cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
-      cmocka_unit_test(refused_connection_restores_setname),
+      cmocka_unit_test(refused_connection_restores_setname_and_setinfo),
       cmocka_unit_test(no_part_of_an_unusual_password_leaks),
       cmocka_unit_test(login_has_any_bytes),
       cmocka_unit_test(password_with_a_nul_does_not_leak),
