@@ -17,8 +17,9 @@
 
 /* Exit statuses besides that of the command. 64 to 75 have the meanings of sysexits.h. */
 enum {
-  CLI_TAKEN = 1, /* unless -E sets another */
-  CLI_FOUND = 1, /* doctor: found an error */
+  CLI_TAKEN = 1,    /* unless -E sets another */
+  CLI_FOUND = 1,    /* doctor: found an error */
+  CLI_NOT_HELD = 1, /* force-release: no node has the token */
   CLI_USAGE = 64,
   CLI_UNAVAILABLE = 69,
   CLI_SYSTEM = 71,
@@ -44,6 +45,9 @@ struct cli_settings {
   int taken_status;
   bool keys; /* of doctor: searches keys */
   bool quiet, verbose, json;
+  bool ctdb;                    /* of hold: follows CTDB's protocol */
+  redlock_duration interval_us; /* of watch; 0 = default */
+  redlock_duration duration_us; /* of bench; 0 = default */
   cli_line line;
   char **operands;         /* of |line|: the verb's name and its operands; ended by NULL */
   char key_password[1025]; /* from a file; or empty */
@@ -96,6 +100,10 @@ const redlock_transport *cli_tls_transport(void);
 /* Writes a line with the program's name to the standard error. Returns |status|. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same, except that -q silences it. */
+int cli_report(const cli_settings *settings, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* The work of a verb with its lock. Returns the exit status. */
 typedef int cli_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock);
 
@@ -109,11 +117,20 @@ int cli_with_lock(const cli_settings *settings, redlock_client *client, const ch
  */
 int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, int error);
 
+/*
+ * Returns the exit status for |error| of |lock|, after a message. -q silences it, except for wrong
+ * usage.
+ */
+int cli_fail_lock(const cli_settings *settings, redlock_lock *lock, int error);
+
 /* Returns -1 if the operation succeeded, or the exit status after a message. */
 int cli_result(const cli_settings *settings, redlock_lock *lock);
 
 /* Flushes what the verb has printed. Returns the exit status: 0 if the operation succeeded. */
 int cli_print_result(const cli_settings *settings, redlock_lock *lock);
+
+/* Writes |prefix| and 16 random digits into |name|. */
+void cli_random_name(char name[static 64], const char *prefix);
 
 /* Flushes the standard output. Returns 0, or the exit status after a message. */
 int cli_flush(void);

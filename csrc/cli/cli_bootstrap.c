@@ -7,17 +7,14 @@
 
 #include <stdio.h>
 
+#include "cli_votes.h"
+
 static int cli_bootstrap_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  redlock_vote_info vote;
   int status = cli_await(settings, loop, lock, redlock_lock_bootstrap_start(lock));
   if (status >= 0) {
     return status;
   }
-  for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
-    bool ready = vote.vote == REDLOCK_VOTE_GRANTED;
-    (void)printf("%s\t%s%s%s\n", vote.name, ready ? "ready" : redlock_vote_name(vote.vote),
-                 vote.error != NULL ? "\t" : "", vote.error != NULL ? vote.error : "");
-  }
+  cli_put_votes(settings, lock, "ready", redlock_vote_name(REDLOCK_VOTE_TAKEN));
   return cli_print_result(settings, lock);
 }
 

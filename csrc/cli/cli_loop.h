@@ -6,6 +6,7 @@
 #ifndef CLI_LOOP_H
 #define CLI_LOOP_H
 
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -28,5 +29,8 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client);
 
 /* Processes the client once, waiting until |until_us| at most. Returns a signal, or 0. */
 int cli_loop_turn(cli_loop *loop, redlock_time until_us);
+
+/* As cli_loop_turn(); |others|, at most REDLOCK_NODES_MAX, also end the wait and get revents. */
+int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *others, size_t count);
 
 #endif

@@ -11,13 +11,27 @@
 #include <string.h>
 #include <unistd.h>
 
+static void cli_write_message(const char *format, va_list arguments) {
+  (void)fputs("redlock: ", stderr);
+  (void)vfprintf(stderr, format, arguments);
+  (void)fputc('\n', stderr);
+}
+
 int cli_fail(int status, const char *format, ...) {
   va_list arguments;
-  (void)fputs("redlock: ", stderr);
   va_start(arguments, format);
-  (void)vfprintf(stderr, format, arguments);
+  cli_write_message(format, arguments);
   va_end(arguments);
-  (void)fputc('\n', stderr);
+  return status;
+}
+
+int cli_report(const cli_settings *settings, int status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (!settings->quiet) {
+    cli_write_message(format, arguments);
+  }
+  va_end(arguments);
   return status;
 }
 
@@ -48,22 +62,40 @@ static bool cli_is_ungranted(redlock_lock *lock) {
   return true;
 }
 
-/* Returns the exit status for |error|, after a message. */
-static int cli_fail_with(const cli_settings *settings, redlock_lock *lock, int error) {
+/* Returns the exit status for |error|. */
+static int cli_error_status(const cli_settings *settings, redlock_lock *lock, int error) {
+  switch (error) {
+  case REDLOCK_E_TAKEN:
+    return settings->taken_status;
+  case REDLOCK_E_NOT_HELD:
+    return CLI_NOT_HELD;
+  case REDLOCK_E_LOST:
+    return CLI_LOST;
+  case REDLOCK_E_NO_MEMORY:
+  case REDLOCK_E_SYSTEM:
+    return CLI_SYSTEM;
+  case REDLOCK_E_INVALID:
+  case REDLOCK_E_LIMIT:
+    return CLI_USAGE;
+  case REDLOCK_E_EXPIRED:
+    /* Without any grant the ttl is shorter than its drift allowance. */
+    return cli_is_ungranted(lock) ? CLI_USAGE : CLI_UNAVAILABLE;
+  default:
+    return CLI_UNAVAILABLE;
+  }
+}
+
+int cli_fail_lock(const cli_settings *settings, redlock_lock *lock, int error) {
   const char *message = redlock_lock_message(lock);
-  /* EXPIRED without any grant: the ttl is shorter than its drift allowance. */
-  bool wrong = error == REDLOCK_E_INVALID || error == REDLOCK_E_LIMIT ||
-               (error == REDLOCK_E_EXPIRED && cli_is_ungranted(lock));
-  int status = error == REDLOCK_E_TAKEN                                    ? settings->taken_status
-               : error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM ? CLI_SYSTEM
-               : wrong                                                     ? CLI_USAGE
-                                                                           : CLI_UNAVAILABLE;
-  return cli_fail(status, "%s", message[0] != '\0' ? message : redlock_strerror(error));
+  int status = cli_error_status(settings, lock, error);
+  message = message[0] != '\0' ? message : redlock_strerror(error);
+  return status == CLI_USAGE ? cli_fail(status, "%s", message)
+                             : cli_report(settings, status, "%s", message);
 }
 
 int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, int error) {
   if (error != REDLOCK_OK) {
-    return cli_fail_with(settings, lock, error);
+    return cli_fail_lock(settings, lock, error);
   }
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
     int number = cli_loop_turn(loop, REDLOCK_NEVER);
@@ -77,7 +109,15 @@ int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, 
 
 int cli_result(const cli_settings *settings, redlock_lock *lock) {
   int error = redlock_lock_result(lock);
-  return error == REDLOCK_OK ? -1 : cli_fail_with(settings, lock, error);
+  return error == REDLOCK_OK ? -1 : cli_fail_lock(settings, lock, error);
+}
+
+void cli_random_name(char name[static 64], const char *prefix) {
+  uint64_t number = 0;
+  if (getentropy(&number, sizeof number) != 0) {
+    number = redlock_now() << 20 ^ (uint64_t)getpid();
+  }
+  (void)snprintf(name, 64, "%s%016llx", prefix, (unsigned long long)number);
 }
 
 int cli_flush(void) {

@@ -4,70 +4,253 @@
  * SPDX-License-Identifier: MIT
  *
  * A reachable node can still refuse a lock: no memory, no permission, read-only. So the verb
- * acquires a lock of a unique name on all nodes, and releases it.
+ * acquires locks of unique names and releases them.
+ *   NODES-1. Each node gets a lock from a client of its own. So no node is judged by the answers of
+ *            others, as in an acquire that a majority decides.
+ *   NODES-2. The client of all nodes acquires a lock, too, and then asks every node once. It knows
+ *            what is wrong with the nodes together: quarantine by the guard, two names of one
+ *            server.
+ *   NODES-3. A node grants if its own lock was granted and NODES-2 found nothing wrong with it.
+ *   NODES-4. The exit status depends on the number of nodes that grant.
  */
 #include "cli.h"
 
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
-#define CLI_NODES_PATIENCE_US (500 * REDLOCK_MILLISECONDS)
+#include "cli_json.h"
+#include "cli_output.h"
 
-/* Returns true if a node has neither answered nor failed. */
-static bool cli_nodes_pending(redlock_lock *lock) {
+typedef struct cli_probe {
+  redlock_client *client;
+  redlock_lock *lock;
   redlock_vote_info vote;
-  for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
-    if (vote.vote == REDLOCK_VOTE_UNKNOWN && vote.error == NULL) {
+  bool settled;
+  bool releasing;
+} cli_probe;
+
+typedef struct cli_nodes_run {
+  cli_loop *loop;
+  size_t count;
+  cli_probe probes[REDLOCK_NODES_MAX];
+  struct pollfd polls[REDLOCK_NODES_MAX];
+  char latency[24];
+} cli_nodes_run;
+
+/* --------------------------------------------------------------------------------------- probes */
+
+/* NODES-1. Returns -1, or the exit status after a message. */
+static int cli_probe_open(cli_probe *probe, const cli_settings *settings, size_t index,
+                          const char *name) {
+  char message[256] = "";
+  redlock_settings alone = settings->client;
+  alone.quorum = 0;
+  alone.guard = 0;
+  alone.guard_max_ttl_us = 0;
+  alone.guard_cluster = NULL;
+  int error = redlock_client_new(&probe->client, &alone, message, sizeof message);
+  if (error == REDLOCK_OK) {
+    error = redlock_client_add(probe->client, settings->nodes[index], message, sizeof message);
+  }
+  if (error == REDLOCK_OK) {
+    error = redlock_lock_new(&probe->lock, probe->client, name, strlen(name), NULL);
+  }
+  if (error == REDLOCK_OK) {
+    error = redlock_lock_acquire_start(probe->lock, NULL);
+  }
+  if (error == REDLOCK_OK) {
+    return -1;
+  }
+  return cli_fail(CLI_SYSTEM, "node %zu: %s", index + 1,
+                  message[0] != '\0' ? message : redlock_strerror(error));
+}
+
+/* Settles a probe whose acquire has ended, or whose node has refused. */
+static void cli_probe_settle(cli_probe *probe) {
+  if (probe->settled || redlock_lock_vote(probe->lock, 0, &probe->vote) != REDLOCK_OK) {
+    return;
+  }
+  int result = redlock_lock_result(probe->lock);
+  probe->settled = result != REDLOCK_PENDING || probe->vote.vote == REDLOCK_VOTE_ERROR;
+  if (probe->settled && result == REDLOCK_OK) {
+    probe->releasing = redlock_lock_release_start(probe->lock) == REDLOCK_OK;
+  } else if (probe->settled) {
+    redlock_lock_cancel(probe->lock);
+  }
+}
+
+/* Returns true if a probe is not settled, or its release has not ended. */
+static bool cli_nodes_busy(const cli_nodes_run *run) {
+  for (size_t i = 0; i < run->count; i++) {
+    const cli_probe *probe = &run->probes[i];
+    if (!probe->settled ||
+        (probe->releasing && redlock_lock_result(probe->lock) == REDLOCK_PENDING)) {
       return true;
     }
   }
   return false;
 }
 
-/* Returns why the node has not granted the lock, or NULL if it has. |room| may hold the text. */
-static const char *cli_nodes_reason(redlock_client *client, redlock_lock *lock, size_t index,
-                                    const redlock_vote_info *vote, redlock_node_info *room) {
-  if (vote->error != NULL || vote->vote != REDLOCK_VOTE_UNKNOWN) {
-    return vote->error;
+/* Processes all clients once. Returns a signal, or 0. */
+static int cli_nodes_turn(cli_nodes_run *run) {
+  redlock_time until_us = REDLOCK_NEVER;
+  for (size_t i = 0; i < run->count; i++) {
+    int fd = redlock_client_pollfd(run->probes[i].client);
+    run->polls[i] = (struct pollfd){.fd = fd, .events = POLLIN};
+    until_us = fd < 0 ? redlock_now() + 10 * REDLOCK_MILLISECONDS : until_us;
   }
-  bool known = redlock_client_node_info(client, index, room) == REDLOCK_OK && room->error != NULL;
-  if (known) {
-    return room->error;
+  int number = cli_loop_turn_with(run->loop, until_us, run->polls, run->count);
+  for (size_t i = 0; i < run->count; i++) {
+    (void)redlock_client_process(run->probes[i].client, NULL, 0);
+    while (redlock_client_next_ended(run->probes[i].client) != NULL) {
+      /* The probe's one lock has a result. */
+    }
+    cli_probe_settle(&run->probes[i]);
   }
-  return redlock_lock_result(lock) == REDLOCK_OK
-             ? "no answer in time"
-             : "the attempt failed before this node answered; run redlock doctor";
+  return number == SIGCHLD ? 0 : number;
 }
 
-static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  redlock_vote_info vote;
+/* Waits for an operation of the lock of all nodes. Returns -1, or the exit status. */
+static int cli_nodes_await(const cli_settings *settings, cli_nodes_run *run, redlock_lock *lock,
+                           int error) {
+  int number = 0;
+  if (error != REDLOCK_OK) {
+    return cli_await(settings, run->loop, lock, error);
+  }
+  while (number == 0 && redlock_lock_result(lock) == REDLOCK_PENDING) {
+    number = cli_nodes_turn(run);
+  }
+  return number == 0 ? -1 : 128 + number;
+}
+
+/* NODES-1, NODES-2. Returns -1, or the exit status. */
+static int cli_nodes_ask(const cli_settings *settings, cli_nodes_run *run, redlock_lock *lock) {
+  int number = 0;
+  int status = cli_nodes_await(settings, run, lock, redlock_lock_acquire_start(lock, NULL));
+  if (status < 0 && redlock_lock_result(lock) == REDLOCK_OK) {
+    status = cli_nodes_await(settings, run, lock, redlock_lock_release_start(lock));
+  }
+  if (status < 0) {
+    status = cli_nodes_await(settings, run, lock, redlock_lock_inspect_start(lock));
+  }
+  while (status < 0 && number == 0 && cli_nodes_busy(run)) {
+    number = cli_nodes_turn(run);
+  }
+  return number == 0 ? status : 128 + number;
+}
+
+/* --------------------------------------------------------------------------------------- answers */
+
+/*
+ * NODES-3. Corrects the vote of a node by what the client of all nodes knows. Equal failures get
+ * equal texts: "no reply within 893 ms" becomes "no reply in time".
+ */
+static void cli_nodes_correct(cli_probe *probe, redlock_client *client, size_t index) {
   redlock_node_info info;
-  redlock_time until_us = redlock_now() + CLI_NODES_PATIENCE_US;
-  int status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, NULL));
-  if (status >= 0) {
-    return status;
+  redlock_vote_info *vote = &probe->vote;
+  char *within = vote->error != NULL ? strstr(vote->text, " within ") : NULL;
+  if (vote->vote == REDLOCK_VOTE_UNKNOWN && within != NULL) {
+    (void)snprintf(within, sizeof vote->text - (size_t)(within - vote->text), " in time");
   }
-  /* A majority has decided; the other nodes get the rest of the time. */
-  while (cli_nodes_pending(lock) && redlock_now() < until_us) {
-    int number = cli_loop_turn(loop, until_us);
-    if (number != 0 && number != SIGCHLD) {
-      return 128 + number;
+  if (vote->vote != REDLOCK_VOTE_GRANTED ||
+      redlock_client_node_info(client, index, &info) != REDLOCK_OK) {
+    return;
+  }
+  const char *error = info.quarantine != NULL ? info.quarantine : info.error;
+  if (error != NULL) {
+    vote->vote = info.quarantine != NULL ? REDLOCK_VOTE_QUARANTINED : REDLOCK_VOTE_ERROR;
+    (void)snprintf(vote->text, sizeof vote->text, "%s", error);
+    vote->error = vote->text;
+  }
+}
+
+static cli_color cli_nodes_color(redlock_vote vote) {
+  return vote == REDLOCK_VOTE_GRANTED       ? CLI_GOOD
+         : vote == REDLOCK_VOTE_QUARANTINED ? CLI_WARN
+                                            : CLI_BAD;
+}
+
+static bool cli_nodes_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+  cli_nodes_run *run = context;
+  if (index == run->count) {
+    return false;
+  }
+  const redlock_vote_info *vote = &run->probes[index].vote;
+  cells[0].text = vote->name;
+  cells[1].text = redlock_vote_name((int)vote->vote);
+  cells[1].color = cli_nodes_color(vote->vote);
+  cells[2].text = cli_format_time(run->latency, vote->latency_us);
+  cells[3].text = vote->error;
+  return true;
+}
+
+static void cli_nodes_json(const cli_nodes_run *run, size_t granted, size_t quorum) {
+  cli_json json = {0};
+  cli_json_begin(&json, NULL, '{');
+  cli_json_number(&json, "granted", granted);
+  cli_json_number(&json, "quorum", quorum);
+  cli_json_begin(&json, "nodes", '[');
+  for (size_t i = 0; i < run->count; i++) {
+    const redlock_vote_info *vote = &run->probes[i].vote;
+    cli_json_begin(&json, NULL, '{');
+    cli_json_text(&json, "node", vote->name);
+    cli_json_text(&json, "vote", redlock_vote_name((int)vote->vote));
+    cli_json_time(&json, "latency_ms", vote->latency_us);
+    cli_json_text(&json, "error", vote->error);
+    cli_json_end(&json, '}');
+  }
+  cli_json_end(&json, ']');
+  cli_json_end_line(&json);
+}
+
+/* NODES-4. Returns the exit status. */
+static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
+  static const char *const titles[] = {"NODE", "ANSWER", "TIME", "ERROR"};
+  size_t granted = 0;
+  size_t quorum =
+      settings->client.quorum > 0 ? (size_t)settings->client.quorum : run->count / 2 + 1;
+  for (size_t i = 0; i < run->count; i++) {
+    cli_nodes_correct(&run->probes[i], run->loop->client, i);
+    granted += run->probes[i].vote.vote == REDLOCK_VOTE_GRANTED;
+  }
+  if (settings->json) {
+    cli_nodes_json(run, granted, quorum);
+  } else if (!settings->quiet) {
+    cli_put_table(titles, sizeof titles / sizeof titles[0], cli_nodes_row, run);
+  }
+  int status = cli_flush();
+  if (status == 0 && granted < quorum) {
+    return cli_report(settings, CLI_UNAVAILABLE,
+                      "%zu of %zu nodes grant locks, and a lock needs %zu", granted, run->count,
+                      quorum);
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------------ verb */
+
+static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  cli_nodes_run run = {.loop = loop, .count = settings->node_count};
+  char name[64];
+  int status = -1;
+  cli_random_name(name, "redlock-nodes-");
+  for (size_t i = 0; status < 0 && i < run.count; i++) {
+    status = cli_probe_open(&run.probes[i], settings, i, name);
+  }
+  status = status < 0 ? cli_nodes_ask(settings, &run, lock) : status;
+  status = status < 0 ? cli_nodes_print(settings, &run) : status;
+  for (size_t i = 0; i < run.count; i++) {
+    redlock_lock_free(run.probes[i].lock);
+    if (run.probes[i].client != NULL) {
+      (void)redlock_client_close(run.probes[i].client, 0);
+      redlock_client_free(run.probes[i].client);
     }
   }
-  for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
-    const char *reason = cli_nodes_reason(loop->client, lock, i, &vote, &info);
-    (void)printf("%s\t%s", vote.name, redlock_vote_name(vote.vote));
-    if (vote.latency_us != REDLOCK_NEVER) {
-      (void)printf("\t%.1f ms", (double)vote.latency_us / (double)REDLOCK_MILLISECONDS);
-    }
-    (void)printf("%s%s\n", reason != NULL ? "\t" : "", reason != NULL ? reason : "");
-  }
-  return cli_print_result(settings, lock);
+  return status;
 }
 
 int cli_nodes(const cli_settings *settings, redlock_client *client) {
   char name[64];
-  (void)snprintf(name, sizeof name, "redlock-nodes-%ld-%llu", (long)getpid(),
-                 (unsigned long long)redlock_now());
+  cli_random_name(name, "redlock-nodes-");
   return cli_with_lock(settings, client, name, cli_nodes_step);
 }

@@ -24,6 +24,9 @@
   X(KEYS, "Examination")                                                                           \
   X(TALK, "Messages")                                                                              \
   X(JSON, "Output")                                                                                \
+  X(HOLD, "Holding")                                                                               \
+  X(WATCH, "Watching")                                                                             \
+  X(BENCH, "Measurement")                                                                          \
   X(TLS, "TLS; each of these options turns it on, and rediss:// turns it on for one node")         \
   X(ALWAYS, "Help")
 
@@ -57,6 +60,9 @@
   X(QUIET, 'q', "quiet", NULL, TALK, "write no messages except about mistakes of usage")           \
   X(VERBOSE, 'v', "verbose", NULL, TALK, "write more, such as the holder of the lock")             \
   X(JSON, 0, "json", NULL, JSON, "print JSON")                                                     \
+  X(CTDB, 0, "ctdb", NULL, HOLD, "print a digit, as CTDB's cluster mutex helpers do")              \
+  X(INTERVAL, 0, "interval", "TIME", WATCH, "time between two inspections [1s]")                   \
+  X(DURATION, 0, "duration", "TIME", BENCH, "length of the measurement [5s]")                      \
   X(TLS, 0, "tls", NULL, TLS, "use TLS for all nodes except Unix sockets")                         \
   X(TLS_CA, 0, "tls-ca", "FILE", TLS, "trusted CA certificates [the system's]")                    \
   X(TLS_CA_PATH, 0, "tls-ca-path", "DIRECTORY", TLS, "the same, by openssl-rehash")                \
@@ -81,14 +87,31 @@
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP,                                                   \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_TALK,                                    \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
-  X(nodes, "nodes", 0, 0, "", CLI_FOR_NODES,                                                       \
-    "takes a lock of its own name, and shows the answer of each node")                             \
-  X(doctor, "doctor", 0, 1, " [RESOURCE]", CLI_FOR_NODES | CLI_FOR_KEYS,                           \
+  X(acquire, "acquire", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_REPORT,          \
+    "takes a lock, and prints a text of it for extend and release")                                \
+  X(extend, "extend", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_REPORT,                               \
+    "extends the lock of a text, and prints its new text; - reads the text from the input")        \
+  X(release, "release", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_REPORT,                             \
+    "releases the lock of a text; - reads the text from the input")                                \
+  X(hold, "hold", 1, 1, " RESOURCE",                                                               \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_HOLD | CLI_FOR_REPORT,                   \
+    "prints a line when it has the lock, and holds it until its input ends or a signal arrives")   \
+  X(inspect, "inspect", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_REPORT,                         \
+    "shows the holder of a lock, and its key on each node")                                        \
+  X(force_release, "force-release", 2, 2, " RESOURCE TOKEN", CLI_FOR_NODES | CLI_FOR_REPORT,       \
+    "deletes the lock of a holder that is known to be dead; inspect shows its token")              \
+  X(watch, "watch", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_WATCH | CLI_FOR_REPORT,             \
+    "prints a line for each change of a lock, until a signal arrives")                             \
+  X(nodes, "nodes", 0, 0, "", CLI_FOR_NODES | CLI_FOR_REPORT,                                      \
+    "takes locks of its own names, and shows the answer of each node")                             \
+  X(doctor, "doctor", 0, 1, " [RESOURCE]", CLI_FOR_NODES | CLI_FOR_KEYS | CLI_FOR_REPORT,          \
     "examines the nodes without changing them, and reports problems")                              \
-  X(bootstrap, "bootstrap", 0, 0, "", CLI_FOR_NODES,                                               \
+  X(bootstrap, "bootstrap", 0, 0, "", CLI_FOR_NODES | CLI_FOR_REPORT,                              \
     "with --guard: lets new nodes vote; only safe while no lock is held")                          \
+  X(bench, "bench", 0, 0, "", CLI_FOR_NODES | CLI_FOR_BENCH | CLI_FOR_REPORT,                      \
+    "measures how fast the nodes grant and release a lock of its own name")                        \
   X(help, "help", 0, 1, " [VERB]", 0, "shows the help of the verb, or of all")
 
 #define CLI_OPERANDS_ANY ((size_t)-1)
@@ -96,7 +119,10 @@
 #define CLI_GROUP_NUMBER(group, title) CLI_GROUP_##group,
 enum { CLI_GROUPS(CLI_GROUP_NUMBER) CLI_GROUP_COUNT };
 #define CLI_GROUP_BIT(group, title) CLI_FOR_##group = 1 << CLI_GROUP_##group,
-enum { CLI_GROUPS(CLI_GROUP_BIT) CLI_FOR_NODES = CLI_FOR_CLIENT | CLI_FOR_TLS };
+enum {
+  CLI_GROUPS(CLI_GROUP_BIT) CLI_FOR_NODES = CLI_FOR_CLIENT | CLI_FOR_TLS,
+  CLI_FOR_REPORT = CLI_FOR_TALK | CLI_FOR_JSON
+};
 
 #define CLI_OPTION_NUMBER(code, letter, name, value, group, meaning) CLI_OPTION_##code,
 typedef enum cli_option_code { CLI_OPTIONS(CLI_OPTION_NUMBER) CLI_OPTION_COUNT } cli_option_code;

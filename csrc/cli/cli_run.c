@@ -10,6 +10,7 @@
  *   RUN-4. When the command has ended, release the lock.
  */
 #include "cli.h"
+#include "cli_take.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -120,7 +121,7 @@ static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lo
   redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
   char **command = settings->operands + 2;
   pid_t child = 0;
-  int status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, &options));
+  int status = cli_take(settings, loop, lock, &options, NULL, NULL);
   status = status < 0 ? cli_result(settings, lock) : status;
   if (status >= 0) {
     return status;

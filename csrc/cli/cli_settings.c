@@ -27,6 +27,13 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
     return cli_value_number(&settings->taken_status, "invalid exit status", 0, 255, choice->value);
   case CLI_OPTION_MAX_HOLD:
     return cli_value_time(&settings->max_hold_us, 0, choice->value);
+  case CLI_OPTION_CTDB:
+    settings->ctdb = true;
+    return -1;
+  case CLI_OPTION_INTERVAL:
+    return cli_value_time(&settings->interval_us, 0, choice->value);
+  case CLI_OPTION_DURATION:
+    return cli_value_time(&settings->duration_us, 0, choice->value);
   case CLI_OPTION_KEYS:
     settings->keys = true;
     return -1;

@@ -257,34 +257,6 @@ static void unavailable_nodes_are_named(void **state) {
   assert_null(strstr(cli_last.text, "ran\n"));
 }
 
-static void nodes_shows_each_answer(void **state) {
-  char line[96];
-  cli_check("nodes", 0);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)snprintf(line, sizeof line, "%s\tgranted\t", three.nodes[i].address);
-    assert_contains(cli_last.text, line);
-    assert_string_equal(farm_command(&three, i, "DBSIZE", (char *)NULL), "0");
-  }
-  farm_stop(&three, 2);
-  cli_check("nodes", 0);
-  (void)snprintf(line, sizeof line, "%s\tunknown\tno answer in time\n", three.nodes[2].address);
-  assert_contains(cli_last.text, line);
-  farm_kill(&three, 2);
-  cli_check("nodes", 0);
-  assert_contains(cli_last.text, "\terror\t");
-}
-
-static void nodes_names_a_node_that_was_not_needed(void **state) {
-  char line[128];
-  farm_stop(&three, 0);
-  farm_kill(&three, 1);
-  farm_kill(&three, 2);
-  cli_check("nodes", 69);
-  (void)snprintf(line, sizeof line, "%s\tunknown\tthe attempt failed before this node answered; ",
-                 three.nodes[0].address);
-  assert_contains(cli_last.text, line);
-}
-
 static void fill_the_output(void) {
   (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
 }
@@ -338,8 +310,6 @@ int main(void) {
       TEST(broken_pipe_ends_neither_tool_nor_command),
       TEST(closed_standard_descriptors_are_replaced),
       TEST(unavailable_nodes_are_named),
-      TEST(nodes_shows_each_answer),
-      TEST(nodes_names_a_node_that_was_not_needed),
       TEST(full_output_is_an_error),
       TEST(doctor_reports_findings),
   };

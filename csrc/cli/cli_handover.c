@@ -1,0 +1,95 @@
+/*
+ * redlock(1): a held lock as text, between two runs of the tool.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_handover.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli_json.h"
+#include "cli_output.h"
+
+/* ---------------------------------------------------------------------------------------- write */
+
+static void cli_handover_json(redlock_lock *lock, uint64_t fence, redlock_duration left_us,
+                              const char *text) {
+  cli_json json = {0};
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  cli_json_begin(&json, NULL, '{');
+  cli_json_bytes(&json, "resource", resource, length);
+  cli_json_text(&json, "text", text);
+  cli_json_time(&json, "validity_ms", left_us);
+  if (fence > 0) {
+    cli_json_number(&json, "fence", fence);
+  }
+  cli_json_end_line(&json);
+}
+
+int cli_handover_print(const cli_settings *settings, redlock_lock *lock,
+                       char text[static REDLOCK_HANDOVER_MAX]) {
+  uint64_t fence = redlock_lock_fence(lock);
+  redlock_duration left_us = redlock_lock_remaining(lock);
+  int error = redlock_lock_detach(lock, text, REDLOCK_HANDOVER_MAX, NULL);
+  if (error != REDLOCK_OK) {
+    return cli_fail_lock(settings, lock, error);
+  }
+  if (settings->json) {
+    cli_handover_json(lock, fence, left_us, text);
+  } else {
+    (void)puts(text);
+  }
+  return cli_flush();
+}
+
+/* ----------------------------------------------------------------------------------------- read */
+
+/* Reads the text from the standard input if |operand| is "-". Returns its length, or 0. */
+static size_t cli_handover_read(const char *operand, char text[static REDLOCK_HANDOVER_MAX]) {
+  size_t length = strcmp(operand, "-") == 0
+                      ? fread(text, 1, REDLOCK_HANDOVER_MAX, stdin)
+                      : (size_t)snprintf(text, REDLOCK_HANDOVER_MAX, "%s", operand);
+  if (length >= REDLOCK_HANDOVER_MAX) {
+    return 0;
+  }
+  while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL) {
+    length--;
+  }
+  return length;
+}
+
+int cli_handover_with_lock(const cli_settings *settings, redlock_client *client, cli_step *step) {
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = cli_handover_read(settings->operands[1], text);
+  cli_loop loop;
+  redlock_lock *lock;
+  if (length == 0) {
+    return cli_fail(CLI_USAGE, "no text of a lock; use what redlock acquire or extend printed");
+  }
+  if (redlock_lock_attach(&lock, client, text, length, NULL) != REDLOCK_OK) {
+    return cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
+  }
+  int status = cli_loop_open(&loop, client)
+                   ? cli_await(settings, &loop, lock, redlock_lock_acquire_start(lock, NULL))
+                   : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
+  if (status < 0 && settings->json && redlock_lock_result(lock) != REDLOCK_OK) {
+    cli_json_failure(lock);
+    (void)cli_flush();
+  }
+  status = status < 0 ? cli_result(settings, lock) : status;
+  status = status < 0 ? step(settings, &loop, lock) : status;
+  redlock_lock_free(lock);
+  return status;
+}
+
+void cli_handover_release(redlock_client *client, const char *text) {
+  redlock_lock *lock;
+  if (redlock_lock_attach(&lock, client, text, strlen(text), NULL) == REDLOCK_OK) {
+    if (redlock_lock_acquire(lock, NULL, NULL) == REDLOCK_OK) {
+      (void)redlock_lock_release(lock);
+    }
+    redlock_lock_free(lock);
+  }
+}

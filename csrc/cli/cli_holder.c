@@ -1,0 +1,82 @@
+/*
+ * redlock(1): shows the current holder of a lock while an acquire waits for it (-v).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_holder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli_inspect.h"
+#include "cli_output.h"
+
+/* An acquire that is granted sooner has not waited. */
+#define CLI_HOLDER_FIRST_US (200 * REDLOCK_MILLISECONDS)
+#define CLI_HOLDER_INTERVAL_US REDLOCK_SECONDS
+
+void cli_holder_open(cli_holder *holder, const cli_settings *settings, redlock_lock *wanted) {
+  size_t length;
+  const void *resource = redlock_lock_resource(wanted, &length);
+  memset(holder, 0, sizeof *holder);
+  holder->wanted = wanted;
+  holder->begun_us = redlock_now();
+  holder->next_us = holder->begun_us + CLI_HOLDER_FIRST_US;
+  if (!settings->verbose || redlock_lock_new(&holder->inspected, redlock_lock_client(wanted),
+                                             resource, length, NULL) != REDLOCK_OK) {
+    holder->inspected = NULL;
+  }
+}
+
+/* Begins a line about the wanted lock. */
+static void cli_holder_begin_line(const cli_holder *holder, const char *text) {
+  size_t length;
+  const void *resource = redlock_lock_resource(holder->wanted, &length);
+  (void)fputs("redlock: '", stderr);
+  (void)cli_put_text(stderr, resource, length);
+  (void)fprintf(stderr, "' %s", text);
+}
+
+/* Shows the holder unless the last line has. */
+static void cli_holder_show(cli_holder *holder) {
+  redlock_holder_info info;
+  char ttl[24];
+  if (redlock_lock_holder(holder->inspected, &info) != REDLOCK_OK ||
+      info.token_length > sizeof holder->token ||
+      (info.token_length == holder->token_length &&
+       memcmp(info.token, holder->token, info.token_length) == 0)) {
+    return;
+  }
+  holder->token_length = info.token_length;
+  memcpy(holder->token, info.token, info.token_length);
+  cli_holder_begin_line(holder, "is held by ");
+  (void)cli_put_holder(stderr, &info);
+  (void)fprintf(stderr, " on %zu nodes, for %s unless it is extended\n", info.nodes,
+                info.ttl_us == REDLOCK_NEVER ? "ever" : cli_format_time(ttl, info.ttl_us));
+}
+
+redlock_time cli_holder_turn(cli_holder *holder) {
+  if (holder->inspected == NULL) {
+    return REDLOCK_NEVER;
+  }
+  if (holder->pending && redlock_lock_result(holder->inspected) != REDLOCK_PENDING) {
+    holder->pending = false;
+    cli_holder_show(holder);
+  }
+  redlock_time now_us = redlock_now();
+  if (!holder->pending && now_us >= holder->next_us) {
+    holder->next_us = now_us + CLI_HOLDER_INTERVAL_US;
+    holder->pending = redlock_lock_inspect_start(holder->inspected) == REDLOCK_OK;
+  }
+  return holder->pending ? REDLOCK_NEVER : holder->next_us;
+}
+
+void cli_holder_close(cli_holder *holder) {
+  char time[24];
+  if (holder->inspected != NULL && redlock_lock_remaining(holder->wanted) > 0) {
+    cli_holder_begin_line(holder, "was granted after ");
+    (void)fprintf(stderr, "%s\n", cli_format_time(time, redlock_now() - holder->begun_us));
+  }
+  redlock_lock_free(holder->inspected);
+  holder->inspected = NULL;
+}

@@ -1,0 +1,194 @@
+/*
+ * redlock inspect: shows the holder of a lock, and the key on each node. Changes nothing.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_inspect.h"
+
+#include <string.h>
+
+#define CLI_INSPECT_RETRIES 3
+#define CLI_INSPECT_DELAY_US (200 * REDLOCK_MILLISECONDS)
+
+/* ------------------------------------------------------------------------------------ the state */
+
+const char *cli_lock_state_name(cli_lock_state state) {
+  static const char *const names[] = {"free", "held", "undecided", "unavailable"};
+  return names[state];
+}
+
+cli_color cli_lock_state_color(cli_lock_state state) {
+  static const cli_color colors[] = {CLI_GOOD, CLI_PLAIN, CLI_WARN, CLI_BAD};
+  return colors[state];
+}
+
+void cli_inspection_read(cli_inspection *inspection, const cli_settings *settings,
+                         redlock_lock *lock) {
+  redlock_key_info key;
+  memset(inspection, 0, sizeof *inspection);
+  for (size_t i = 0; redlock_lock_key(lock, i, &key) == REDLOCK_OK; i++) {
+    inspection->node_count++;
+    inspection->answered += key.state != REDLOCK_KEY_UNKNOWN;
+    inspection->free += key.state == REDLOCK_KEY_FREE;
+  }
+  size_t quorum = settings->client.quorum > 0 ? (size_t)settings->client.quorum
+                                              : inspection->node_count / 2 + 1;
+  inspection->state = redlock_lock_result(lock) != REDLOCK_OK ? CLI_LOCK_UNAVAILABLE
+                      : redlock_lock_holder(lock, &inspection->holder) == REDLOCK_OK ? CLI_LOCK_HELD
+                      : inspection->free >= quorum                                   ? CLI_LOCK_FREE
+                                                   : CLI_LOCK_UNDECIDED;
+}
+
+size_t cli_put_holder(FILE *out, const redlock_holder_info *holder) {
+  return cli_put_text(out, holder->token, holder->token_length);
+}
+
+int cli_pause(cli_loop *loop, redlock_time until_us) {
+  while (redlock_now() < until_us) {
+    int number = cli_loop_turn(loop, until_us);
+    if (number != 0 && number != SIGCHLD) {
+      return 128 + number;
+    }
+  }
+  return -1;
+}
+
+int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  int status = cli_await(settings, loop, lock, redlock_lock_inspect_start(lock));
+  for (unsigned i = 0;
+       i < CLI_INSPECT_RETRIES && status < 0 && redlock_lock_result(lock) == REDLOCK_E_UNAVAILABLE;
+       i++) {
+    status = cli_pause(loop, redlock_now() + CLI_INSPECT_DELAY_US);
+    if (status < 0) {
+      status = cli_await(settings, loop, lock, redlock_lock_inspect_start(lock));
+    }
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------------ JSON */
+
+void cli_inspection_json(cli_json *json, const cli_inspection *inspection) {
+  cli_json_text(json, "state", cli_lock_state_name(inspection->state));
+  if (inspection->state == CLI_LOCK_HELD) {
+    const redlock_holder_info *holder = &inspection->holder;
+    cli_json_token(json, "token", holder->token, holder->token_length);
+    cli_json_number(json, "holding", holder->nodes);
+    cli_json_time(json, "ttl_ms", holder->ttl_us);
+  }
+}
+
+static void cli_inspect_json(const cli_inspection *inspection, redlock_lock *lock) {
+  cli_json json = {0};
+  redlock_key_info key;
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  cli_json_begin(&json, NULL, '{');
+  cli_json_bytes(&json, "resource", resource, length);
+  cli_inspection_json(&json, inspection);
+  cli_json_begin(&json, "nodes", '[');
+  for (size_t i = 0; redlock_lock_key(lock, i, &key) == REDLOCK_OK; i++) {
+    cli_json_begin(&json, NULL, '{');
+    cli_json_text(&json, "node", key.name);
+    cli_json_text(&json, "state", redlock_key_state_name((int)key.state));
+    if (key.token != NULL) {
+      cli_json_token(&json, "token", key.token, key.token_length);
+    }
+    if (key.state == REDLOCK_KEY_HELD || key.state == REDLOCK_KEY_OTHER) {
+      cli_json_time(&json, "ttl_ms", key.ttl_us);
+    }
+    if (key.error != NULL) {
+      cli_json_text(&json, "error", key.error);
+    }
+    cli_json_end(&json, '}');
+  }
+  cli_json_end(&json, ']');
+  cli_json_end_line(&json);
+}
+
+/* ------------------------------------------------------------------------------------------ text */
+
+typedef struct cli_inspect_rows {
+  redlock_lock *lock;
+  redlock_key_info key;
+  char ttl[24];
+} cli_inspect_rows;
+
+static cli_color cli_inspect_color(redlock_key_state state) {
+  return state == REDLOCK_KEY_UNKNOWN ? CLI_BAD
+         : state == REDLOCK_KEY_OTHER ? CLI_WARN
+         : state == REDLOCK_KEY_FREE  ? CLI_GOOD
+                                      : CLI_PLAIN;
+}
+
+static bool cli_inspect_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+  cli_inspect_rows *rows = context;
+  redlock_key_info *key = &rows->key;
+  if (redlock_lock_key(rows->lock, index, key) != REDLOCK_OK) {
+    return false;
+  }
+  bool present = key->state == REDLOCK_KEY_HELD || key->state == REDLOCK_KEY_OTHER;
+  cells[0].text = key->name;
+  cells[1].text = redlock_key_state_name((int)key->state);
+  cells[1].color = cli_inspect_color(key->state);
+  cells[2].text = !present                       ? NULL
+                  : key->ttl_us == REDLOCK_NEVER ? "endless"
+                                                 : cli_format_time(rows->ttl, key->ttl_us);
+  cells[3].text = key->token;
+  cells[3].length = key->token_length;
+  cells[4].text = key->error;
+  return true;
+}
+
+/* Writes "'job' is held on 3 of 3 nodes, for 9.8s". */
+static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *lock) {
+  char ttl[24];
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  (void)cli_put_text(stdout, resource, length);
+  (void)fputs(" is ", stdout);
+  (void)cli_put_color(stdout, cli_lock_state_color(inspection->state),
+                      cli_lock_state_name(inspection->state));
+  switch (inspection->state) {
+  case CLI_LOCK_HELD:
+    (void)printf(" on %zu of %zu nodes; ends %s%s unless its holder extends it\n",
+                 inspection->holder.nodes, inspection->node_count,
+                 inspection->holder.ttl_us == REDLOCK_NEVER ? "" : "in ",
+                 inspection->holder.ttl_us == REDLOCK_NEVER
+                     ? "never"
+                     : cli_format_time(ttl, inspection->holder.ttl_us));
+    break;
+  case CLI_LOCK_FREE:
+    (void)printf(" on %zu of %zu nodes\n", inspection->free, inspection->node_count);
+    break;
+  case CLI_LOCK_UNDECIDED:
+    (void)puts(": no token is on a majority of the nodes");
+    break;
+  default:
+    (void)printf(": %zu of %zu nodes answered\n", inspection->answered, inspection->node_count);
+  }
+}
+
+static int cli_inspect_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  static const char *const titles[] = {"NODE", "STATE", "TTL", "TOKEN", "ERROR"};
+  cli_inspection inspection;
+  cli_inspect_rows rows = {.lock = lock};
+  int status = cli_inspect_await(settings, loop, lock);
+  if (status >= 0) {
+    return status;
+  }
+  cli_inspection_read(&inspection, settings, lock);
+  if (settings->json) {
+    cli_inspect_json(&inspection, lock);
+  } else if (settings->quiet) {
+    (void)puts(cli_lock_state_name(inspection.state));
+  } else {
+    cli_inspect_summary(&inspection, lock);
+    cli_put_table(titles, sizeof titles / sizeof titles[0], cli_inspect_row, &rows);
+  }
+  return cli_print_result(settings, lock);
+}
+
+int cli_inspect(const cli_settings *settings, redlock_client *client) {
+  return cli_with_lock(settings, client, settings->operands[1], cli_inspect_step);
+}

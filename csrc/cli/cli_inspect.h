@@ -1,0 +1,52 @@
+/*
+ * redlock(1): the state of a lock, from its inspection.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CLI_INSPECT_H
+#define CLI_INSPECT_H
+
+#include "cli.h"
+#include "cli_json.h"
+#include "cli_output.h"
+
+typedef enum cli_lock_state {
+  CLI_LOCK_FREE,       /* a quorum of the nodes has no key */
+  CLI_LOCK_HELD,       /* a majority has the same token */
+  CLI_LOCK_UNDECIDED,  /* neither: an acquire or a release is in progress, or nodes lost keys */
+  CLI_LOCK_UNAVAILABLE /* too few nodes answered */
+} cli_lock_state;
+
+/* What an inspection found. The holder's texts live until the lock is inspected again. */
+typedef struct cli_inspection {
+  cli_lock_state state;
+  size_t node_count;
+  size_t answered;            /* nodes that answered */
+  size_t free;                /* nodes without the key */
+  redlock_holder_info holder; /* if |state| is CLI_LOCK_HELD */
+} cli_inspection;
+
+/* Reads the result of an inspection of |lock| that has ended. */
+void cli_inspection_read(cli_inspection *inspection, const cli_settings *settings,
+                         redlock_lock *lock);
+
+/* Returns "free", "held", "undecided" or "unavailable". */
+const char *cli_lock_state_name(cli_lock_state state);
+cli_color cli_lock_state_color(cli_lock_state state);
+
+/* Writes the holder's token. Returns the number of columns. */
+size_t cli_put_holder(FILE *out, const redlock_holder_info *holder);
+
+/*
+ * Inspects the lock. Tries again, up to four times, while too few nodes answer, because the first
+ * time has to connect. Returns -1, or the exit status if it cannot begin or a signal came.
+ */
+int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock);
+
+/* Waits until |until_us|. Returns -1, or the exit status if a signal came. */
+int cli_pause(cli_loop *loop, redlock_time until_us);
+
+/* Writes members of an object: state, and of a held lock its token, label and nodes. */
+void cli_inspection_json(cli_json *json, const cli_inspection *inspection);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * redlock watch: prints a line for each change of a lock, until a signal.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The verb inspects the lock again and again. So a lock that is taken and released between two
+ * inspections is not seen. A line says what the inspection found, and when it ended.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "cli_inspect.h"
+
+#define CLI_WATCH_INTERVAL_US REDLOCK_SECONDS
+
+/* What the last line said. */
+typedef struct cli_watch_line {
+  bool begun;
+  bool undecided; /* the last inspection was */
+  cli_lock_state state;
+  size_t token_length;
+  char token[REDLOCK_TOKEN_MAX];
+} cli_watch_line;
+
+/* Writes the time as "2026-11-26T08:00:00.123Z" into |text|. */
+static void cli_watch_time(char text[static 32]) {
+  struct timespec now = {0};
+  struct tm parts = {0};
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  (void)gmtime_r(&now.tv_sec, &parts);
+  size_t length = strftime(text, 32, "%Y-%m-%dT%H:%M:%S", &parts);
+  (void)snprintf(text + length, 32 - length, ".%03ldZ", now.tv_nsec / 1000000);
+}
+
+/*
+ * Remembers |inspection|. Returns true if it differs from the last line. An undecided state counts
+ * if two inspections find it: an inspection during an acquire or a release finds a mixture.
+ */
+static bool cli_watch_changed(cli_watch_line *last, const cli_inspection *inspection) {
+  const redlock_holder_info *holder = &inspection->holder;
+  bool held = inspection->state == CLI_LOCK_HELD;
+  bool undecided = inspection->state == CLI_LOCK_UNDECIDED;
+  if (undecided && !last->undecided) {
+    last->undecided = true;
+    return false;
+  }
+  last->undecided = undecided;
+  size_t length = held && holder->token_length <= sizeof last->token ? holder->token_length : 0;
+  bool same = last->begun && last->state == inspection->state && last->token_length == length &&
+              (length == 0 || memcmp(last->token, holder->token, length) == 0);
+  last->begun = true;
+  last->state = inspection->state;
+  last->token_length = length;
+  if (length > 0) {
+    memcpy(last->token, holder->token, length);
+  }
+  return !same;
+}
+
+static void cli_watch_text(const cli_inspection *inspection, redlock_lock *lock) {
+  static const char *const paddings[] = {"       ", "       ", "  ", ""};
+  char time[32];
+  cli_watch_time(time);
+  (void)cli_put_color(stdout, CLI_DIM, time);
+  (void)fputs("  ", stdout);
+  (void)cli_put_color(stdout, cli_lock_state_color(inspection->state),
+                      cli_lock_state_name(inspection->state));
+  if (inspection->state == CLI_LOCK_HELD) {
+    (void)fputs(paddings[inspection->state], stdout);
+    (void)fputs("  ", stdout);
+    (void)cli_put_holder(stdout, &inspection->holder);
+  } else if (inspection->state == CLI_LOCK_UNAVAILABLE) {
+    const char *message = redlock_lock_message(lock);
+    (void)fputs("  ", stdout);
+    (void)cli_put_text(stdout, message, strlen(message));
+  }
+  (void)fputc('\n', stdout);
+}
+
+static void cli_watch_json(const cli_inspection *inspection, redlock_lock *lock) {
+  cli_json json = {0};
+  char time[32];
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  cli_watch_time(time);
+  cli_json_begin(&json, NULL, '{');
+  cli_json_text(&json, "time", time);
+  cli_json_bytes(&json, "resource", resource, length);
+  cli_inspection_json(&json, inspection);
+  if (inspection->state == CLI_LOCK_UNAVAILABLE) {
+    cli_json_text(&json, "error", redlock_lock_message(lock));
+  }
+  cli_json_end_line(&json);
+}
+
+static int cli_watch_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  cli_watch_line last = {0};
+  cli_inspection inspection;
+  redlock_duration interval_us =
+      settings->interval_us > 0 ? settings->interval_us : CLI_WATCH_INTERVAL_US;
+  int status = -1;
+  while (status < 0) {
+    redlock_time next_us = redlock_now() + interval_us;
+    status = last.begun ? cli_await(settings, loop, lock, redlock_lock_inspect_start(lock))
+                        : cli_inspect_await(settings, loop, lock);
+    if (status >= 0) {
+      return status;
+    }
+    cli_inspection_read(&inspection, settings, lock);
+    bool first = !last.begun;
+    if (cli_watch_changed(&last, &inspection) && !(first && settings->quiet)) {
+      (settings->json ? cli_watch_json : cli_watch_text)(&inspection, lock);
+      status = cli_flush();
+      if (status != 0) {
+        return status;
+      }
+    }
+    status = cli_pause(loop, next_us);
+  }
+  return status;
+}
+
+int cli_watch(const cli_settings *settings, redlock_client *client) {
+  return cli_with_lock(settings, client, settings->operands[1], cli_watch_step);
+}
