@@ -117,9 +117,10 @@ local SECTIONS = {
 
 -- Functions and files whose strings are no messages.
 local IGNORED_FILES = { "rl_command%.c$", "rl_command%.h$", "rl_script", "types%.lua$", "rl_hash", "cli_main%.c$",
-  "cli_help%.c$", "cli_options%.h$" }
+  "cli_help%.c$", "cli_options%.h$", "nginx_status%.lua$" }
 local IGNORED_LINES = { "static_assert", "nodes=%%u", "^#include", "assert%(", "strncmp", "strstr%(", ":find%(",
-  ":match%(", ":gsub%(", "define RL_LUA_", "registry:", "luaL_checkstack" }
+  ":match%(", ":gsub%(", "define RL_LUA_", "registry:", "luaL_checkstack",
+  '^  { "redlock_', "charset=utf", "default%-src", "label_value%(", "health%.up and" }
 
 local function lines_of(command)
   local pipe = assert(io.popen(command))

@@ -6,6 +6,7 @@
 #     setup.sh demo [LUA_VERSION]      to build the module for one Lua, and to run Redis nodes
 #     setup.sh test                    to run every test
 #     setup.sh lint                    to check the style of the code
+#     setup.sh check                   to check pages in a browser and figures with promtool
 #     setup.sh site                    to build and check the site of the docs
 #     setup.sh all                     everything
 set -u
@@ -88,6 +89,12 @@ command:mkdocs|mkdocs|mkdocs|mkdocs
 command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver
 command:curl|curl|curl|curl
 '
+# For specs below spec/check.
+needs_check='
+command:promtool|prometheus|golang-github-prometheus|prometheus
+command:chromium|chromium|chromium|chromium
+command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver
+'
 # For bench and coverage.
 needs_measure='
 command:gcovr|gcovr|gcovr|gcovr
@@ -99,10 +106,11 @@ case $purpose in
 demo) needs="$needs_demo$(echo "$needs_lua" | sed -n "s/^$lua_version|//p")" ;;
 test) needs="$needs_demo$needs_luas$needs_test" ;;
 lint) needs=$needs_lint ;;
+check) needs=$needs_check ;;
 site) needs=$needs_site ;;
-all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_site$needs_measure" ;;
+all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_check$needs_site$needs_measure" ;;
 *)
-  echo "setup: demo, test, lint, site or all, not $purpose" >&2
+  echo "setup: demo, test, lint, check, site or all, not $purpose" >&2
   exit 2
   ;;
 esac

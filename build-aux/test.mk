@@ -249,7 +249,7 @@ test:
 # For developers: lint, sanitizers, controls, the model, chaos, other Luas and servers,
 # packages.
 check:
-	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint
+	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint && sh build-aux/setup.sh check
 	@export WERROR=1; $(run_tests) check
 
 # Tests that rarely find more than the two above. They must pass before a release.

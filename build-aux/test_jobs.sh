@@ -197,9 +197,18 @@ server_jobs() {
   done < <(sh build-aux/other_servers.sh --list)
 }
 
+# Specs that need a browser or promtool.
+page_jobs() {
+  local file
+  for file in spec/check/*_spec.lua; do
+    job "${file%.lua}@jit" sleeping '' 'jit:lua jit:build/jit/witness.so' "sh build-aux/spec.sh jit $file"
+  done
+}
+
 check_jobs() {
   local part
   server_jobs
+  page_jobs
   job chaos/controls sleeping '' 5.4:chaos-programs "$MAKE chaos-controls"
   job chaos/run sleeping '' 5.4:chaos-programs "$MAKE chaos-run"
   job controls/controls computing '' 5.4:build/sim/sim "$MAKE controls SIM_PROCESSES=1"

@@ -52,6 +52,7 @@ local LONG_TICK = 250 -- interval otherwise, because the worker may have to exit
 local SWEEP = 1000 -- interval of the search for dead waiting requests
 local IDLE_END = 250 -- idle time after which a client of a single request is ended
 local IDLE_END_MAX = 60000 -- limit of its growth, when the client is used again
+local PUBLISH = 1000 -- interval at which a client's figures are published
 local LOG_PAUSE = 10000 -- time between two log lines about the same node
 local IDLE_COLLECT = 200 -- idle time after which the garbage collector looks for dropped locks
 local COLLECT_SECONDS = 0.001 -- of each tick
@@ -434,6 +435,24 @@ local function log_change(self, index)
   self.down = bxor(self.down, mask)
 end
 
+-- Passes the client to the publisher of its figures (nginx_metrics.lua). `ended` is true if the
+-- client's threads end.
+local function publish(self, ended)
+  local client = clients[self]
+  self.publish_at = self.now + PUBLISH
+  if not client then return end
+  local ok, err = pcall(self.publish, client, ended)
+  if not ok then ngx.log(ngx.ERR, "redlock: ", err) end
+end
+
+--- Calls publish(client, ended) at most once in PUBLISH while the client is used. Returns false if
+--- the client has a publisher.
+function driver.set_publisher(self, publisher)
+  if self.publish then return false end
+  self.publish, self.publish_at = publisher, 0
+  return true
+end
+
 -- Advances the core's time and does what it wants. `began` is the start of a wait that has timed
 -- out, if any. Returns the milliseconds until the next deadline, at most `longest`.
 local function step(self, longest, began)
@@ -442,6 +461,7 @@ local function step(self, longest, began)
   self.now = at
   deliver(self, count, writers)
   if losses then start_reporter(self) end
+  if self.publish and at >= self.publish_at then publish(self, false) end
   if changed ~= 0 then each(self, changed, log_change) end
   if began and next(self.late) then look_for_lost_timers(self, began) end
   if wanted ~= 0 then each(self, wanted, connect) end
@@ -510,6 +530,7 @@ end
 
 local function stop(self)
   local used, is_closed = select(5, state(self.handle))
+  if self.publish then publish(self, true) end
   if exiting() and (abandon(self.handle) or self.losses:count() < 0) then start_reporter(self) end
   if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.handle) end
   if is_closed or not used then native.forget(self.handle) end

@@ -460,6 +460,60 @@ function lock:cancel() end
 ---@return redlock.Code? code "not_held"; "unavailable" for "request" in a phase after which no request ends
 function lock:hand_over(owner) end
 
+--- Figures for Prometheus: require "redlock.prometheus".
+---@class redlock.prometheus
+---@field CONTENT_TYPE string value of the header Content-Type
+local prometheus = {}
+
+--- Returns the figures of clients in the text format 0.0.4. With several clients each sample has
+--- the label `client`: the number of the client, or its name in a table.
+---@param clients redlock.Client|table<string, redlock.Client>
+---@param ... redlock.Client
+---@return string text
+---@nodiscard
+function prometheus.render(clients, ...) end
+
+--- Pages of nginx for monitoring: require "redlock.nginx_pages".
+---@class redlock.nginx_pages
+local nginx_pages = {}
+
+---@class redlock.PagesOptions
+---@field health_resource? string resource whose key health() reads; default "redlock-health"
+
+--- Returns the pages of clients, whose figures all workers sum in a shared dictionary. Call it
+--- once, after redlock.new(), in init_by_lua or init_worker_by_lua.
+---@param dictionary string name of the lua_shared_dict
+---@param clients redlock.Client|table<string, redlock.Client>
+---@param options? redlock.PagesOptions
+---@return redlock.Pages
+---@nodiscard
+function nginx_pages.new(dictionary, clients, options) end
+
+---@class redlock.Pages
+local pages = {}
+
+--- Answers with the figures of all workers in the text format of Prometheus.
+function pages:metrics() end
+
+--- Answers 200 if a quorum of the nodes of each client answers, otherwise 503, with JSON. Asks the
+--- nodes at most once a second in each worker, and waits for node_timeout at most.
+function pages:health() end
+
+--- Answers with a page in HTML: nodes, held locks, waiters, outcomes.
+function pages:status() end
+
+--- Returns the figures of all workers, of each client by name if the clients have names. They also
+--- have `workers`, the number of living workers; `up` is nil if none of them has used the node.
+---@return redlock.Stats|table<string, redlock.Stats>
+---@nodiscard
+function pages:stats() end
+
+--- Adds the figures to the page of an object of nginx-lua-prometheus. Returns the object.
+---@generic T: table
+---@param object T
+---@return T
+function pages:join(object) end
+
 --- A client of redlock.cqueues: its calls let other coroutines run. It polls itself, so it has no
 --- methods for loops.
 ---@class redlock.cqueues.Client: redlock.Client

@@ -1,0 +1,192 @@
+--- Sums the figures of all workers of nginx in a shared dictionary.
+---
+--- 1. Once a second, in a step of the client's clock, each worker adds the growth of its counters
+---    to counters of the dictionary. So the counters of ended workers remain.
+--- 2. The values of a moment (gauges) are one entry for each worker. The worker writes it in each
+---    publication and deletes it at its end; the entry of a killed worker expires.
+--- 3. Any worker makes the sum: counters from the dictionary, gauges from the entries.
+---
+--- Nothing here waits or has a timer. A client has an entry for each counter, and SLOTS at most for
+--- its workers.
+
+local prometheus = require "redlock.prometheus"
+
+local ngx = ngx
+local concat, gmatch = table.concat, string.gmatch
+local ipairs, pairs, setmetatable, tonumber = ipairs, pairs, setmetatable, tonumber
+local tostring, type = tostring, type
+
+local SLOTS = 512 -- workers whose gauges are counted, those of reloads included
+local GAUGE_LIFE = 5 -- seconds from a publication until the gauges of a killed worker vanish
+local LOG_PAUSE = 60 -- seconds between two log lines about a full dictionary
+local NO_ROOM = "no memory" -- of lua-nginx-module
+
+-- Fields whose value is of a moment; all other numbers are counters.
+local OF_CLIENT = { held = true, waiting = true }
+local OF_NODE = { up = true, quarantined = true, outstanding = true }
+local NONE = {}
+
+-- ------------------------------------------------------------------------------------- the figures
+
+-- Calls gauge(table, field, path) for the fields of `part` in `gauges`, and counter(...) for all
+-- other numbers, also of inner tables. Bounds of buckets are part of the path.
+local function visit(part, path, gauges, counter, gauge)
+  for name, value in pairs(part) do
+    if gauges[name] then
+      gauge(part, name, path .. name)
+    elseif type(value) == "table" then
+      if name ~= "nodes" then visit(value, path .. (value.le or name) .. ".", NONE, counter, gauge) end
+    elseif type(value) == "number" and name ~= "le" and name ~= "quorum" then
+      counter(part, name, path .. name)
+    end
+  end
+end
+
+-- Visits all figures of stats. The path of a node has its address, so that a reload may change the
+-- order of the nodes.
+local function each(stats, counter, gauge)
+  visit(stats, "", OF_CLIENT, counter, gauge)
+  for index, name in ipairs(prometheus.node_names(stats.nodes)) do
+    visit(stats.nodes[index], name:gsub("%c", "?") .. ".", OF_NODE, counter, gauge)
+  end
+end
+
+-- ------------------------------------------------------------------------------------- publication
+
+local Figures = {}
+Figures.__index = Figures
+
+-- Adds to a counter of the dictionary. Evicts nothing. Returns true, or nil and a message.
+local function add(dict, key, growth)
+  local value, err = dict:incr(key, growth)
+  if value then return true end
+  if err ~= "not found" then return nil, err end
+  value, err = dict:safe_add(key, growth)
+  if value or err ~= "exists" then return value, err end
+  return dict:incr(key, growth) -- Another worker was faster.
+end
+
+-- Writes the gauges to the entry of this worker, or to a free one if the entry has expired and
+-- another worker has it. Returns true, or nil and a message.
+local function write_gauges(self, text)
+  self.id = self.id or ngx.worker.pid() .. " " .. tostring(self)
+  local dict, entry = self.dict, self.id .. "\n" .. text
+  if self.slot then
+    local key = self.prefix .. "worker " .. self.slot
+    local found = dict:get(key)
+    if found and found:match("^[^\n]*") == self.id then return dict:safe_set(key, entry, GAUGE_LIFE) end
+  end
+  for slot = 1, SLOTS do
+    local ok, err = dict:safe_add(self.prefix .. "worker " .. slot, entry, GAUGE_LIFE)
+    if ok then
+      self.slot = slot
+      return true
+    elseif err ~= "exists" then
+      return nil, err
+    end
+  end
+  return nil, "there are more than " .. SLOTS .. " workers"
+end
+
+local function log_failure(self, count, err)
+  if ngx.now() < self.log_at then return end
+  self.log_at = ngx.now() + LOG_PAUSE
+  if err == NO_ROOM then err = "it is full: give lua_shared_dict more memory" end
+  ngx.log(ngx.ERR, "redlock: ", count, " figures of this worker are missing in lua_shared_dict ", self.dict_name, ": ",
+    err)
+end
+
+--- Adds the growth of the counters since the last call, and writes the gauges. Growth that the
+--- dictionary has no room for is added by a later call.
+function Figures:publish(stats)
+  local dict, prefix, added = self.dict, self.prefix, self.added
+  local lines, missing, failure = {}, 0, nil
+  local function note(ok, err)
+    if ok then return true end
+    missing, failure = missing + 1, err
+  end
+  each(stats, function(part, name, path)
+    local value = part[name]
+    local growth = value - (added[path] or 0)
+    if growth ~= 0 and note(add(dict, prefix .. path, growth)) then added[path] = value end
+  end, function(part, name, path)
+    local value = part[name]
+    if name == "up" and not value and part.connections + part.failures == 0 then return end -- never used
+    lines[#lines + 1] = path .. "\t" .. (value == true and 1 or value or 0)
+  end)
+  note(write_gauges(self, concat(lines, "\n")))
+  self.missing = missing
+  if failure then log_failure(self, missing, failure) end
+end
+
+--- Removes the gauges of this worker.
+function Figures:leave()
+  local key = self.slot and self.prefix .. "worker " .. self.slot
+  local found = key and self.dict:get(key)
+  if found and found:match("^[^\n]*") == self.id then self.dict:delete(key) end
+  self.slot = nil
+end
+
+-- --------------------------------------------------------------------------------------------- sum
+
+-- Returns the sums of the gauges of all workers by path, and the number of these workers.
+local function read_gauges(self)
+  local sums, workers = {}, 0
+  for slot = 1, SLOTS do
+    local entry = self.dict:get(self.prefix .. "worker " .. slot)
+    if entry then
+      workers = workers + 1
+      for path, value in gmatch(entry, "\n([^\t\n]*)\t([^\n]*)") do
+        sums[path] = (sums[path] or 0) + tonumber(value)
+      end
+    end
+  end
+  return sums, workers
+end
+
+-- Another worker may have added to some buckets only.
+local function put_in_order(histogram)
+  local last = 0
+  for _, bucket in ipairs(histogram.buckets) do
+    if bucket.count < last then bucket.count = last end
+    last = bucket.count
+  end
+  histogram.count = last
+end
+
+--- Replaces the figures of this worker in `stats` by those of all workers. `up` is true if a worker
+--- is connected to the node, and nil if no living worker has used it.
+function Figures:sum(stats)
+  local dict, prefix = self.dict, self.prefix
+  local gauges, workers = read_gauges(self)
+  each(stats, function(part, name, path)
+    part[name] = tonumber(dict:get(prefix .. path)) or 0
+  end, function(part, name, path)
+    if workers == 0 then return end -- The dictionary had no room for them.
+    local value = gauges[path]
+    if name == "up" then
+      part.up = value and value > 0 -- nil if it is unknown
+    elseif name == "quarantined" then
+      part.quarantined = (value or 0) > 0
+    else
+      part[name] = value or 0
+    end
+  end)
+  put_in_order(stats.acquire_time)
+  put_in_order(stats.wait_time)
+  for _, node in ipairs(stats.nodes) do put_in_order(node.latency) end
+  stats.workers, stats.missing = workers, self.missing
+  return stats
+end
+
+local metrics = {}
+
+--- Returns the figures of the client `name` of this worker in ngx.shared[dict_name].
+function metrics.new(dict_name, name)
+  local self = { dict = ngx.shared[dict_name], dict_name = dict_name, prefix = "redlock:" .. name .. ":" }
+  self.added = {} -- by path: what the dictionary has of this worker
+  self.log_at, self.missing = 0, 0
+  return setmetatable(self, Figures)
+end
+
+return metrics
