@@ -22,7 +22,7 @@ static int cli_acquire_step(const cli_settings *settings, cli_loop *loop, redloc
     return status;
   }
   text[0] = '\0';
-  status = cli_handover_print(settings, lock, text);
+  status = cli_handover_print(settings, loop, lock, text);
   if (status != 0 && text[0] != '\0') {
     cli_handover_release(loop->client, text);
   }

@@ -15,7 +15,7 @@
 
 #define CLI_BENCH_DURATION_US (5 * REDLOCK_SECONDS)
 
-/* ------------------------------------------------------------------------------------- histogram */
+/* ------------------------------------------------------------------------------------ histogram */
 
 /*
  * Times in buckets that are at most 1/32 wide: exact up to 64 us, then 32 buckets for each power of
@@ -66,7 +66,7 @@ static redlock_duration cli_times_percentile(const cli_times *times, unsigned th
   return times->most_us;
 }
 
-/* ------------------------------------------------------------------------------------------- run */
+/* ------------------------------------------------------------------------------------------ run */
 
 typedef struct cli_bench_run {
   const void *resource;
@@ -126,7 +126,7 @@ static double cli_bench_rate(const cli_bench_run *run) {
          (double)(run->duration_us > 0 ? run->duration_us : 1);
 }
 
-/* ---------------------------------------------------------------------------------------- output */
+/* --------------------------------------------------------------------------------------- output */
 
 static const struct {
   const char *title, *member;

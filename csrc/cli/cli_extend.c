@@ -11,8 +11,7 @@
 
 static int cli_extend_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   char text[REDLOCK_HANDOVER_MAX];
-  (void)loop;
-  return cli_handover_print(settings, lock, text);
+  return cli_handover_print(settings, loop, lock, text);
 }
 
 int cli_extend(const cli_settings *settings, redlock_client *client) {

@@ -11,6 +11,8 @@
 #include "cli_json.h"
 #include "cli_output.h"
 
+#define CLI_HANDOVER_PATIENCE_US (100 * REDLOCK_MILLISECONDS)
+
 /* ---------------------------------------------------------------------------------------- write */
 
 static void cli_handover_json(redlock_lock *lock, uint64_t fence, redlock_duration left_us,
@@ -28,8 +30,31 @@ static void cli_handover_json(redlock_lock *lock, uint64_t fence, redlock_durati
   cli_json_end_line(&json);
 }
 
-int cli_handover_print(const cli_settings *settings, redlock_lock *lock,
+/* Returns true if a node has neither answered nor failed. */
+static bool cli_handover_pending(redlock_lock *lock) {
+  redlock_vote_info vote;
+  for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
+    if (vote.vote == REDLOCK_VOTE_UNKNOWN && vote.error == NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/*
+ * A majority has decided. The exit of the program would reset the connections to the other nodes,
+ * which might then drop the command. So they get a moment to answer. Signals wait.
+ */
+static void cli_handover_settle(cli_loop *loop, redlock_lock *lock) {
+  redlock_time until_us = redlock_now() + CLI_HANDOVER_PATIENCE_US;
+  while (cli_handover_pending(lock) && redlock_now() < until_us) {
+    (void)cli_loop_turn(loop, until_us);
+  }
+}
+
+int cli_handover_print(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
                        char text[static REDLOCK_HANDOVER_MAX]) {
+  cli_handover_settle(loop, lock);
   uint64_t fence = redlock_lock_fence(lock);
   redlock_duration left_us = redlock_lock_remaining(lock);
   int error = redlock_lock_detach(lock, text, REDLOCK_HANDOVER_MAX, NULL);

@@ -12,10 +12,10 @@
 #include "cli.h"
 
 /*
- * Detaches the held |lock| and prints its text. |*text| is a copy for cli_handover_release().
- * Returns the exit status.
+ * Detaches the held |lock| and prints its text. |text| is a copy for cli_handover_release(). Returns
+ * the exit status.
  */
-int cli_handover_print(const cli_settings *settings, redlock_lock *lock,
+int cli_handover_print(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
                        char text[static REDLOCK_HANDOVER_MAX]);
 
 /* Runs |step| with the lock of the text in the first operand, attached and held. */

@@ -24,7 +24,7 @@
 
 #define CLI_HOLD_LOOK_US REDLOCK_SECONDS
 
-/* What ends a hold besides signals. */
+/* Things besides signals that end a hold. */
 typedef struct cli_hold_end {
   cli_input input;
   bool ctdb;
@@ -114,18 +114,22 @@ static void cli_hold_report(const cli_settings *settings, redlock_client *client
   if (redlock_client_next_lost(client) == NULL) {
     return;
   }
+  char name[CLI_NAME_SIZE];
   int error = redlock_lock_lost(lock, NULL);
   if (error == REDLOCK_E_UNAVAILABLE) {
-    (void)cli_report(settings, 0, "the lock could not be extended; it ends in %llu ms",
+    (void)cli_report(settings, 0, "'%s' could not be extended; it ends in %llu ms",
+                     cli_lock_name(name, lock),
                      (unsigned long long)(redlock_lock_remaining(lock) / REDLOCK_MILLISECONDS));
   } else if (error == REDLOCK_E_CLOCK) {
-    (void)cli_report(settings, 0, "the lock may end early: %s", redlock_strerror(error));
+    (void)cli_report(settings, 0, "'%s' may end early: %s", cli_lock_name(name, lock),
+                     redlock_strerror(error));
   }
 }
 
 /* HOLD-3. Returns the exit status: CLI_LOST after a loss. */
 static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_loop *loop,
                          redlock_lock *lock) {
+  char name[CLI_NAME_SIZE];
   int number = 0;
   while (number == 0 && redlock_lock_remaining(lock) > 0) {
     number = cli_hold_turn(hold, loop, REDLOCK_NEVER);
@@ -133,7 +137,7 @@ static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_l
   }
   if (redlock_lock_remaining(lock) == 0) {
     int error = redlock_lock_lost(lock, NULL);
-    return cli_report(settings, CLI_LOST, "the lock is lost: %s",
+    return cli_report(settings, CLI_LOST, "'%s' is lost: %s", cli_lock_name(name, lock),
                       redlock_strerror(error != REDLOCK_OK ? error : REDLOCK_E_EXPIRED));
   }
   return number == CLI_TURN_END ? 0 : 128 + number;

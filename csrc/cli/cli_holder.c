@@ -28,19 +28,11 @@ void cli_holder_open(cli_holder *holder, const cli_settings *settings, redlock_l
   }
 }
 
-/* Begins a line about the wanted lock. */
-static void cli_holder_begin_line(const cli_holder *holder, const char *text) {
-  size_t length;
-  const void *resource = redlock_lock_resource(holder->wanted, &length);
-  (void)fputs("redlock: '", stderr);
-  (void)cli_put_text(stderr, resource, length);
-  (void)fprintf(stderr, "' %s", text);
-}
-
 /* Shows the holder unless the last line has. */
 static void cli_holder_show(cli_holder *holder) {
   redlock_holder_info info;
   char ttl[24];
+  char name[CLI_NAME_SIZE];
   if (redlock_lock_holder(holder->inspected, &info) != REDLOCK_OK ||
       info.token_length > sizeof holder->token ||
       (info.token_length == holder->token_length &&
@@ -49,7 +41,7 @@ static void cli_holder_show(cli_holder *holder) {
   }
   holder->token_length = info.token_length;
   memcpy(holder->token, info.token, info.token_length);
-  cli_holder_begin_line(holder, "is held by ");
+  (void)fprintf(stderr, "redlock: '%s' is held by ", cli_lock_name(name, holder->wanted));
   (void)cli_put_holder(stderr, &info);
   (void)fprintf(stderr, " on %zu nodes, for %s unless it is extended\n", info.nodes,
                 info.ttl_us == REDLOCK_NEVER ? "ever" : cli_format_time(ttl, info.ttl_us));
@@ -73,9 +65,11 @@ redlock_time cli_holder_turn(cli_holder *holder) {
 
 void cli_holder_close(cli_holder *holder) {
   char time[24];
+  char name[CLI_NAME_SIZE];
   if (holder->inspected != NULL && redlock_lock_remaining(holder->wanted) > 0) {
-    cli_holder_begin_line(holder, "was granted after ");
-    (void)fprintf(stderr, "%s\n", cli_format_time(time, redlock_now() - holder->begun_us));
+    (void)fprintf(stderr, "redlock: '%s' was granted after %s\n",
+                  cli_lock_name(name, holder->wanted),
+                  cli_format_time(time, redlock_now() - holder->begun_us));
   }
   redlock_lock_free(holder->inspected);
   holder->inspected = NULL;

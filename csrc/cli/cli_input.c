@@ -39,7 +39,9 @@ void cli_input_open(cli_input *input) {
 }
 
 bool cli_input_prepare(cli_input *input) {
-  bool background = input->terminal >= 0 && tcgetpgrp(input->terminal) != getpgrp();
+  /* Only the controlling terminal has a foreground. */
+  pid_t foreground = input->terminal >= 0 ? tcgetpgrp(input->terminal) : -1;
+  bool background = foreground >= 0 && foreground != getpgrp();
   if (input->terminal >= 0) {
     input->poll.events = background ? 0 : POLLIN;
   }

@@ -66,7 +66,7 @@ int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock
   return status;
 }
 
-/* ------------------------------------------------------------------------------------------ JSON */
+/* ----------------------------------------------------------------------------------------- JSON */
 
 void cli_inspection_json(cli_json *json, const cli_inspection *inspection) {
   cli_json_text(json, "state", cli_lock_state_name(inspection->state));
@@ -106,7 +106,7 @@ static void cli_inspect_json(const cli_inspection *inspection, redlock_lock *loc
   cli_json_end_line(&json);
 }
 
-/* ------------------------------------------------------------------------------------------ text */
+/* ----------------------------------------------------------------------------------------- text */
 
 typedef struct cli_inspect_rows {
   redlock_lock *lock;

@@ -17,7 +17,7 @@ typedef enum cli_lock_state {
   CLI_LOCK_UNAVAILABLE /* too few nodes answered */
 } cli_lock_state;
 
-/* What an inspection found. The holder's texts live until the lock is inspected again. */
+/* Result of an inspection. The holder's texts live until the lock is inspected again. */
 typedef struct cli_inspection {
   cli_lock_state state;
   size_t node_count;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A writer keeps track of commas. Every name is that of a member; NULL stands for an element of a
- * list. What is written is valid UTF-8: U+FFFD replaces a byte that is not.
+ * list. The output is valid UTF-8: U+FFFD replaces a byte that is not.
  */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H

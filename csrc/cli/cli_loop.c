@@ -82,17 +82,17 @@ int cli_loop_turn(cli_loop *loop, redlock_time until_us) {
   return cli_loop_turn_with(loop, until_us, NULL, 0);
 }
 
-int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *others, size_t count) {
+int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *more, size_t count) {
   struct pollfd fds[2 * REDLOCK_NODES_MAX + 1] = {{.fd = loop->signals, .events = POLLIN}};
   struct pollfd *own = fds + 1 + count;
   if (count > 0) {
-    memcpy(fds + 1, others, count * sizeof *others);
+    memcpy(fds + 1, more, count * sizeof *more);
   }
   *own = (struct pollfd){.fd = redlock_client_pollfd(loop->client), .events = POLLIN};
   size_t owned = own->fd >= 0 ? 1 : redlock_client_pollfds(loop->client, own, REDLOCK_NODES_MAX);
   int ready = poll(fds, (nfds_t)(1 + count + owned), cli_loop_timeout(loop->client, until_us));
   for (size_t i = 0; i < count; i++) {
-    others[i].revents = ready > 0 ? fds[1 + i].revents : 0;
+    more[i].revents = ready > 0 ? fds[1 + i].revents : 0;
   }
   (void)redlock_client_process(loop->client, NULL, 0);
   while (redlock_client_next_ended(loop->client) != NULL) {

@@ -30,7 +30,7 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client);
 /* Processes the client once, waiting until |until_us| at most. Returns a signal, or 0. */
 int cli_loop_turn(cli_loop *loop, redlock_time until_us);
 
-/* As cli_loop_turn(); |others|, at most REDLOCK_NODES_MAX, also end the wait and get revents. */
-int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *others, size_t count);
+/* As cli_loop_turn(). Events of |more|, at most REDLOCK_NODES_MAX, also end the wait. */
+int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *more, size_t count);
 
 #endif

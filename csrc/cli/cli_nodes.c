@@ -5,8 +5,8 @@
  *
  * A reachable node can still refuse a lock: no memory, no permission, read-only. So the verb
  * acquires locks of unique names and releases them.
- *   NODES-1. Each node gets a lock from a client of its own. So no node is judged by the answers of
- *            others, as in an acquire that a majority decides.
+ *   NODES-1. Each node gets a lock from a client of its own. So its vote does not depend on the
+ *            answers of other nodes, as in an acquire that a majority decides.
  *   NODES-2. The client of all nodes acquires a lock, too, and then asks every node once. It knows
  *            what is wrong with the nodes together: quarantine by the guard, two names of one
  *            server.
@@ -139,7 +139,7 @@ static int cli_nodes_ask(const cli_settings *settings, cli_nodes_run *run, redlo
   return number == 0 ? status : 128 + number;
 }
 
-/* --------------------------------------------------------------------------------------- answers */
+/* -------------------------------------------------------------------------------------- answers */
 
 /*
  * NODES-3. Corrects the vote of a node by what the client of all nodes knows. Equal failures get
@@ -227,7 +227,7 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
   return status;
 }
 
-/* ------------------------------------------------------------------------------------------ verb */
+/* ----------------------------------------------------------------------------------------- verb */
 
 static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_nodes_run run = {.loop = loop, .count = settings->node_count};

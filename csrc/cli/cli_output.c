@@ -114,6 +114,19 @@ size_t cli_put_text(FILE *out, const void *bytes, size_t length) {
   return columns;
 }
 
+const char *cli_lock_name(char name[static CLI_NAME_SIZE], const redlock_lock *lock) {
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  FILE *memory = fmemopen(name, CLI_NAME_SIZE, "w");
+  name[0] = '\0';
+  if (memory != NULL) {
+    (void)cli_put_text(memory, resource, length);
+    (void)fclose(memory);
+  }
+  name[CLI_NAME_SIZE - 1] = '\0';
+  return name;
+}
+
 static int cli_hex_digit(char digit) {
   static const char digits[] = "0123456789abcdef";
   const char *found = digit != '\0' ? strchr(digits, digit) : NULL;

@@ -42,13 +42,22 @@ size_t cli_utf8(const unsigned char *bytes, size_t length, unsigned *point);
  */
 size_t cli_put_text(FILE *out, const void *bytes, size_t length);
 
+/* Bytes of a name in a message, with its NUL. */
+#define CLI_NAME_SIZE 128
+
+/* Writes the first resource of |lock| as printable text into |name|. Returns |name|. */
+const char *cli_lock_name(char name[static CLI_NAME_SIZE], const redlock_lock *lock);
+
 /*
  * Undoes cli_put_text() in place. Returns false if |text| has a backslash that cli_put_text() does
  * not write. |*length| is the number of bytes.
  */
 bool cli_read_text(char *text, size_t *length);
 
-/* Writes a time as "310us", "4.2ms", "8.5s", or "-" for REDLOCK_NEVER into |text|. Returns |text|. */
+/*
+ * Writes a time as "310us", "4.2ms" or "8.5s" into |text|; REDLOCK_NEVER becomes "-". Returns
+ * |text|.
+ */
 const char *cli_format_time(char text[static 24], redlock_duration time_us);
 
 #define CLI_COLUMNS_MAX 8

@@ -13,7 +13,7 @@
 
 #define CLI_WATCH_INTERVAL_US REDLOCK_SECONDS
 
-/* What the last line said. */
+/* Content of the last line. */
 typedef struct cli_watch_line {
   bool begun;
   bool undecided; /* the last inspection was */

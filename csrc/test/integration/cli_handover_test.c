@@ -1,0 +1,166 @@
+/*
+ * redlock acquire, extend and release: a lock as text between runs of the tool.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <fcntl.h>
+
+#include "cli_support.h"
+#include "json.h"
+
+static char text[REDLOCK_HANDOVER_MAX];
+static char arguments[REDLOCK_HANDOVER_MAX + 64];
+
+static void silence_errors(void) {
+  (void)dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+}
+
+/* Runs the tool, whose standard output must be one line of text. Copies it into |text|. */
+static void check_text(const char *words) {
+  cli_check_after(silence_errors, words, 0);
+  size_t length = strcspn(cli_last.text, "\n");
+  assert_int_equal(strlen(cli_last.text), length + 1);
+  assert_true(length > 0 && strcspn(cli_last.text, " \t'\"$") > length);
+  (void)snprintf(text, sizeof text, "%.*s", (int)length, cli_last.text);
+}
+
+/* Returns |verb| and the text as arguments. */
+static const char *with_text(const char *verb) {
+  (void)snprintf(arguments, sizeof arguments, "%s %s", verb, text);
+  return arguments;
+}
+
+static int input = -1;
+
+static void use_input(void) {
+  (void)dup2(input, STDIN_FILENO);
+}
+
+/* Gives the next tool |bytes| as standard input. */
+static void set_input(const char *bytes) {
+  int ends[2];
+  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+  assert_int_equal(write(ends[1], bytes, strlen(bytes)), strlen(bytes));
+  (void)close(ends[1]);
+  input = ends[0];
+}
+
+static void lock_is_handed_from_acquire_to_extend_to_release(void **state) {
+  char old[64];
+  check_text("acquire job");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  (void)snprintf(old, sizeof old, "%s", farm_command(&three, 0, "GET", "job", (char *)NULL));
+  check_text(with_text("extend"));
+  eventually(farm_count(&three, "job", NULL) == 3);
+  assert_int_equal(farm_count(&three, "job", old), 0);
+  cli_check(with_text("release"), 0);
+  assert_string_equal(cli_last.text, "");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void extend_sets_the_full_ttl(void **state) {
+  check_text("acquire -t 60s job");
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "PEXPIRE", "job", "20000", (char *)NULL);
+  }
+  check_text(with_text("extend"));
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(atoi(farm_command(&three, i, "PTTL", "job", (char *)NULL)) > 20000);
+  }
+}
+
+static void text_is_read_from_the_standard_input(void **state) {
+  check_text("acquire job");
+  char line[REDLOCK_HANDOVER_MAX + 2];
+  (void)snprintf(line, sizeof line, "%s\r\n", text);
+  set_input(line);
+  cli_check_after(use_input, "release -", 0);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  (void)close(input);
+  set_input("");
+  cli_check_after(use_input, "release -", 64);
+  assert_contains(cli_last.text, "no text of a lock");
+  (void)close(input);
+}
+
+static void used_text_reports_a_lost_lock(void **state) {
+  check_text("acquire job");
+  char words[sizeof arguments];
+  (void)snprintf(words, sizeof words, "%s", with_text("release"));
+  check_text(with_text("extend"));
+  cli_check(words, 75);
+  assert_contains(cli_last.text, "'job' is lost");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  cli_check(with_text("release"), 0);
+  cli_check(with_text("release"), 75);
+  cli_check(with_text("extend"), 75);
+}
+
+static void wrong_text_is_wrong_usage(void **state) {
+  static const char *const cases[] = {"release job", "extend redlock1.AAAA", "release"};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i], 64);
+  }
+  check_text("acquire -p one: job");
+  cli_check(with_text("-p two: release"), 64);
+  assert_contains(cli_last.text, "prefix");
+}
+
+static void taken_lock_prints_no_text(void **state) {
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
+  }
+  cli_check_after(silence_errors, "acquire -w 0 job", 1);
+  assert_string_equal(cli_last.text, "");
+  cli_check("acquire -q -E 9 -w 0 job", 9);
+  assert_string_equal(cli_last.text, "");
+  cli_check_after(silence_errors, "acquire --json -w 0 job", 1);
+  assert_true(json_lines_are_valid(cli_last.text));
+  assert_contains(cli_last.text, "\"error\": \"taken\"");
+}
+
+static void fill_the_output(void) {
+  (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
+}
+
+static void unprintable_text_releases_the_lock(void **state) {
+  cli_check_after(fill_the_output, "acquire job", 71);
+  assert_contains(cli_last.text, "cannot write to the standard output");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+/* The work of the holder may go on. */
+static void unprintable_text_of_an_extend_keeps_the_lock(void **state) {
+  check_text("acquire job");
+  cli_check_after(fill_the_output, with_text("extend"), 71);
+  eventually(farm_count(&three, "job", NULL) == 3);
+}
+
+static void handover_prints_json(void **state) {
+  cli_check_after(silence_errors, "acquire --json job", 0);
+  assert_true(json_lines_are_valid(cli_last.text));
+  const char *value = strstr(cli_last.text, "\"text\": \"");
+  assert_non_null(value);
+  value += strlen("\"text\": \"");
+  (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(value, "\""), value);
+  cli_check(with_text("release --json"), 0);
+  assert_true(json_lines_are_valid(cli_last.text));
+  assert_contains(cli_last.text, "\"released\": true");
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(lock_is_handed_from_acquire_to_extend_to_release),
+      TEST(extend_sets_the_full_ttl),
+      TEST(text_is_read_from_the_standard_input),
+      TEST(used_text_reports_a_lost_lock),
+      TEST(wrong_text_is_wrong_usage),
+      TEST(taken_lock_prints_no_text),
+      TEST(unprintable_text_releases_the_lock),
+      TEST(unprintable_text_of_an_extend_keeps_the_lock),
+      TEST(handover_prints_json),
+  };
+  return cmocka_run_group_tests(tests, cli_start, three_end);
+}

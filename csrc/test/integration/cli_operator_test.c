@@ -1,0 +1,188 @@
+/*
+ * redlock inspect, force-release, watch and bench.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <fcntl.h>
+
+#include "cli_support.h"
+#include "json.h"
+
+/* Gives |key| on the first |count| nodes a value, for 60 s. */
+static void set_key(const char *key, unsigned count, const char *value) {
+  for (unsigned i = 0; i < count; i++) {
+    (void)farm_command(&three, i, "SET", key, value, "PX", "60000", (char *)NULL);
+  }
+}
+
+/* --------------------------------------------------------------------------------- inspect */
+
+static void inspect_shows_the_state_of_the_lock(void **state) {
+  char row[128];
+  cli_check("inspect job", 0);
+  assert_contains(cli_last.text, "job is free on 3 of 3 nodes\n");
+  (void)snprintf(row, sizeof row, "%s\tfree\t-\t-\t-\n", three.nodes[0].address);
+  assert_contains(cli_last.text, row);
+  set_key("job", 3, "holder");
+  cli_check("inspect job", 0);
+  assert_contains(cli_last.text, "job is held on 3 of 3 nodes; ends in ");
+  assert_contains(cli_last.text, "\tholder\t-\n");
+  set_key("job", 1, "second");
+  (void)farm_command(&three, 2, "DEL", "job", (char *)NULL);
+  cli_check("inspect -q job", 0);
+  assert_string_equal(cli_last.text, "undecided\n");
+  (void)farm_command(&three, 1, "RPUSH", "list", "x", (char *)NULL);
+  (void)farm_command(&three, 1, "SET", "endless", "x", (char *)NULL);
+  cli_check("inspect list", 0);
+  assert_contains(cli_last.text, "\tother\t");
+  cli_check("inspect endless", 0);
+  assert_contains(cli_last.text, "\theld\tendless\tx\t-\n");
+  farm_kill(&three, 0);
+  farm_kill(&three, 1);
+  cli_check("inspect job", 69);
+  assert_contains(cli_last.text, "job is unavailable: 1 of 3 nodes answered\n");
+  assert_contains(cli_last.text, "\tunknown\t-\t-\tConnection refused\n");
+}
+
+/* ---------------------------------------------------------------------------- force-release */
+
+static void force_release_deletes_only_the_token(void **state) {
+  set_key("job", 3, "holder");
+  cli_check("force-release job other", 1);
+  assert_contains(cli_last.text, "no node that answered has such a key");
+  assert_int_equal(farm_count(&three, "job", NULL), 3);
+  cli_check("force-release job holder", 0);
+  assert_contains(cli_last.text, "\tdeleted\t-\n");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  cli_check("force-release job", 64);
+  cli_check("force-release job a\\b", 64);
+  assert_contains(cli_last.text, "invalid token; copy it from redlock inspect");
+}
+
+/* Tokens of other programs may have any bytes. */
+static void force_release_accepts_the_token_of_inspect(void **state) {
+  static const char token[] = "a\\\x1b[31m\xff\xc3\xa4\"\xc2\x9b\xe2\x80\xae";
+  char arguments[256];
+  set_key("job", 3, token);
+  cli_check("inspect job", 0);
+  assert_null(strchr(cli_last.text, '\x1b'));
+  assert_null(strchr(cli_last.text, '\xff'));
+  assert_null(strstr(cli_last.text, "\xe2\x80\xae"));
+  const char *shown = "a\\\\\\x1b[31m\\xff\xc3\xa4\"\\xc2\\x9b\\xe2\\x80\\xae";
+  assert_contains(cli_last.text, shown);
+  (void)snprintf(arguments, sizeof arguments, "force-release job %s", shown);
+  cli_check(arguments, 0);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+/* ------------------------------------------------------------------------------------ watch */
+
+/* Returns the line that begins at |at|, which is "TIME  |rest|". */
+static const char *check_line(const char *at, const char *rest) {
+  char line[128];
+  const char *end = strchr(at, '\n');
+  assert_non_null(end);
+  (void)snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
+  assert_true(strlen(line) > 26 && line[10] == 'T' && line[19] == '.' && line[23] == 'Z');
+  assert_string_equal(line + 26, rest);
+  return end + 1;
+}
+
+static void watch_prints_a_line_for_each_change(void **state) {
+  tool_run run = cli_begin("watch --interval 10ms job");
+  tool_until_output(&run, "free\n");
+  set_key("job", 3, "first");
+  tool_until_output(&run, "first\n");
+  set_key("job", 3, "second");
+  tool_until_output(&run, "second\n");
+  (void)farm_command(&three, 0, "DEL", "job", (char *)NULL);
+  (void)farm_command(&three, 1, "DEL", "job", (char *)NULL);
+  eventually(!tool_read(&run, 2) || strstr(strstr(run.text, "second\n"), "free\n") != NULL);
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 128 + SIGTERM);
+  const char *at = check_line(cli_last.text, "free");
+  at = check_line(at, "held         first");
+  while (strstr(at, "second") > strchr(at, '\n')) {
+    at = check_line(at, "undecided"); /* between the nodes */
+  }
+  at = check_line(at, "held         second");
+  while (strstr(at, "free") > strchr(at, '\n')) {
+    at = check_line(at, "undecided");
+  }
+  at = check_line(at, "free");
+  assert_string_equal(at, "");
+}
+
+static void watch_reports_nodes_that_are_down(void **state) {
+  tool_run run = cli_begin("watch --interval 10ms --json job");
+  tool_until_output(&run, "\"free\"");
+  farm_kill(&three, 0);
+  farm_kill(&three, 1);
+  tool_until_output(&run, "\"unavailable\"");
+  (void)kill(run.pid, SIGINT);
+  cli_finish(&run, 128 + SIGINT);
+  assert_true(json_lines_are_valid(cli_last.text));
+  assert_contains(cli_last.text, "Connection refused");
+}
+
+static void quiet_watch_prints_only_changes(void **state) {
+  tool_run run = cli_begin("watch -q --interval 10ms job");
+  eventually(farm_calls(&three, 0, "type") >= 2);
+  set_key("job", 3, "first");
+  tool_until_output(&run, "first\n");
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 128 + SIGTERM);
+  assert_null(strstr(cli_last.text, "free"));
+}
+
+/* ------------------------------------------------------------------------------------ bench */
+
+static void bench_measures_for_the_duration(void **state) {
+  set_key("job", 3, "holder");
+  cli_check("bench --duration 200ms", 0);
+  assert_contains(cli_last.text, " locks per second on 3 nodes, for ");
+  assert_contains(cli_last.text, "; 0 failures\n");
+  assert_contains(cli_last.text, "\nacquire\t");
+  assert_contains(cli_last.text, "\nrelease\t");
+  assert_contains(cli_last.text, "acquires by time:\n  <= ");
+  assert_int_equal(farm_count(&three, "job", "holder"), 3);
+  assert_string_equal(farm_command(&three, 0, "DBSIZE", (char *)NULL), "1");
+  cli_check("bench --duration 50ms --json", 0);
+  assert_true(json_lines_are_valid(cli_last.text));
+  cli_check("bench -q --duration 50ms", 0);
+  assert_null(strchr(strchr(cli_last.text, '\n') + 1, '\n'));
+}
+
+static void bench_reports_failures(void **state) {
+  farm_kill(&three, 0);
+  farm_kill(&three, 1);
+  cli_check("bench --duration 100ms", 69);
+  assert_contains(cli_last.text, "0.0 locks per second on 3 nodes");
+  assert_contains(cli_last.text, "the last failure: ");
+  assert_contains(cli_last.text, three.nodes[0].address);
+}
+
+static void signal_ends_a_bench_with_its_figures(void **state) {
+  tool_run run = cli_begin("bench --duration 600s");
+  eventually(farm_calls(&three, 0, "set") >= 10);
+  (void)kill(run.pid, SIGINT);
+  cli_finish(&run, 128 + SIGINT);
+  assert_contains(cli_last.text, "acquires by time:\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(inspect_shows_the_state_of_the_lock),
+      TEST(force_release_deletes_only_the_token),
+      TEST(force_release_accepts_the_token_of_inspect),
+      TEST(watch_prints_a_line_for_each_change),
+      TEST(watch_reports_nodes_that_are_down),
+      TEST(quiet_watch_prints_only_changes),
+      TEST(bench_measures_for_the_duration),
+      TEST(bench_reports_failures),
+      TEST(signal_ends_a_bench_with_its_figures),
+  };
+  return cmocka_run_group_tests(tests, cli_start, three_end);
+}
