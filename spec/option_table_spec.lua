@@ -181,6 +181,9 @@ describe("the table of options", function()
       local low, high, wrong = option.low, option.high, { option.low - 1, option.high + 1 }
       if option.kind == "factor" then high = 0.5 end
       if option.kind == "flag" then low, high, wrong = true, false, { 1, "yes" } end
+      if option.kind == "label" then
+        low, high, wrong = "", ("x"):rep(option.high), { 1, ("x"):rep(option.high + 1), "line\nbreak", "\255" }
+      end
       if option.name == "ttl" then low = 100 end -- Less than a few ms is all drift.
       for _, value in ipairs { low, high } do
         local options = { auto_extend = true } -- Some need it.

@@ -38,6 +38,8 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "RESOURCES_MAX");
   lua_pushinteger(L, REDLOCK_TOKEN_MAX);
   lua_setfield(L, -2, "TOKEN_MAX");
+  lua_pushcfunction(L, rl_lua_label_complaint);
+  lua_setfield(L, -2, "label_complaint");
   lua_pushinteger(L, RL_LUA_OWNER_NAME_MAX);
   lua_setfield(L, -2, "OWNER_NAME_MAX");
   return 1;

@@ -30,6 +30,12 @@ static void set_token_field(lua_State *L, const char *field, const void *token, 
   lua_setfield(L, -2, field);
 }
 
+/* Sets the field |label| of the table on top of the stack to the holder's label, if it has one. */
+static void set_label(lua_State *L, const char *label, size_t length) {
+  if (label != NULL)
+    set_token_field(L, "label", label, length);
+}
+
 static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
   char name[RL_LUA_NAME_SIZE], text[RL_LUA_MESSAGE_SIZE];
   redlock_key_info info;
@@ -39,8 +45,13 @@ static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
     return;
   rl_lua_copy(name, sizeof name, info.name);
   rl_lua_copy(text, sizeof text, info.error);
-  if (info.state == REDLOCK_KEY_HELD)
+  if (info.state == REDLOCK_KEY_HELD) {
+    char label[REDLOCK_LABEL_MAX];
+    size_t length = info.label_length;
+    memcpy(label, info.label != NULL ? info.label : "", length);
     set_token_field(L, "token", info.token, info.token_length);
+    set_label(L, length > 0 ? label : NULL, length);
+  }
   if (info.state == REDLOCK_KEY_HELD || info.state == REDLOCK_KEY_OTHER)
     set_ttl(L, info.ttl_us);
   rl_lua_set_text(L, "node", name);
@@ -56,7 +67,11 @@ int rl_lua_lock_keys(lua_State *L) {
   lua_createtable(L, 0, 3);
   if (redlock_lock_holder(self->lock, &holder) == REDLOCK_OK) {
     redlock_duration ttl_us = holder.ttl_us;
+    char label[REDLOCK_LABEL_MAX];
+    size_t length = holder.label_length;
+    memcpy(label, holder.label != NULL ? holder.label : "", length);
     set_token_field(L, "holder", holder.token, holder.token_length);
+    set_label(L, length > 0 ? label : NULL, length);
     set_ttl(L, ttl_us);
   }
   lua_createtable(L, (int)count, 0);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_label.h"
 #include "base/rl_validity.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
@@ -118,6 +119,18 @@ static void read_string(lua_State *L, const rl_option *row, const char *name, vo
   }
 }
 
+static void read_label(lua_State *L, const rl_option *row, const char *name, void *of, int level) {
+  size_t length = 0;
+  const char *label;
+
+  read_string(L, row, name, of, level);
+  label = lua_tolstring(L, -1, &length);
+  if (length > 0 && !rl_label_is_valid(label, length))
+    rl_lua_misuse(L, level,
+                  "redlock: %s must have at most %d bytes of UTF-8 without control characters",
+                  name, REDLOCK_LABEL_MAX);
+}
+
 /*
  * Returns the name of the nested table that contains |row|, or NULL; and its name there, |*part|.
  */
@@ -186,6 +199,10 @@ static void read_option(lua_State *L, const rl_option *row, void *of, int level)
     break;
   case RL_OPTION_CHOICE:
     read_choice(L, row, name, field, level);
+    break;
+  case RL_OPTION_LABEL:
+    read_label(L, row, name, of, level);
+    lua_pushnil(L); /* The caller pops this in place of the string. */
     break;
   case RL_OPTION_FUNCTION:
     read_function(L, name, field, level);
@@ -283,6 +300,17 @@ int rl_lua_read_owner(lua_State *L, int index, int absent, int level) {
 
   rl_lua_read_options(L, index, &host_table, &host, level);
   return host.owner == 0 ? absent : host.owner == OWNER_WORKER;
+}
+
+int rl_lua_label_complaint(lua_State *L) {
+  size_t length;
+  const char *label = luaL_checklstring(L, 1, &length);
+
+  if (length == 0 || rl_label_is_valid(label, length))
+    return 0;
+  lua_pushfstring(L, "must have at most %d bytes of UTF-8 without control characters",
+                  REDLOCK_LABEL_MAX);
+  return 1;
 }
 
 /* Pushes the rows by which Lua code checks options. */

@@ -32,6 +32,9 @@ int rl_lua_lease_is_empty(const rl_options *above, const redlock_options *given,
 /* Returns true if option 'owner' of the table at |index| is "worker"; |absent| if it is nil. */
 int rl_lua_read_owner(lua_State *L, int index, int absent, int level);
 
+/* (string) -> nothing if it may be a label, or why not. */
+int rl_lua_label_complaint(lua_State *L);
+
 /* Pushes { lock = rows, client = rows, node = rows, host = rows }; a row is { name =, field =, kind
    =, ... }. */
 void rl_lua_push_option_tables(lua_State *L);

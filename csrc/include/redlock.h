@@ -147,8 +147,11 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_KEY_MAX 4096     /* bytes of prefix and resource together */
 #define REDLOCK_RESOURCES_MAX 64 /* resources of one lock */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* 366 days */
-#define REDLOCK_TOKEN_LENGTH 40   /* hexadecimal digits of a token: 160 random bits */
+#define REDLOCK_TOKEN_LENGTH                                                                       \
+  40                              /* hexadecimal digits of a token: 160 random bits. With a label,
+                                     a colon and the label follow */
 #define REDLOCK_TOKEN_MAX 256     /* bytes of a token that a program supplies */
+#define REDLOCK_LABEL_MAX 64      /* bytes of a label */
 #define REDLOCK_OWNER_MAX 72      /* bytes of an owner */
 #define REDLOCK_USERNAME_MAX 512  /* bytes */
 #define REDLOCK_TEXT_MAX 192      /* bytes of a text of an info struct, with its NUL */
@@ -301,6 +304,12 @@ typedef struct redlock_options {
   /* REDLOCK_NO: poll instead of waiting for notifications. If a client's options set it, the
      client's releases notify no waiters [REDLOCK_YES]. */
   int notify;
+  /* Text for people, such as "host a, pid 7, nightly". It is a part of each token, so all clients
+     and users of the nodes can read it; other libraries see an opaque token. At most
+     REDLOCK_LABEL_MAX bytes of UTF-8 without control characters; "": none. redlock_lock_holder()
+     and redlock_lock_key() return it. If a waiter has a label, too, its message of REDLOCK_E_TAKEN
+     names that of the holder. A supplied token has none [none]. */
+  const char *label;
 } redlock_options;
 
 /* One resource of a lock: any bytes. */
@@ -450,6 +459,8 @@ typedef struct redlock_key_info {
   size_t token_length;
   redlock_duration ttl_us;     /* time left for the key; REDLOCK_NEVER: it does not expire */
   char text[REDLOCK_TEXT_MAX]; /* holds |error| */
+  const char *label; /* options.label of the holder, a part of |token|; NULL: it has none */
+  size_t label_length;
 } redlock_key_info;
 
 /* Holder of a lock when it was inspected: the token that a majority of the nodes had. */
@@ -458,6 +469,8 @@ typedef struct redlock_holder_info {
   size_t token_length;
   size_t nodes;            /* number of nodes that had it */
   redlock_duration ttl_us; /* time until it has no majority, unless it is extended */
+  const char *label;       /* options.label of the holder, a part of |token|; NULL: it has none */
+  size_t label_length;
 } redlock_holder_info;
 
 /* One finding of the doctor. */
@@ -740,8 +753,9 @@ REDLOCK_EXTERN int redlock_lock_margin(const redlock_lock *lock);
 
 /*
  * Return the token of the lease, "" if none is held, until the lock's next operation. It has 40
- * digits and a NUL. A supplied token (redlock_lock_give_token()) may have any bytes:
- * redlock_lock_token_bytes() also returns the number of bytes in |*length|.
+ * digits, with options.label a colon and the label, and a NUL. A supplied token
+ * (redlock_lock_give_token()) may have any bytes: redlock_lock_token_bytes() also returns the number
+ * of bytes in |*length|.
  */
 REDLOCK_EXTERN const char *redlock_lock_token(const redlock_lock *lock);
 REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length);

@@ -90,6 +90,13 @@ function kinds.text(low, high)
   end
 end
 
+function kinds.label()
+  return function(value)
+    if type(value) ~= "string" then return "must be a string, got " .. shown(value) end
+    return core.label_complaint(value)
+  end
+end
+
 kinds["function"] = function()
   return function(value)
     if not callable(value) then return "must be a function, got " .. shown(value) end

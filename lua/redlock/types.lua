@@ -44,6 +44,7 @@
 ---@field max_hold? redlock.Milliseconds with auto_extend: longest time that the lock is held; 0, the default: no limit
 ---@field notify_lost? boolean report a loss also without auto_extend; on_lost implies it; default false
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
+---@field label? string text in each token that inspect() shows: at most 64 bytes of UTF-8; "" for none; default none
 ---@field notify? boolean nodes notify a waiter when the lock is free; false: poll instead; default true
 ---@field fair? boolean queue behind other waiters even if the lock is free; default false
 ---@field poll_interval? redlock.Milliseconds interval of polls of a waiter that expects a notification; default 2000
@@ -119,11 +120,13 @@
 ---@field node string "10.0.0.1:6379"
 ---@field state "free"|"held"|"other"|"unknown" other: no token; unknown: no answer, or an error
 ---@field token? string token of the holder, any bytes
+---@field label? string label in that token
 ---@field ttl? redlock.Milliseconds rest of the key's life; nil if it does not expire
 ---@field error? string reason of "unknown", or type of "other"
 
 ---@class redlock.Inspection
 ---@field holder? string token that a majority of the nodes has
+---@field label? string label in that token
 ---@field ttl? redlock.Milliseconds time until it loses its majority, unless it is extended
 ---@field nodes redlock.Key[]
 
@@ -419,7 +422,7 @@ function lock:resource() end
 ---@nodiscard
 function lock:resources() end
 
----@return string? token 40 hexadecimal digits; nil if the lock is not held
+---@return string? token 40 hexadecimal digits, with a label a colon and the label; nil if the lock is not held
 ---@nodiscard
 function lock:token() end
 

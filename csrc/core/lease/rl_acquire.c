@@ -68,7 +68,8 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_ENDED;
   }
   if (lock->attempt == NULL) { /* Otherwise the caller supplied a token. */
-    lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+    lock->attempt = rl_attempt_new_labelled(&lock->core->attempts, lock->resource, lock, entropy,
+                                            &lock->current->label);
   }
   if (lock->attempt == NULL) {
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);

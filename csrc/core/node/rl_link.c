@@ -591,7 +591,8 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
 void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
   rl_reply *reply = &link->reader.reply;
   if (reply->type == RL_REPLY_ERROR && attempt->token_length >= RL_LINK_TOKEN_MIN) {
-    rl_secret_mask(reply->text, rl_attempt_token(attempt), attempt->token_length);
+    const char *token = rl_attempt_token(attempt);
+    rl_secret_mask(reply->text, token, rl_label_secret(token, attempt->token_length));
   }
 }
 

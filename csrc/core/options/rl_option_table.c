@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_label.h"
 #include "options/rl_login.h"
 
 #define RL_OPTION_SIZE_MAX 4096 /* of a struct of any version */
@@ -20,6 +21,7 @@
 #define RL_OPTION_LENGTH_FLAG(structure, field) 0
 #define RL_OPTION_LENGTH_CHOICE(structure, field) 0
 #define RL_OPTION_LENGTH_TEXT(structure, field) 0
+#define RL_OPTION_LENGTH_LABEL(structure, field) 0
 #define RL_OPTION_LENGTH_BYTES(structure, field) offsetof(structure, field##_length)
 #define RL_OPTION_LENGTH_SECRET(structure, field) offsetof(structure, field##_length)
 #define RL_OPTION_LENGTH_FUNCTION(structure, field) offsetof(structure, field##_data)
@@ -34,6 +36,7 @@
 #define RL_OPTION_WORDS_CHOICE "1.2|1.3"
 #define RL_OPTION_WORDS_TEXT NULL
 #define RL_OPTION_WORDS_BYTES NULL
+#define RL_OPTION_WORDS_LABEL NULL
 #define RL_OPTION_WORDS_SECRET NULL
 #define RL_OPTION_WORDS_FUNCTION NULL
 
@@ -74,6 +77,7 @@ const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows,
 #define RL_OPTION_SIZE_FLAG sizeof(int)
 #define RL_OPTION_SIZE_CHOICE sizeof(int)
 #define RL_OPTION_SIZE_TEXT sizeof(char *)
+#define RL_OPTION_SIZE_LABEL sizeof(char *)
 #define RL_OPTION_SIZE_BYTES sizeof(void *)
 #define RL_OPTION_SIZE_SECRET sizeof(char *)
 #define RL_OPTION_SIZE_FUNCTION sizeof(void (*)(void))
@@ -169,6 +173,9 @@ static bool rl_option_fits(const rl_option *row, const void *of) {
   case RL_OPTION_TEXT:
     memcpy(&text, field, sizeof text);
     return rl_option_text_fits(row, text);
+  case RL_OPTION_LABEL:
+    memcpy(&text, field, sizeof text);
+    return text[0] == '\0' || rl_label_is_valid(text, strnlen(text, REDLOCK_LABEL_MAX + 1));
   case RL_OPTION_SECRET:
   case RL_OPTION_FUNCTION:
   default:

@@ -33,6 +33,7 @@
  *   TEXT      const char *; a string without NUL. If the upper bound is 0, its reader checks the
  *             length
  *   BYTES     const void *, with its length in the next field; a string
+ *   LABEL     const char *; a string: a label (rl_label.h), or "" for none
  *   SECRET    const char *, with its length in the field NAME_length, where 0 means up to the NUL;
  *             a string. No message contains it
  *   FUNCTION  a function, with its argument in the field NAME_data; a function
@@ -45,6 +46,7 @@
   X(CHOICE, choice)                                                                                \
   X(TEXT, text)                                                                                    \
   X(BYTES, bytes)                                                                                  \
+  X(LABEL, label)                                                                                  \
   X(SECRET, secret)                                                                                \
   X(FUNCTION, function)
 #define RL_OPTION_KIND(kind, name) RL_OPTION_##kind,
@@ -88,7 +90,9 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(poll_interval, DURATION, poll_interval_us, REDLOCK_MILLISECONDS, REDLOCK_TTL_MAX_US, 0,        \
     2 * REDLOCK_SECONDS, "from 1 ms to 366 days")                                                  \
   X(fair, FLAG, fair, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")                            \
-  X(notify, FLAG, notify, 0, 0, 0, REDLOCK_YES, "REDLOCK_YES or REDLOCK_NO")
+  X(notify, FLAG, notify, 0, 0, 0, REDLOCK_YES, "REDLOCK_YES or REDLOCK_NO")                       \
+  X(label, LABEL, label, 0, REDLOCK_LABEL_MAX, 0, 0,                                               \
+    "at most 64 bytes of UTF-8 without control characters")
 
 /*
  * Settings of a node, which default to those of its client. rl_address has a field for each.

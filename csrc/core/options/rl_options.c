@@ -5,18 +5,40 @@
  */
 #include "options/rl_options.h"
 
+#include <string.h>
+
 #define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
 #define RL_OPTIONS_RETRIES 3
 
-#define RL_OPTIONS_FALLBACK(name, kind, field, low, high, also, fallback, must) .field = (fallback),
+#define RL_OPTIONS_VALUE_DURATION(fallback) (fallback)
+#define RL_OPTIONS_VALUE_COUNT(fallback) (fallback)
+#define RL_OPTIONS_VALUE_FLAG(fallback) (fallback)
+#define RL_OPTIONS_VALUE_CHOICE(fallback) (fallback)
+#define RL_OPTIONS_VALUE_FACTOR(fallback) (fallback)
+#define RL_OPTIONS_VALUE_LABEL(fallback)                                                           \
+  { .length = (fallback) }
+#define RL_OPTIONS_FALLBACK(name, kind, field, low, high, also, fallback, must)                    \
+  .field = RL_OPTIONS_VALUE_##kind(fallback),
 static const rl_options rl_options_defaults = {RL_OPTIONS_OF_LOCK(RL_OPTIONS_FALLBACK)};
 
 void rl_options_default(rl_options *options) {
   *options = rl_options_defaults;
 }
 
+static bool rl_options_equal_labels(const rl_label *a, const rl_label *b) {
+  return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
+}
+
+#define RL_OPTIONS_EQUAL_DURATION(a, b) ((a) == (b))
+#define RL_OPTIONS_EQUAL_COUNT(a, b) ((a) == (b))
+#define RL_OPTIONS_EQUAL_FLAG(a, b) ((a) == (b))
+#define RL_OPTIONS_EQUAL_CHOICE(a, b) ((a) == (b))
+#define RL_OPTIONS_EQUAL_FACTOR(a, b) ((a) == (b))
+#define RL_OPTIONS_EQUAL_LABEL(a, b) rl_options_equal_labels(&(a), &(b))
+
 bool rl_options_equal(const rl_options *a, const rl_options *b) {
-#define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must) &&a->field == b->field
+#define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must)                       \
+  &&RL_OPTIONS_EQUAL_##kind(a->field, b->field)
   return true RL_OPTIONS_OF_LOCK(RL_OPTIONS_EQUAL);
 }
 
@@ -33,6 +55,15 @@ static double rl_options_over_factor(double above, double own) {
   return own > 0.0 ? own : own < 0.0 ? 0.0 : above;
 }
 
+static rl_label rl_options_over_label(rl_label above, const char *own) {
+  rl_label label = above;
+  if (own != NULL) {
+    rl_label_set(&label, own, strlen(own));
+  }
+  return label;
+}
+
+#define RL_OPTIONS_OVER_LABEL rl_options_over_label
 #define RL_OPTIONS_OVER_DURATION rl_options_over_duration
 #define RL_OPTIONS_OVER_COUNT rl_options_over_number
 #define RL_OPTIONS_OVER_FLAG rl_options_over_number

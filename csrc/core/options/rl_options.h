@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/rl_label.h"
 #include "base/rl_time.h"
 #include "options/rl_option_table.h"
 
@@ -23,6 +24,7 @@
 #define RL_OPTIONS_FACTOR double
 #define RL_OPTIONS_FLAG int
 #define RL_OPTIONS_CHOICE int
+#define RL_OPTIONS_LABEL rl_label
 #define RL_OPTIONS_FIELD(name, kind, field, low, high, also, fallback, must)                       \
   RL_OPTIONS_##kind field;
 typedef struct rl_options {

@@ -11,30 +11,43 @@
 
 #include "base/rl_token.h"
 
-static bool rl_attempt_grow(rl_attempt_pool *pool) {
-  rl_attempt_slab *slab = malloc(sizeof *slab);
+static rl_list **rl_attempt_free_list(rl_attempt_pool *pool, bool labelled) {
+  return labelled ? &pool->free_labelled : &pool->free;
+}
+
+static size_t rl_attempt_size(bool labelled) {
+  size_t size = sizeof(rl_attempt) + (labelled ? RL_LABELLED_MAX : REDLOCK_TOKEN_LENGTH) + 1;
+  return (size + alignof(rl_attempt) - 1) / alignof(rl_attempt) * alignof(rl_attempt);
+}
+
+static bool rl_attempt_grow(rl_attempt_pool *pool, bool labelled) {
+  size_t size = rl_attempt_size(labelled);
+  rl_attempt_slab *slab = malloc(sizeof *slab + RL_ATTEMPT_SLAB * size);
   if (slab == NULL) {
     return false;
   }
   slab->next = pool->slabs;
   pool->slabs = slab;
   for (unsigned i = 0; i < RL_ATTEMPT_SLAB; i++) {
-    rl_list_push(&pool->free, &slab->attempts[i].queue);
+    rl_attempt *attempt = (rl_attempt *)(void *)(slab->attempts + i * size);
+    rl_list_push(rl_attempt_free_list(pool, labelled), &attempt->queue);
   }
   return true;
 }
 
 static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
-                                   struct rl_lock *lock) {
-  if (pool->free == NULL && !rl_attempt_grow(pool)) {
+                                   struct rl_lock *lock, bool labelled) {
+  rl_list **list = rl_attempt_free_list(pool, labelled);
+  if (*list == NULL && !rl_attempt_grow(pool, labelled)) {
     return NULL;
   }
-  rl_attempt *attempt = RL_OWNER(rl_list_pop(&pool->free), rl_attempt, queue);
+  rl_attempt *attempt = RL_OWNER(rl_list_pop(list), rl_attempt, queue);
   memset(attempt, 0, sizeof *attempt);
   attempt->references = 1;
   attempt->resource = resource;
   resource->references++;
   attempt->lock = lock;
+  attempt->labelled = labelled;
   attempt->token_length = REDLOCK_TOKEN_LENGTH;
   pool->live++;
   return attempt;
@@ -42,9 +55,25 @@ static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
 
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                            const unsigned char *entropy) {
-  rl_attempt *attempt = rl_attempt_take(pool, resource, lock);
+  rl_attempt *attempt = rl_attempt_take(pool, resource, lock, false);
   if (attempt != NULL) {
-    rl_token_write(attempt->digits, entropy);
+    rl_token_write(attempt->bytes, entropy);
+  }
+  return attempt;
+}
+
+rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource,
+                                    struct rl_lock *lock, const unsigned char *entropy,
+                                    const rl_label *label) {
+  if (label->length == 0) {
+    return rl_attempt_new(pool, resource, lock, entropy);
+  }
+  rl_attempt *attempt = rl_attempt_take(pool, resource, lock, true);
+  if (attempt != NULL) {
+    rl_token_write(attempt->bytes, entropy);
+    attempt->bytes[REDLOCK_TOKEN_LENGTH] = ':';
+    memcpy(attempt->bytes + REDLOCK_TOKEN_LENGTH + 1, label->text, label->length + 1u);
+    attempt->token_length = (uint16_t)(REDLOCK_TOKEN_LENGTH + 1 + label->length);
   }
   return attempt;
 }
@@ -52,14 +81,14 @@ rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct 
 /* Gives |copy| to the attempt, which frees it. */
 static void rl_attempt_keep(rl_attempt *attempt, char *copy, size_t length) {
   attempt->apart = true;
-  memcpy(attempt->digits, &copy, sizeof copy);
+  memcpy(attempt->bytes, &copy, sizeof copy);
   attempt->token_length = (uint16_t)length;
 }
 
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
                                   struct rl_lock *lock, const void *token, size_t token_length) {
   char *copy = malloc(token_length + 1);
-  rl_attempt *attempt = copy == NULL ? NULL : rl_attempt_take(pool, resource, lock);
+  rl_attempt *attempt = copy == NULL ? NULL : rl_attempt_take(pool, resource, lock, false);
   if (attempt == NULL) {
     free(copy);
     return NULL;
@@ -110,7 +139,7 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   if (attempt->apart) {
     free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
-  rl_list_push(&pool->free, &attempt->queue);
+  rl_list_push(rl_attempt_free_list(pool, attempt->labelled), &attempt->queue);
   assert(pool->live > 0);
   pool->live--;
 }
@@ -123,14 +152,15 @@ void rl_attempt_pool_free(rl_attempt_pool *pool) {
     free(slab);
   }
   pool->free = NULL;
+  pool->free_labelled = NULL;
 }
 
 const char *rl_attempt_token(const rl_attempt *attempt) {
   const char *apart;
   if (!attempt->apart) {
-    return attempt->digits;
+    return attempt->bytes;
   }
-  memcpy(&apart, attempt->digits, sizeof apart);
+  memcpy(&apart, attempt->bytes, sizeof apart);
   return apart;
 }
 

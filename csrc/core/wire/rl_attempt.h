@@ -16,6 +16,7 @@
 #include <stdalign.h>
 #include <stdbool.h>
 
+#include "base/rl_label.h"
 #include "base/rl_list.h"
 #include "base/rl_time.h"
 #include "wire/rl_command.h"
@@ -42,22 +43,24 @@ struct rl_attempt {
   redlock_duration life_us; /* longest life of its keys */
   redlock_time later_us;
   redlock_time expired_us; /* when its keys have expired on all certain nodes; then releases end */
-  /*
-   * The random token. With |apart|: a pointer to the token, aligned so that leak checkers see it.
-   */
-  alignas(char *) char digits[REDLOCK_TOKEN_LENGTH + 1];
-  bool releasing : 1; /* its release has begun: only releases may be sent */
-  bool held : 1;      /* it has been a lease */
-  bool any : 1;       /* release by force: delete any token */
-  bool twins : 1;     /* a test has found two nodes that are one server */
-  bool custom : 1;    /* the caller supplied the token: another client may use it, too */
-  bool apart : 1;     /* the token is allocated */
-  bool shorter : 1;   /* its last extend asks for less than remains of the lease (rl_margin.c) */
+  bool releasing : 1;      /* its release has begun: only releases may be sent */
+  bool held : 1;           /* it has been a lease */
+  bool any : 1;            /* release by force: delete any token */
+  bool twins : 1;          /* a test has found two nodes that are one server */
+  bool custom : 1;         /* the caller supplied the token: another client may use it, too */
+  bool apart : 1;          /* the token is allocated */
+  bool labelled : 1;       /* it has room for a token with a label */
+  bool shorter : 1; /* its last extend asks for less than remains of the lease (rl_margin.c) */
   uint16_t token_length;
   uint32_t set;      /* nodes that have confirmed the key (rl_margin.h) */
   uint32_t suspect;  /* nodes that may have lost the key since (rl_margin.h) */
   uint32_t ticket;   /* of a lease: id of the ticket that its release dequeues, or 0 */
   uint32_t enqueued; /* nodes with that ticket in their queue */
+  /*
+   * The random token, with a NUL. With |apart|: a pointer to the token, aligned so that leak
+   * checkers see it.
+   */
+  alignas(char *) char bytes[];
 };
 
 /* Attempts are allocated this many at once. */
@@ -67,11 +70,12 @@ typedef struct rl_attempt_slab rl_attempt_slab;
 
 struct rl_attempt_slab {
   rl_attempt_slab *next;
-  rl_attempt attempts[RL_ATTEMPT_SLAB];
+  alignas(rl_attempt) char attempts[];
 };
 
 typedef struct rl_attempt_pool {
   rl_list *free;
+  rl_list *free_labelled; /* with room for a label */
   rl_attempt_slab *slabs;
   size_t live; /* attempts with a reference */
 } rl_attempt_pool;
@@ -79,6 +83,11 @@ typedef struct rl_attempt_pool {
 /* Returns an attempt with one reference, or NULL if out of memory. */
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                            const unsigned char *entropy);
+
+/* Does the same, with |label| in the token, if it is one. */
+rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource,
+                                    struct rl_lock *lock, const unsigned char *entropy,
+                                    const rl_label *label);
 
 /* Does the same with a copy of a caller-supplied token. */
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,

@@ -25,6 +25,9 @@ static void rl_handle_read_key(redlock_lock *lock, unsigned index, redlock_key_i
     known->state = (redlock_key_state)inspected->state;
     known->token = inspected->state == REDLOCK_KEY_HELD ? inspected->token : NULL;
     known->token_length = inspected->token_length;
+    known->label = known->token == NULL ? NULL
+                                        : rl_label_of(inspected->token, inspected->token_length,
+                                                      &known->label_length);
     known->ttl_us = inspected->ttl_us;
   }
   known->error = rl_client_copy_text(known->text,
@@ -56,6 +59,7 @@ int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_info *info, siz
     known.token = holder->token;
     known.token_length = holder->token_length;
     known.nodes = nodes;
+    known.label = rl_label_of(holder->token, holder->token_length, &known.label_length);
   }
   rl_option_fill(info, size, &known, sizeof known);
   return holder != NULL ? REDLOCK_OK : REDLOCK_E_NOT_HELD;

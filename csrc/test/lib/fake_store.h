@@ -20,7 +20,7 @@
 #define FAKE_RUN_ID_MAX 40
 #define FAKE_RECORD_MAX 400
 #define FAKE_FINGERPRINT_MAX 255
-#define FAKE_TOKEN_MAX 64 /* of the tokens that tests give */
+#define FAKE_TOKEN_MAX (REDLOCK_TOKEN_LENGTH + 1 + REDLOCK_LABEL_MAX)
 #define FAKE_NAMES_MAX 3  /* of the keys of one command */
 #define FAKE_ENTRY_MAX 24 /* of who stands in a queue */
 #define FAKE_ENTRIES_MAX 32

@@ -439,6 +439,94 @@ static void quoted_token_is_masked_in_votes(void **state) {
   }
 }
 
+/* The text ends within the label: the digits alone are the secret. */
+static void quoted_token_with_a_label_is_masked_in_votes(void **state) {
+  static const char *const quoted[] = {"", ":", ":host a", ":host a, pid 7",
+                                       ":host a, pid 7' 'NX'"};
+  for (unsigned i = 0; i < COUNT_OF(quoted); i++) {
+    char reply[512];
+    char begins[9];
+    redlock_options options = fake_once();
+    options.label = "host a, pid 7";
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    const char *token = rl_attempt_token(lock->attempt);
+    assert_string_equal(token + REDLOCK_TOKEN_LENGTH, ":host a, pid 7");
+    (void)snprintf(begins, sizeof begins, "%.8s", token);
+    (void)snprintf(reply, sizeof reply, "-ERR unknown command 'SET', with args: '%.40s%s\r\n",
+                   token, quoted[i]);
+    (void)fake_reply(world, 0, reply);
+    const char *reason = rl_round_reason(lock, 0);
+    assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
+    assert_non_null(strstr(reason, "********"));
+    assert_null(strstr(reason, begins));
+    assert_null(strstr(world->core.nodes[0]->error, begins));
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The label of an acquire replaces that of its lock, which replaces that of the client. */
+static void token_has_the_label_of_the_acquire(void **state) {
+  static const struct {
+    const char *of_client, *of_lock, *of_acquire, *expected;
+  } cases[] = {
+      {NULL, NULL, NULL, ""},
+      {"client", NULL, NULL, ":client"},
+      {"client", "lock", NULL, ":lock"},
+      {"client", "lock", "acquire", ":acquire"},
+      {"client", "", NULL, ""},
+      {"client", "", "acquire", ":acquire"},
+      {"client", NULL, "", ""},
+      {NULL, NULL, "\xc3\xa9", ":\xc3\xa9"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    redlock_options of_client = {.label = cases[i].of_client};
+    redlock_options of_lock = fake_once();
+    redlock_options of_acquire = {.label = cases[i].of_acquire};
+    of_lock.label = cases[i].of_lock;
+    fake_world *world = fake_world_new(3);
+    assert_null(rl_options_read(&world->core.options, &of_client));
+    rl_options options = world->core.options;
+    assert_null(rl_options_read(&options, &of_lock));
+    rl_lock *lock = rl_lock_new(&world->core, KEY, strlen(KEY), &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, &of_acquire, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    const char *token = rl_attempt_token(lock->lease);
+    assert_string_equal(token + REDLOCK_TOKEN_LENGTH, cases[i].expected);
+    assert_int_equal(lock->lease->token_length, strlen(token));
+    assert_int_equal(fake_keys(world, KEY), 3);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void label_of_unprintable_bytes_is_refused(void **state) {
+  char message[256];
+  char longer[REDLOCK_LABEL_MAX + 2];
+  memset(longer, 'x', sizeof longer);
+  longer[REDLOCK_LABEL_MAX + 1] = '\0';
+  const char *const wrong[] = {longer, "line\nbreak", "\xff", "\xc3"};
+  for (unsigned i = 0; i < COUNT_OF(wrong); i++) {
+    redlock_options options = {.label = wrong[i]};
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_E_INVALID);
+    assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                        "'orders:42': label must be at most 64 bytes of UTF-8 without control "
+                        "characters");
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void unexpected_reply_ends_connection(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -472,6 +560,9 @@ int main(void) {
       cmocka_unit_test(unknown_vote_is_not_granted),
       cmocka_unit_test(only_ok_grants),
       cmocka_unit_test(quoted_token_is_masked_in_votes),
+      cmocka_unit_test(quoted_token_with_a_label_is_masked_in_votes),
+      cmocka_unit_test(token_has_the_label_of_the_acquire),
+      cmocka_unit_test(label_of_unprintable_bytes_is_refused),
       cmocka_unit_test(unexpected_reply_ends_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,9 +99,13 @@ static void equality_ignores_padding(void **state) {
 #define COPY(name, kind, field, low, high, also, fallback, must) other.field = one.field;
   RL_OPTIONS_OF_LOCK(COPY)
   assert_true(rl_options_equal(&one, &other));
+#define CHANGE_DURATION(field) other.field += 1;
+#define CHANGE_COUNT CHANGE_DURATION
+#define CHANGE_FLAG CHANGE_DURATION
+#define CHANGE_FACTOR CHANGE_DURATION
+#define CHANGE_LABEL(field) rl_label_set(&other.field, "x", 1);
 #define CHANGE(name, kind, field, low, high, also, fallback, must)                                 \
-  other.field += 1;                                                                                \
-  assert_false(rl_options_equal(&one, &other));                                                    \
+  CHANGE_##kind(field) assert_false(rl_options_equal(&one, &other));                               \
   other.field = one.field;
   RL_OPTIONS_OF_LOCK(CHANGE)
   assert_true(rl_options_equal(&one, &other));

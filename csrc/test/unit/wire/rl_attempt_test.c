@@ -10,7 +10,7 @@
 static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
 
 static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
-  rl_attempt_pool pool = {NULL, NULL, 0};
+  rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   rl_command_key key = rl_attempt_key(attempt);
@@ -26,7 +26,7 @@ static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
 }
 
 static void last_reference_returns_attempt_to_pool(void **state) {
-  rl_attempt_pool pool = {NULL, NULL, 0};
+  rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   assert_ptr_equal(rl_attempt_ref(attempt), attempt);
@@ -41,7 +41,7 @@ static void last_reference_returns_attempt_to_pool(void **state) {
 }
 
 static void reused_attempt_is_cleared(void **state) {
-  rl_attempt_pool pool = {NULL, NULL, 0};
+  rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   attempt->sent = 7;
@@ -58,6 +58,36 @@ static void reused_attempt_is_cleared(void **state) {
   rl_attempt *other = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   assert_ptr_not_equal(other, again);
   rl_attempt_unref(&pool, other);
+  rl_attempt_unref(&pool, again);
+  rl_resource_unref(resource);
+  rl_attempt_pool_free(&pool);
+}
+
+static void labelled_token_is_digits_colon_and_label(void **state) {
+  static const rl_label none = {0, ""};
+  rl_attempt_pool pool = {0};
+  rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
+  rl_label label;
+  char longest[REDLOCK_LABEL_MAX + 1];
+  memset(longest, 'x', sizeof longest);
+  rl_label_set(&label, longest, REDLOCK_LABEL_MAX);
+  rl_attempt *attempts[2 * RL_ATTEMPT_SLAB];
+  for (unsigned i = 0; i < COUNT_OF(attempts); i++) { /* several slabs of both kinds */
+    attempts[i] =
+        rl_attempt_new_labelled(&pool, resource, NULL, ENTROPY, i % 2 == 0 ? &label : &none);
+    assert_non_null(attempts[i]);
+  }
+  for (unsigned i = 0; i < COUNT_OF(attempts); i++) {
+    rl_command_key key = rl_attempt_key(attempts[i]);
+    assert_int_equal(key.token_length, i % 2 == 0 ? RL_LABELLED_MAX : REDLOCK_TOKEN_LENGTH);
+    assert_int_equal(strlen(key.token), key.token_length);
+    assert_memory_equal(key.token, "abcd000000000000000000000000000000000000:x",
+                        i % 2 == 0 ? 42 : 40);
+    rl_attempt_unref(&pool, attempts[i]);
+  }
+  rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  assert_false(again->labelled); /* One with room is kept for a label. */
+  assert_int_equal(again->token_length, REDLOCK_TOKEN_LENGTH);
   rl_attempt_unref(&pool, again);
   rl_resource_unref(resource);
   rl_attempt_pool_free(&pool);
@@ -120,6 +150,7 @@ int main(void) {
       cmocka_unit_test(attempt_has_a_token_and_the_key_of_its_resource),
       cmocka_unit_test(last_reference_returns_attempt_to_pool),
       cmocka_unit_test(reused_attempt_is_cleared),
+      cmocka_unit_test(labelled_token_is_digits_colon_and_label),
       cmocka_unit_test(key_has_expired_a_tenth_and_a_second_after_ttl),
       cmocka_unit_test(longest_life_counts),
       cmocka_unit_test(unanswered_key_lives_from_the_end_of_the_connection),
