@@ -29,12 +29,13 @@
 #define LOOK_MS 10
 #define FAREWELL_MS 5000
 #define PROCESSES_MAX 16384
+#define TEXT_MAX 4096
 
 typedef struct process {
   pid_t pid;
   pid_t parent;
-  char state;
-  bool chosen; /* a descendant of the command */
+  bool is_server; /* of the test: it sends no signals */
+  bool chosen;    /* a descendant of the command */
 } process;
 
 /* State of the process that stops the command. */
@@ -61,26 +62,50 @@ static bool is_spinner(pid_t pid) {
   return false;
 }
 
-static bool read_process(const char *pid, process *out) {
+/* Reads /proc/PID/|file|. */
+static bool read_file(pid_t pid, const char *name, char text[TEXT_MAX]) {
   char path[64];
-  char text[512];
-  long parent;
-  (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+  (void)snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
   FILE *file = fopen(path, "r");
   if (file == NULL) {
     return false;
   }
-  size_t length = fread(text, 1, sizeof text - 1, file);
+  size_t length = fread(text, 1, TEXT_MAX - 1, file);
   (void)fclose(file);
   text[length] = '\0';
-  const char *after_name = strrchr(text, ')'); /* A name may contain anything. */
-  if (after_name == NULL || sscanf(after_name, ") %c %ld", &out->state, &parent) != 2) {
+  return true;
+}
+
+static bool read_process(pid_t pid, process *out) {
+  char text[TEXT_MAX];
+  long parent;
+  if (!read_file(pid, "stat", text)) {
     return false;
   }
-  out->pid = (pid_t)strtol(pid, NULL, 10);
+  const char *after_name = strrchr(text, ')'); /* A name may contain anything. */
+  if (after_name == NULL || sscanf(after_name, ") %*c %ld", &parent) != 1) {
+    return false;
+  }
+  out->pid = pid;
   out->parent = (pid_t)parent;
+  out->is_server = strstr(text, "-server") != NULL;
   out->chosen = false;
   return true;
+}
+
+/* Returns true if the process has ended, or if the test has stopped it or is about to. */
+static bool is_stopped(pid_t pid) {
+  char text[TEXT_MAX];
+  char state;
+  unsigned long long pending;
+  if (!read_file(pid, "status", text)) {
+    return true;
+  }
+  const char *states = strstr(text, "\nState:");
+  const char *signals = strstr(text, "\nShdPnd:");
+  return states == NULL || signals == NULL || sscanf(states, "\nState: %c", &state) != 1 ||
+         sscanf(signals, "\nShdPnd: %llx", &pending) != 1 || strchr("TtZX", state) != NULL ||
+         (pending >> (SIGSTOP - 1) & 1) != 0;
 }
 
 static bool is_chosen(pid_t pid) {
@@ -99,7 +124,7 @@ static void find_processes(void) {
   for (struct dirent *entry = NULL;
        directory != NULL && busy.count < PROCESSES_MAX && (entry = readdir(directory)) != NULL;) {
     if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-        read_process(entry->d_name, &busy.all[busy.count])) {
+        read_process((pid_t)strtol(entry->d_name, NULL, 10), &busy.all[busy.count])) {
       busy.count++;
     }
   }
@@ -118,23 +143,32 @@ static void find_processes(void) {
   }
 }
 
-/* Sends a signal to all descendants, but to none that is stopped already if |running_only|. */
-static unsigned send_to_all(int number, bool running_only) {
+static int programs_first(const void *left, const void *right) {
+  const process *a = left, *b = right;
+  return a->is_server != b->is_server ? a->is_server - b->is_server : a->pid - b->pid;
+}
+
+static unsigned send_to_all(int number) {
   unsigned sent = 0;
-  for (size_t i = 0; i < busy.count; i++) {
-    process *one = &busy.all[i];
-    bool stopped = one->state == 'T' || one->state == 't' || one->state == 'Z';
-    one->chosen = one->chosen && !(running_only && stopped);
-    sent += one->chosen && kill(one->pid, number) == 0;
+  for (size_t i = busy.count; i > 0; i--) {
+    sent += busy.all[i - 1].chosen && kill(busy.all[i - 1].pid, number) == 0;
   }
   return sent;
 }
 
+/*
+ * A program of the test stops before its servers and children, and continues after them. Otherwise
+ * it could stop a process that is stopped already, which would continue with the others.
+ */
 static void stop_for_a_moment(void) {
   find_processes();
-  (void)send_to_all(SIGSTOP, true);
+  qsort(busy.all, busy.count, sizeof busy.all[0], programs_first);
+  for (size_t i = 0; i < busy.count; i++) {
+    process *one = &busy.all[i];
+    one->chosen = one->chosen && !is_stopped(one->pid) && kill(one->pid, SIGSTOP) == 0;
+  }
   sleep_ms(STOP_MS);
-  (void)send_to_all(SIGCONT, false);
+  (void)send_to_all(SIGCONT);
 }
 
 static void reap_all(int *status) {
@@ -152,7 +186,7 @@ static void end_all(void) {
   int status;
   for (long slept_ms = 0; slept_ms < FAREWELL_MS; slept_ms += LOOK_MS) {
     find_processes();
-    if (send_to_all(slept_ms == 0 ? SIGTERM : 0, false) == 0) {
+    if (send_to_all(slept_ms == 0 ? SIGTERM : 0) == 0) {
       return;
     }
     sleep_ms(LOOK_MS);
@@ -162,7 +196,7 @@ static void end_all(void) {
     find_processes();
     sleep_ms(LOOK_MS);
     reap_all(&status);
-  } while (send_to_all(SIGKILL, false) > 0);
+  } while (send_to_all(SIGKILL) > 0);
 }
 
 static pid_t must_fork(void) {
