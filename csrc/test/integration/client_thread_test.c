@@ -183,8 +183,9 @@ static void threads_get_their_own_results(void **state) {
 static void threads_share_connections(void **state) {
   redlock_client *client = begin(8, 1000000);
   eventually(workers[7].own > 20);
-  for (unsigned node = 0; node < 5; node++) {
-    assert_between(farm_connections(&five, node), 1, 2); /* One may be a subscriber. */
+  for (unsigned node = 0; node < 5; node++) { /* One may be a subscriber. */
+    unsigned connections = 0;
+    eventually((connections = farm_connections(&five, node)) >= 1 && connections <= 2);
   }
   atomic_store(&stop, true);
   finish(client, 8);
@@ -341,7 +342,9 @@ static void follower_leads_when_the_call_of_the_leader_ends(void **state) {
   redlock_client *client = client_with_hung_nodes(&slow, 2);
   call leader, follower;
   begin_call(&leader, client, "leader", &brief);
-  eventually(farm_count(&five, "leader", NULL) == 2);
+  /* On a slow machine the call may have ended, and its keys are gone. */
+  eventually(farm_count(&five, "leader", NULL) == 2 ||
+             atomic_load(&leader.result) != REDLOCK_PENDING);
   begin_call(&follower, client, "follower", &slow);
   assert_int_equal(end_call(&leader), REDLOCK_E_UNAVAILABLE);
   continue_nodes();

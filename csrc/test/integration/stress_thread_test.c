@@ -295,7 +295,7 @@ static void threads_use_one_client_at_random(void **state) {
     sum.nested += one->nested;
     sum.cancelled += one->cancelled;
   }
-  (void)redlock_client_close(client, 2 * REDLOCK_SECONDS);
+  assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
   redlock_client_free(client);
   eventually(running_threads() == threads);
   eventually(farm_count(&five, "common", NULL) == 0 && farm_count(&five, "freed0", NULL) == 0 &&

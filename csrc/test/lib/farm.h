@@ -70,7 +70,7 @@ void farm_restart_slowly(farm *self, unsigned node, const char *key_microseconds
 /*
  * Sends a command, ended by NULL, on a connection of its own. Returns the reply as text: a status
  * or a bulk string unchanged, "(nil)", an integer in digits, an error with its "-"; NULL when the
- * node cannot be reached or does not answer within two seconds.
+ * node cannot be reached or does not answer within 30 seconds.
  */
 const char *farm_command(farm *self, unsigned node, ...) __attribute__((sentinel));
 

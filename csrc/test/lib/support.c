@@ -181,12 +181,29 @@ size_t allocated_bytes(void) {
 }
 #endif
 
+/* The kernel lists a thread that was joined for a moment, and marks it. */
+static bool has_ended(const char *thread) {
+  const unsigned long exiting = 4; /* PF_EXITING of the kernel */
+  char path[64], text[512] = "";
+  unsigned long flags;
+  (void)snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    return true;
+  }
+  (void)fread(text, 1, sizeof text - 1, file);
+  (void)fclose(file);
+  const char *after_name = strrchr(text, ')');
+  return after_name == NULL || sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %lu", &flags) != 1 ||
+         (flags & exiting) != 0;
+}
+
 unsigned running_threads(void) {
   unsigned count = 0;
   DIR *directory = opendir("/proc/self/task");
   assert_non_null(directory);
   for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-    count += entry->d_name[0] != '.';
+    count += entry->d_name[0] != '.' && !has_ended(entry->d_name);
   }
   (void)closedir(directory);
   return count;
