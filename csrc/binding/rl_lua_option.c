@@ -127,7 +127,7 @@ static void read_label(lua_State *L, const rl_option *row, const char *name, voi
   label = lua_tolstring(L, -1, &length);
   if (length > 0 && !rl_label_is_valid(label, length))
     rl_lua_misuse(L, level,
-                  "redlock: %s must have at most %d bytes of UTF-8 without control characters",
+                  "redlock: %s must be at most %d bytes of UTF-8 without control characters",
                   name, REDLOCK_LABEL_MAX);
 }
 
@@ -308,7 +308,7 @@ int rl_lua_label_complaint(lua_State *L) {
 
   if (length == 0 || rl_label_is_valid(label, length))
     return 0;
-  lua_pushfstring(L, "must have at most %d bytes of UTF-8 without control characters",
+  lua_pushfstring(L, "must be at most %d bytes of UTF-8 without control characters",
                   REDLOCK_LABEL_MAX);
   return 1;
 }
