@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs spec files with busted on one Lua version:
 #
-#     spec.sh VERSION FILE...          VERSION is 5.4 or jit
+#     spec.sh VERSION FILE...          VERSION is 5.4 or jit; 5.1 for specs of the fake
 #
 # Environment: BUILD [build], LUA (another interpreter), SPEC_WRAPPER (a command in front of it).
 set -u

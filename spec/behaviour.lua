@@ -11,6 +11,7 @@
 ---     describe, it             busted's, which only spec files are given
 ---     blocks                   true for the driver that blocks, which also runs `once` tests
 ---     chapters                 names of chapters; all if not given
+---     skip                     titles of tests that this driver cannot pass, with the reason
 
 local assert = require "luassert"
 local helper = require "spec.helper"
@@ -34,6 +35,10 @@ local function chapter(driver, name)
   end
 
   function behaviour.test(title, fn)
+    if driver.skip and driver.skip[title] then
+      driver.skipped[title] = true
+      return
+    end
     driver.it(title, function()
       local farm = driver.farm()
       farm:reset()
@@ -93,7 +98,9 @@ local function chapter(driver, name)
 end
 
 return function(title, driver)
+  driver.skipped = {}
   driver.describe(title, function()
     for _, name in ipairs(driver.chapters or CHAPTERS) do chapter(driver, name) end
+    for name in pairs(driver.skip or {}) do assert(driver.skipped[name], "no such test to skip: " .. name) end
   end)
 end

@@ -4,6 +4,9 @@ local core = require "redlock.core"
 local options = require "redlock.options"
 local section = require "redlock.section"
 
+-- Type of clients and locks.
+local KIND = core.KIND or "userdata"
+
 local lock_options, section_release = options.lock, options.section_release
 local check_resource, check_resources = options.resource, options.resources
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
@@ -69,14 +72,14 @@ function methods.lock()
 end
 
 function methods.new_lock(self, resource, given)
-  check_resources(self, "userdata", resource, "new_lock", 2)
+  check_resources(self, KIND, resource, "new_lock", 2)
   local lock, message, code = new_lock(self, resource, given ~= nil and lock_options(given, 2) or nil)
   if not lock then return nil, message, code end
   return lock
 end
 
 function methods.acquire(self, resource, given)
-  check_resources(self, "userdata", resource, "acquire", 2)
+  check_resources(self, KIND, resource, "acquire", 2)
   local lock, message, code = new_lock(self, resource, given ~= nil and acquire_options(given, 2) or nil)
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
@@ -87,7 +90,7 @@ function methods.acquire(self, resource, given)
 end
 
 function methods.attach(self, text, given)
-  check_handover(self, "userdata", text, 2)
+  check_handover(self, KIND, text, 2)
   local lock, message, code = attach(self, text, given ~= nil and attach_options(given, 2) or nil)
   if not lock then return nil, message, code end
   local validity
@@ -97,7 +100,7 @@ function methods.attach(self, text, given)
 end
 
 function methods.with(self, resource, ...)
-  check_resources(self, "userdata", resource, "with", 2)
+  check_resources(self, KIND, resource, "with", 2)
   local given, at = options.section(2, ...)
   local how = given ~= nil and section_release(given, 2) or nil
   local lock, message, code = new_lock(self, resource, given)
@@ -109,7 +112,7 @@ end
 -- inspect, bootstrap, doctor and force_release make a lock object for each call.
 
 function methods.inspect(self, resource)
-  check_resource(self, "userdata", resource, "inspect", 2)
+  check_resource(self, KIND, resource, "inspect", 2)
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   local ok
@@ -119,7 +122,7 @@ function methods.inspect(self, resource)
 end
 
 function methods.bootstrap(self)
-  check_resource(self, "userdata", BOOTSTRAP_NAME, "bootstrap", 2)
+  check_resource(self, KIND, BOOTSTRAP_NAME, "bootstrap", 2)
   local lock, message, code = new_lock(self, BOOTSTRAP_NAME)
   if not lock then return nil, message, code end
   local ok
@@ -129,7 +132,7 @@ function methods.bootstrap(self)
 end
 
 function methods.doctor(self, given)
-  local resource, keys_too = check_doctor(self, "userdata", given, 2)
+  local resource, keys_too = check_doctor(self, KIND, given, 2)
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   local ok
@@ -139,7 +142,7 @@ function methods.doctor(self, given)
 end
 
 function methods.force_release(self, resource, token)
-  check_resource(self, "userdata", resource, "force_release", 2)
+  check_resource(self, KIND, resource, "force_release", 2)
   check_token(token, 2)
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end

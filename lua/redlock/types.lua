@@ -573,3 +573,41 @@ function cqueues_client:attach(text, options) end
 
 --- Likewise for threads of copas.
 ---@class redlock.copas.Client: redlock.cqueues.Client
+
+--- The module redlock.fake: a world of its own, for tests. It replaces the module redlock.
+---@class redlock.Fake: redlock
+---@field new fun(nodes?: (string|redlock.Node)[], options?: redlock.ClientOptions): redlock.Client
+local fake = {}
+
+--- Lets time pass: leases expire, automatic extends and on_lost run, waits end. In a coroutine of
+--- spawn() it yields for that time.
+---@param milliseconds? number default 0: only what is due now
+function fake:advance(milliseconds) end
+
+--- Returns the milliseconds of the fake's clock.
+---@return number
+---@nodiscard
+function fake:now() end
+
+--- Sets how operations end.
+---@param outcome "taken"|"unavailable"|nil nil = as usual
+---@param resource? string only for locks on it
+function fake:set(outcome, resource) end
+
+--- Lets the nodes forget a lock, or all locks on a resource.
+---@param lock redlock.Lock|string
+function fake:lose(lock) end
+
+--- Runs fn(...) in a coroutine until it waits. Later calls that move the clock let it go on.
+---@param fn fun(...)
+---@param ... any
+---@return thread
+function fake:spawn(fn, ...) end
+
+--- Forgets all locks, coroutines and settings. Clients stay as they are.
+function fake:reset() end
+
+--- Returns another fake, with locks and a clock of its own.
+---@return redlock.Fake
+---@nodiscard
+function fake:world() end

@@ -94,8 +94,9 @@ return function(behaviour)
   end
 
   local function guarded(guard)
-    return driver.new(behaviour.farm.addresses,
+    local made = driver.new(behaviour.farm.addresses,
       { guard = guard or { max_ttl = 20000 }, retry_count = 0, node_timeout = PATIENCE })
+    return made
   end
 
   test("guard_quarantines_new_nodes_until_bootstrap", function(_, _, farm)
