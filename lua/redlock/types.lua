@@ -595,8 +595,8 @@ function fake:now() end
 function fake:set(outcome, resource) end
 
 --- Lets the nodes forget a lock, or all locks on a resource.
----@param lock redlock.Lock|string
-function fake:lose(lock) end
+---@param of redlock.Lock|string
+function fake:lose(of) end
 
 --- Runs fn(...) in a coroutine until it waits. Later calls that move the clock let it go on.
 ---@param fn fun(...)
