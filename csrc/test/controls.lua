@@ -351,7 +351,8 @@ local list = {
     "&& rl_quorum_denied(lock->quorum.nodes, denied, needed)", "&& denied > 0" },
 
   -- Setting and releasing.
-  { "set-without-nx", "SET without NX", [["NX", 2]], [["GET", 3]] },
+  { "set-without-nx", "SET without NX", [["$2\r\nNX\r\n$2\r\nPX\r\n"]],
+    [["$3\r\nGET\r\n$2\r\nPX\r\n"]] },
   { "no-backfill", "a node that comes up after the decision is not given the key",
     "!rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||", "true ||", by = replay },
   { "backfill-for-the-whole-ttl", "a backfilled key lives for the ttl, not for the rest of the lease",
@@ -487,11 +488,11 @@ local list = {
     "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;",
     "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;"
       .. " if (!rl_list_is_in(&lock->queue)) { rl_list_append(&lock->core->ended, &lock->queue); }" },
-  { "set-misspelt", "a SET that Redis does not know", [["PX", 2]], [["PY", 2]] },
+  { "set-misspelt", "a SET that Redis does not know", [["$2\r\nNX\r\n$2\r\nPX\r\n"]],
+    [["$2\r\nNX\r\n$2\r\nPY\r\n"]] },
   { "script-misspelt", "a script that is not the one of the specification",
     "return redis.call('DEL',KEYS[1])", "return redis.call('UNLINK',KEYS[1])" },
-  { "not-resp", "a command whose length is wrong", "'*', 6); out = rl_command_argument(out, \"SET\"",
-    "'*', 7); out = rl_command_argument(out, \"SET\"" },
+  { "not-resp", "a command whose length is wrong", [["*6\r\n$3\r\nSET\r\n"]], [["*7\r\n$3\r\nSET\r\n"]] },
   { "token-changed", "a script is sent with another token",
     "key->token, key->token_length); out = ttl_ms",
     "\"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH); out = ttl_ms" },
