@@ -89,6 +89,36 @@ describe("redlock.fake", function()
     end
   end)
 
+  it("accepts_labels_like_the_library", function()
+    local label = require "redlock.fake_label"
+    local texts, random = {}, 1
+    for byte = 0, 255 do
+      local first = string.char(byte)
+      texts[#texts + 1] = first
+      for _, rest in ipairs {
+        "\128", "\191", "\160\128", "\159\191", "\191\191", "\128\128\128", "\143\191\191", "\128\176x",
+      } do
+        texts[#texts + 1] = first .. rest
+      end
+    end
+    for _, text in ipairs {
+      "", ("x"):rep(64), ("x"):rep(65), "\226\128\168", "\239\191\189", "\239\191\190", "\194\173",
+    } do
+      texts[#texts + 1] = text
+    end
+    for _ = 1, 2000 do
+      local bytes = {}
+      for index = 1, 4 do
+        random = random * 16807 % 2147483647
+        bytes[index] = string.char(128 + random % 128)
+      end
+      texts[#texts + 1] = table.concat(bytes)
+    end
+    for _, text in ipairs(texts) do
+      assert.are.equal(core.label_complaint(text), label.complaint(text), ("%q"):format(text))
+    end
+  end)
+
   it("refuses_options_like_the_library", function()
     for name, given in pairs {
       prefix = { prefix = ("x"):rep(4097) }, ttl = { ttl = 3 }, drift = { ttl = 100, drift_factor = 0.99 },

@@ -4,6 +4,7 @@
 --- options, mistakes and results are those of the library.
 
 local clients = require "redlock.fake_client"
+local label = require "redlock.fake_label"
 local lease = require "redlock.fake_lease"
 local locks = require "redlock.fake_lock"
 local message = require "redlock.fake_message"
@@ -21,6 +22,7 @@ local core = {
   options = tables.options,
   operations = tables.operations,
   codes = tables.codes,
+  label_complaint = label.complaint,
   client_methods = object.client_methods,
   lock_methods = object.lock_methods,
   client = clients.client,
@@ -218,7 +220,7 @@ function core.detach(of)
     if self.lost then return failure("lost") end
     return failure("not_held", "'" .. message.resources(self.resources) .. "': the lock is not held")
   end
-  local text = "redlock1." .. client.world:new_token(client, self.options):sub(1, 40)
+  local text = "redlock1." .. client.world:new_token()
   client.world.handovers[text] = { resources = own.resources, prefix = client.prefix, count = #client.nodes,
     ttl = own.ttl, lock_delay = own.options.lock_delay, fence = own.fence, token = own.token }
   lease.leave(own, self)
@@ -242,7 +244,7 @@ function core.keys(of)
       if matches and (other.ttl or huge) >= (one.ttl or huge) then longer = longer + 1 end
     end
     if longer >= needed and (not found.holder or (one.ttl or huge) > (found.ttl or huge)) then
-      found.holder, found.ttl = one.token, one.ttl
+      found.holder, found.label, found.ttl = one.token, one.label, one.ttl
     end
   end
   return found

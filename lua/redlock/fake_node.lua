@@ -2,6 +2,8 @@
 ---
 --- A node that hangs executes its commands when it goes on, as a stopped server does.
 
+local label = require "redlock.fake_label"
+
 local Node = {}
 Node.__index = Node
 
@@ -154,7 +156,7 @@ function Node:inspect(key, token_max)
   elseif #entry.value > token_max then
     row.state, row.error = "other", "it is a string that is too long for a token"
   else
-    row.state, row.token = "held", entry.value
+    row.state, row.token, row.label = "held", entry.value, label.of(entry.value)
   end
   return row
 end

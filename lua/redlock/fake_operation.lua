@@ -2,6 +2,7 @@
 ---
 --- An operation is in `lock.operation` until it is over. Its result stays in `lock.result`.
 
+local label = require "redlock.fake_label"
 local lease = require "redlock.fake_lease"
 local message = require "redlock.fake_message"
 local option = require "redlock.fake_option"
@@ -245,7 +246,7 @@ end
 try = function(self)
   local lock, client = self.lock, self.lock.client
   if self.over or self.round or try_to_nest(self) then return end
-  local token = self.custom or client.world:new_token(client, self.options)
+  local token = self.custom or label.token(client.world:new_token(), self.options)
   self.version, self.token, self.round = client.world.version, token, true
   client.attempts = client.attempts + 1
   local started = round.start(client, lock.resources, {

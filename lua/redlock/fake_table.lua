@@ -31,6 +31,7 @@ local rows = {
     poll_interval duration 1 31622400000 2000
     fair flag 0 0
     notify flag 0 0
+    label label 0 64
   ]],
   client = [[
     prefix bytes 0 4096
