@@ -25,8 +25,12 @@ enum {
   CLI_SYSTEM = 71,
   CLI_LOST = 75,
   CLI_NOT_EXECUTABLE = 126,
-  CLI_NOT_FOUND = 127
+  CLI_NOT_FOUND = 127,
+  CLI_SIGNAL = 256 /* CLI_SIGNAL + n: the process ends itself by signal n */
 };
+
+/* Values of --on-lost. */
+enum { CLI_ON_LOST_TERM, CLI_ON_LOST_WARN };
 
 /* A text that the settings own. */
 typedef struct cli_text {
@@ -41,7 +45,11 @@ struct cli_settings {
   cli_text *texts;
   redlock_settings client; /* its |options| are the next field */
   redlock_options options;
-  redlock_duration max_hold_us; /* 0 = unlimited */
+  redlock_duration max_hold_us;   /* 0 = unlimited */
+  redlock_duration hold_for_us;   /* of run; 0 = none */
+  redlock_duration kill_after_us; /* of run */
+  int on_lost;                    /* of run; CLI_ON_LOST_... */
+  bool strict;                    /* of run */
   int taken_status;
   bool keys; /* of doctor: searches keys */
   bool quiet, verbose, json;
@@ -113,7 +121,7 @@ int cli_with_lock(const cli_settings *settings, redlock_client *client, const ch
 
 /*
  * Waits for the end of an operation, whose start returned |error|. Returns -1 when the operation
- * has ended. Returns the exit status if the start failed, or if a signal came (128 + its number).
+ * has ended. Returns the exit status if the start failed, or if a signal came (CLI_SIGNAL + n).
  */
 int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, int error);
 

@@ -140,7 +140,7 @@ static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_l
     return cli_report(settings, CLI_LOST, "'%s' is lost: %s", cli_lock_name(name, lock),
                       redlock_strerror(error != REDLOCK_OK ? error : REDLOCK_E_EXPIRED));
   }
-  return number == CLI_TURN_END ? 0 : 128 + number;
+  return number == CLI_TURN_END ? 0 : CLI_SIGNAL + number;
 }
 
 /* HOLD-4. Returns the exit status for a hold that has ended with |status|. */

@@ -47,7 +47,7 @@ int cli_pause(cli_loop *loop, redlock_time until_us) {
   while (redlock_now() < until_us) {
     int number = cli_loop_turn(loop, until_us);
     if (number != 0 && number != SIGCHLD) {
-      return 128 + number;
+      return CLI_SIGNAL + number;
     }
   }
   return -1;

@@ -38,8 +38,11 @@ static bool cli_loop_take(cli_loop *loop, int number) {
     return false;
   }
   /* SIGCHLD must not stay ignored: waitpid() would find no status. */
-  if (before.sa_handler == SIG_IGN && number != SIGCHLD) {
-    return true;
+  if (before.sa_handler == SIG_IGN) {
+    if (number != SIGCHLD) {
+      return true;
+    }
+    loop->ignored_children = true;
   }
   (void)sigaddset(&loop->taken, number);
   return sigaction(number, &action, NULL) == 0;
@@ -54,6 +57,7 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client) {
   }
   loop->client = client;
   loop->signals = ends[0];
+  loop->ignored_children = false;
   cli_loop_pipe = ends[1];
   (void)sigemptyset(&loop->taken);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

@@ -14,9 +14,10 @@
 
 typedef struct cli_loop {
   redlock_client *client;
-  int signals;     /* read end of the pipe that the signal handler writes to */
-  sigset_t taken;  /* signals whose disposition the loop has changed */
-  sigset_t before; /* signals that were blocked before */
+  int signals;           /* read end of the pipe that the signal handler writes to */
+  sigset_t taken;        /* signals whose disposition the loop has changed */
+  sigset_t before;       /* signals that were blocked before */
+  bool ignored_children; /* SIGCHLD was ignored before */
 } cli_loop;
 
 /*

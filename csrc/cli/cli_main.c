@@ -6,10 +6,16 @@
 #include "cli.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 static void cli_write_message(const char *format, va_list arguments) {
   (void)fputs("redlock: ", stderr);
@@ -101,7 +107,7 @@ int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, 
     int number = cli_loop_turn(loop, REDLOCK_NEVER);
     if (number != 0 && number != SIGCHLD) {
       redlock_lock_cancel(lock);
-      return 128 + number;
+      return CLI_SIGNAL + number;
     }
   }
   return -1;
@@ -182,6 +188,27 @@ static bool cli_fill_standard_descriptors(void) {
   }
 }
 
+/*
+ * Ends this process by a signal, so that a shell that waits for it learns of the signal: otherwise
+ * Ctrl-C would not end a loop of the shell. Returns the exit status if the signal has no effect, as
+ * for PID 1.
+ */
+static int cli_die(int number) {
+  static const struct rlimit none = {0, 0};
+  sigset_t set;
+  (void)setrlimit(RLIMIT_CORE, &none); /* A core dump of ours says nothing. */
+#ifdef __linux__
+  (void)prctl(PR_SET_DUMPABLE, 0);
+#endif
+  (void)fflush(NULL);
+  (void)signal(number, SIG_DFL);
+  (void)sigemptyset(&set);
+  (void)sigaddset(&set, number);
+  (void)kill(getpid(), number);
+  (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+  return 128 + number;
+}
+
 int main(int argc, char **argv) {
   cli_settings settings;
   redlock_client *client = NULL;
@@ -197,5 +224,5 @@ int main(int argc, char **argv) {
   }
   redlock_client_free(client);
   cli_settings_free(&settings);
-  return status;
+  return status > CLI_SIGNAL ? cli_die(status - CLI_SIGNAL) : status;
 }

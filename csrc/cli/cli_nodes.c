@@ -120,7 +120,7 @@ static int cli_nodes_await(const cli_settings *settings, cli_nodes_run *run, red
   while (number == 0 && redlock_lock_result(lock) == REDLOCK_PENDING) {
     number = cli_nodes_turn(run);
   }
-  return number == 0 ? -1 : 128 + number;
+  return number == 0 ? -1 : CLI_SIGNAL + number;
 }
 
 /* NODES-1, NODES-2. Returns -1, or the exit status. */
@@ -136,7 +136,7 @@ static int cli_nodes_ask(const cli_settings *settings, cli_nodes_run *run, redlo
   while (status < 0 && number == 0 && cli_nodes_busy(run)) {
     number = cli_nodes_turn(run);
   }
-  return number == 0 ? status : 128 + number;
+  return number == 0 ? status : CLI_SIGNAL + number;
 }
 
 /* -------------------------------------------------------------------------------------- answers */

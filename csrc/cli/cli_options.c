@@ -145,6 +145,10 @@ int cli_line_read(cli_line *line, int argc, char **argv) {
   cli_scan scan = {line, argv + (argc > 0), false};
   int status = -1;
   memset(line, 0, sizeof *line);
+  line->title = argv[0];
+  for (int i = 0; i < argc && argv[i] == line->title + line->title_size; i++) {
+    line->title_size += strlen(argv[i]) + 1;
+  }
   /* A word has as many options as letters. */
   size_t most = 1;
   for (int i = 0; i < argc; i++) {

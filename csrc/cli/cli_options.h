@@ -21,6 +21,7 @@
   X(WAIT, "Waiting for the lock")                                                                  \
   X(KEEP, "Keeping the lock")                                                                      \
   X(FENCE, "Fencing token")                                                                        \
+  X(RUN, "The command")                                                                            \
   X(KEYS, "Examination")                                                                           \
   X(TALK, "Messages")                                                                              \
   X(JSON, "Output")                                                                                \
@@ -56,6 +57,14 @@
   X(CONFLICT, 'E', "conflict-exit-code", "NUMBER", WAIT, "exit status if the lock is taken [1]")   \
   X(MAX_HOLD, 0, "max-hold", "TIME", KEEP,                                                         \
     "time after which the lock is not extended any longer [unlimited]")                            \
+  X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number, REDLOCK_FENCE")             \
+  X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
+    "keep the lock for this time at least, even if the command ends earlier")                      \
+  X(ON_LOST, 0, "on-lost", "ACTION", RUN,                                                          \
+    "if the lock ends: stop the command (term), or only report it (warn) [term]")                  \
+  X(STRICT, 0, "strict", NULL, RUN, "kill the command before the lock ends")                       \
+  X(KILL_AFTER, 0, "kill-after", "TIME", RUN,                                                      \
+    "time from SIGTERM to SIGKILL if the lock has ended [5s]")                                     \
   X(KEYS, 0, "keys", NULL, KEYS, "also search for locks that never expire")                        \
   X(QUIET, 'q', "quiet", NULL, TALK, "write no messages except about mistakes of usage")           \
   X(VERBOSE, 'v', "verbose", NULL, TALK, "write more, such as the holder of the lock")             \
@@ -87,7 +96,7 @@
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_TALK,                                    \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_FENCE | CLI_FOR_RUN | CLI_FOR_TALK,      \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
   X(acquire, "acquire", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_REPORT,          \
     "takes a lock, and prints a text of it for extend and release")                                \
@@ -161,6 +170,8 @@ typedef struct cli_choice {
 
 /* A command line in parts. */
 typedef struct cli_line {
+  char *title; /* memory of all words, which ps(1) shows */
+  size_t title_size;
   cli_choice *choices;
   size_t choice_count;
   const cli_verb *verb; /* or NULL */

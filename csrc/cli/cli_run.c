@@ -3,133 +3,342 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   RUN-1. Acquire the lock. A signal ends this.
+ *   RUN-1. Acquire the lock. A signal ends this. With --hold-for, extend it to that time before the
+ *          command begins: then the keys last even if this process is killed.
  *   RUN-2. Start the command.
- *   RUN-3. While the command runs, the lease extends itself. If it ends all the same, report that
- *          at once, but let the command run: only its author knows whether it can be interrupted.
- *   RUN-4. When the command has ended, release the lock.
+ *   RUN-3. While the command runs, the lease extends itself. With --hold-for it would do so only
+ *          near the end of that time, so extend it by the ttl meanwhile: no node shortens a key,
+ *          and a loss is noticed.
+ *   RUN-4. If the lease ends all the same, report that at once, and end the command and its
+ *          descendants: by SIGTERM, and by SIGKILL after --kill-after. --strict does so before the
+ *          deadline. --on-lost=warn lets them run.
+ *   RUN-5. Pass a signal on to the command, unless it has got the signal as well.
+ *   RUN-6. When the command has ended, release the lock, or leave it to the nodes if the time of
+ *          --hold-for is not over.
  */
-#include "cli.h"
-#include "cli_take.h"
-
 #include <errno.h>
-#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-extern char **environ;
+#include "cli.h"
+#include "cli_command.h"
+#include "cli_take.h"
 
-/* Returns 0 or an errno. The command gets the signal dispositions and mask of our parent. */
-static int cli_run_spawn(const cli_loop *loop, char **command, pid_t *child) {
-  posix_spawnattr_t attributes;
-  int error = posix_spawnattr_init(&attributes);
-  if (error == 0) {
-    (void)posix_spawnattr_setsigdefault(&attributes, &loop->taken);
-    (void)posix_spawnattr_setsigmask(&attributes, &loop->before);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    error = posix_spawnp(child, command[0], NULL, &attributes, command, environ);
-    (void)posix_spawnattr_destroy(&attributes);
-  }
-  return error;
+/* Time that the sender of a signal has to signal each process of a group. */
+#define CLI_RUN_GATHER_US (50 * REDLOCK_MILLISECONDS)
+/* Pause between two attempts to kill, because processes may fork meanwhile. */
+#define CLI_RUN_KILL_US (10 * REDLOCK_MILLISECONDS)
+/* Time that killed processes have to disappear. */
+#define CLI_RUN_DEAD_US (5 * REDLOCK_SECONDS)
+
+typedef struct cli_run_state {
+  const cli_settings *settings;
+  cli_loop *loop;
+  redlock_lock *lock;
+  cli_command command;
+  redlock_time hold_until_us; /* 0 without --hold-for */
+  redlock_time check_us;      /* time of the next extend of RUN-3 */
+  uint64_t signals;           /* bits of those to be passed on at |pass_us| */
+  redlock_time pass_us;
+  bool stopping;        /* RUN-4: SIGTERM was sent */
+  redlock_time kill_us; /* RUN-4: time of the next SIGKILL */
+  redlock_time give_up_us;
+} cli_run_state;
+
+static redlock_time cli_run_earlier(redlock_time a, redlock_time b) {
+  return a < b ? a : b;
 }
 
-/* Runs a script without "#!" by a shell, as env(1) and flock(1) do. Returns 0 or an errno. */
-static int cli_run_script(const cli_loop *loop, char **command, pid_t *child) {
-  static char *const shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exec \"$0\" \"$@\""};
-  size_t count = 0;
-  while (command[count] != NULL) {
-    count++;
+/* --------------------------------------------------------------------------------------- RUN-1 */
+
+/* Returns -1, or the exit status after a message. */
+static int cli_run_acquire(cli_run_state *run) {
+  const cli_settings *settings = run->settings;
+  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
+  int status = cli_take(settings, run->loop, run->lock, &options, NULL, NULL);
+  status = status < 0 ? cli_result(settings, run->lock) : status;
+  if (status >= 0 || settings->hold_for_us == 0) {
+    return status;
   }
-  char **words = malloc(sizeof shell + (count + 1) * sizeof *words);
-  if (words == NULL) {
-    return ENOMEM;
+  run->hold_until_us = redlock_now() + settings->hold_for_us;
+  if (settings->hold_for_us <= redlock_lock_remaining(run->lock)) {
+    return -1;
   }
-  memcpy(words, shell, sizeof shell);
-  memcpy((char *)words + sizeof shell, command, (count + 1) * sizeof *words);
-  int error = cli_run_spawn(loop, words, child);
-  free(words);
-  return error;
+  status = cli_await(settings, run->loop, run->lock,
+                     redlock_lock_extend_start(run->lock, settings->hold_for_us));
+  return status < 0 ? cli_result(settings, run->lock) : status;
 }
 
-/* RUN-2. Returns -1, or the exit status after a message. */
-static int cli_run_start(const cli_loop *loop, char **command, pid_t *child) {
-  int error = cli_run_spawn(loop, command, child);
-  if (error == ENOEXEC) {
-    error = cli_run_script(loop, command, child);
-  }
+/* --------------------------------------------------------------------------------------- RUN-2 */
+
+/* Sets the environment of the command: no addresses, because they may contain passwords. */
+static bool cli_run_set_environment(const cli_run_state *run) {
+  char text[32];
+  uint64_t fence = redlock_lock_fence(run->lock);
+  (void)snprintf(text, sizeof text, "%llu", (unsigned long long)fence);
+  /* This process has one thread. NOLINTBEGIN(concurrency-mt-unsafe) */
+  return unsetenv("REDLOCK_NODES") == 0 && unsetenv("REDLOCK_TLS_KEY_PASSWORD") == 0 &&
+         setenv("REDLOCK_RESOURCE", run->settings->operands[1], 1) == 0 &&
+         (fence != 0 ? setenv("REDLOCK_FENCE", text, 1) : unsetenv("REDLOCK_FENCE")) == 0;
+  /* NOLINTEND(concurrency-mt-unsafe) */
+}
+
+/* Returns -1, or the exit status after a message. */
+static int cli_run_start(cli_run_state *run) {
+  char **words = run->settings->operands + 2;
+  int error = cli_run_set_environment(run)
+                  ? cli_command_start(&run->command, run->loop, &run->settings->line,
+                                      run->settings->strict ? SIGKILL : SIGTERM)
+                  : ENOMEM;
   if (error == 0) {
     return -1;
   }
   return cli_fail(error == ENOENT                      ? CLI_NOT_FOUND
                   : error == ENOMEM || error == EAGAIN ? CLI_SYSTEM
                                                        : CLI_NOT_EXECUTABLE,
-                  "%s: %s", command[0], strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+                  "%s: %s", words[0], strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-/* RUN-3. Reports a loss, and the nodes that are not connected. */
-static void cli_run_report(redlock_client *client, redlock_lock *lock) {
-  redlock_node_info node;
-  if (redlock_client_next_lost(client) == NULL) {
+/* --------------------------------------------------------------------------------------- RUN-3 */
+
+static void cli_run_check(cli_run_state *run, redlock_time now_us) {
+  redlock_duration ttl_us = redlock_lock_ttl(run->lock);
+  if (run->hold_until_us == 0 || now_us < run->check_us) {
     return;
   }
-  int error = redlock_lock_lost(lock, NULL);
-  if (error == REDLOCK_E_UNAVAILABLE) {
-    (void)cli_fail(0, "the lock could not be extended; it ends in %llu ms",
-                   (unsigned long long)(redlock_lock_remaining(lock) / REDLOCK_MILLISECONDS));
-  } else if (error == REDLOCK_E_CLOCK) {
-    (void)cli_fail(0, "the lock may end early: %s", redlock_strerror(error));
-  } else if (error != REDLOCK_OK) {
-    (void)cli_fail(0, "the lock has ended, and the command still runs: %s",
-                   redlock_strerror(error));
+  run->check_us = now_us + ttl_us / 3;
+  if (redlock_lock_remaining(run->lock) > ttl_us &&
+      redlock_lock_result(run->lock) != REDLOCK_PENDING) {
+    (void)redlock_lock_extend_start(run->lock, ttl_us);
   }
-  for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
+}
+
+/* --------------------------------------------------------------------------------------- RUN-4 */
+
+/* Sends SIGTERM, and plans SIGKILL. */
+static void cli_run_stop(cli_run_state *run, redlock_time now_us) {
+  if (run->stopping) {
+    return;
+  }
+  run->stopping = true;
+  run->kill_us = now_us + run->settings->kill_after_us;
+  (void)cli_command_signal(&run->command, SIGTERM);
+}
+
+/* Names the nodes that are not connected. */
+static void cli_run_report_nodes(const cli_run_state *run) {
+  redlock_node_info node;
+  for (size_t i = 0; redlock_client_node_info(run->loop->client, i, &node) == REDLOCK_OK; i++) {
     if (node.state != REDLOCK_NODE_UP) {
-      (void)cli_fail(0, "%s: %s", node.name, node.error != NULL ? node.error : "not connected");
+      (void)cli_report(run->settings, 0, "%s: %s", node.name,
+                       node.error != NULL ? node.error : "not connected");
     }
   }
 }
 
-/* RUN-3. Returns the exit status of the command. */
-static int cli_run_wait(cli_loop *loop, redlock_lock *lock, pid_t child) {
-  int state = 0;
-  pid_t ended;
-  while ((ended = waitpid(child, &state, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-    int number = cli_loop_turn(loop, REDLOCK_NEVER);
-    /* A terminal sends the other signals to the command, too. */
-    if (number == SIGTERM || number == SIGHUP || number == SIGUSR1 || number == SIGUSR2) {
-      (void)kill(child, number);
-    }
-    cli_run_report(loop->client, lock);
+static void cli_run_report(cli_run_state *run, redlock_time now_us) {
+  const char *name = run->settings->operands[1];
+  bool warn = run->settings->on_lost == CLI_ON_LOST_WARN;
+  if (redlock_client_next_lost(run->loop->client) == NULL) {
+    return;
   }
-  return ended < 0 ? CLI_SYSTEM : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+  int error = redlock_lock_lost(run->lock, NULL);
+  if (error == REDLOCK_E_UNAVAILABLE) {
+    (void)cli_report(
+        run->settings, 0, "'%s' could not be extended; it ends in %llu ms", name,
+        (unsigned long long)(redlock_lock_remaining(run->lock) / REDLOCK_MILLISECONDS));
+  } else if (error == REDLOCK_E_CLOCK) {
+    (void)cli_report(run->settings, 0, "'%s' may end early: %s", name, redlock_strerror(error));
+  } else if (error != REDLOCK_OK) {
+    (void)cli_report(run->settings, 0, "'%s' has ended, and the command %s: %s", name,
+                     warn ? "still runs" : "is stopped", redlock_strerror(error));
+    if (!warn) {
+      cli_run_stop(run, now_us);
+      run->kill_us = run->settings->strict ? now_us : run->kill_us;
+    }
+  }
+  cli_run_report_nodes(run);
 }
 
-/* RUN-4. Returns the exit status for a command that has ended with |status|. */
-static int cli_run_release(redlock_lock *lock, int status) {
-  bool over = redlock_lock_remaining(lock) == 0;
-  int error = redlock_lock_release(lock);
+/*
+ * --strict: sends SIGTERM and SIGKILL so long before the deadline that a busy machine delivers
+ * them in time. An eighth of the ttl is left after SIGKILL. Automatic extends need a third of the
+ * ttl, so that SIGTERM comes only after they have failed several times.
+ */
+static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
+  redlock_duration ttl_us = redlock_lock_ttl(run->lock);
+  if (run->settings->max_hold_us != 0) {
+    ttl_us = cli_run_earlier(ttl_us, run->settings->max_hold_us);
+  }
+  redlock_duration left_us = redlock_lock_remaining(run->lock);
+  redlock_duration grace_us = cli_run_earlier(run->settings->kill_after_us, ttl_us / 4);
+  if (!run->settings->strict || left_us == 0) {
+    return REDLOCK_NEVER; /* Its loss is reported. */
+  }
+  redlock_time kill_us = now_us + left_us - cli_run_earlier(ttl_us / 8, left_us);
+  redlock_time stop_us = kill_us - cli_run_earlier(grace_us, kill_us);
+  if (now_us >= stop_us && !run->stopping) {
+    (void)cli_report(run->settings, 0, "'%s' ends in %llu ms, and the command is stopped",
+                     run->settings->operands[1],
+                     (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
+    cli_run_stop(run, now_us);
+  }
+  if (run->stopping) {
+    run->kill_us = cli_run_earlier(run->kill_us, kill_us);
+  }
+  return run->stopping ? kill_us : stop_us;
+}
+
+static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
+  if (run->stopping && now_us >= run->kill_us) {
+    run->kill_us = now_us + CLI_RUN_KILL_US;
+    if (run->give_up_us == 0) {
+      run->give_up_us = now_us + CLI_RUN_DEAD_US;
+    }
+    (void)cli_command_signal(&run->command, SIGKILL);
+  }
+}
+
+/* Returns true while the command runs, or descendants of a stopped one. */
+static bool cli_run_goes_on(const cli_run_state *run, redlock_time now_us) {
+  if (run->command.pid != 0) {
+    return true;
+  }
+  if (!run->stopping || cli_command_signal(&run->command, 0) == 0) {
+    return false;
+  }
+  return run->give_up_us == 0 || now_us < run->give_up_us;
+}
+
+/* --------------------------------------------------------------------------------------- RUN-5 */
+
+static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now_us) {
+  if (number > 0 && number != SIGCHLD) {
+    run->pass_us = run->signals == 0 ? now_us + CLI_RUN_GATHER_US : run->pass_us;
+    run->signals |= (uint64_t)1 << number;
+  }
+}
+
+static void cli_run_pass_signals(cli_run_state *run, redlock_time now_us) {
+  if (run->signals == 0 || now_us < run->pass_us) {
+    return;
+  }
+  bool shared = cli_command_shared_signal(&run->command);
+  for (int number = 1; number < 64; number++) {
+    if (!shared && run->command.pid > 0 && (run->signals >> number & 1) != 0) {
+      (void)kill(run->command.pid, number);
+    }
+  }
+  run->signals = 0;
+}
+
+/* Returns when the loop must turn again. */
+static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
+  redlock_time due_us = run->signals != 0 ? run->pass_us : REDLOCK_NEVER;
+  if (run->stopping) {
+    due_us = cli_run_earlier(due_us, run->kill_us);
+    if (run->command.pid == 0) { /* Descendants end without a notice. */
+      due_us = cli_run_earlier(due_us, now_us + CLI_RUN_KILL_US);
+    }
+  }
+  return run->hold_until_us != 0 ? cli_run_earlier(due_us, run->check_us) : due_us;
+}
+
+/* Waits for the end of the command. Returns its exit status. */
+static int cli_run_wait(cli_run_state *run) {
+  redlock_time now_us = redlock_now();
+  run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
+  cli_command_reap(&run->command);
+  while (cli_run_goes_on(run, now_us)) {
+    redlock_time due_us = cli_run_due(run, now_us);
+    due_us = cli_run_earlier(due_us, cli_run_strict(run, now_us));
+    cli_run_kill(run, now_us);
+    int number = cli_loop_turn(run->loop, due_us);
+    now_us = redlock_now();
+    cli_run_take_signal(run, number, now_us);
+    cli_run_pass_signals(run, now_us);
+    cli_command_reap(&run->command);
+    cli_run_check(run, now_us);
+    cli_run_report(run, now_us);
+  }
+  cli_command_end(&run->command);
+  int state = run->command.state;
+  return WIFSIGNALED(state) ? CLI_SIGNAL + WTERMSIG(state) : WEXITSTATUS(state);
+}
+
+/* --------------------------------------------------------------------------------------- RUN-6 */
+
+/* Leaves the lock to the nodes, and asks them to keep it to the end of its time. */
+static int cli_run_keep(const cli_run_state *run) {
+  char text[REDLOCK_HANDOVER_MAX];
+  redlock_time now_us = redlock_now();
+  redlock_duration rest_us = run->hold_until_us - cli_run_earlier(now_us, run->hold_until_us);
+  if (rest_us >= redlock_lock_ttl(run->lock)) {
+    int error = redlock_lock_extend_start(run->lock, rest_us);
+    while (error == REDLOCK_OK && redlock_lock_result(run->lock) == REDLOCK_PENDING) {
+      (void)cli_loop_turn(run->loop, REDLOCK_NEVER);
+    }
+  }
+  int error = redlock_lock_detach(run->lock, text, sizeof text, NULL);
+  explicit_bzero(text, sizeof text);
+  return error;
+}
+
+/* Returns the exit status for a command that has ended with |status|. */
+static int cli_run_end(cli_run_state *run, int status) {
+  const char *name = run->settings->operands[1];
+  bool over = redlock_lock_remaining(run->lock) == 0;
+  bool keep = !over && redlock_now() < run->hold_until_us;
+  int error = keep ? cli_run_keep(run) : redlock_lock_release(run->lock);
   if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
-    (void)cli_fail(0, "%s", redlock_lock_message(lock));
+    const char *message = redlock_lock_message(run->lock);
+    (void)cli_report(run->settings, 0, "%s",
+                     message[0] != '\0' ? message : redlock_strerror(error));
+  }
+  if (run->stopping) {
+    return CLI_LOST;
   }
   return (over || error == REDLOCK_E_LOST) && status == 0
-             ? cli_fail(CLI_LOST, "the lock ended before the command did")
+             ? cli_report(run->settings, CLI_LOST, "'%s' ended before the command did", name)
              : status;
 }
 
 static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
-  char **command = settings->operands + 2;
-  pid_t child = 0;
-  int status = cli_take(settings, loop, lock, &options, NULL, NULL);
-  status = status < 0 ? cli_result(settings, lock) : status;
+  cli_run_state run = {.settings = settings, .loop = loop, .lock = lock, .kill_us = REDLOCK_NEVER};
+  int status = cli_run_acquire(&run);
   if (status >= 0) {
     return status;
   }
-  status = cli_run_start(loop, command, &child);
-  return cli_run_release(lock, status < 0 ? cli_run_wait(loop, lock, child) : status);
+  status = cli_run_start(&run);
+  if (status >= 0) {
+    run.hold_until_us = 0; /* The command has not begun: another host may try. */
+    return cli_run_end(&run, status);
+  }
+  return cli_run_end(&run, cli_run_wait(&run));
+}
+
+/* RUN-1. Rejects a time of --hold-for that no lease can have. Returns -1, or the exit status. */
+static int cli_run_check_hold_for(const cli_settings *settings, redlock_client *client) {
+  redlock_options options = {.ttl_us = settings->hold_for_us};
+  redlock_lock *lock = NULL;
+  if (settings->max_hold_us != 0 && settings->hold_for_us > settings->max_hold_us) {
+    return cli_fail(CLI_USAGE, "--hold-for is longer than --max-hold");
+  }
+  if (settings->hold_for_us > settings->options.ttl_us &&
+      redlock_lock_new(&lock, client, "r", 1, &options) != REDLOCK_OK) {
+    return cli_fail(CLI_USAGE, "--hold-for: %s", redlock_client_message(client));
+  }
+  redlock_lock_free(lock);
+  return -1;
 }
 
 int cli_run(const cli_settings *settings, redlock_client *client) {
-  return cli_with_lock(settings, client, settings->operands[1], cli_run_step);
+  if (settings->strict && settings->on_lost == CLI_ON_LOST_WARN) {
+    return cli_fail(CLI_USAGE, "--strict and --on-lost=warn exclude each other");
+  }
+  int status = cli_run_check_hold_for(settings, client);
+  return status < 0 ? cli_with_lock(settings, client, settings->operands[1], cli_run_step) : status;
 }

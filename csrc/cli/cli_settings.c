@@ -9,6 +9,8 @@
 
 #include "cli.h"
 
+#define CLI_KILL_AFTER_US (5 * REDLOCK_SECONDS)
+
 /* A finite wait has no limit of attempts. */
 static int cli_settings_wait(redlock_options *options, const char *text) {
   if (strcmp(text, "inf") == 0) {
@@ -16,6 +18,23 @@ static int cli_settings_wait(redlock_options *options, const char *text) {
     return -1;
   }
   return cli_value_time(&options->wait_us, REDLOCK_DURATION_NONE, text);
+}
+
+static int cli_settings_on_lost(cli_settings *settings, const char *text) {
+  bool warn = strcmp(text, "warn") == 0;
+  settings->on_lost = warn ? CLI_ON_LOST_WARN : CLI_ON_LOST_TERM;
+  return warn || strcmp(text, "term") == 0
+             ? -1
+             : cli_reject(NULL, "invalid action", text, ": use term or warn");
+}
+
+/* 0 is a time, too. */
+static int cli_settings_kill_after(cli_settings *settings, const char *text) {
+  int status = cli_value_time(&settings->kill_after_us, REDLOCK_DURATION_NONE, text);
+  if (settings->kill_after_us == REDLOCK_DURATION_NONE) {
+    settings->kill_after_us = 0;
+  }
+  return status;
 }
 
 /* Sets an option of the verb. */
@@ -34,6 +53,18 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
     return cli_value_time(&settings->interval_us, 0, choice->value);
   case CLI_OPTION_DURATION:
     return cli_value_time(&settings->duration_us, 0, choice->value);
+  case CLI_OPTION_FENCE:
+    settings->options.fence = REDLOCK_YES;
+    return -1;
+  case CLI_OPTION_HOLD_FOR:
+    return cli_value_time(&settings->hold_for_us, 0, choice->value);
+  case CLI_OPTION_ON_LOST:
+    return cli_settings_on_lost(settings, choice->value);
+  case CLI_OPTION_STRICT:
+    settings->strict = true;
+    return -1;
+  case CLI_OPTION_KILL_AFTER:
+    return cli_settings_kill_after(settings, choice->value);
   case CLI_OPTION_KEYS:
     settings->keys = true;
     return -1;
@@ -108,6 +139,7 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
   cli_line *line = &settings->line;
   memset(settings, 0, sizeof *settings);
   settings->taken_status = CLI_TAKEN;
+  settings->kill_after_us = CLI_KILL_AFTER_US;
   settings->client.options = &settings->options;
   int status = cli_line_read(line, argc, argv);
   status = status < 0 ? cli_settings_help(line) : status;

@@ -116,14 +116,6 @@ static void help_shows_the_options_of_the_verb(void **state) {
   }
 }
 
-static const char *shell_command;
-
-/* Replaces the tool by a shell, which has the tool as $0 and the addresses as $1 to $3. */
-static void run_shell(void) {
-  (void)execl("/bin/sh", "sh", "-c", shell_command, tool_path(), three.nodes[0].address,
-              three.nodes[1].address, three.nodes[2].address, (char *)NULL);
-}
-
 static void shell_variables_are_read(void **state) {
   static const struct {
     const char *command;
@@ -145,8 +137,7 @@ static void shell_variables_are_read(void **state) {
       {"exec \"$0\" -n $1,$2,$3 doctor >&-", 71},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    shell_command = cases[i].command;
-    cli_check_after(run_shell, "", cases[i].status);
+    cli_check_shell(cases[i].command, cases[i].status);
     if (cases[i].status == 0) {
       assert_contains(cli_last.text, three.nodes[2].address);
     }

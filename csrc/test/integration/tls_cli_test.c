@@ -86,6 +86,8 @@ static void options_configure_tls(void **state) {
       {VARIABLES "REDLOCK_TLS_KEY=/none " TOOL "--tls-key $DIR/client.key --tls-min-version 1.3 "
                  "nodes",
        0, NULL},
+      {VARIABLES PASSWORD TOOL "run job -- env | grep PASSWORD", 1, NULL}, /* grep finds none. */
+      {VARIABLES PASSWORD TOOL "run job -- env | grep TLS_KEY=", 0, NULL},
       {VARIABLES "REDLOCK_TLS_KEY_PASSWORD=wrong-secret $R nodes", 64, "tls_key"},
   };
   tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");

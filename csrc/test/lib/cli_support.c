@@ -10,48 +10,50 @@
 
 #define ARGUMENTS_MAX 32
 
-/* Commands, by a word for each. HELD and FAILING end when the test calls cli_let_go(). */
+/* Commands, by a word for each. */
 static struct {
-  const char *word;
-  const char *text; /* of the script; "GATE" at its end is the pipe of cli_let_go() */
+  char word[16];
   char path[SCRATCH_PATH_MAX + 16];
-} commands[] = {
-    {"HELD", "read word <GATE", ""},
-    {"FAILING", "read word <GATE; exit 3", ""},
-    {"ENDLESS", "echo started; exec sleep 600", ""},
-    {"SCRIPT", "echo script $1; exit 7", ""}, /* without "#!" */
-};
-#define COMMANDS (sizeof commands / sizeof commands[0])
+} commands[16];
+static size_t command_count;
 
 static char gate[SCRATCH_PATH_MAX + 8];
 tool_run cli_last; /* the run that has ended last */
 
-static void write_command(size_t i) {
-  const char *pipe = strstr(commands[i].text, "GATE");
-  int length = pipe == NULL ? (int)strlen(commands[i].text) : (int)(pipe - commands[i].text);
-  (void)snprintf(commands[i].path, sizeof commands[i].path, "%s/%s", three.scratch.path,
-                 commands[i].word);
-  FILE *script = fopen(commands[i].path, "we");
+static void write_command(const char *word, const char *first, const char *text) {
+  char *path = commands[command_count].path;
+  assert_true(command_count < sizeof commands / sizeof commands[0]);
+  (void)snprintf(commands[command_count].word, sizeof commands->word, "%s", word);
+  (void)snprintf(path, sizeof commands->path, "%s/%s", three.scratch.path, word);
+  command_count++;
+  FILE *script = fopen(path, "we");
   assert_non_null(script);
-  (void)fprintf(script, "%s%.*s%s%s\n",
-                strcmp(commands[i].word, "SCRIPT") == 0 ? "" : "#!/bin/sh\n", length,
-                commands[i].text, pipe == NULL ? "" : gate, pipe == NULL ? "" : pipe + 4);
+  const char *pipe = strstr(text, "GATE");
+  int length = pipe == NULL ? (int)strlen(text) : (int)(pipe - text);
+  (void)fprintf(script, "%s%.*s%s%s\n", first, length, text, pipe == NULL ? "" : gate,
+                pipe == NULL ? "" : pipe + strlen("GATE"));
   (void)fclose(script);
-  assert_int_equal(chmod(commands[i].path, 0700), 0);
+  assert_int_equal(chmod(path, 0700), 0);
+}
+
+void cli_define(const char *word, const char *text) {
+  write_command(word, "#!/bin/sh\n", text);
 }
 
 int cli_start(void **state) {
   (void)three_start(state);
   (void)snprintf(gate, sizeof gate, "%s/gate", three.scratch.path);
   assert_int_equal(mkfifo(gate, 0600), 0);
-  for (size_t i = 0; i < COMMANDS; i++) {
-    write_command(i);
-  }
+  command_count = 0;
+  cli_define("HELD", "read word <GATE");
+  cli_define("FAILING", "read word <GATE; exit 3");
+  cli_define("ENDLESS", "echo started; exec sleep 600");
+  write_command("SCRIPT", "", "echo script $1; exit 7");
   return 0;
 }
 
-static const char *word_of(const char *word) {
-  for (size_t i = 0; i < COMMANDS; i++) {
+const char *cli_path(const char *word) {
+  for (size_t i = 0; i < command_count; i++) {
     if (strcmp(commands[i].word, word) == 0) {
       return commands[i].path;
     }
@@ -75,7 +77,7 @@ tool_run cli_begin_after(void (*prepare)(void), const char *arguments) {
   char *rest = NULL;
   for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
     assert_true(count < ARGUMENTS_MAX - 1);
-    argv[count++] = word_of(word);
+    argv[count++] = cli_path(word);
   }
   return tool_start(prepare, argv);
 }
@@ -105,4 +107,16 @@ void cli_let_go(void) {
   eventually((fd = open(gate, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0);
   assert_int_equal(write(fd, "go\n", 3), 3);
   (void)close(fd);
+}
+
+static const char *shell_script;
+
+static void run_shell(void) {
+  (void)execl("/bin/sh", "sh", "-c", shell_script, tool_path(), three.nodes[0].address,
+              three.nodes[1].address, three.nodes[2].address, (char *)NULL);
+}
+
+void cli_check_shell(const char *script, int expected) {
+  shell_script = script;
+  cli_check_after(run_shell, "", expected);
 }

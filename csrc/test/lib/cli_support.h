@@ -33,7 +33,19 @@ void cli_finish(tool_run *run, int expected);
 void cli_check(const char *arguments, int expected);
 void cli_check_after(void (*prepare)(void), const char *arguments, int expected);
 
-/* Ends the command HELD or FAILING. */
+/*
+ * Runs a shell instead, in which $0 is the tool and $1 to $3 are the addresses of the nodes. Checks
+ * the exit status.
+ */
+void cli_check_shell(const char *script, int expected);
+
+/* Adds a word for a script of /bin/sh. "GATE" in |text| stands for the pipe of cli_let_go(). */
+void cli_define(const char *word, const char *text);
+
+/* Returns the path of the script for |word|, or |word|. */
+const char *cli_path(const char *word);
+
+/* Ends a command that reads the pipe, such as HELD or FAILING. */
 void cli_let_go(void);
 
 #endif

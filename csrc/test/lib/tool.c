@@ -48,11 +48,10 @@ bool tool_read(tool_run *self, int timeout_ms) {
 }
 
 int tool_wait(tool_run *self) {
-  int state;
   eventually(!tool_read(self, 2));
   (void)close(self->output);
-  assert_int_equal(waitpid(self->pid, &state, 0), self->pid);
-  return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+  assert_int_equal(waitpid(self->pid, &self->state, 0), self->pid);
+  return WIFSIGNALED(self->state) ? 128 + WTERMSIG(self->state) : WEXITSTATUS(self->state);
 }
 
 void tool_check_status(const tool_run *self, int status, int expected) {

@@ -13,6 +13,7 @@
 typedef struct tool_run {
   pid_t pid;
   int output; /* read end of a pipe: the standard output and the standard error */
+  int state;  /* as of waitpid(), after tool_wait() */
   size_t length;
   char text[8192]; /* what was read so far; ended by NUL */
 } tool_run;

@@ -1,0 +1,188 @@
+/*
+ * redlock(1): the process of the command.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
+#include "cli_descendants.h"
+
+#define CLI_CANARY "lock-canary" /* name of the canary */
+
+/* In a child: restores the dispositions of our parent. */
+static void cli_command_restore(const cli_loop *loop) {
+  for (int number = 1; number < NSIG; number++) {
+    if (sigismember(&loop->taken, number) == 1) {
+      bool ignored = number == SIGCHLD && loop->ignored_children;
+      (void)signal(number, ignored ? SIG_IGN : SIG_DFL);
+    }
+  }
+}
+
+/* CMD-2. In a child: arranges |number| for the death of |parent|. Returns false if it is dead. */
+static bool cli_command_follow(pid_t parent, int number) {
+#ifdef __linux__
+  (void)prctl(PR_SET_PDEATHSIG, number);
+  /* 0 is a parent in another PID namespace. */
+  return getppid() == parent || getppid() == 0;
+#else
+  (void)number;
+  return getppid() == parent;
+#endif
+}
+
+/* CMD-1. Forks with all signals blocked. */
+static pid_t cli_command_fork(sigset_t *before) {
+  sigset_t all;
+  (void)sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, before);
+  pid_t pid = fork();
+  if (pid != 0) {
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+  }
+  return pid;
+}
+
+/* CMD-4. The reader of a pipe must not wait for the canary. */
+static void cli_command_close_all(void) {
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, 0U, ~0U, 0U) == 0) {
+    return;
+  }
+#endif
+  long most = sysconf(_SC_OPEN_MAX);
+  for (int fd = most > 0 && most < 65536 ? (int)most : 65536; fd-- > 0;) {
+    (void)close(fd);
+  }
+}
+
+/* CMD-4 */
+static void cli_command_add_canary(cli_command *command) {
+  sigset_t before;
+  pid_t parent = getpid();
+  command->canary_shot = false;
+  command->canary = cli_command_fork(&before);
+  if (command->canary != 0) {
+    command->canary = command->canary > 0 ? command->canary : 0;
+    return;
+  }
+  static const struct rlimit none = {0, 0};
+  (void)setrlimit(RLIMIT_CORE, &none);
+#ifdef __linux__
+  (void)prctl(PR_SET_DUMPABLE, 0);
+  (void)prctl(PR_SET_NAME, CLI_CANARY);
+#endif
+  if (command->line->title_size > 0) {
+    memset(command->line->title, 0, command->line->title_size);
+    (void)snprintf(command->line->title, command->line->title_size, CLI_CANARY);
+  }
+  cli_command_close_all();
+  cli_command_restore(command->loop);
+  bool alive = cli_command_follow(parent, SIGKILL);
+  (void)pthread_sigmask(SIG_UNBLOCK, &command->loop->taken, NULL);
+  while (alive) {
+    (void)pause();
+  }
+  _exit(0);
+}
+
+/* In the child: executes the program, or writes an errno to |report|. */
+static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, int death,
+                             int report) {
+  cli_command_restore(loop);
+  if (cli_command_follow(parent, death)) {
+    (void)pthread_sigmask(SIG_SETMASK, &loop->before, NULL);
+    (void)execvp(words[0], words);
+  }
+  int error = errno;
+  ssize_t written = write(report, &error, sizeof error);
+  (void)written;
+  _exit(127);
+}
+
+int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line *line, int death) {
+  int ends[2];
+  int error = 0;
+  sigset_t before;
+  pid_t parent = getpid();
+  *command = (cli_command){.loop = loop, .line = line};
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return errno;
+  }
+#ifdef __linux__
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* CMD-3 */
+#endif
+  command->pid = cli_command_fork(&before);
+  if (command->pid == 0) {
+    cli_command_exec(loop, line->operands + 2, parent, death, ends[1]);
+  }
+  error = command->pid < 0 ? errno : 0;
+  (void)close(ends[1]);
+  ssize_t got = 0;
+  while (error == 0 && (got = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  (void)close(ends[0]);
+  if (error != 0) {
+    (void)(command->pid > 0 && waitpid(command->pid, NULL, 0));
+    command->pid = 0;
+    return error;
+  }
+  command->began = cli_descendants_began(command->pid);
+  cli_command_add_canary(command);
+  return 0;
+}
+
+void cli_command_reap(cli_command *command) {
+  int state;
+  pid_t ended;
+  while ((ended = waitpid(-1, &state, WNOHANG)) > 0) {
+    if (ended == command->pid) {
+      command->pid = 0;
+      command->state = state;
+    } else if (ended == command->canary) {
+      command->canary = 0;
+      command->canary_shot = WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL;
+    }
+  }
+}
+
+size_t cli_command_signal(const cli_command *command, int number) {
+  return cli_descendants_signal(command->pid, command->began, command->canary, number);
+}
+
+void cli_command_end(cli_command *command) {
+  int state;
+  pid_t ended;
+  if (command->canary == 0) {
+    return;
+  }
+  /* The first fatal signal decides the state. */
+  (void)kill(command->canary, SIGKILL);
+  do {
+    ended = waitpid(command->canary, &state, 0);
+  } while (ended < 0 && errno == EINTR);
+  command->canary_shot =
+      ended == command->canary && WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL;
+  command->canary = 0;
+}
+
+bool cli_command_shared_signal(cli_command *command) {
+  cli_command_end(command);
+  bool shot = command->canary_shot;
+  if (command->pid > 0) {
+    cli_command_add_canary(command);
+  }
+  return shot;
+}

@@ -1,0 +1,56 @@
+/*
+ * redlock(1): the process of the command.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * CMD-1. The command gets the signal mask and dispositions of our parent. No signal is lost between
+ *        fork and exec.
+ * CMD-2. If this process dies, the kernel sends the command a signal (Linux).
+ * CMD-3. Orphans of the command become our children (Linux), so that they can be found, and are
+ *        reaped.
+ * CMD-4. The canary is a process that only waits for signals. A signal for our process group or
+ *        control group also ends the canary, and the command has got it as well. Otherwise it was
+ *        for us alone. The canary has a name of its own: pkill(1) must not hit both.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "cli_loop.h"
+#include "cli_options.h"
+
+typedef struct cli_command {
+  const cli_loop *loop;
+  const cli_line *line;
+  pid_t pid; /* of the command; 0 when it has ended */
+  int state; /* as of waitpid() when it has ended */
+  unsigned long long began;
+  pid_t canary;     /* 0 if there is none */
+  bool canary_shot; /* a signal has ended it */
+} cli_command;
+
+/*
+ * Starts the command of |line|, by /bin/sh if it is a script without "#!". |death| is the signal of
+ * CMD-2. Returns 0 or an errno.
+ */
+int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line *line, int death);
+
+/* Reaps what has ended. */
+void cli_command_reap(cli_command *command);
+
+/*
+ * Sends |number| to the command and to its descendants; 0 sends nothing. Returns how many of them
+ * live.
+ */
+size_t cli_command_signal(const cli_command *command, int number);
+
+/* Returns true if a signal that came since the last call was not for this process alone. */
+bool cli_command_shared_signal(cli_command *command);
+
+/* Ends the canary. */
+void cli_command_end(cli_command *command);
+
+#endif

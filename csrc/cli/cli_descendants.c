@@ -1,0 +1,153 @@
+/*
+ * redlock(1): the processes that descend from this one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_descendants.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct cli_process {
+  pid_t pid, parent;
+  unsigned long long began;
+  bool living; /* no zombie */
+  bool ours;
+} cli_process;
+
+typedef struct cli_processes {
+  cli_process *all;
+  size_t count, capacity;
+} cli_processes;
+
+/* Returns false if there is no such process. */
+static bool cli_process_read(cli_process *process, pid_t pid) {
+  char path[64];
+  char text[1024];
+  (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+  FILE *file = fopen(path, "re");
+  if (file == NULL) {
+    return false;
+  }
+  size_t length = fread(text, 1, sizeof text - 1, file);
+  (void)fclose(file);
+  text[length] = '\0';
+  const char *rest = strrchr(text, ')'); /* The name may have any bytes. */
+  char state = 'X';
+  long parent = 0;
+  bool known = rest != NULL &&
+               sscanf(rest,
+                      ") %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                      "%*d %llu",
+                      &state, &parent, &process->began) == 3;
+  process->pid = pid;
+  process->parent = (pid_t)parent;
+  process->living = state != 'Z' && state != 'X';
+  process->ours = false;
+  return known;
+}
+
+/* Returns true if /proc shows the PID namespace of this process. */
+static bool cli_descendants_proc(void) {
+  char text[32] = "";
+  return readlink("/proc/self", text, sizeof text - 1) > 0 && atol(text) == (long)getpid();
+}
+
+/* Returns false if out of memory. */
+static bool cli_processes_add(cli_processes *self, const cli_process *process) {
+  if (self->count == self->capacity) {
+    size_t capacity = self->capacity == 0 ? 256 : 2 * self->capacity;
+    cli_process *all = realloc(self->all, capacity * sizeof *all);
+    if (all == NULL) {
+      return false;
+    }
+    self->all = all;
+    self->capacity = capacity;
+  }
+  self->all[self->count++] = *process;
+  return true;
+}
+
+static bool cli_processes_read(cli_processes *self) {
+  bool good = cli_descendants_proc();
+  DIR *directory = good ? opendir("/proc") : NULL;
+  if (directory == NULL) {
+    return false;
+  }
+  struct dirent *entry; /* This program has one thread. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+  while (good && (entry = readdir(directory)) != NULL) {
+    cli_process process;
+    long pid = atol(entry->d_name);
+    if (pid > 0 && cli_process_read(&process, (pid_t)pid) && process.living) {
+      good = cli_processes_add(self, &process);
+    }
+  }
+  (void)closedir(directory);
+  return good;
+}
+
+/* Returns true if |process| is a child of one that is ours. */
+static bool cli_processes_has_parent(const cli_processes *self, const cli_process *process) {
+  for (size_t i = 0; i < self->count; i++) {
+    if (self->all[i].ours && self->all[i].pid == process->parent) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void cli_processes_mark(cli_processes *self, unsigned long long began, pid_t spared) {
+  pid_t own = getpid();
+  bool more = true;
+  for (size_t i = 0; i < self->count; i++) {
+    cli_process *process = &self->all[i];
+    process->ours = process->parent == own && process->began >= began && process->pid != spared;
+  }
+  while (more) {
+    more = false;
+    for (size_t i = 0; i < self->count; i++) {
+      cli_process *process = &self->all[i];
+      if (!process->ours && cli_processes_has_parent(self, process)) {
+        process->ours = more = true;
+      }
+    }
+  }
+}
+
+/* Sends |number| to one process. Returns 1 if it lives. */
+static size_t cli_process_signal(pid_t pid, int number) {
+  if (kill(pid, number) != 0) {
+    return kill(pid, 0) == 0 ? 1 : 0;
+  }
+  if (number == SIGTERM) {
+    (void)kill(pid, SIGCONT); /* A stopped process would not end. */
+  }
+  return 1;
+}
+
+size_t cli_descendants_signal(pid_t root, unsigned long long began, pid_t spared, int number) {
+  cli_processes processes = {NULL, 0, 0};
+  size_t living = 0;
+  if (cli_processes_read(&processes)) {
+    cli_processes_mark(&processes, began, spared);
+    for (size_t i = 0; i < processes.count; i++) {
+      living += processes.all[i].ours ? cli_process_signal(processes.all[i].pid, number) : 0;
+    }
+  } else if (getpid() == 1) {
+    living = kill(-1, number) == 0 ? 1 : 0;
+    (void)(number == SIGTERM && kill(-1, SIGCONT));
+  } else if (root > 0) {
+    living = cli_process_signal(root, number);
+  }
+  free(processes.all);
+  return living;
+}
+
+unsigned long long cli_descendants_began(pid_t pid) {
+  cli_process process;
+  return cli_descendants_proc() && cli_process_read(&process, pid) ? process.began : 0;
+}

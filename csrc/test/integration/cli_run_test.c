@@ -1,0 +1,352 @@
+/*
+ * The command of redlock run: its environment, the loss of its lock, and --hold-for.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_support.h"
+
+#include <errno.h>
+
+#define PROCESSES_MAX 8
+
+/* Processes of the command that the test observes; the scripts print "pid N". */
+static struct {
+  pid_t pids[PROCESSES_MAX];
+  unsigned count;
+} seen;
+
+static int start(void **state) {
+  (void)cli_start(state);
+  cli_define("TREE", "echo pid $$; sh -c 'echo pid $$; exec sleep 600' &\n"
+                     "sh -c 'setsid sh -c \"echo pid \\$\\$; exec sleep 600\" &'; wait");
+  cli_define("STUBBORN", "trap '' TERM; echo pid $$; sh -c 'echo pid $$; exec sleep 600' &\n"
+                         "setsid sh -c 'echo pid $$; exec sleep 600' &\n"
+                         "while :; do sleep 600; done");
+  cli_define("HANDLER", "trap 'echo got term; exit 0' TERM; echo pid $$; sleep 600 & wait");
+  cli_define("MORTAL", "echo pid $$; exec sleep 600");
+  cli_define("DEAF", "trap '' TERM; echo pid $$; exec sleep 600");
+  cli_define("BACKGROUND", "sh -c 'echo pid $$; exec sleep 600' >&2 & exit 0");
+  cli_define("VARIABLES", "env | grep REDLOCK_ | sort");
+  return 0;
+}
+
+/* Reads output until |count| processes have printed their number. */
+static void see(tool_run *run, unsigned count) {
+  seen.count = 0;
+  while (seen.count < count) {
+    const char *at = run->text;
+    (void)tool_read(run, 10);
+    for (seen.count = 0; (at = strstr(at, "pid ")) != NULL && strchr(at, '\n') != NULL; at++) {
+      assert_true(seen.count < PROCESSES_MAX);
+      seen.pids[seen.count++] = (pid_t)atol(at + strlen("pid "));
+    }
+  }
+}
+
+/* Returns how many of the processes live. A zombie is dead. */
+static unsigned living(void) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < seen.count; i++) {
+    char path[64];
+    char text[512] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)seen.pids[i]);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+      (void)fread(text, 1, sizeof text - 1, file);
+      (void)fclose(file);
+    }
+    const char *rest = strrchr(text, ')');
+    count += rest != NULL && strchr("ZX", rest[2]) == NULL;
+  }
+  return count;
+}
+
+static void take_job(void) {
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
+  }
+}
+
+static void until_held(void) {
+  eventually(farm_count(&three, "job", NULL) == 3);
+}
+
+static long long key_ms(unsigned node) {
+  return atoll(farm_command(&three, node, "PTTL", "job", (char *)NULL));
+}
+
+/* --------------------------------------------------------------------------------- environment */
+
+static void set_outer_variables(void) {
+  (void)setenv("REDLOCK_NODES", "redis://u:hidden@h", 1);
+  (void)setenv("REDLOCK_RESOURCE", "outer", 1);
+  (void)setenv("REDLOCK_FENCE", "7", 1);
+}
+
+static void command_gets_resource_and_fencing_token(void **state) {
+  cli_check_after(set_outer_variables, "-p pre: run job -- VARIABLES", 0);
+  assert_string_equal(cli_last.text, "REDLOCK_RESOURCE=job\n");
+  cli_check_after(set_outer_variables, "run --fence job -- VARIABLES", 0);
+  const char *fence = strstr(cli_last.text, "REDLOCK_FENCE=");
+  assert_non_null(fence);
+  long long first = atoll(fence + strlen("REDLOCK_FENCE="));
+  assert_true(first > 7);
+  cli_check("run job --fence VARIABLES", 0);
+  fence = strstr(cli_last.text, "REDLOCK_FENCE=");
+  assert_non_null(fence);
+  assert_true(atoll(fence + strlen("REDLOCK_FENCE=")) > first);
+}
+
+/* ---------------------------------------------------------------------------------- lost locks */
+
+static void descendants_end_with_the_lock(void **state) {
+  static const struct {
+    const char *arguments;
+    unsigned processes;
+    const char *output;
+  } cases[] = {
+      {"-t 2s -w 60s run job -- TREE", 3, "the command is stopped"},
+      {"-t 2s -w 60s run --on-lost=term job -- HANDLER", 1, "got term"},
+      {"-t 2s -w 60s run --kill-after 100ms job -- STUBBORN", 3, "the command is stopped"},
+      {"-t 2s -w 60s run --kill-after 0 job -- STUBBORN", 3, "the command is stopped"},
+      {"-t 2s -w 60s run --strict job -- STUBBORN", 3, "the command is stopped"},
+      {"-t 2s -w 60s run --strict job -- TREE", 3, "the command is stopped"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tool_run run = cli_begin(cases[i].arguments);
+    see(&run, cases[i].processes);
+    until_held();
+    take_job();
+    cli_finish(&run, 75);
+    assert_int_equal(living(), 0);
+    assert_contains(cli_last.text, "'job' has ended, and the command is stopped: ");
+    assert_contains(cli_last.text, cases[i].output);
+    (void)three_reset(state);
+  }
+}
+
+static void stopped_process_ends_with_the_lock(void **state) {
+  tool_run run = cli_begin("-t 2s -w 60s run --kill-after 60s job -- MORTAL");
+  see(&run, 1);
+  until_held();
+  (void)kill(seen.pids[0], SIGSTOP);
+  take_job();
+  cli_finish(&run, 75);
+}
+
+static void descendant_of_a_command_that_ended_is_killed(void **state) {
+  cli_define("FORKER", "trap 'exit 0' TERM; sh -c 'trap \"\" TERM; echo pid $$; "
+                       "while :; do sleep 600; done' & echo pid $$; while :; do sleep 600; done");
+  tool_run run = cli_begin("-t 2s -w 60s run --kill-after 300ms job -- FORKER");
+  see(&run, 2);
+  until_held();
+  take_job();
+  cli_finish(&run, 75);
+  assert_int_equal(living(), 0);
+}
+
+static void child_of_the_shell_before_exec_survives(void **state) {
+  cli_define("SHELL", "sh -c 'echo pid $$; exec sleep 600' & sleep 0.1; exec \"$@\"");
+  tool_run run = cli_begin("-t 60s run outer -- true");
+  cli_finish(&run, 0);
+  char path[600];
+  (void)snprintf(path, sizeof path, "%s", tool_path());
+  const char *argv[] = {cli_path("SHELL"),
+                        path,
+                        "-n",
+                        three.nodes[0].address,
+                        "-n",
+                        three.nodes[1].address,
+                        "-n",
+                        three.nodes[2].address,
+                        "--node-timeout",
+                        "500ms",
+                        "-t",
+                        "2s",
+                        "-w",
+                        "60s",
+                        "run",
+                        "job",
+                        "sleep",
+                        "600",
+                        NULL};
+  run = tool_start(NULL, argv);
+  see(&run, 1);
+  until_held();
+  take_job();
+  tool_until_output(&run, "the command is stopped");
+  int status = 0;
+  assert_int_equal(waitpid(run.pid, &status, 0), run.pid);
+  assert_int_equal(WEXITSTATUS(status), 75);
+  assert_int_equal(living(), 1);
+  (void)kill(seen.pids[0], SIGKILL);
+  (void)close(run.output);
+}
+
+static void background_process_survives_a_release(void **state) {
+  tool_run run = cli_begin("run job -- BACKGROUND");
+  see(&run, 1);
+  int status = 0;
+  assert_int_equal(waitpid(run.pid, &status, 0), run.pid);
+  assert_int_equal(status, 0);
+  assert_int_equal(living(), 1);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  (void)kill(seen.pids[0], SIGKILL);
+  (void)close(run.output);
+}
+
+/* The tool is late by as much as the witness; an eighth of the ttl is its reserve. */
+static void strict_kills_before_the_deadline(void **state) {
+  static const char *const cases[] = {
+      "-t 3s --node-timeout 300ms -w 60s run --strict job -- STUBBORN",
+      "-t 3s --node-timeout 300ms -w 60s run --strict --kill-after 0 job -- STUBBORN",
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tool_run run = cli_begin(cases[i]);
+    see(&run, 3);
+    until_held();
+    redlock_time before_us = redlock_now();
+    redlock_duration left_us = (redlock_duration)key_ms(2) * REDLOCK_MILLISECONDS;
+    redlock_duration drift_us = 32 * REDLOCK_MILLISECONDS;
+    farm_stop(&three, 0);
+    farm_stop(&three, 1);
+    eventually(living() == 0);
+    redlock_time dead_us = redlock_now();
+    assert_true(dead_us < before_us + left_us - drift_us + witness_delay_us(before_us));
+    cli_finish(&run, 75);
+    assert_contains(cli_last.text, "'job' could not be extended; it ends in ");
+    assert_contains(cli_last.text, " ms, and the command is stopped");
+    (void)three_reset(state);
+  }
+}
+
+static void strict_ends_the_command_at_max_hold(void **state) {
+  tool_run run = cli_begin("-t 2s run --max-hold 1s --strict job -- STUBBORN");
+  cli_finish(&run, 75);
+  assert_contains(cli_last.text, " ms, and the command is stopped");
+}
+
+static void killed_tool_ends_its_command(void **state) {
+  static const char *const cases[] = {"run job -- MORTAL", "run --strict job -- DEAF"};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tool_run run = cli_begin(cases[i]);
+    see(&run, 1);
+    (void)kill(run.pid, SIGKILL);
+    eventually(living() == 0);
+    cli_finish(&run, 128 + SIGKILL);
+    (void)three_reset(state);
+  }
+}
+
+/* ------------------------------------------------------------------------------------ hold-for */
+
+static void hold_for_keeps_the_lock_after_the_command(void **state) {
+  cli_check("-t 2s run --hold-for 600s job -- true", 0);
+  assert_string_equal(cli_last.text, "");
+  until_held();
+  for (unsigned i = 0; i < 3; i++) {
+    assert_in_range(key_ms(i), 500000, 600000);
+  }
+  cli_check("-w 0 run --hold-for 600s job -- echo ran", 1);
+  assert_null(strstr(cli_last.text, "ran\n"));
+  (void)three_reset(state);
+  cli_check("-t 600s run --hold-for 2s job -- false", 1); /* The ttl is longer. */
+  assert_int_equal(farm_count(&three, "job", NULL), 3);
+}
+
+static void hold_for_keeps_the_lock_of_a_killed_tool(void **state) {
+  tool_run run = cli_begin("-t 2s run --hold-for 600s job -- MORTAL");
+  see(&run, 1);
+  (void)kill(run.pid, SIGKILL);
+  (void)tool_wait(&run);
+  unsigned kept = 0;
+  for (unsigned i = 0; i < 3; i++) {
+    kept += key_ms(i) > 500000;
+  }
+  assert_true(kept >= 2);
+}
+
+static void hold_for_ends_with_a_longer_command(void **state) {
+  tool_run run = cli_begin("run --hold-for 1ms job -- HELD");
+  until_held();
+  (void)poll(NULL, 0, 5);
+  cli_let_go();
+  cli_finish(&run, 0);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void hold_for_releases_without_a_command(void **state) {
+  cli_check("run --hold-for 600s job -- no-such-command-here", 127);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+/* The automatic extends begin only near the end of the time. */
+static void hold_for_notices_a_loss(void **state) {
+  tool_run run = cli_begin("-t 2s -w 60s run --hold-for 600s job -- MORTAL");
+  see(&run, 1);
+  until_held();
+  take_job();
+  cli_finish(&run, 75);
+  assert_contains(cli_last.text, "'job' has ended, and the command is stopped");
+  assert_int_equal(farm_count(&three, "job", "another"), 3);
+}
+
+/* ----------------------------------------------------------------------------------- start */
+
+static void rejected_password_ends_the_wait(void **state) {
+  within (5 * REDLOCK_SECONDS) {
+    cli_check_shell("exec \"$0\" -n redis://u:hidden@$1,redis://u:hidden@$2,$3 -w inf run job true",
+                    69);
+  }
+  assert_contains(cli_last.text, "'job': 2 of 3 nodes reject the password");
+  assert_contains(cli_last.text, three.nodes[0].address);
+  assert_contains(cli_last.text, ": WRONGPASS");
+  assert_null(strstr(cli_last.text, three.nodes[2].address));
+  assert_null(strstr(cli_last.text, "hidden"));
+  cli_check_shell("exec \"$0\" --node-timeout 5s -n redis://u:hidden@$1,$2,$3 run job true", 0);
+}
+
+static void mistakes_of_run_are_reported(void **state) {
+  static const struct {
+    const char *arguments;
+    const char *message;
+  } cases[] = {
+      {"run --strict --on-lost=warn job -- echo ran", "--strict and --on-lost=warn exclude"},
+      {"run --on-lost kill job -- echo ran", "invalid action 'kill': use term or warn"},
+      {"run --max-hold 1s --hold-for 2s job -- echo ran", "--hold-for is longer than --max-hold"},
+      {"-t 10s --guard run --hold-for 60s job -- echo ran", "--hold-for: ttl and lock_delay"},
+      {"run --hold-for 0 job -- echo ran", "it must be more than 0"},
+      {"nodes --strict", "option '--strict' has no meaning for this verb"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i].arguments, 64);
+    assert_contains(cli_last.text, cases[i].message);
+    assert_null(strstr(cli_last.text, "ran\n"));
+  }
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(command_gets_resource_and_fencing_token),
+      TEST(descendants_end_with_the_lock),
+      TEST(stopped_process_ends_with_the_lock),
+      TEST(descendant_of_a_command_that_ended_is_killed),
+      TEST(child_of_the_shell_before_exec_survives),
+      TEST(background_process_survives_a_release),
+      TEST(strict_kills_before_the_deadline),
+      TEST(strict_ends_the_command_at_max_hold),
+      TEST(killed_tool_ends_its_command),
+      TEST(hold_for_keeps_the_lock_after_the_command),
+      TEST(hold_for_keeps_the_lock_of_a_killed_tool),
+      TEST(hold_for_ends_with_a_longer_command),
+      TEST(hold_for_releases_without_a_command),
+      TEST(hold_for_notices_a_loss),
+      TEST(rejected_password_ends_the_wait),
+      TEST(mistakes_of_run_are_reported),
+  };
+  witness_start();
+  return cmocka_run_group_tests(tests, start, three_end);
+}
