@@ -237,7 +237,7 @@ check_jobs() {
   job model/controls computing '' 5.4:model-programs "$MAKE model-controls SIM_PROCESSES=1"
   valgrind_jobs
   job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
-  for part in cppcheck lua format words; do
+  for part in cppcheck lua format words manual; do
     job "lint/$part" computing '' '' "$MAKE lint-step STEP=$part"
   done
   job werror/werror computing '' '' "$MAKE werror WERROR="
@@ -250,6 +250,7 @@ check_jobs() {
   job checks/links computing '' '' "$MAKE check-links"
   job checks/charts computing '' '' "$MAKE check-charts"
   job checks/messages computing '' '' "$MAKE check-messages"
+  job checks/manual computing '' '' "$MAKE check-manual"
 }
 
 long_jobs() {
@@ -261,6 +262,8 @@ long_jobs() {
   job long/auto_extend sleeping '' 5.4:build/test/integration/auto_extend_test 'AUTO_EXTEND_ROUNDS=100 build/test/integration/auto_extend_test'
   job long/guard sleeping '' 5.4:build/test/integration/guard_test 'GUARD_ROUNDS=1000 build/test/integration/guard_test'
   job long/fence sleeping '' 5.4:build/test/integration/fence_test 'FENCE_ROUNDS=50 build/test/integration/fence_test'
+  # 1,000 runs by twenty shells.
+  job long/cli_counter sleeping '' '5.4:build/test/integration/cli_counter_test 5.4:cli' 'COUNTER_ROUNDS=50 build/test/integration/cli_counter_test'
   job long/burst computing '' 5.4:build/test/integration/burst_test 'BURST_LEASES=50000 build/test/integration/burst_test'
   for version in 5.4 jit; do
     job "long/hold@$version" sleeping '' "$version:lua $version:build/$version/witness.so" \

@@ -18,6 +18,15 @@ const char *tool_path(void) {
   return path;
 }
 
+/* Never returns. */
+static void become(void (*prepare)(void), const char *const *argv) {
+  if (prepare != NULL) {
+    prepare();
+  }
+  (void)execv(argv[0], (char *const *)(uintptr_t)argv);
+  _exit(99);
+}
+
 tool_run tool_start(void (*prepare)(void), const char *const *argv) {
   int ends[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -26,14 +35,37 @@ tool_run tool_start(void (*prepare)(void), const char *const *argv) {
   if (self.pid == 0) {
     (void)dup2(ends[1], STDOUT_FILENO);
     (void)dup2(ends[1], STDERR_FILENO);
-    if (prepare != NULL) {
-      prepare();
-    }
-    (void)execv(argv[0], (char *const *)(uintptr_t)argv);
-    _exit(99);
+    become(prepare, argv);
   }
   (void)close(ends[1]);
   return self;
+}
+
+tool_run tool_start_on_terminal(void (*prepare)(void), const char *const *argv) {
+  int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  char path[64];
+  assert_true(terminal >= 0);
+  assert_int_equal(grantpt(terminal), 0);
+  assert_int_equal(unlockpt(terminal), 0);
+  assert_int_equal(ptsname_r(terminal, path, sizeof path), 0);
+  tool_run self = {.pid = fork(), .output = terminal};
+  assert_true(self.pid >= 0);
+  if (self.pid == 0) {
+    (void)setsid();
+    int fd = open(path, O_RDWR); /* It becomes the terminal of the session. */
+    for (int standard = 0; standard <= STDERR_FILENO; standard++) {
+      (void)dup2(fd, standard);
+    }
+    if (fd > STDERR_FILENO) {
+      (void)close(fd);
+    }
+    become(prepare, argv);
+  }
+  return self;
+}
+
+void tool_type(const tool_run *self, const char *text) {
+  assert_int_equal(write(self->output, text, strlen(text)), strlen(text));
 }
 
 bool tool_read(tool_run *self, int timeout_ms) {
@@ -52,6 +84,10 @@ int tool_wait(tool_run *self) {
   (void)close(self->output);
   assert_int_equal(waitpid(self->pid, &self->state, 0), self->pid);
   return WIFSIGNALED(self->state) ? 128 + WTERMSIG(self->state) : WEXITSTATUS(self->state);
+}
+
+int tool_signal(const tool_run *self) {
+  return WIFSIGNALED(self->state) ? WTERMSIG(self->state) : 0;
 }
 
 void tool_check_status(const tool_run *self, int status, int expected) {
