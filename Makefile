@@ -13,6 +13,10 @@ DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+BASH_COMPLETION_DIR ?= $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETION_DIR ?= $(PREFIX)/share/zsh/site-functions
+FISH_COMPLETION_DIR ?= $(PREFIX)/share/fish/vendor_completions.d
 CFLAGS ?= -O2 -g
 PKG_CONFIG ?= pkg-config
 OBJCOPY ?= objcopy
@@ -291,6 +295,12 @@ install-tls: lib
 install-cli: cli
 	$(INSTALL) -d '$(DESTDIR)$(BINDIR)'
 	$(INSTALL) -m 755 $(CLI) '$(DESTDIR)$(BINDIR)/redlock'
+	$(INSTALL) -d '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(BASH_COMPLETION_DIR)' '$(DESTDIR)$(ZSH_COMPLETION_DIR)' \
+	  '$(DESTDIR)$(FISH_COMPLETION_DIR)'
+	$(INSTALL) -m 644 docs/redlock.1 '$(DESTDIR)$(MANDIR)/man1/redlock.1'
+	$(INSTALL) -m 644 completion/redlock.bash '$(DESTDIR)$(BASH_COMPLETION_DIR)/redlock'
+	$(INSTALL) -m 644 completion/_redlock '$(DESTDIR)$(ZSH_COMPLETION_DIR)/_redlock'
+	$(INSTALL) -m 644 completion/redlock.fish '$(DESTDIR)$(FISH_COMPLETION_DIR)/redlock.fish'
 
 install-lua: lua install-lua-files
 	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)'
@@ -309,7 +319,9 @@ install-lua-files: $(LUA_MODULE) $(call with_tls,$(TLS_LUA_MODULE))
 
 LIBRARY_FILES = libredlock.a libredlock.so libredlock.so.$(ABI) libredlock.so.$(VERSION) pkgconfig/redlock.pc
 uninstall:
-	rm -f '$(DESTDIR)$(BINDIR)/redlock' '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(INCLUDEDIR)/redlock_tls.h' \
+	rm -f '$(DESTDIR)$(BINDIR)/redlock' '$(DESTDIR)$(MANDIR)/man1/redlock.1' '$(DESTDIR)$(BASH_COMPLETION_DIR)/redlock' \
+	  '$(DESTDIR)$(ZSH_COMPLETION_DIR)/_redlock' '$(DESTDIR)$(FISH_COMPLETION_DIR)/redlock.fish' \
+	  '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(INCLUDEDIR)/redlock_tls.h' \
 	  $(foreach file,$(LIBRARY_FILES) $(subst redlock,redlock_tls,$(LIBRARY_FILES)),'$(DESTDIR)$(LIBDIR)/$(file)') \
 	  '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))' '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua' \
 	  $(patsubst lua/%,'$(DESTDIR)$(INSTALL_LMOD)/%',$(LUA_FILES) $(LUA_ALIASES)) \

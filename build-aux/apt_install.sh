@@ -39,7 +39,7 @@ if [ "${1:-}" = --names ]; then
 fi
 
 services=
-for service in redis-server nginx prometheus; do
+for service in redis-server nginx prometheus cron; do
   dpkg-query -W -f '${Status}' "$service" 2>/dev/null | grep -q 'ok installed' || services="$services $service"
 done
 

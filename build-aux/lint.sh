@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Style and static analysis: one step, or all. Each complaint of a tool is an error.
 #
-#     lint.sh [format|tidy [PART/PARTS]|cppcheck|lua|words]
+#     lint.sh [format|tidy [PART/PARTS]|cppcheck|lua|words|manual]
 #
 # Environment, set by make: HIREDIS_CFLAGS, LUA_CFLAGS, OPENSSL_CFLAGS; C_FILES, and TIDY_FILES for
 # the analysers.
@@ -64,6 +64,21 @@ shell_syntax() {
   done
 }
 
+# Pages that this system lacks are no fault of ours.
+manual_page() {
+  ! mandoc -T lint -W style docs/redlock.1 2>/dev/null | grep -v 'referenced manual not found'
+}
+
+# groff prints warnings, and no page.
+manual_page_of_groff() {
+  ! groff -mdoc -ww -z -K utf8 -T utf8 docs/redlock.1 2>&1 | grep .
+}
+
+manual() {
+  step 'mandoc' manual_page
+  step 'groff' manual_page_of_groff
+}
+
 format() {
   # shellcheck disable=SC2086
   step 'clang-format' clang-format --dry-run -Werror $C_FILES
@@ -80,7 +95,7 @@ lua() {
 }
 
 case ${1:-all} in
-format | words | lua) "$1" ;;
+format | words | lua | manual) "$1" ;;
 tidy) step "clang-tidy $part" tidy ;;
 cppcheck) step 'cppcheck' check ;;
 all)
@@ -89,6 +104,7 @@ all)
   step 'cppcheck' check
   lua
   words
+  manual
   ;;
 esac
 exit "$failed"

@@ -61,6 +61,10 @@ command:clang|clang|clang|clang
 command:git|git|git|git
 command:openssl|openssl|openssl|openssl
 command:curl|curl|curl|curl
+command:unshare|util-linux|util-linux-core|util-linux-misc
+file:/usr/sbin/cron,/usr/sbin/crond|cron|cronie|dcron
+command:zsh|zsh|zsh|zsh
+command:fish|fish|fish|fish
 command:nvim|neovim|neovim|neovim
 file:/usr/sbin/nginx,/usr/bin/nginx|nginx|nginx|nginx
 file:/usr/lib/nginx/modules/ngx_http_lua_module.so|libnginx-mod-http-lua|-|nginx-mod-http-lua
@@ -80,12 +84,15 @@ command:clang-format|clang-format|clang-tools-extra|clang-extra-tools
 command:clang-tidy|clang-tidy|clang-tools-extra|clang-extra-tools
 command:cppcheck|cppcheck|cppcheck|cppcheck
 command:luacheck|lua-check|-|-
+command:mandoc|mandoc|mandoc|mandoc
+command:groff|groff-base|groff-base|groff
 command:luarocks|luarocks|luarocks|luarocks5.4
 '
 needs_site='
 command:make|make|make|make
 command:lua5.4,lua-5.4|lua5.4|lua|lua5.4
 command:mkdocs|mkdocs|mkdocs|mkdocs
+command:mandoc|mandoc|mandoc|mandoc
 command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver
 command:curl|curl|curl|curl
 '

@@ -39,6 +39,14 @@ for path in pairs(linked) do
   if kind == "source" then write("pages/" .. path .. ".md", pages.of_source(path, read(path))) end
 end
 
+-- Returns the manual page with one title.
+local function manual(path)
+  local pipe = assert(io.popen("mandoc -T markdown " .. path))
+  local text = pipe:read("*a")
+  assert(pipe:close(), "site: mandoc cannot convert " .. path)
+  return "# redlock(1)" .. ("\n" .. text:gsub("^[^\n]*\n", ""):gsub("\n[^\n]*\n*$", "")):gsub("\n#", "\n##") .. "\n"
+end
+write("pages/docs/redlock.1.md", manual("docs/redlock.1"))
 write("pages/api/lua.md", lua_api.page(markup, { read("lua/redlock.lua"), read("lua/redlock/types.lua") }))
 write("pages/api/c.md", c_api.page(markup, read("csrc/include/redlock.h")))
 write("pages/site.css", read(here .. "site/site.css"))

@@ -101,7 +101,7 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-layers check-links check-language check-messages messages check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
+.PHONY: check-layers check-links check-language check-messages messages check-manual manual check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
@@ -155,6 +155,11 @@ messages:
 	@$(CONTROLS_LUA) build-aux/messages.lua
 check-messages:
 	@$(CONTROLS_LUA) build-aux/messages.lua check
+# The manual page and the completions have the tables of the tool.
+manual:
+	@$(CONTROLS_LUA) build-aux/manual.lua
+check-manual:
+	@$(CONTROLS_LUA) build-aux/manual.lua check
 check-language:
 	@$(CONTROLS_LUA) build-aux/check_language.lua
 check-install:

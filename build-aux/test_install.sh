@@ -40,9 +40,13 @@ for file in bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so lib
   lib/libredlock-lua5.4.a lib/libredlock-lua5.1.a lib/libredlock-luajit.a share/lua/5.4/redlock.lua share/lua/5.1/redlock.lua \
   lib/lua/5.4/redlock/core.so lib/lua/5.1/redlock/core.so \
   include/redlock_tls.h lib/libredlock_tls.a lib/libredlock_tls.so lib/libredlock_tls.so.0 lib/pkgconfig/redlock_tls.pc \
-  lib/lua/5.4/redlock/tls.so lib/lua/5.1/redlock/tls.so; do
+  lib/lua/5.4/redlock/tls.so lib/lua/5.1/redlock/tls.so \
+  share/man/man1/redlock.1 share/bash-completion/completions/redlock share/zsh/site-functions/_redlock \
+  share/fish/vendor_completions.d/redlock.fish; do
   try "$file is installed" test -r "$prefix/$file"
 done
+try 'the manual page is readable' sh -c "mandoc -T utf8 '$prefix/share/man/man1/redlock.1' | grep -q 'run a command under a lock'"
+try 'bash loads the completion' bash -c ". '$prefix/share/bash-completion/completions/redlock' && complete -p redlock"
 try 'DESTDIR goes before PREFIX' test -r "$scratch/stage/usr/lib/multi/pkgconfig/redlock.pc"
 try 'and into no file' grep -q '^libdir=/usr/lib/multi$' "$scratch/stage/usr/lib/multi/pkgconfig/redlock.pc"
 
