@@ -53,6 +53,10 @@ _redlock() {
     mapfile -t COMPREPLY < <(compgen -d -- "$current")
     return 0
     ;;
+  --on-lost)
+    mapfile -t COMPREPLY < <(compgen -W 'term warn' -- "$current")
+    return 0
+    ;;
   --tls-min-version)
     mapfile -t COMPREPLY < <(compgen -W '1.2 1.3' -- "$current")
     return 0

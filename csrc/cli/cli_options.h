@@ -60,7 +60,7 @@
   X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number, REDLOCK_FENCE")             \
   X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
     "keep the lock for this time at least, even if the command ends earlier")                      \
-  X(ON_LOST, 0, "on-lost", "ACTION", RUN,                                                          \
+  X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
     "if the lock ends: stop the command (term), or only report it (warn) [term]")                  \
   X(STRICT, 0, "strict", NULL, RUN, "kill the command before the lock ends")                       \
   X(KILL_AFTER, 0, "kill-after", "TIME", RUN,                                                      \

@@ -25,8 +25,7 @@ const char *tool_path(void);
 tool_run tool_start(void (*prepare)(void), const char *const *argv);
 
 /*
- * The same in a session with a terminal of its own, which is the standard input, the standard output
- * and the standard error.
+ * The same in a session with a terminal of its own, which is the standard input, output and error.
  */
 tool_run tool_start_on_terminal(void (*prepare)(void), const char *const *argv);
 
