@@ -328,16 +328,17 @@ describe("credentials", function()
 
     it("function_waits_in_cqueues", function()
       local cqueues = require "cqueues"
-      local controller, turns, waiting = cqueues.new(), 0, 0
+      local controller, turns, waiting, together = cqueues.new(), 0, 0, 0
       local client = require("redlock.cqueues").new(farm.addresses, {
-        credentials = function()
+        credentials = function() -- Each waits for the others.
           waiting = waiting + 1
-          cqueues.sleep(0.05)
+          together = math.max(together, waiting)
+          local until_when = helper.now() + 2
+          repeat cqueues.sleep(0.005) until together == 3 or helper.now() > until_when
           waiting = waiting - 1
           return "token", "s3cr3t-1"
         end,
       })
-      local together = 0
       controller:wrap(function()
         local lock = assert(client:acquire("r", { node_timeout = 20000 }))
         assert(lock:release())
@@ -346,7 +347,7 @@ describe("credentials", function()
       end)
       controller:wrap(function()
         while turns do
-          together, turns = math.max(together, waiting), turns + 1
+          turns = turns + 1
           cqueues.sleep(0.005)
         end
       end)

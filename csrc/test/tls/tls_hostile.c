@@ -58,9 +58,9 @@ void tls_hostile_answer(SSL *ssl, unsigned commands) {
     if (used < 0 || SSL_write(ssl, reply, (int)strlen(reply)) <= 0) {
       _exit(0);
     }
+    commands -= !resp_is(&request, 0, "CLIENT") || resp_is(&request, 2, "LIB-VER");
     held -= (size_t)used;
     memmove(bytes, bytes + used, held);
-    commands--;
   }
 }
 

@@ -32,7 +32,10 @@ void tls_hostile_end(tls_hostile *self);
 /* For serve(): completes the handshake, or ends the process. */
 SSL *tls_hostile_accept(int fd, SSL_CTX *context);
 
-/* Answers |commands| commands as Redis does; ends the process if the client disconnects. */
+/*
+ * Answers |commands| commands as Redis does; ends the process if the client disconnects. The name of
+ * a connection, its library and version count as one.
+ */
 void tls_hostile_answer(SSL *ssl, unsigned commands);
 
 /* Closes with a reset. */
