@@ -59,6 +59,7 @@ struct cli_settings {
   cli_line line;
   char **operands;         /* of |line|: the verb's name and its operands; ended by NULL */
   char key_password[1025]; /* from a file; or empty */
+  char label[REDLOCK_LABEL_MAX + 1]; /* the default of --label */
 };
 
 /* Reads the command line and the environment. Returns -1, or the exit status after a message. */
@@ -85,6 +86,9 @@ int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const c
 
 /* Sets a number from |least| to |most|. Returns as above. */
 int cli_value_number(int *field, const char *what, int least, int most, const char *text);
+
+/* Sets the label that the lock has without --label. */
+void cli_label_set(cli_settings *settings);
 
 /* TLS options with a text: X(code, environment variable, field of redlock_settings). */
 #define CLI_TLS_TEXTS(X)                                                                           \

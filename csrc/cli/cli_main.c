@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,10 +18,26 @@
 #include <sys/prctl.h>
 #endif
 
+/* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
+#define CLI_MESSAGE_MAX 4096
+#define CLI_MESSAGE_PATIENCE_MS 10
+
+/*
+ * Drops the message if the standard error does not take it in time, because the program must go on:
+ * a reader that stands still must not end the extends of a lock.
+ */
 static void cli_write_message(const char *format, va_list arguments) {
-  (void)fputs("redlock: ", stderr);
-  (void)vfprintf(stderr, format, arguments);
-  (void)fputc('\n', stderr);
+  char text[CLI_MESSAGE_MAX] = "redlock: ";
+  struct pollfd writable = {.fd = STDERR_FILENO, .events = POLLOUT};
+  size_t start = strlen(text);
+  int length = vsnprintf(text + start, sizeof text - start - 1, format, arguments);
+  size_t end = length < 0 ? start : start + (size_t)length;
+  end = end < sizeof text - 2 ? end : sizeof text - 2;
+  text[end++] = '\n';
+  if (poll(&writable, 1, CLI_MESSAGE_PATIENCE_MS) != 0) {
+    ssize_t written = write(STDERR_FILENO, text, end);
+    (void)written;
+  }
 }
 
 int cli_fail(int status, const char *format, ...) {

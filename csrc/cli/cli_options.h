@@ -20,6 +20,7 @@
   X(CLIENT, "Nodes and leases")                                                                    \
   X(WAIT, "Waiting for the lock")                                                                  \
   X(KEEP, "Keeping the lock")                                                                      \
+  X(LABEL, "Label of the lock, for people")                                                        \
   X(FENCE, "Fencing token")                                                                        \
   X(RUN, "The command")                                                                            \
   X(KEYS, "Examination")                                                                           \
@@ -57,6 +58,8 @@
   X(CONFLICT, 'E', "conflict-exit-code", "NUMBER", WAIT, "exit status if the lock is taken [1]")   \
   X(MAX_HOLD, 0, "max-hold", "TIME", KEEP,                                                         \
     "time after which the lock is not extended any longer [unlimited]")                            \
+  X(LABEL, 0, "label", "TEXT", LABEL, "text that other clients see [HOST pid N COMMAND]")          \
+  X(NO_LABEL, 0, "no-label", NULL, LABEL, "no such text")                                          \
   X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number, REDLOCK_FENCE")             \
   X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
     "keep the lock for this time at least, even if the command ends earlier")                      \
@@ -96,16 +99,18 @@
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_FENCE | CLI_FOR_RUN | CLI_FOR_TALK,      \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_RUN |    \
+        CLI_FOR_TALK,                                                                              \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
-  X(acquire, "acquire", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_REPORT,          \
+  X(acquire, "acquire", 1, 1, " RESOURCE",                                                         \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_REPORT,                                 \
     "takes a lock, and prints a text of it for extend and release")                                \
-  X(extend, "extend", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_REPORT,                               \
+  X(extend, "extend", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_LABEL | CLI_FOR_REPORT,               \
     "extends the lock of a text, and prints its new text; - reads the text from the input")        \
   X(release, "release", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_REPORT,                             \
     "releases the lock of a text; - reads the text from the input")                                \
   X(hold, "hold", 1, 1, " RESOURCE",                                                               \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_HOLD | CLI_FOR_REPORT,                   \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_HOLD | CLI_FOR_REPORT,   \
     "prints a line when it has the lock, and holds it until its input ends or a signal arrives")   \
   X(inspect, "inspect", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_REPORT,                         \
     "shows the holder of a lock, and its key on each node")                                        \

@@ -128,6 +128,16 @@ static void cli_run_stop(cli_run_state *run, redlock_time now_us) {
   (void)cli_command_signal(&run->command, SIGTERM);
 }
 
+static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
+  if (run->stopping && now_us >= run->kill_us) {
+    run->kill_us = now_us + CLI_RUN_KILL_US;
+    if (run->give_up_us == 0) {
+      run->give_up_us = now_us + CLI_RUN_DEAD_US;
+    }
+    (void)cli_command_signal(&run->command, SIGKILL);
+  }
+}
+
 /* Names the nodes that are not connected. */
 static void cli_run_report_nodes(const cli_run_state *run) {
   redlock_node_info node;
@@ -153,12 +163,13 @@ static void cli_run_report(cli_run_state *run, redlock_time now_us) {
   } else if (error == REDLOCK_E_CLOCK) {
     (void)cli_report(run->settings, 0, "'%s' may end early: %s", name, redlock_strerror(error));
   } else if (error != REDLOCK_OK) {
-    (void)cli_report(run->settings, 0, "'%s' has ended, and the command %s: %s", name,
-                     warn ? "still runs" : "is stopped", redlock_strerror(error));
     if (!warn) {
       cli_run_stop(run, now_us);
       run->kill_us = run->settings->strict ? now_us : run->kill_us;
+      cli_run_kill(run, now_us);
     }
+    (void)cli_report(run->settings, 0, "'%s' has ended, and the command %s: %s", name,
+                     warn ? "still runs" : "is stopped", redlock_strerror(error));
   }
   cli_run_report_nodes(run);
 }
@@ -181,25 +192,15 @@ static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
   redlock_time kill_us = now_us + left_us - cli_run_earlier(ttl_us / 8, left_us);
   redlock_time stop_us = kill_us - cli_run_earlier(grace_us, kill_us);
   if (now_us >= stop_us && !run->stopping) {
+    cli_run_stop(run, now_us);
     (void)cli_report(run->settings, 0, "'%s' ends in %llu ms, and the command is stopped",
                      run->settings->operands[1],
                      (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
-    cli_run_stop(run, now_us);
   }
   if (run->stopping) {
     run->kill_us = cli_run_earlier(run->kill_us, kill_us);
   }
   return run->stopping ? kill_us : stop_us;
-}
-
-static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
-  if (run->stopping && now_us >= run->kill_us) {
-    run->kill_us = now_us + CLI_RUN_KILL_US;
-    if (run->give_up_us == 0) {
-      run->give_up_us = now_us + CLI_RUN_DEAD_US;
-    }
-    (void)cli_command_signal(&run->command, SIGKILL);
-  }
 }
 
 /* Returns true while the command runs, or descendants of a stopped one. */

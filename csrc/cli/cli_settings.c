@@ -53,6 +53,12 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
     return cli_value_time(&settings->interval_us, 0, choice->value);
   case CLI_OPTION_DURATION:
     return cli_value_time(&settings->duration_us, 0, choice->value);
+  case CLI_OPTION_LABEL:
+    settings->options.label = choice->value;
+    return -1;
+  case CLI_OPTION_NO_LABEL:
+    settings->options.label = "";
+    return -1;
   case CLI_OPTION_FENCE:
     settings->options.fence = REDLOCK_YES;
     return -1;
@@ -150,6 +156,9 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
   settings->operands = line->operands;
   if (status >= 0 || (line->verb->groups & CLI_FOR_CLIENT) == 0) {
     return status;
+  }
+  if ((line->verb->groups & CLI_FOR_LABEL) != 0 && settings->options.label == NULL) {
+    cli_label_set(settings);
   }
   status = cli_tls_environment(settings);
   return status < 0 ? cli_addresses_environment(settings) : status;

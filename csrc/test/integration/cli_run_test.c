@@ -5,7 +5,7 @@
  */
 #include "cli_support.h"
 
-#include <errno.h>
+#include <fcntl.h>
 
 #define PROCESSES_MAX 8
 
@@ -95,6 +95,32 @@ static void command_gets_resource_and_fencing_token(void **state) {
   fence = strstr(cli_last.text, "REDLOCK_FENCE=");
   assert_non_null(fence);
   assert_true(atoll(fence + strlen("REDLOCK_FENCE=")) > first);
+}
+
+static void label_names_host_process_and_command(void **state) {
+  char expected[128];
+  char host[64] = "";
+  (void)gethostname(host, sizeof host - 1);
+  tool_run run = cli_begin("run job -- MORTAL");
+  see(&run, 1);
+  until_held();
+  (void)snprintf(expected, sizeof expected, ":%.28s pid %d MORTAL", host, (int)run.pid);
+  assert_string_equal(farm_command(&three, 0, "GET", "job", (char *)NULL) + 40, expected);
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 128 + SIGTERM);
+  static const struct {
+    const char *arguments, *label;
+  } cases[] = {{"run --label nightly job -- MORTAL", ":nightly"},
+               {"run --no-label job -- MORTAL", ""},
+               {"run --no-label --label nightly job -- MORTAL", ":nightly"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    run = cli_begin(cases[i].arguments);
+    see(&run, 1);
+    until_held();
+    assert_string_equal(farm_command(&three, 0, "GET", "job", (char *)NULL) + 40, cases[i].label);
+    (void)kill(run.pid, SIGTERM);
+    cli_finish(&run, 128 + SIGTERM);
+  }
 }
 
 /* ---------------------------------------------------------------------------------- lost locks */
@@ -193,6 +219,28 @@ static void background_process_survives_a_release(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
   (void)kill(seen.pids[0], SIGKILL);
   (void)close(run.output);
+}
+
+static void fill_the_errors(void) {
+  int ends[2];
+  if (pipe(ends) == 0) {
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], "x", 1) == 1) {
+    }
+    (void)fcntl(ends[1], F_SETFL, 0);
+    (void)dup2(ends[1], STDERR_FILENO);
+  }
+}
+
+/* The tool writes to a pipe that its reader does not read. */
+static void full_standard_error_delays_no_kill(void **state) {
+  tool_run run =
+      cli_begin_after(fill_the_errors, "-t 2s -w 60s run --kill-after 100ms job -- STUBBORN");
+  see(&run, 3);
+  until_held();
+  take_job();
+  cli_finish(&run, 75);
+  assert_int_equal(living(), 0);
 }
 
 /* The tool is late by as much as the witness; an eighth of the ttl is its reserve. */
@@ -315,6 +363,7 @@ static void mistakes_of_run_are_reported(void **state) {
       {"run --on-lost kill job -- echo ran", "invalid action 'kill': use term or warn"},
       {"run --max-hold 1s --hold-for 2s job -- echo ran", "--hold-for is longer than --max-hold"},
       {"-t 10s --guard run --hold-for 60s job -- echo ran", "--hold-for: ttl and lock_delay"},
+      {"run --label a\tb job -- echo ran", "label"},
       {"run --hold-for 0 job -- echo ran", "it must be more than 0"},
       {"nodes --strict", "option '--strict' has no meaning for this verb"},
   };
@@ -331,7 +380,9 @@ static void mistakes_of_run_are_reported(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(command_gets_resource_and_fencing_token),
+      TEST(label_names_host_process_and_command),
       TEST(descendants_end_with_the_lock),
+      TEST(full_standard_error_delays_no_kill),
       TEST(stopped_process_ends_with_the_lock),
       TEST(descendant_of_a_command_that_ended_is_killed),
       TEST(child_of_the_shell_before_exec_survives),
