@@ -140,7 +140,10 @@ function lock.attach(of, text, given)
   for name, value in pairs(client.options) do above[name] = value end
   above.ttl, above.lock_delay = handover.ttl, handover.lock_delay
   local options = lock.check_options(client, above, given, handover.resources, WRAPPED)
-  local made = new_lock(client, of, handover.resources, options, given)
+  local own = {}
+  for name, value in pairs(options) do own[name] = value end
+  own.fence = handover.fence ~= nil
+  local made = new_lock(client, of, handover.resources, own, given)
   records[made].handed = handover
   return made
 end

@@ -41,10 +41,21 @@ local function finish(self, code, asked, more)
   if self.of_loop then client.ended[#client.ended + 1] = lock end
 end
 
+-- Stands for a round where no node was asked.
+local function no_round(lock)
+  local votes = lock.votes
+  if not votes then
+    votes = {}
+    for index, node in ipairs(lock.client.nodes) do votes[index] = { node = node.name, vote = "unknown" } end
+  end
+  return { votes = votes, granted = 0, taken = 0, failed = 0 }
+end
+
 -- Ends an operation at once, without a question to the nodes.
 local function refuse(lock, name, code, more)
   local self = begin(lock, name)
-  local reasons = { at_once = true, votes = lock.votes, granted = 0, taken = 0, failed = 0 }
+  local reasons = no_round(lock)
+  reasons.at_once = true
   for key, value in pairs(more or {}) do reasons[key] = value end
   finish(self, code, nil, reasons)
   return self
@@ -123,6 +134,13 @@ local function unshare(lock, own)
   if lock.depth > 0 then lock.depth = lock.depth - 1 else lease.leave(own, lock) end
 end
 
+-- An acquire that has failed leaves nothing to release.
+local function end_nesting(lock, own)
+  if lock.lease == own or lock.depth > 0 then return unshare(lock, own) end
+  lease.leave(own, lock)
+  lock.lost, lock.loss = nil, nil
+end
+
 -- Lets the lock share the lease, and extends it first if little of it is left.
 local function nest(self, own, options)
   local lock = self.lock
@@ -133,7 +151,7 @@ local function nest(self, own, options)
   self.round = lease.extend(own, ttl, option.node_timeout(options, options.ttl), function(asked, code)
     own.busy, self.nests = false, nil
     lease.schedule(own)
-    if code ~= "ok" and lock.lease == own then unshare(lock, own) end
+    if code ~= "ok" then end_nesting(lock, own) end
     asked.asked = "extend"
     finish(self, code, asked, { denied = code == "lost" and lease.deniers(asked) or nil })
   end)
@@ -146,7 +164,7 @@ local function try_to_nest(self)
   local own, all = lock.lease, true
   if not lease.lasts(own) then own, all = find_owned(lock, self.owner) end
   if not own then return false end
-  local code, sentence = obstacle(own, all, self.options, self.custom)
+  local code, sentence = obstacle(own, all, self.options, self.custom or lock.handed)
   if code then
     finish(self, code, nil, { refused = sentence })
   else
@@ -270,15 +288,17 @@ function operation.retry(self)
   if not self.over and not self.round and self.version ~= self.lock.client.world.version then try(self) end
 end
 
--- Ends an expired lease, so that its lock can be acquired.
+-- Ends an expired or lost lease for a lock, so that the lock can be acquired.
 local function drop_lease(lock)
-  local own = lock.lease
-  if not own or lease.lasts(own) then return end
-  if not own.owner then
+  local own, lost = lock.lease, lock.lost
+  if lease.lasts(own) then return end
+  if lost then lease.leave(lost.lease, lock) end
+  if own then lease.leave(own, lock) end
+  if own and not own.shares[1] then
     lease.stop(own)
     lease.clean(lock.client, own.resources, own.keys, own.token)
-    lock.lease = nil
   end
+  lock.lost, lock.loss, lock.depth = nil, nil, 0
 end
 
 -- An abandoned release goes on without its lock.
@@ -375,13 +395,14 @@ end
 local function release_lost(self)
   local lock = self.lock
   local lost = lock.lost
+  local asked = no_round(lock)
   if lock.depth > 0 then
     lock.depth = lock.depth - 1
   else
     lock.lost, lock.loss = nil, nil
     lease.leave(lost.lease, lock)
   end
-  end_release(self, "lost", { votes = lock.votes, granted = 0, taken = 0, failed = 0 }, { denied = lost.denied })
+  finish(self, "lost", asked, { denied = lost.denied })
 end
 
 local function release_lease(self, own)
@@ -389,7 +410,7 @@ local function release_lease(self, own)
   local lasts = lease.lasts(own)
   if lock.depth > 0 then
     lock.depth = lock.depth - 1
-    return end_release(self, lasts and "ok" or "expired")
+    return finish(self, lasts and "ok" or "expired") -- The next release is another one.
   end
   lock.loss = nil
   lease.leave(own, lock)
