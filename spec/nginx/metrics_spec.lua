@@ -19,7 +19,7 @@ local INIT = [[
 local LOCATIONS = [[
   location = /use {
     content_by_lua_block {
-      assert(client:acquire("name")):release()
+      assert(client:acquire(ngx.worker.pid() .. ":" .. ngx.var.connection)):release()
       fake.attempts, fake.held = fake.attempts + 1, 3
       fake.nodes[1].votes.granted = fake.nodes[1].votes.granted + 2
       fake.acquire_time.count, fake.acquire_time.sum = fake.acquire_time.count + 1, fake.acquire_time.sum + 0.25
@@ -33,6 +33,13 @@ local LOCATIONS = [[
     }
   }
   location = /metrics { content_by_lua_block { pages:metrics() } }
+  location = /stored { content_by_lua_block { ngx.print(ngx.shared.figures:get("redlock::attempts")) } }
+  location = /set {
+    content_by_lua_block {
+      local figures = ngx.shared.figures
+      figures:set(ngx.unescape_uri(ngx.var.arg_key), tonumber(ngx.var.arg_value) or ngx.unescape_uri(ngx.var.arg_value))
+    }
+  }
   location = /timers { content_by_lua_block { ngx.print(ngx.timer.running_count() + ngx.timer.pending_count()) } }
 ]]
 
@@ -130,6 +137,49 @@ describe("figures of nginx", function()
       eventually_equal(2, "redlock_workers")
     end
     assert.are.equal("", nginx:complaints())
+  end)
+
+  it("worker_publishes_without_being_asked", function()
+    start { workers = 2 }
+    local count = use_all(2)
+    helper.eventually(function() return tonumber((select(2, nginx:get("/stored")))) == count end, "the figures")
+  end)
+
+  it("worker_whose_entry_was_taken_moves_to_another_one", function()
+    start { workers = 1 }
+    nginx:get("/use")
+    assert.are.equal(3, samples().redlock_held)
+    nginx:get("/set?key=redlock::worker%201&value=" .. "another%0Aheld%095")
+    assert.are.equal(8, samples().redlock_held)
+    assert.are.equal(2, samples().redlock_workers)
+  end)
+
+  it("buckets_that_are_not_yet_added_do_not_break_the_order", function()
+    start { workers = 1 }
+    nginx:get("/use")
+    samples()
+    nginx:get("/set?key=redlock::acquire_time.buckets.0.01.count&value=4")
+    local page = samples() -- The parser of the page checks the order.
+    assert.are.equal(4, page['redlock_acquire_seconds_bucket{le="+Inf"}'])
+    assert.are.equal(4, page.redlock_acquire_seconds_count)
+  end)
+
+  it("figures_that_found_no_room_are_added_later", function()
+    start { workers = 1, http = "lua_shared_dict figures 128k;", server = [[
+      location = /fill { content_by_lua_block {
+        local index = 0
+        repeat index = index + 1 until not ngx.shared.figures:safe_set("filler" .. index, ("x"):rep(20))
+        ngx.print(index)
+      } }
+      location = /free { content_by_lua_block {
+        for index = 1, tonumber(ngx.var.arg_count) do ngx.shared.figures:delete("filler" .. index) end
+      } } ]] }
+    local count = select(2, nginx:get("/fill"))
+    for _ = 1, 3 do nginx:get("/use") end
+    assert.is_true(samples().redlock_figures_missing > 0)
+    nginx:get("/free?count=" .. count)
+    eventually_equal(3, "redlock_attempts_total")
+    assert.are.equal(0, samples().redlock_figures_missing)
   end)
 
   it("last_figures_of_ending_worker_are_counted", function()
