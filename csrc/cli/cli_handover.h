@@ -12,8 +12,8 @@
 #include "cli.h"
 
 /*
- * Detaches the held |lock| and prints its text. |text| is a copy for cli_handover_release(). Returns
- * the exit status.
+ * Detaches the held |lock| and prints its text. |text| is a copy for cli_handover_release().
+ * Returns the exit status.
  */
 int cli_handover_print(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
                        char text[static REDLOCK_HANDOVER_MAX]);

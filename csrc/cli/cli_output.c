@@ -155,9 +155,8 @@ bool cli_read_text(char *text, size_t *length) {
 
 const char *cli_format_time(char text[static 24], redlock_duration time_us) {
   if (time_us == REDLOCK_NEVER) {
-    return strcpy(text, "-");
-  }
-  if (time_us < REDLOCK_MILLISECONDS) {
+    (void)snprintf(text, 24, "-");
+  } else if (time_us < REDLOCK_MILLISECONDS) {
     (void)snprintf(text, 24, "%uus", (unsigned)time_us);
   } else if (time_us < REDLOCK_SECONDS) {
     (void)snprintf(text, 24, "%.1fms", (double)time_us / (double)REDLOCK_MILLISECONDS);
