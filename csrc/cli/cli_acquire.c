@@ -13,9 +13,8 @@
 static int cli_acquire_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   char text[REDLOCK_HANDOVER_MAX];
   int status = cli_take(settings, loop, lock, NULL, NULL, NULL);
-  if (status < 0 && settings->json && redlock_lock_result(lock) != REDLOCK_OK) {
-    cli_json_failure(lock);
-    (void)cli_flush();
+  if (settings->json) {
+    cli_take_json(lock, status);
   }
   status = status < 0 ? cli_result(settings, lock) : status;
   if (status >= 0) {

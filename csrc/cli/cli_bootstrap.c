@@ -14,7 +14,7 @@ static int cli_bootstrap_step(const cli_settings *settings, cli_loop *loop, redl
   if (status >= 0) {
     return status;
   }
-  cli_put_votes(settings, lock, "ready", redlock_vote_name(REDLOCK_VOTE_TAKEN));
+  cli_put_votes(settings, lock, &(cli_vote_words){.granted = "ready", .taken = "taken"});
   return cli_print_result(settings, lock);
 }
 

@@ -100,8 +100,7 @@ int cli_handover_with_lock(const cli_settings *settings, redlock_client *client,
                    ? cli_await(settings, &loop, lock, redlock_lock_acquire_start(lock, NULL))
                    : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
   if (status < 0 && settings->json && redlock_lock_result(lock) != REDLOCK_OK) {
-    cli_json_failure(lock);
-    (void)cli_flush();
+    cli_json_failure(lock, redlock_lock_result(lock), NULL);
   }
   status = status < 0 ? cli_result(settings, lock) : status;
   status = status < 0 ? step(settings, &loop, lock) : status;

@@ -67,18 +67,20 @@ static int cli_hold_print(const cli_settings *settings, redlock_lock *lock) {
   return cli_flush();
 }
 
-/* Prints the digit of a failure. Returns the exit status. */
-static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock) {
-  bool taken = redlock_lock_result(lock) == REDLOCK_E_TAKEN;
-  if (settings->ctdb) {
+/* Prints the failure of an acquire for which cli_take() returned |status|. Returns the status. */
+static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock, int status) {
+  bool taken = status < 0 && redlock_lock_result(lock) == REDLOCK_E_TAKEN;
+  if (settings->json && !settings->ctdb) {
+    cli_take_json(lock, status);
+  }
+  if (settings->ctdb && status < CLI_SIGNAL) {
     (void)fputc(taken ? '1' : '3', stdout);
-    (void)cli_flush();
-  } else if (settings->json) {
-    cli_json_failure(lock);
     (void)cli_flush();
   }
   /* CTDB logs messages, and contention is no failure there. */
-  return settings->ctdb && taken ? settings->taken_status : cli_result(settings, lock);
+  return settings->ctdb && taken ? settings->taken_status
+         : status < 0            ? cli_result(settings, lock)
+                                 : status;
 }
 
 /* ----------------------------------------------------------------------------------------- wait */
@@ -102,10 +104,8 @@ static int cli_hold_acquire(const cli_settings *settings, cli_hold_end *hold, cl
                             redlock_lock *lock) {
   redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
   int status = cli_take(settings, loop, lock, &options, cli_hold_turn, hold);
-  if (status >= 0) {
-    return status;
-  }
-  return redlock_lock_result(lock) == REDLOCK_OK ? -1 : cli_hold_fail(settings, lock);
+  bool failed = status > 0 || (status < 0 && redlock_lock_result(lock) != REDLOCK_OK);
+  return failed ? cli_hold_fail(settings, lock, status) : status;
 }
 
 /* HOLD-3. Writes a message about a loss or a warning. */

@@ -39,8 +39,18 @@ void cli_inspection_read(cli_inspection *inspection, const cli_settings *setting
                                                    : CLI_LOCK_UNDECIDED;
 }
 
-size_t cli_put_holder(FILE *out, const redlock_holder_info *holder) {
-  return cli_put_text(out, holder->token, holder->token_length);
+size_t cli_token_length(size_t token_length, const char *label, size_t label_length) {
+  return label != NULL ? token_length - label_length - 1 : token_length;
+}
+
+void cli_put_holder(FILE *out, const redlock_holder_info *holder) {
+  (void)cli_put_text(out, holder->token,
+                     cli_token_length(holder->token_length, holder->label, holder->label_length));
+  if (holder->label != NULL) {
+    (void)fputs(" (", out);
+    (void)cli_put_text(out, holder->label, holder->label_length);
+    (void)fputc(')', out);
+  }
 }
 
 int cli_pause(cli_loop *loop, redlock_time until_us) {
@@ -73,6 +83,7 @@ void cli_inspection_json(cli_json *json, const cli_inspection *inspection) {
   if (inspection->state == CLI_LOCK_HELD) {
     const redlock_holder_info *holder = &inspection->holder;
     cli_json_token(json, "token", holder->token, holder->token_length);
+    cli_json_label(json, holder->label, holder->label_length);
     cli_json_number(json, "holding", holder->nodes);
     cli_json_time(json, "ttl_ms", holder->ttl_us);
   }
@@ -93,6 +104,7 @@ static void cli_inspect_json(const cli_inspection *inspection, redlock_lock *loc
     cli_json_text(&json, "state", redlock_key_state_name((int)key.state));
     if (key.token != NULL) {
       cli_json_token(&json, "token", key.token, key.token_length);
+      cli_json_label(&json, key.label, key.label_length);
     }
     if (key.state == REDLOCK_KEY_HELD || key.state == REDLOCK_KEY_OTHER) {
       cli_json_time(&json, "ttl_ms", key.ttl_us);
@@ -135,8 +147,10 @@ static bool cli_inspect_row(void *context, size_t index, cli_cell cells[static C
                   : key->ttl_us == REDLOCK_NEVER ? "endless"
                                                  : cli_format_time(rows->ttl, key->ttl_us);
   cells[3].text = key->token;
-  cells[3].length = key->token_length;
-  cells[4].text = key->error;
+  cells[3].length = cli_token_length(key->token_length, key->label, key->label_length);
+  cells[4].text = key->label;
+  cells[4].length = key->label_length;
+  cells[5].text = key->error;
   return true;
 }
 
@@ -170,7 +184,7 @@ static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *
 }
 
 static int cli_inspect_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  static const char *const titles[] = {"NODE", "STATE", "TTL", "TOKEN", "ERROR"};
+  static const char *const titles[] = {"NODE", "STATE", "TTL", "TOKEN", "LABEL", "ERROR"};
   cli_inspection inspection;
   cli_inspect_rows rows = {.lock = lock};
   int status = cli_inspect_await(settings, loop, lock);

@@ -34,8 +34,11 @@ void cli_inspection_read(cli_inspection *inspection, const cli_settings *setting
 const char *cli_lock_state_name(cli_lock_state state);
 cli_color cli_lock_state_color(cli_lock_state state);
 
-/* Writes the holder's token. Returns the number of columns. */
-size_t cli_put_holder(FILE *out, const redlock_holder_info *holder);
+/* Writes the holder's token, and its label in parentheses if it has one. */
+void cli_put_holder(FILE *out, const redlock_holder_info *holder);
+
+/* Returns the number of bytes of a token without its label, which is enough for force-release. */
+size_t cli_token_length(size_t token_length, const char *label, size_t label_length);
 
 /*
  * Inspects the lock. Tries again, up to four times, while too few nodes answer, because the first

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli.h"
 #include "cli_output.h"
 
 /* Writes what precedes a value. */
@@ -79,6 +80,14 @@ void cli_json_token(cli_json *json, const char *name, const void *bytes, size_t 
   cli_json_text(json, name, memory != NULL ? text : NULL);
 }
 
+void cli_json_label(cli_json *json, const char *label, size_t length) {
+  if (label != NULL) {
+    cli_json_bytes(json, "label", label, length);
+  } else {
+    cli_json_text(json, "label", NULL);
+  }
+}
+
 void cli_json_number(cli_json *json, const char *name, uint64_t number) {
   cli_json_name(json, name);
   (void)printf("%" PRIu64, number);
@@ -104,13 +113,14 @@ void cli_json_time(cli_json *json, const char *name, redlock_duration time_us) {
                time_us % REDLOCK_MILLISECONDS);
 }
 
-void cli_json_failure(redlock_lock *lock) {
+void cli_json_failure(redlock_lock *lock, int error, const char *message) {
   cli_json json = {0};
   size_t length;
   const void *resource = redlock_lock_resource(lock, &length);
   cli_json_begin(&json, NULL, '{');
   cli_json_bytes(&json, "resource", resource, length);
-  cli_json_text(&json, "error", redlock_error_name(redlock_lock_result(lock)));
-  cli_json_text(&json, "message", redlock_lock_message(lock));
+  cli_json_text(&json, "error", redlock_error_name(error));
+  cli_json_text(&json, "message", message != NULL ? message : redlock_lock_message(lock));
   cli_json_end_line(&json);
+  (void)cli_flush();
 }

@@ -33,6 +33,9 @@ void cli_json_bytes(cli_json *json, const char *name, const void *bytes, size_t 
 /* Writes a token as cli_put_text() does, so that force-release accepts it. */
 void cli_json_token(cli_json *json, const char *name, const void *bytes, size_t length);
 
+/* Writes the member "label"; null if |label| is NULL. */
+void cli_json_label(cli_json *json, const char *label, size_t length);
+
 void cli_json_number(cli_json *json, const char *name, uint64_t number);
 void cli_json_real(cli_json *json, const char *name, double number);
 void cli_json_bool(cli_json *json, const char *name, bool value);
@@ -40,7 +43,10 @@ void cli_json_bool(cli_json *json, const char *name, bool value);
 /* Writes milliseconds; REDLOCK_NEVER becomes null. */
 void cli_json_time(cli_json *json, const char *name, redlock_duration time_us);
 
-/* Prints a line about the failure of the last operation of |lock|. */
-void cli_json_failure(redlock_lock *lock);
+/*
+ * Prints a line about the failure of an operation of |lock| that ended with |error|. |message| may
+ * be NULL for that of the lock.
+ */
+void cli_json_failure(redlock_lock *lock, int error, const char *message);
 
 #endif

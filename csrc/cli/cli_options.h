@@ -60,7 +60,7 @@
     "time after which the lock is not extended any longer [unlimited]")                            \
   X(LABEL, 0, "label", "TEXT", LABEL, "text that other clients see [HOST pid N COMMAND]")          \
   X(NO_LABEL, 0, "no-label", NULL, LABEL, "no such text")                                          \
-  X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number, REDLOCK_FENCE")             \
+  X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number: REDLOCK_FENCE")             \
   X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
     "keep the lock for this time at least, even if the command ends earlier")                      \
   X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
@@ -103,14 +103,15 @@
         CLI_FOR_TALK,                                                                              \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
   X(acquire, "acquire", 1, 1, " RESOURCE",                                                         \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_REPORT,                                 \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_REPORT,                 \
     "takes a lock, and prints a text of it for extend and release")                                \
   X(extend, "extend", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_LABEL | CLI_FOR_REPORT,               \
     "extends the lock of a text, and prints its new text; - reads the text from the input")        \
   X(release, "release", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_REPORT,                             \
     "releases the lock of a text; - reads the text from the input")                                \
   X(hold, "hold", 1, 1, " RESOURCE",                                                               \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_HOLD | CLI_FOR_REPORT,   \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_HOLD |   \
+        CLI_FOR_REPORT,                                                                            \
     "prints a line when it has the lock, and holds it until its input ends or a signal arrives")   \
   X(inspect, "inspect", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_REPORT,                         \
     "shows the holder of a lock, and its key on each node")                                        \

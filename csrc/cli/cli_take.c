@@ -8,11 +8,14 @@
 #include <string.h>
 
 #include "cli_holder.h"
+#include "cli_json.h"
+#include "cli_output.h"
 
 /* Returns true if |error|, of a node, is about the password. */
 static bool cli_is_rejection(const char *error) {
-  static const char *const starts[] = {"WRONGPASS ", "NOAUTH ", "ERR invalid password",
-                                       "ERR Client sent AUTH", "ERR AUTH "};
+  static const char *const starts[] = {
+      "WRONGPASS ",           "NOAUTH ",   "ERR invalid password",
+      "ERR Client sent AUTH", "ERR AUTH ", "an error that quotes the password"};
   for (size_t i = 0; error != NULL && i < sizeof starts / sizeof starts[0]; i++) {
     if (strncmp(error, starts[i], strlen(starts[i])) == 0) {
       return true;
@@ -34,10 +37,9 @@ static bool cli_is_rejected(const cli_settings *settings, redlock_client *client
   if (count - rejected >= needed) {
     return false;
   }
-  size_t length = 0;
-  const char *name = redlock_lock_resource(lock, &length);
-  (void)cli_report(settings, 0, "'%.*s': %zu of %zu nodes reject the password; correct it",
-                   (int)length, name, rejected, count);
+  char name[CLI_NAME_SIZE];
+  (void)cli_report(settings, 0, "'%s': %zu of %zu nodes reject the password; correct it",
+                   cli_lock_name(name, lock), rejected, count);
   for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
     if (cli_is_rejection(node.error)) {
       (void)cli_report(settings, 0, "%s: %s", node.name, node.error);
@@ -75,4 +77,13 @@ int cli_take(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
   int status = cli_take_wait(settings, &holder, loop, lock, turn, context);
   cli_holder_close(&holder);
   return status;
+}
+
+void cli_take_json(redlock_lock *lock, int status) {
+  int error = redlock_lock_result(lock);
+  if (status < 0 && error != REDLOCK_OK) {
+    cli_json_failure(lock, error, NULL);
+  } else if (status == CLI_UNAVAILABLE) {
+    cli_json_failure(lock, REDLOCK_E_UNAVAILABLE, "too few nodes accept the password");
+  }
 }

@@ -22,4 +22,10 @@ typedef int cli_turn(void *context, cli_loop *loop, redlock_time until_us);
 int cli_take(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
              const redlock_options *options, cli_turn *turn, void *context);
 
+/*
+ * Prints a line of JSON if the acquire failed, for which cli_take() returned |status|. A signal is
+ * no failure.
+ */
+void cli_take_json(redlock_lock *lock, int status);
+
 #endif

@@ -11,13 +11,13 @@
 typedef struct cli_votes {
   redlock_lock *lock;
   bool quiet;
-  const char *granted, *taken;
+  const cli_vote_words *words;
   redlock_vote_info vote;
 } cli_votes;
 
 static const char *cli_vote_name(const cli_votes *votes) {
-  return votes->vote.vote == REDLOCK_VOTE_GRANTED ? votes->granted
-         : votes->vote.vote == REDLOCK_VOTE_TAKEN ? votes->taken
+  return votes->vote.vote == REDLOCK_VOTE_GRANTED ? votes->words->granted
+         : votes->vote.vote == REDLOCK_VOTE_TAKEN ? votes->words->taken
                                                   : redlock_vote_name((int)votes->vote.vote);
 }
 
@@ -48,6 +48,9 @@ static void cli_votes_json(cli_votes *votes) {
   cli_json_begin(&json, NULL, '{');
   cli_json_bytes(&json, "resource", resource, length);
   cli_json_bool(&json, "ok", redlock_lock_result(votes->lock) == REDLOCK_OK);
+  if (votes->words->label_length > 0) {
+    cli_json_label(&json, votes->words->label, votes->words->label_length);
+  }
   cli_json_begin(&json, "nodes", '[');
   for (size_t i = 0; redlock_lock_vote(votes->lock, i, vote) == REDLOCK_OK; i++) {
     cli_json_begin(&json, NULL, '{');
@@ -60,13 +63,17 @@ static void cli_votes_json(cli_votes *votes) {
   cli_json_end_line(&json);
 }
 
-void cli_put_votes(const cli_settings *settings, redlock_lock *lock, const char *granted,
-                   const char *taken) {
+void cli_put_votes(const cli_settings *settings, redlock_lock *lock, const cli_vote_words *words) {
   static const char *const titles[] = {"NODE", "STATE", "ERROR"};
-  cli_votes votes = {.lock = lock, .quiet = settings->quiet, .granted = granted, .taken = taken};
+  cli_votes votes = {.lock = lock, .quiet = settings->quiet, .words = words};
   if (settings->json) {
     cli_votes_json(&votes);
-  } else {
-    cli_put_table(titles, sizeof titles / sizeof titles[0], cli_vote_row, &votes);
+    return;
   }
+  if (words->label_length > 0 && !settings->quiet) {
+    (void)fputs("the holder was: ", stdout);
+    (void)cli_put_text(stdout, words->label, words->label_length);
+    (void)fputc('\n', stdout);
+  }
+  cli_put_table(titles, sizeof titles / sizeof titles[0], cli_vote_row, &votes);
 }

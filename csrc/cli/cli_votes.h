@@ -8,11 +8,16 @@
 
 #include "cli.h"
 
+typedef struct cli_vote_words {
+  const char *granted, *taken; /* names for these votes */
+  const char *label;           /* of the holder */
+  size_t label_length;         /* 0: none */
+} cli_vote_words;
+
 /*
- * Prints a row for each node, as text or as JSON: its name, the vote, and the error. |granted| and
- * |taken| are names for these votes. With -q, only nodes that have not granted get a row.
+ * Prints a row for each node, as text or as JSON: its name, the vote, and the error. A line with
+ * the label precedes them. With -q, only nodes that have not granted get a row.
  */
-void cli_put_votes(const cli_settings *settings, redlock_lock *lock, const char *granted,
-                   const char *taken);
+void cli_put_votes(const cli_settings *settings, redlock_lock *lock, const cli_vote_words *words);
 
 #endif

@@ -119,6 +119,27 @@ static void taken_lock_prints_no_text(void **state) {
   assert_contains(cli_last.text, "\"error\": \"taken\"");
 }
 
+static void fencing_token_is_handed_over(void **state) {
+  cli_check_after(silence_errors, "acquire --fence --json job", 0);
+  assert_contains(cli_last.text, "\"fence\": ");
+}
+
+/*
+ * Replaces the tool by a shell, which has the tool as $0 and an address as $1. The message of the
+ * server contains this password.
+ */
+static void run_with_wrong_password(void) {
+  silence_errors();
+  (void)execl("/bin/sh", "sh", "-c", "exec \"$0\" acquire --json -w inf -n \"redis://u:p@$1\" job",
+              tool_path(), three.nodes[0].address, (char *)NULL);
+}
+
+static void rejected_password_is_a_failure_in_json(void **state) {
+  cli_check_after(run_with_wrong_password, "", 69);
+  assert_true(json_lines_are_valid(cli_last.text));
+  assert_contains(cli_last.text, "\"error\": \"unavailable\"");
+}
+
 static void fill_the_output(void) {
   (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
 }
@@ -158,6 +179,8 @@ int main(void) {
       TEST(used_text_reports_a_lost_lock),
       TEST(wrong_text_is_wrong_usage),
       TEST(taken_lock_prints_no_text),
+      TEST(fencing_token_is_handed_over),
+      TEST(rejected_password_is_a_failure_in_json),
       TEST(unprintable_text_releases_the_lock),
       TEST(unprintable_text_of_an_extend_keeps_the_lock),
       TEST(handover_prints_json),

@@ -21,12 +21,12 @@ static void inspect_shows_the_state_of_the_lock(void **state) {
   char row[128];
   cli_check("inspect job", 0);
   assert_contains(cli_last.text, "job is free on 3 of 3 nodes\n");
-  (void)snprintf(row, sizeof row, "%s\tfree\t-\t-\t-\n", three.nodes[0].address);
+  (void)snprintf(row, sizeof row, "%s\tfree\t-\t-\t-\t-\n", three.nodes[0].address);
   assert_contains(cli_last.text, row);
   set_key("job", 3, "holder");
   cli_check("inspect job", 0);
   assert_contains(cli_last.text, "job is held on 3 of 3 nodes; ends in ");
-  assert_contains(cli_last.text, "\tholder\t-\n");
+  assert_contains(cli_last.text, "\tholder\t-\t-\n");
   set_key("job", 1, "second");
   (void)farm_command(&three, 2, "DEL", "job", (char *)NULL);
   cli_check("inspect -q job", 0);
@@ -36,12 +36,12 @@ static void inspect_shows_the_state_of_the_lock(void **state) {
   cli_check("inspect list", 0);
   assert_contains(cli_last.text, "\tother\t");
   cli_check("inspect endless", 0);
-  assert_contains(cli_last.text, "\theld\tendless\tx\t-\n");
+  assert_contains(cli_last.text, "\theld\tendless\tx\t-\t-\n");
   farm_kill(&three, 0);
   farm_kill(&three, 1);
   cli_check("inspect job", 69);
   assert_contains(cli_last.text, "job is unavailable: 1 of 3 nodes answered\n");
-  assert_contains(cli_last.text, "\tunknown\t-\t-\tConnection refused\n");
+  assert_contains(cli_last.text, "\tunknown\t-\t-\t-\tConnection refused\n");
 }
 
 /* ---------------------------------------------------------------------------- force-release */
@@ -73,6 +73,29 @@ static void force_release_accepts_the_token_of_inspect(void **state) {
   (void)snprintf(arguments, sizeof arguments, "force-release job %s", shown);
   cli_check(arguments, 0);
   assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+#define DIGITS "0123456789abcdef0123456789abcdef01234567"
+
+static void label_of_the_holder_is_shown(void **state) {
+  set_key("job", 3, DIGITS ":host a, pid 7");
+  cli_check("inspect job", 0);
+  assert_contains(cli_last.text, "\t" DIGITS "\thost a, pid 7\t-\n");
+  cli_check("inspect --json job", 0);
+  assert_true(json_lines_are_valid(cli_last.text));
+  assert_contains(cli_last.text, "\"token\": \"" DIGITS ":host a, pid 7\"");
+  assert_contains(cli_last.text, "\"label\": \"host a, pid 7\"");
+  tool_run run = cli_begin("watch job");
+  tool_until_output(&run, "held         " DIGITS " (host a, pid 7)\n");
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 128 + SIGTERM);
+  cli_check("force-release job " DIGITS, 0);
+  assert_contains(cli_last.text, "the holder was: host a, pid 7\n");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  set_key("job", 3, DIGITS ":host\\b");
+  cli_check("force-release --json job " DIGITS ":host\\\\b", 0);
+  assert_true(json_lines_are_valid(cli_last.text));
+  assert_contains(cli_last.text, "\"label\": \"host\\\\b\"");
 }
 
 /* ------------------------------------------------------------------------------------ watch */
@@ -190,6 +213,7 @@ int main(void) {
       TEST(inspect_shows_the_state_of_the_lock),
       TEST(force_release_deletes_only_the_token),
       TEST(force_release_accepts_the_token_of_inspect),
+      TEST(label_of_the_holder_is_shown),
       TEST(watch_prints_a_line_for_each_change),
       TEST(watch_shows_a_lock_without_a_majority),
       TEST(watch_reports_nodes_that_are_down),
