@@ -221,12 +221,24 @@ static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
   (void)rl_message_holders(message, lock, 0, first);
 }
 
+/* Returns the label of the holder, or "" if the waiter does not know it. */
+static const char *rl_message_holder(const rl_lock *lock) {
+  const rl_extension *extension = lock->extension;
+  return extension != NULL && extension->holder.length > 0 ? extension->holder.text : "";
+}
+
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
+  const char *holder = rl_message_holder(lock);
   if (rl_quorum_decide_acquire(&message->result.quorum, needed) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the last attempt was not answered in time");
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);
+  } else if (holder[0] != '\0') {
+    rl_message_add(message,
+                   " is taken, held by '%s': %u of %u nodes hold it for another client: ", holder,
+                   message->result.quorum.denied, lock->core->node_count);
+    rl_message_nodes(message, lock, RL_COUNT_DENIED, false);
   } else {
     rl_message_add(message, " is taken: %u of %u nodes hold it for another client: ",
                    message->result.quorum.denied, lock->core->node_count);

@@ -1,6 +1,7 @@
 --- Labels: text in the tokens of a lock.
 
 local assert = require "luassert"
+local helper = require "spec.helper"
 
 return function(behaviour)
   local test = behaviour.test
@@ -99,6 +100,23 @@ return function(behaviour)
     assert.is_nil(message:find(digits, 1, true))
     assert.are.equal(5, other:force_release("r", lock:token()))
     failure("lost", lock:extend())
+    client:close()
+  end)
+
+  -- A waiter with a label asks for that of the holder.
+  test("message_of_taken_names_the_holder", function(_, _, farm)
+    local client = labelled(farm)
+    local lock = assert(client:acquire("r", { ttl = 60000 }))
+    eventually_on_all(lock, "r", client)
+    local waiter = labelled(farm, { label = "waiter" })
+    local message
+    helper.eventually(function()
+      message = failure("taken", waiter:acquire("r", { wait = 700 }))
+      return message:find("'r' is taken, held by '" .. LABEL .. "': ", 1, true)
+    end, "the label of the holder")
+    assert.is_nil(message:find(lock:token():sub(1, 40), 1, true))
+    assert.is_nil(failure("taken", waiter:acquire("r")):find("held by", 1, true))
+    waiter:close()
     client:close()
   end)
 

@@ -374,6 +374,9 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   default:
     break;
   }
+  if (lock->extension != NULL) {
+    lock->extension->holder.length = 0;
+  }
   uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left =
       attempts < RL_LOCK_ATTEMPTS_ALL ? attempts & RL_LOCK_ATTEMPTS_ALL : RL_LOCK_ATTEMPTS_ALL;

@@ -53,6 +53,7 @@ typedef struct rl_extension {
   void *answers
       [RL_OPERATIONS_ASKED]; /* answers of the nodes to the last operation of each kind, or NULL */
   char *borrowed_message;    /* message that the caller borrows, or NULL */
+  rl_label holder;           /* label of the client that prevented its last acquire, if known */
 } rl_extension;
 
 /* More attempts than a caller can ask for. */

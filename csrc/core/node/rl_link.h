@@ -200,9 +200,12 @@ bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
 #define RL_LINK_ENTRY_SIZE (16 + 8 + 1)
 void rl_link_entry(const char *channel, uint32_t ticket, char entry[RL_LINK_ENTRY_SIZE]);
 
-/* ENQUEUE and DEQUEUE of |entry| in the queue of |key| (rl_command.h). */
+/*
+ * ENQUEUE, or ENQUEUE_LABEL with |labels|, and DEQUEUE of |entry| in the queue of |key|
+ * (rl_command.h).
+ */
 bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry, unsigned mode);
+                           size_t length, const char *entry, unsigned mode, bool labels);
 bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry);
 

@@ -13,7 +13,8 @@
  *          A report of a free key without another waiter counts as a notification. If the resource
  *          was recently contended, ENQUEUE only appends to an existing queue, which costs the node
  *          two commands instead of five. The reply then does not report the key. The head's next
- *          poll does, and comes soon if few waiters stand before the head.
+ *          poll does, and comes soon if few waiters stand before the head. The script of a head with
+ *          a label also reports the label of the holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
@@ -72,6 +73,7 @@
 #define RL_NOTIFY_HURRY_US (50 * REDLOCK_MILLISECONDS)
 
 #define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS /* how long a resource is recently contended */
+#define RL_NOTIFY_DIGITS_MAX 18                /* of an answer with a label */
 #define RL_NOTIFY_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
 
 /* ------------------------------------------------------------------ NTF-2, recent contention */
@@ -221,7 +223,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   }
   rl_ticket *ticket = waitlist->ticket;
   ticket->polls = ticket->attempt_due = false;
-  ticket->held = ticket->outranked = ticket->evicted = ticket->unqueried = 0;
+  ticket->held = ticket->outranked = ticket->evicted = ticket->unqueried = ticket->labelled = 0;
   ticket->appends = rl_notify_is_contended(core, waitlist, now_us);
   rl_poll_time_restart(core, ticket, now_us);
   ticket->begun_us = now_us;
@@ -298,6 +300,16 @@ void rl_notify_give_up(rl_core *core, rl_waitlist *waitlist) {
   }
 }
 
+void rl_notify_copy_holder(rl_lock *lock) {
+  const rl_core *core = lock->core;
+  const rl_ticket *ticket = lock->waitlist->ticket;
+  bool known =
+      ticket != NULL && rl_quorum_count(ticket->labelled) >= rl_quorum_majority(core->node_count);
+  if (known && rl_lock_reserve_extension(lock)) {
+    lock->extension->holder = ticket->holder;
+  }
+}
+
 bool rl_notify_is_awaited(const rl_core *core, const rl_waitlist *waitlist) {
   const rl_ticket *ticket = waitlist->ticket;
   return ticket != NULL && rl_quorum_count(ticket->held | ticket->outranked | ticket->notified) >=
@@ -360,6 +372,48 @@ static void rl_notify_copy_votes(rl_lock *head, const rl_ticket *ticket) {
     }
   }
   rl_lock_set_result(head, REDLOCK_E_TAKEN);
+}
+
+/*
+ * NTF-1. Notes the label of the holder that a node has reported. Nodes may report several holders,
+ *        of which none has a majority: the first label stays until no node reports it any more.
+ */
+static void rl_notify_label(rl_ticket *ticket, uint32_t bit, const char *label, size_t length) {
+  bool valid = rl_label_is_valid(label, length);
+  bool same =
+      valid && ticket->holder.length == length && memcmp(ticket->holder.text, label, length) == 0;
+  ticket->labelled &= ~bit;
+  if (valid && (same || ticket->labelled == 0)) {
+    rl_label_set(&ticket->holder, label, length);
+    ticket->labelled |= bit;
+  }
+}
+
+/*
+ * Reads the answer of a script, and notes the label (rl_command.h). Returns false if it is none.
+ * |ticket| may be NULL.
+ */
+static bool rl_notify_read_answer(const rl_reply *reply, rl_script script, rl_ticket *ticket,
+                                  uint32_t bit, long long *answer) {
+  size_t digits = 0;
+  *answer = reply->integer;
+  if (reply->type == RL_REPLY_STRING && script == RL_SCRIPT_ENQUEUE_LABEL) {
+    for (*answer = 0; digits < reply->length && digits < RL_NOTIFY_DIGITS_MAX &&
+                      reply->bytes[digits] >= '0' && reply->bytes[digits] <= '9';
+         digits++) {
+      *answer = *answer * 10 + (reply->bytes[digits] - '0');
+    }
+    if (digits == 0 || digits == reply->length || reply->bytes[digits] != ':') {
+      return false;
+    }
+  } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 0) {
+    return false;
+  }
+  if (ticket != NULL) {
+    rl_notify_label(ticket, bit, reply->bytes + digits + 1,
+                    digits > 0 ? reply->length - digits - 1 : 0);
+  }
+  return true;
 }
 
 /* NTF-1. Notes the answer of ENQUEUE (rl_command.h). */
@@ -441,6 +495,7 @@ void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
   const rl_reply *reply = &node->link.reader.reply;
   rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
   bool waits = outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL;
+  long long answer;
   if (outstanding->kind == RL_OUTSTANDING_PROBE) {
     rl_notify_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
     return;
@@ -448,10 +503,11 @@ void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
   if (waits) {
     ticket->outstanding &= ~rl_node_bit(node);
   }
-  if (reply->type == RL_REPLY_INTEGER && reply->integer >= 0) {
+  if (rl_notify_read_answer(reply, (rl_script)outstanding->script, waits ? ticket : NULL,
+                            rl_node_bit(node), &answer)) {
     node->link.knows[outstanding->script] = true;
     if (waits) {
-      rl_notify_enqueued(core, ticket, node->index, now_us, reply->integer);
+      rl_notify_enqueued(core, ticket, node->index, now_us, answer);
     }
     return;
   }

@@ -120,6 +120,11 @@ static unsigned rl_ticket_mode(const rl_ticket *ticket, unsigned node) {
                                                : RL_COMMAND_ENQUEUE_NEW;
 }
 
+/* A waiter with a label asks for that of the holder. */
+static bool rl_ticket_wants_label(const rl_ticket *ticket) {
+  return ticket->waitlist->head->current->label.length > 0;
+}
+
 static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket) {
   char entry[RL_LINK_ENTRY_SIZE];
   const rl_resource *resource = ticket->resource;
@@ -140,7 +145,7 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
     unsigned mode = rl_ticket_mode(ticket, i);
     if ((ticket->to_enqueue & bit) != 0 &&
         rl_link_queue_enqueue(link, now_us, ticket->id, resource->key, resource->key_length, entry,
-                              mode)) {
+                              mode, rl_ticket_wants_label(ticket))) {
       ticket->outstanding |= bit;
       ticket->enqueued |= bit;
       ticket->unqueried =

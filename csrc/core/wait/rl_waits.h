@@ -27,6 +27,8 @@ typedef struct rl_ticket {
   uint32_t notified;            /* nodes that reported a free key, or notified the ticket */
   uint32_t evicted;             /* nodes where our own query evicted the unresponsive head */
   uint32_t unqueried;           /* nodes that appended the ticket without a report of the key */
+  uint32_t labelled;            /* nodes that last reported the label |holder| */
+  rl_label holder;
   bool granted;           /* the head has a lease, whose release dequeues: ignore notifications */
   bool appends;           /* the resource was recently contended: append to existing queues */
   bool contended;         /* a node reported a holder or another head */

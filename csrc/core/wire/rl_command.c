@@ -28,6 +28,7 @@
 
 #include <string.h>
 
+#include "base/rl_label.h"
 #include "redlock.h"
 #include "wire/rl_lineage.h"
 
@@ -123,6 +124,37 @@ typedef struct rl_script_source {
   "type(redis.pcall('DEL',q))=='table' then c=3 end "
 
 _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2000,
+               "the numbers in the script");
+
+/*
+ * ENQUEUE. It is the body of a function in ENQUEUE_LABEL, which adds the label of the holder.
+ */
+#define RL_COMMAND_ENQUEUES                                                                        \
+  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                     \
+  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                         \
+  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                  \
+  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                  \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                      \
+  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                \
+  "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_FLAG ") end end "                      \
+  "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "                       \
+  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS               \
+  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                               \
+  "redis.call(" RL_COMMAND_PUBLISH ")>0 then break end at=at+24 end "                              \
+  "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "              \
+  "if first then if at>1 or joins then put() end return 0 end end "                                \
+  "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                            \
+  "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "       \
+  "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_FLAG        \
+  ") else put() end return (math.min(left,1e11)+2)*2000+n"
+
+#define RL_COMMAND_ENQUEUES_LABEL                                                                  \
+  "local function enqueue() " RL_COMMAND_ENQUEUES " end local n=enqueue() "                        \
+  "if type(n)~='number' or n<4000 then return n end local v=redis.pcall('GET',KEYS[1]) "           \
+  "local l=type(v)=='string' and #v<=105 and string.match(v,'^%x+(:.+)$') "                        \
+  "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l"
+
+_Static_assert(RL_LABELLED_MAX == 105 && 2 * RL_COMMAND_ENQUEUE_UNIT == 4000,
                "the numbers in the script");
 
 static const rl_script_source rl_script_sources[] = {
@@ -222,25 +254,9 @@ static const rl_script_source rl_script_sources[] = {
          "if s~='' then redis.pcall(" RL_COMMAND_FLAG ") end end end end if e then return e end "
          "if d==#KEYS then return c end return 0",
          "c0dd7d51bf06178d55561a02bd04a4448357c519"},
-    [RL_SCRIPT_ENQUEUE] =
-        {"local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
-         "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "
-         "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "
-         "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "
-         "redis.error_reply('WRONGTYPE this is no queue: '..q) end "
-         "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "
-         "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_FLAG ") end end "
-         "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "
-         "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS
-         " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "
-         "redis.call(" RL_COMMAND_PUBLISH ")>0 then break end at=at+24 end "
-         "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "
-         "if first then if at>1 or joins then put() end return 0 end end "
-         "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "
-         "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "
-         "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_FLAG
-         ") else put() end return (math.min(left,1e11)+2)*2000+n",
-         "1b98b77d836b47634d527959c31f10818e1501f7"},
+    [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES, "1b98b77d836b47634d527959c31f10818e1501f7"},
+    [RL_SCRIPT_ENQUEUE_LABEL] = {RL_COMMAND_ENQUEUES_LABEL,
+                                 "4f8b144d5b53d4b234527901d7c05660a8580407"},
     [RL_SCRIPT_DEQUEUE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
          "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
@@ -449,7 +465,7 @@ bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
 bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
                       size_t length, const char *entry, unsigned mode) {
   const rl_script_source *source = &rl_script_sources[script];
-  bool enqueues = script == RL_SCRIPT_ENQUEUE;
+  bool enqueues = script != RL_SCRIPT_DEQUEUE;
   size_t bound = rl_command_body_bound(source, by_text, 4) + length + strlen(entry);
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {

@@ -29,6 +29,7 @@ typedef enum rl_script {
   RL_SCRIPT_RELEASE_NOTIFY,     /* RELEASE, and notifies the head: 2; if that is denied: 3 */
   RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same for several keys */
   RL_SCRIPT_ENQUEUE,            /* enqueues a ticket (rl_command_queue()) */
+  RL_SCRIPT_ENQUEUE_LABEL,      /* ENQUEUE, which also answers the label of the holder */
   RL_SCRIPT_DEQUEUE,            /* dequeues a ticket, and notifies the head if the key is free */
   RL_SCRIPT_TAKE_HERE,          /* TAKE, with the hash of one record in its text (rl_guard.c) */
   RL_SCRIPT_COUNT
@@ -96,6 +97,8 @@ bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
  * in the queue, from 1, or 0 if the queue is full, plus units: the remaining ms of the key and two
  * more; none if the key is free and an earlier waiter is notified; one if the key does not expire,
  * or if the queue is full.
+ * ENQUEUE_LABEL answers a string if the key expires and its token may have a label: that number, a
+ * colon, the label. The caller must check the label (rl_label.h).
  */
 #define RL_COMMAND_ENQUEUE_UNIT 2000
 #define RL_COMMAND_QUEUE_MAX 1024

@@ -106,6 +106,52 @@ static void append_behind_waiters_returns_the_position(void **state) {
   assert_in_range(number(node_command("PTTL", QUEUE, NULL)), 1, 20000);
 }
 
+/* Returns the reply to ENQUEUE_LABEL, and checks that its number is that of ENQUEUE. */
+static const char *label_reply(const char *entry, const char *token, const char *mode) {
+  static char reply[256];
+  if (token != NULL) {
+    (void)farm_command(&five, 0, "SET", KEY, token, "PX", "60000", NULL);
+  }
+  (void)snprintf(reply, sizeof reply, "%s",
+                 farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE_LABEL),
+                              "1", KEY, entry, mode, NULL));
+  const char *label = strchr(reply, ':');
+  if (token != NULL && strcmp(mode, "0") == 0) {
+    assert_in_range(number(reply) - 1, 30000LL * 2000, 60002LL * 2000);
+  }
+  (void)node_command("DEL", QUEUE, NULL);
+  return label != NULL ? label : "";
+}
+
+static void enqueue_returns_the_label_of_the_holder(void **state) {
+  static const char *const tokens[][2] = {
+      {TOKEN ":host a, pid 7", ":host a, pid 7"},
+      {TOKEN ":n\xc3\xa4"
+             "chtlich",
+       ":n\xc3\xa4"
+       "chtlich"},
+      {TOKEN ":line\nbreak", ":line\nbreak"}, /* The client checks it. */
+      {TOKEN ":a:b", ":a:b"},
+      {TOKEN ":1234567890123456789012345678901234567890123456789012345678901234",
+       ":1234567890123456789012345678901234567890123456789012345678901234"},
+      {TOKEN ":12345678901234567890123456789012345678901234567890123456789012345", ""},
+      {TOKEN, ""},
+      {TOKEN ":", ""},
+      {TOKEN "0:label", ""},
+      {"0" TOKEN, ""},
+      {"x:label", ""},
+      {"", ""},
+  };
+  for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+    assert_string_equal(label_reply(A, tokens[i][0], "0"), tokens[i][1]);
+  }
+  (void)node_command("DEL", KEY, NULL);
+  assert_string_equal(label_reply(A, NULL, "0"), "");
+  (void)farm_command(&five, 0, "HSET", KEY, "field", "1", NULL);
+  assert_string_equal(label_reply(A, NULL, "0"), "");
+  (void)node_command("DEL", KEY, NULL);
+}
+
 static void append_to_an_empty_queue_returns_the_state_of_the_key(void **state) {
   assert_int_equal(enqueue(A, RL_COMMAND_ENQUEUE_APPEND), 0);
   assert_queue(A, "");
@@ -273,6 +319,7 @@ static void eviction_happens_only_at_the_expected_position(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(append_behind_waiters_returns_the_position),
+      TEST(enqueue_returns_the_label_of_the_holder),
       TEST(append_to_an_empty_queue_returns_the_state_of_the_key),
       TEST(repeated_enqueue_renews_the_queue),
       TEST(full_queue_rejects_waiters),

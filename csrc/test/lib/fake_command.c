@@ -161,21 +161,21 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
     rl_script script;
     fake_verb verb;
     bool calls;
-  } scripts[] = {{RL_SCRIPT_RELEASE, FAKE_RELEASE, false},
-                 {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
-                 {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true},
-                 {RL_SCRIPT_ENQUEUE, FAKE_STAND, false},
-                 {RL_SCRIPT_DEQUEUE, FAKE_LEAVE, false}};
+  } scripts[] = {
+      {RL_SCRIPT_RELEASE, FAKE_RELEASE, false},       {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
+      {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true}, {RL_SCRIPT_ENQUEUE, FAKE_STAND, false},
+      {RL_SCRIPT_ENQUEUE_LABEL, FAKE_STAND, false},   {RL_SCRIPT_DEQUEUE, FAKE_LEAVE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (request->count < 5 || !resp_is(request, 2, "1") || !fake_read_key(command, request, 3)) {
     return false;
   }
-  for (unsigned i = 0; i < 5; i++) {
+  for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     if (resp_is(request, 1,
                 command->by_text ? rl_command_script_text(scripts[i].script)
                                  : rl_command_script_sha1(scripts[i].script))) {
       command->verb = scripts[i].verb;
       command->calls = scripts[i].calls;
+      command->labels = scripts[i].script == RL_SCRIPT_ENQUEUE_LABEL;
     }
   }
   return fake_read_rest(command, request);

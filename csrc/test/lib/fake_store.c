@@ -339,6 +339,18 @@ static void fake_watched(fake_store *store, redlock_time now_us, const fake_comm
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
 }
 
+/* The reply to ENQUEUE_LABEL: adds the label of a key that expires. */
+static void fake_add_label(const fake_key *key, char reply[FAKE_REPLY_MAX]) {
+  unsigned long long answer = reply[0] == ':' ? strtoull(reply + 1, NULL, 10) : 0;
+  size_t digits = key == NULL ? 0 : strspn(key->token, "0123456789abcdefABCDEF");
+  if (answer >= 4000 && digits == REDLOCK_TOKEN_LENGTH && key->token[digits] == ':' &&
+      key->token[digits + 1] != '\0') {
+    char text[FAKE_REPLY_MAX / 2];
+    int length = snprintf(text, sizeof text, "%llu%s", answer, key->token + digits);
+    (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, text);
+  }
+}
+
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   if (command->verb == FAKE_ATTACH) {
@@ -352,6 +364,9 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
   if (fake_queue_is(command)) {
     const fake_key *held = fake_find(store, now_us, command->key, command->key_length);
     fake_queue_execute(store, command, held != NULL ? held->expires_us : 0, now_us, reply);
+    if (command->labels) {
+      fake_add_label(held, reply);
+    }
     return;
   }
   if (command->guarded && fake_guard_declines(store, now_us, command, reply)) {

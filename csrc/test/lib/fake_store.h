@@ -85,6 +85,7 @@ typedef struct fake_command {
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
   bool calls;                     /* FAKE_RELEASE: whoever waits is called */
+  bool labels;                    /* ENQUEUE: it also answers the label of the holder */
   char entry[FAKE_ENTRY_MAX + 1]; /* ENQUEUE, DEQUEUE, and a release that dequeues */
   unsigned mode;                  /* ENQUEUE: an rl_command_enqueue */
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */

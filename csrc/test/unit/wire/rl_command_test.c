@@ -156,7 +156,9 @@ static void queue_scripts_equal_hiredis(void **state) {
   for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2 * 4; i++) {
     size_t length = key_lengths[i / 8], from = buffer.tail;
     bool by_text = i / 4 % 2 == 1, enqueues = i % 4 < 3;
-    rl_script script = enqueues ? RL_SCRIPT_ENQUEUE : RL_SCRIPT_DEQUEUE;
+    rl_script script = !enqueues        ? RL_SCRIPT_DEQUEUE
+                       : i / 8 % 2 == 1 ? RL_SCRIPT_ENQUEUE_LABEL
+                                        : RL_SCRIPT_ENQUEUE;
     command_words expected;
     fill(key, length);
     add_script(&expected, script, by_text);
