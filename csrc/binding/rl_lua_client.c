@@ -14,12 +14,14 @@
 #include "client/rl_turn.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
+#include "rl_lua_event.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_object.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
+#include "rl_lua_stats.h"
 #include "rl_lua_worker.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
@@ -82,7 +84,8 @@ static int client_new(lua_State *L) {
   self->client->watchdog.forbidden = lua_toboolean(L, 2);
   rl_lua_loss_note_client(L, self, 1);
   rl_lua_credentials_note(L, 1);
-  return 1;
+  error = rl_lua_event_note_client(L, self, 1);
+  return error == REDLOCK_OK ? 1 : push_refusal(L, error, message);
 }
 
 /* (client, userdata of redlock.tls): sets the transport of nodes that speak TLS. -> nothing, or
@@ -377,10 +380,10 @@ void rl_lua_client_register(lua_State *L) {
                                          {"__close", client_end_of_scope},
                                          {"__tostring", client_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"nodes", client_nodes},           {"close", client_close},
-                                     {"pollfd", client_pollfd},         {"events", client_events},
-                                     {"timeout", client_timeout},       {"process", client_process},
-                                     {"next_ended", client_next_ended}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"nodes", client_nodes},     {"stats", rl_lua_stats},           {"close", client_close},
+      {"pollfd", client_pollfd},   {"events", client_events},         {"timeout", client_timeout},
+      {"process", client_process}, {"next_ended", client_next_ended}, {NULL, NULL}};
   static const luaL_Reg functions[] = {{"client", client_new},
                                        {"add", client_add},
                                        {"set_transport", client_set_transport},

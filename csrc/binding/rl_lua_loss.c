@@ -9,6 +9,7 @@
 
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
+#include "rl_lua_event.h"
 #include "rl_lua_worker.h"
 
 #define WATCHED "redlock.watched/1"       /* registry: locks by address, weak values */
@@ -146,7 +147,7 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
   redlock_lock *lost;
 
   luaL_checkstack(L, 8, "redlock: on_lost");
-  while ((lost = redlock_client_next_lost(client)) != NULL) {
+  while (client->has_on_lost && (lost = redlock_client_next_lost(client)) != NULL) {
     int reason = redlock_lock_lost(lost, NULL);
     if (!rl_lua_loss_find(L, lost))
       continue;
@@ -164,10 +165,10 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
     }
     lua_pop(L, 1);
   }
-  return 0;
+  return rl_lua_event_take(L, client);
 }
 
-/* (client as a pointer): calls the dispatcher, which catches errors of on_lost, for each loss. */
+/* (client as a pointer): calls the dispatcher, which catches errors, for each loss and event. */
 static int report_all(lua_State *L) {
   redlock_client *client = lua_touserdata(L, 1);
 

@@ -54,13 +54,14 @@ void rl_lua_loss_push(lua_State *L, int index);
 void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self);
 
 /* Removes losses from the client's queue up to the first one with an on_lost. Pushes that function,
-   the lock and the reason and returns 3; or returns 0. */
+   the lock and the reason and returns 3. After the losses it takes an event, and pushes on_event, a
+   table and nil; or returns 0. */
 int rl_lua_loss_take(lua_State *L, redlock_client *client);
 
-/* Pops the function that calls an on_lost and catches its errors. */
+/* Pops the function that calls an on_lost or on_event, and catches its errors. */
 void rl_lua_loss_dispatch_by(lua_State *L);
 
-/* Reports all losses of a client that no driver in Lua serves. Raises nothing. */
+/* Reports all losses and events of a client that no driver in Lua serves. Raises nothing. */
 void rl_lua_loss_run(lua_State *L, redlock_client *client);
 
 #endif /* RL_LUA_LOSS_H */

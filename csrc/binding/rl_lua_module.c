@@ -8,6 +8,7 @@
 #include "rl_lua_argument.h"
 #include "rl_lua_client.h"
 #include "rl_lua_driver.h"
+#include "rl_lua_event.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
@@ -21,6 +22,7 @@ int luaopen_redlock_core(lua_State *L) {
   lua_settop(L, 0);
   rl_lua_anchor_ensure(L);
   rl_lua_loss_init(L);
+  rl_lua_event_init(L);
   lua_newtable(L);
   rl_lua_client_register(L);
   rl_lua_lock_register(L);

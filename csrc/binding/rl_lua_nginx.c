@@ -461,7 +461,8 @@ static int nginx_advance(lua_State *L) {
 static int nginx_lost(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  return self->client->has_on_lost ? rl_lua_loss_take(L, self->client) : 0;
+  return self->client->has_on_lost || self->client->has_on_event ? rl_lua_loss_take(L, self->client)
+                                                                 : 0;
 }
 
 /*

@@ -7,6 +7,7 @@
 
 #include "client/rl_client.h"
 #include "client/rl_pump.h"
+#include "lock/rl_events.h"
 
 /*
  * LuaJIT's type cdata, which lua.h does not name; lua_topointer() returns the address of its value.
@@ -43,7 +44,10 @@ uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
 }
 
 bool rl_lua_nginx_has_losses(const rl_lua_nginx *self) {
-  return self->client->has_on_lost && !rl_list_is_empty(&self->client->core.losses->queue);
+  const redlock_client *client = self->client;
+
+  return (client->has_on_lost && !rl_list_is_empty(&client->core.losses->queue)) ||
+         (client->has_on_event && rl_events_are_there(client->core.events));
 }
 
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {

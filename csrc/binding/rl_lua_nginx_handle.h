@@ -79,7 +79,7 @@ uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self);
 /* Returns true if the driver's clock must be woken, and notes that the caller wakes it. */
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self);
 
-/* Returns true if there are losses to report. */
+/* Returns true if there are losses or events to report. */
 bool rl_lua_nginx_has_losses(const rl_lua_nginx *self);
 
 #endif /* RL_LUA_NGINX_HANDLE_H */

@@ -43,11 +43,12 @@ static void *check_self(lua_State *L, const char *class, const char *noun, const
 }
 
 /*
- * Each call into the module reports losses and asks for credentials, unless a driver in Lua does.
+ * Each call into the module reports losses and events, and asks for credentials, unless a driver in
+ * Lua does.
  */
 static void serve(lua_State *L, rl_lua_anchor *anchor, redlock_client *client) {
   rl_lua_tend(anchor);
-  if (client->has_on_lost &&
+  if ((client->has_on_lost || client->has_on_event) &&
       !client->driver_reports_losses) /* First: the credentials function may block. */
     rl_lua_loss_run(L, client);
   if (rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client))

@@ -23,6 +23,7 @@
 #include "lease/rl_margin.h"
 #include "lease/rl_renew.h"
 #include "lease/rl_twin.h"
+#include "lock/rl_events.h"
 #include "lock/rl_round.h"
 #include "operator/rl_bootstrap.h"
 #include "operator/rl_doctor.h"
@@ -142,6 +143,19 @@ static void rl_core_stir(rl_core *core, rl_node *node) {
   node->random = rl_random_next(&core->random);
 }
 
+/* Reports a node that has come up, or is down for some time (rl_events.h). */
+static void rl_core_note_state(rl_core *core, rl_node *node, redlock_time now_us) {
+  if (!node->reported_up && rl_node_is_up(node)) {
+    node->reported_up = true;
+    node->reported_down = false;
+    rl_events_note_node(core->events, now_us, REDLOCK_EVENT_UP, node->index, "");
+  } else if (!node->reported_down && rl_node_is_down(node, now_us)) {
+    node->reported_up = false;
+    node->reported_down = true;
+    rl_events_note_node(core->events, now_us, REDLOCK_EVENT_DOWN, node->index, node->error);
+  }
+}
+
 /* The connection of a subscriber has ended, or could not be made. */
 static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_time now_us,
                                     const char *reason) {
@@ -161,6 +175,8 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
  */
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_outstanding command;
+  node->stats.failures++;
+  rl_core_note_state(core, node, now_us);
   rl_outbox_reopen(core);
   rl_twin_forget(core, node);
   while (rl_link_take(&node->link, &command)) {
@@ -206,6 +222,7 @@ static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time no
 }
 
 static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
+  node->stats.connections++;
   if (!node->read_only) {
     node->error[0] = '\0';
   }
@@ -378,6 +395,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   } else if (refusal[0] != '\0') { /* after all other replies of this input */
     rl_core_drop_read_only(core, node, now_us, refusal);
   } else {
+    rl_core_note_state(core, node, now_us);
     rl_release_room(core, node);
     rl_backfill_ready(core, node);
   }
@@ -566,6 +584,38 @@ void rl_core_reset(rl_core *core) {
   }
 }
 
+void rl_core_reset_stats(rl_core *core) {
+  memset(&core->stats, 0, sizeof core->stats);
+  rl_events_reset(core->events);
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    memset(&node->stats, 0, sizeof node->stats);
+    node->reported_up = false;
+    node->reported_down = false;
+    node->quarantine_ends_us = 0;
+  }
+}
+
+size_t rl_core_held(const rl_core *core, redlock_time now_us) {
+  size_t held = 0;
+  if (rl_core_leases(core, now_us) > 0) {
+    RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
+      held += rl_lock_remaining(lock, now_us) > 0;
+    }
+  }
+  return held;
+}
+
+size_t rl_core_waiting(const rl_core *core) {
+  size_t waiting = 0;
+  if (core->busy_count > 0) {
+    RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
+      waiting += rl_lock_is_in_flight(lock) && lock->has_waited;
+    }
+  }
+  return waiting;
+}
+
 void rl_core_free(rl_core *core) {
   if (core->waitlists == NULL) {
     return; /* rl_core_init() failed. */
@@ -573,6 +623,7 @@ void rl_core_free(rl_core *core) {
   assert(core->lock_count == 0);
   rl_core_reset(core);
   rl_notify_close(core);
+  rl_events_close(&core->events);
   rl_waitlists_free(core);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node_free(core->nodes[i], &core->attempts);

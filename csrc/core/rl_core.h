@@ -162,4 +162,13 @@ bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration p
 /* Drops all connections, leases and operations without sending anything (a forked child). */
 void rl_core_reset(rl_core *core);
 
+/* ---- statistics ---- */
+
+/* Starts all counters at zero, and drops events (a forked child). */
+void rl_core_reset_stats(rl_core *core);
+
+/* Return the number of leases that last, and of acquires that wait. Both look at every lock. */
+size_t rl_core_held(const rl_core *core, redlock_time now_us);
+size_t rl_core_waiting(const rl_core *core);
+
 #endif

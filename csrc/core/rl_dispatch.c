@@ -21,6 +21,8 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_subscriber.h"
 
+#define RL_DISPATCH_ABSENT_US REDLOCK_MILLISECONDS /* tolerated error of a measured latency */
+
 /* Returns true if |command| was sent once more. */
 static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock_time now_us,
                                    const rl_outstanding *command) {
@@ -92,11 +94,16 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
   if (command->script == RL_SCRIPT_TAKE_HERE && verdict->node_us != 0) {
     rl_guard_confirmed(node->link.guard, command);
   }
-  if (lock == NULL || command->kind == RL_OUTSTANDING_HEAL) {
+  if (command->kind == RL_OUTSTANDING_HEAL) {
+    node->stats.heals += verdict->vote == REDLOCK_VOTE_GRANTED;
     return;
   }
   if (command->kind == RL_OUTSTANDING_CONFIRM) {
     rl_fence_answered(lock, now_us, node, command, verdict->vote, error);
+    return;
+  }
+  if (lock == NULL) {
+    rl_round_missed(node, command, verdict->vote);
     return;
   }
   bool asks = command->script == RL_SCRIPT_TAKE_HERE || command->kind == RL_OUTSTANDING_ATTACH;
@@ -131,6 +138,19 @@ static bool rl_dispatch_wrote(const rl_outstanding *command, const rl_verdict *v
          (set && verdict->ran);
 }
 
+/*
+ * Notes how long the reply took, unless it may have come long ago: the program with blocking calls
+ * has read nothing in between.
+ */
+static void rl_dispatch_note_latency(const rl_core *core, rl_node *node, redlock_time now_us,
+                                     const rl_outstanding *command) {
+  bool unread = command->sent_us <= core->absent_us &&
+                rl_time_sub(now_us, core->absent_us) > RL_DISPATCH_ABSENT_US;
+  if (!unread) {
+    rl_histogram_note(&node->stats.latency, node->link.latency_us);
+  }
+}
+
 const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *command) {
   const rl_reply *reply = &node->link.reader.reply;
@@ -138,6 +158,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   const rl_steps *steps = core->upper->steps[rl_verdict_operation(command)];
   rl_answer answer = {.node = node, .command = command, .verdict = rl_verdict_read(command, reply)};
   rl_verdict *verdict = &answer.verdict;
+  rl_dispatch_note_latency(core, node, now_us, command);
   if (verdict->other_server && node->link.guard == NULL) { /* only scripts of a guard answer this */
     *verdict = rl_verdict_broken();
   }

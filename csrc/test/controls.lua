@@ -473,7 +473,7 @@ local list = {
     "bool held = rl_ring_remaining(lock, now_us) > 0; if (held", "bool held = lock->lease != NULL; if (held" },
   { "waits-for-the-down", "a node that went down is waited for",
     "if (lock->phase != RL_PHASE_ROUND) { return; } rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR,"
-      .. " node->error, REDLOCK_NEVER);", "if (lock->phase != RL_PHASE_ROUND) { return; }" },
+      .. " node->error);", "if (lock->phase != RL_PHASE_ROUND) { return; }" },
   { "acquire-lost", "an acquire of a taken lock returns lost",
     "REDLOCK_E_UNAVAILABLE : REDLOCK_E_TAKEN", "REDLOCK_E_UNAVAILABLE : REDLOCK_E_LOST" },
   { "extend-lost-too-soon", "nodes that do not answer an extend make a lock a lost one",

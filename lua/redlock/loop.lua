@@ -70,7 +70,7 @@ end
 -- Returns true if a coroutine can wait within pcall: not in Lua 5.1.
 local can_wait_in_pcall = coroutine.resume(coroutine.create(function() assert(pcall(coroutine.yield)) end))
 
--- on_lost runs in a coroutine of its own, because it may wait. Another coroutine resumes it and
+-- on_lost and on_event run in a coroutine of their own, because they may wait. Another coroutine resumes it and
 -- catches its errors. If the loop resumes waiting coroutines itself, pcall catches them, or in Lua
 -- 5.1 the loop.
 local function report(self, on_lost, lock, reason)
@@ -94,11 +94,11 @@ local function find(self, id)
 end
 
 local function report_losses(self)
-  local on_lost, handle, reason = next_lost(self.handle)
-  while on_lost do
-    local lock = find(self, identify(handle))
-    if lock then report(self, on_lost, lock, reason) end
-    on_lost, handle, reason = next_lost(self.handle)
+  local callback, subject, reason = next_lost(self.handle)
+  while callback do
+    if reason then subject = find(self, identify(subject)) end -- The subject of on_event is an event.
+    if subject then report(self, callback, subject, reason) end
+    callback, subject, reason = next_lost(self.handle)
   end
 end
 
@@ -681,6 +681,11 @@ function client_methods.force_release(self, resource, token)
   count, message, code = ask(self, handle, "force_release", token)
   if count then return count end
   return nil, message, code
+end
+
+function client_methods.stats(self)
+  local handle = check_client(self, "stats")
+  return handle:stats()
 end
 
 function client_methods.nodes(self)

@@ -1,4 +1,5 @@
---- Calls on_lost, which reports a lost lease (csrc/binding/rl_lua_loss.c).
+--- Calls on_lost, which reports a lost lease (csrc/binding/rl_lua_loss.c), or on_event. The latter
+--- has no reason: its only argument is the event.
 ---
 --- No caller can catch its errors. So these functions catch them and write them to stderr, and
 --- neither the client nor the current call is disturbed.
@@ -12,13 +13,16 @@ local pcall, tostring, xpcall = pcall, tostring, xpcall
 local create, resume, status, yield = coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
 local io = io
 
-local function sentence(err)
-  return "redlock: error in on_lost: " .. tostring(err)
+local function sentence(reason, err)
+  return (reason and "redlock: error in on_lost: " or "redlock: error in on_event: ") .. tostring(err)
 end
 
-local function explain(err)
-  local text = traceback(sentence(err), 2)
-  return text
+-- Returns a function that adds the traceback of an error.
+local function explainer(reason)
+  return function(err)
+    local text = traceback(sentence(reason, err), 2)
+    return text
+  end
 end
 
 local function write(err)
@@ -27,7 +31,7 @@ end
 
 --- Calls on_lost(lock, reason). Returns nothing, or its error with a traceback.
 function loss.call(on_lost, lock, reason)
-  local ok, err = xpcall(function() on_lost(lock, reason) end, explain)
+  local ok, err = xpcall(function() on_lost(lock, reason) end, explainer(reason))
   if not ok then return err end
 end
 
@@ -37,12 +41,12 @@ function loss.tell(on_lost, lock, reason)
 end
 
 -- Passes the yields of a thread to the resumer of this coroutine. Returns the error of the thread.
-local function carry_on(thread, ok, ...)
+local function carry_on(thread, reason, ok, ...)
   if not ok then
-    local explained, text = pcall(sentence, (...))
+    local explained, text = pcall(sentence, reason, (...))
     return explained and type(debug) == "table" and debug.traceback(thread, text) or text
   elseif status(thread) ~= "dead" then
-    return carry_on(thread, resume(thread, yield(...)))
+    return carry_on(thread, reason, resume(thread, yield(...)))
   end
 end
 
@@ -50,7 +54,7 @@ end
 --- across. Writes its error to stderr.
 function loss.tell_yielding(on_lost, lock, reason)
   local thread = create(function() on_lost(lock, reason) end)
-  write(carry_on(thread, resume(thread)))
+  write(carry_on(thread, reason, resume(thread)))
 end
 
 core.dispatch_by(loss.tell)

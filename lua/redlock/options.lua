@@ -241,12 +241,14 @@ if options.inside_nginx() then
   end
 end
 
-local function on_lost(value)
+local function callback(value)
   if not callable(value) then return "must be a function, got " .. shown(value) end
 end
 
+of_client.on_event = callback
+
 for _, of in ipairs { of_lock, of_client } do
-  of.auto_extend, of.on_lost = auto_extend, on_lost
+  of.auto_extend, of.on_lost = auto_extend, callback
 end
 
 -- Option 'reentrant' of a lock may be the name of its owner; that of a client must be a boolean.

@@ -62,6 +62,7 @@
 ---@field release_wait? boolean false: with() does not wait for its release; default true
 
 ---@class redlock.ClientOptions: redlock.LockOptions
+---@field on_event? fun(event: redlock.Event) called when a node goes down or up, a lease is lost, a wait was long
 ---@field prefix? string text before every resource; default ""
 ---@field username? string for nodes without their own
 ---@field password? string for nodes without their own
@@ -195,10 +196,10 @@
 
 ---@class redlock.NodeStats
 ---@field node string "10.0.0.1:6379"
----@field up boolean it is connected and can vote, as `state` of client:nodes()
+---@field up boolean it is connected and no replica: `state` of client:nodes() is "up"
 ---@field quarantined boolean the guard excludes it
 ---@field votes redlock.NodeVotes
----@field latency redlock.Histogram from each command to its reply
+---@field latency redlock.Histogram from each command to its reply, if that was read at once
 ---@field connections integer connections that were made: the first one and reconnections
 ---@field failures integer connections that ended or could not be made
 ---@field heals integer keys that the node had lost and got again
@@ -213,7 +214,7 @@
 ---@field nodes redlock.NodeStats[] in the order of redlock.new()
 ---@field quorum integer votes that an acquire needs
 ---@field acquire_time redlock.Histogram of the acquires that succeeded, waiting included
----@field wait_time redlock.Histogram of the acquires that had to wait, with any result
+---@field wait_time redlock.Histogram of the acquires that had to wait, with any result: the whole time
 ---@field held integer leases that last
 ---@field waiting integer acquires that wait for another client or lock
 ---@field lost { expired: integer, lost: integer, max_hold: integer } leases that ended without a release
@@ -221,12 +222,14 @@
 
 --- Event of a client, for logs and traces: the argument of on_event.
 ---@class redlock.Event
----@field event "up"|"down"|"quarantined"|"lost"|"waited"
----@field time number seconds since the event
+---@field event "up"|"down"|"quarantined"|"lost"|"warned"|"waited"
+---@field ago number seconds since the event
 ---@field node? string of "up", "down" and "quarantined"
----@field reason? string why it is down or quarantined: a sentence; of "lost": a redlock.Code
----@field resource? string of "lost" and "waited", without the prefix
----@field waited? number of "waited": seconds that the acquire has waited so far
+---@field reason? string why it is down or quarantined: a sentence; of "lost" and "warned": a redlock.Code
+---@field resource? string of "lost", "warned" and "waited": the first one, without the prefix
+---@field waited? number of "waited": seconds of the whole acquire, at least 1
+---@field result? "ok"|redlock.Code of "waited": result of the acquire
+---@field missed? integer number of events before this one that were dropped
 
 ---@class redlock.Client
 local client = {}

@@ -81,6 +81,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   }
   memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   lock->core->random ^= lock->random;
+  lock->core->stats.attempts++;
   return RL_BEGUN;
 }
 

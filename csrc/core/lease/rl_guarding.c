@@ -8,6 +8,7 @@
 #include "lease/rl_backfill.h"
 #include "lease/rl_margin.h"
 #include "lease/rl_renew.h"
+#include "lock/rl_events.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
 
@@ -24,6 +25,34 @@ static void rl_guarding_backfill(rl_core *core, uint32_t nodes) {
     if ((nodes >> i & 1) != 0) {
       rl_backfill_ready(core, core->nodes[i]);
     }
+  }
+}
+
+/*
+ * Counts and reports a node that the guard excludes since now. A quarantine that is over may have
+ * ended without a call: then a second one begins.
+ */
+static void rl_guarding_note_quarantine(rl_core *core, rl_node *node, redlock_time now_us) {
+  const rl_guard *guard = node->link.guard;
+  char reason[RL_REASON_MAX + 1];
+  if (guard->state == RL_GUARD_UNKNOWN) {
+    return;
+  }
+  if (!rl_guard_excludes(guard, now_us)) {
+    node->quarantine_ends_us = 0;
+    return;
+  }
+  if (node->quarantine_ends_us <= now_us) {
+    node->stats.quarantines++;
+    rl_events_note_node(core->events, now_us, REDLOCK_EVENT_QUARANTINED, node->index,
+                        rl_guard_reason(guard, now_us, reason, sizeof reason));
+  }
+  node->quarantine_ends_us = rl_time_add(now_us, rl_guard_quarantined(guard, now_us));
+}
+
+static void rl_guarding_note_quarantines(rl_core *core, redlock_time now_us) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_guarding_note_quarantine(core, core->nodes[i], now_us);
   }
 }
 
@@ -50,6 +79,7 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
   }
   uint32_t near = rl_guard_review(core->guards, now_us);
   rl_guarding_backfill(core, near);
+  rl_guarding_note_quarantines(core, now_us);
   uint32_t known = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((known >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
@@ -63,5 +93,6 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
 void rl_guarding_review(rl_core *core, redlock_time now_us) {
   if (core->guards != NULL) {
     rl_guarding_backfill(core, rl_guard_review(core->guards, now_us));
+    rl_guarding_note_quarantines(core, now_us);
   }
 }

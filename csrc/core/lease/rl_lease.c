@@ -16,6 +16,9 @@
 void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *lease = lock->lease;
   rl_attempt *unreleased = lock->unreleased;
+  if (lease != NULL && rl_lock_remaining(lock, now_us) == 0) {
+    rl_loss_count(lock, now_us, rl_loss_reason(lock));
+  }
   rl_renew_stop(lock, now_us);
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
@@ -30,6 +33,7 @@ void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow) {
 
 void rl_lease_lose(rl_lock *lock, redlock_time now_us) {
   lock->lost = true;
+  rl_loss_count(lock, now_us, REDLOCK_E_LOST);
   rl_loss_report(lock, REDLOCK_E_LOST, now_us);
   rl_reentry_lost(lock, now_us);
   rl_lease_drop_own(lock, now_us, true);

@@ -5,6 +5,7 @@
  */
 #include "lease/rl_loss.h"
 
+#include "lock/rl_events.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_ring.h"
 
@@ -26,7 +27,17 @@ int rl_loss_reason(const rl_lock *lock) {
   return rl_renewal_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
 }
 
+void rl_loss_count(rl_lock *lock, redlock_time now_us, int reason) {
+  rl_core *core = lock->core;
+  if (!lock->loss_counted) {
+    lock->loss_counted = true;
+    rl_stats_lost(&core->stats, reason);
+    rl_events_note_loss(core->events, now_us, lock->resource, reason);
+  }
+}
+
 void rl_loss_report_expired(rl_lock *lock) {
+  rl_loss_count(lock, lock->core->now_us, rl_loss_reason(lock));
   rl_loss_report(lock, rl_loss_reason(lock), lock->deadline_us);
 }
 
@@ -38,6 +49,10 @@ static void rl_loss_report_one(rl_lock *lock, int reason, redlock_time since_us)
   int reported = lock->loss;
   if (reported == reason || (rl_loss_only_warns(reported) && rl_loss_only_warns(reason))) {
     return;
+  }
+  if (rl_loss_only_warns(reason)) {
+    rl_stats_lost(&lock->core->stats, reason);
+    rl_events_note_loss(lock->core->events, since_us, lock->resource, reason);
   }
   lock->loss = reason;
   lock->renewal->loss.since_us = since_us;

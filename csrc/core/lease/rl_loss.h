@@ -34,6 +34,9 @@ void rl_loss_report(rl_lock *lock, int reason, redlock_time since_us);
 /* REN-5. The deadline has passed, and the lease was not released. */
 void rl_loss_report_expired(rl_lock *lock);
 
+/* Counts the loss of the lease, unless it is counted. Leases without a report count, too. */
+void rl_loss_count(rl_lock *lock, redlock_time now_us, int reason);
+
 /* Returns the reason of a lease whose deadline has passed. */
 int rl_loss_reason(const rl_lock *lock);
 

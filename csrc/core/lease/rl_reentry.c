@@ -152,8 +152,10 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
     return;
   }
   rl_lock_end_grace(from);
+  bool loss_counted = from->loss_counted;
   rl_lock_set_lease(from, NULL, 0);
   rl_lock_set_lease(to, lease, deadline_us);
+  to->loss_counted = loss_counted;
   lease->lock = to;
   rl_lock_end_grace(to);
   to->round =

@@ -407,18 +407,17 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       rl_round_set_reason(lock, i, "nothing was sent to it");
       lock->quorum.unsent++;
     } else if ((attempt->released & bit) != 0) {
-      rl_round_settle(lock, i, REDLOCK_VOTE_GRANTED, NULL, REDLOCK_NEVER);
+      rl_round_copy(lock, i, REDLOCK_VOTE_GRANTED, NULL);
     } else if ((attempt->refused & ~attempt->uncertain & bit) != 0) {
-      rl_round_settle(lock, i, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
+      rl_round_copy(lock, i, REDLOCK_VOTE_TAKEN, NULL);
     } else if ((attempt->due & bit) == 0) {
       continue; /* The release is outstanding. */
     } else if (node->link.phase == RL_LINK_UP) {
-      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, "too many commands are waiting for the node",
-                      REDLOCK_NEVER);
+      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, "too many commands are waiting for the node");
     } else if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
       rl_round_await(lock, node);
     } else {
-      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, node->error);
     }
   }
 }
@@ -428,8 +427,7 @@ static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node
   if ((lock->attempt->due & rl_node_bit(node)) != 0) {
     bool gone = lock->attempt->expired_us <= now_us;
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR,
-                    gone ? "its key has expired" : "the release could not be queued",
-                    REDLOCK_NEVER);
+                    gone ? "its key has expired" : "the release could not be queued");
   }
 }
 

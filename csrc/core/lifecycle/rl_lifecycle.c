@@ -311,6 +311,7 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
 /* The operation needs no command. An automatic extend in flight goes on. */
 static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool abandoned,
                                bool notify) {
+  rl_stats_ended(&lock->core->stats, rl_stats_kind_of(operation), result);
   rl_list_remove(&lock->queue);
   rl_result_refuse(lock, operation, result, NULL);
   lock->abandoned = abandoned;
@@ -318,6 +319,14 @@ static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result
     rl_list_append(&lock->core->ended, &lock->queue);
   }
   return REDLOCK_OK;
+}
+
+/* Counts an operation that has not begun. Returns |error|. */
+static int rl_lock_count_refusal(rl_lock *lock, rl_operation operation, int error) {
+  if (error != REDLOCK_OK) {
+    rl_stats_ended(&lock->core->stats, rl_stats_kind_of(operation), error);
+  }
+  return error;
 }
 
 static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
@@ -394,10 +403,11 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   if (error != REDLOCK_OK) {
     rl_attempt_unref(&lock->core->attempts, custom);
   }
-  return error;
+  return rl_lock_count_refusal(lock, RL_OPERATION_ACQUIRE, error);
 }
 
-int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
+static int rl_lock_begin_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us,
+                                bool notify) {
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_EXTEND);
   if (error != REDLOCK_OK) {
     return error;
@@ -427,6 +437,11 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   rl_renew_stop(lock, now_us);
   lock->ttl_us = current.ttl_us;
   return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
+}
+
+int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
+  int error = rl_lock_begin_extend(lock, now_us, ttl_us, notify);
+  return rl_lock_count_refusal(lock, RL_OPERATION_EXTEND, error);
 }
 
 /* The caller of a fire-and-forget release comes back for its result. */
@@ -462,6 +477,9 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool abando
   /* REL-1 */
   lock->repeated = lock->lease == NULL;
   lock->had_expired = lock->repeated ? lock->had_expired : rl_lock_remaining(lock, now_us) == 0;
+  if (!lock->repeated && lock->had_expired) {
+    rl_loss_count(lock, now_us, rl_loss_reason(lock));
+  }
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
@@ -485,20 +503,21 @@ static int rl_lock_may_release(rl_lock *lock, redlock_time now_us) {
   return rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
 }
 
-int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
-  if (rl_lock_may_take_up(lock)) {
-    return rl_lock_take_up(lock, notify);
-  }
+static int rl_lock_release_as(rl_lock *lock, redlock_time now_us, bool abandoned, bool notify) {
   int error = rl_lock_may_release(lock, now_us);
-  return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, false, notify);
+  if (error == REDLOCK_OK) {
+    error = rl_lock_begin_release(lock, now_us, abandoned, notify);
+  }
+  return rl_lock_count_refusal(lock, RL_OPERATION_RELEASE, error);
+}
+
+int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
+  return rl_lock_may_take_up(lock) ? rl_lock_take_up(lock, notify)
+                                   : rl_lock_release_as(lock, now_us, false, notify);
 }
 
 int rl_lock_release_send(rl_lock *lock, redlock_time now_us) {
-  if (rl_lock_may_take_up(lock)) {
-    return REDLOCK_OK;
-  }
-  int error = rl_lock_may_release(lock, now_us);
-  return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
+  return rl_lock_may_take_up(lock) ? REDLOCK_OK : rl_lock_release_as(lock, now_us, true, false);
 }
 
 void rl_lock_report_end(rl_lock *lock) {

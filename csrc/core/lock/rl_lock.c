@@ -56,6 +56,7 @@ static const uint8_t rl_lock_next_phases[] = {
 void rl_lock_enter(rl_lock *lock, rl_phase phase) {
   assert((rl_lock_next_phases[lock->phase] >> phase & 1) != 0);
   lock->phase = phase;
+  lock->has_waited = lock->has_waited || phase == RL_PHASE_DELAY || phase == RL_PHASE_QUEUED;
 }
 
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us) {
@@ -66,6 +67,7 @@ void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_u
   if (lease == NULL && !rl_lock_is_in_flight(lock)) {
     rl_timers_clear(&core->timers, &lock->timer);
   }
+  lock->loss_counted = lock->loss_counted && lock->lease == lease;
   lock->lease = lease;
   lock->deadline_us = deadline_us;
 }

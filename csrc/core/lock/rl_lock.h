@@ -11,6 +11,7 @@
 #include "base/rl_list.h"
 #include "base/rl_operation.h"
 #include "base/rl_quorum.h"
+#include "base/rl_stats.h"
 #include "base/rl_timers.h"
 #include "base/rl_token.h"
 #include "base/rl_vote.h"
@@ -96,6 +97,8 @@ struct rl_lock {
   unsigned waited : 15;   /* number of the waiting thread in the driver; 0 for none */
   rl_quorum quorum;
   bool limited : 1;            /* acquire: retry_count limits the time, too (rl_pause_limit()) */
+  bool has_waited : 1;         /* acquire: it had to wait for an attempt */
+  bool loss_counted : 1;       /* the loss of the lease is in core->stats */
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: limited by the budget only */
   int8_t result;               /* of the last operation in phase IDLE; REDLOCK_PENDING before */
   uint32_t waiting;            /* nodes that get the command when their connection comes up */
@@ -104,6 +107,7 @@ struct rl_lock {
   uint32_t round_took_us; /* duration; at most 71 minutes */
   int loss;               /* reason of an unreported loss, with |renewal|; else REDLOCK_OK */
   uint64_t random;
+  redlock_time begun_us; /* of the operation */
   union {
     redlock_time budget_us; /* when the operation must have ended */
     const char *refused;    /* with |has_refused|: which argument was wrong */
@@ -155,6 +159,9 @@ typedef struct rl_core {
   size_t busy_count;          /* locks with an operation or an automatic extend in flight */
   size_t lease_count;         /* locks with a lease, perhaps an expired one */
   redlock_time leases_end_us; /* when the last of these leases expires */
+  redlock_time absent_us;     /* when the driver last ceased to read replies until its next call */
+  rl_stats stats;
+  struct rl_events *events; /* NULL: no caller wants to know them */
   rl_list locks;
   rl_pacer pacer;
   rl_list ended;

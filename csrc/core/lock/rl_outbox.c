@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include "lock/rl_events.h"
+#include "lock/rl_ring.h"
 #include "lock/rl_round.h"
 #include "lock/rl_steps.h"
 
@@ -72,6 +74,8 @@ void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_
   rl_lock_set_result(lock, REDLOCK_PENDING);
   lock->has_refused = false;
   lock->limited = false;
+  lock->has_waited = false;
+  lock->begun_us = now_us;
   lock->budget_us = budget_us;
   lock->round_start_us = now_us;
   lock->core->active = true;
@@ -80,12 +84,34 @@ void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_
   rl_outbox_enter(lock, now_us);
 }
 
+/* Counts the operation, which has ended, and reports a long wait. */
+static void rl_lock_count_end(rl_lock *lock, redlock_time now_us, int result) {
+  rl_core *core = lock->core;
+  bool acquires = lock->operation == RL_OPERATION_ACQUIRE;
+  redlock_duration took_us = rl_time_sub(now_us, lock->begun_us);
+  rl_stats_ended(&core->stats,
+                 lock->automatic            ? RL_STATS_AUTO_EXTEND
+                 : rl_ring_is_nesting(lock) ? RL_STATS_ACQUIRE
+                                            : rl_stats_kind_of(lock->operation),
+                 result);
+  if (acquires && result == REDLOCK_OK) {
+    rl_histogram_note(&core->stats.acquire_time, took_us);
+  }
+  if (acquires && lock->has_waited) {
+    rl_histogram_note(&core->stats.wait_time, took_us);
+    if (took_us >= RL_EVENTS_LONG_WAIT_US) {
+      rl_events_note_wait(core->events, now_us, lock->resource, result, took_us);
+    }
+  }
+}
+
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   assert(rl_lock_is_in_flight(lock));
   if (lock->phase == RL_PHASE_SEND) {
     rl_outbox_leave(lock);
   }
   rl_timers_clear(&lock->core->timers, &lock->timer);
+  rl_lock_count_end(lock, now_us, result);
   if (lock->waitlist != NULL) {
     lock->core->upper->leave_waitlist(lock, now_us, result);
   }

@@ -72,11 +72,12 @@ const char *rl_round_reason(const rl_lock *lock, unsigned node) {
   return entry->settled && failed ? "out of memory" : "";
 }
 
-void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
-                     redlock_duration latency_us) {
+/* Does the same. Returns false if the vote was settled before. */
+static bool rl_round_try_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
+                                redlock_duration latency_us) {
   rl_vote *entry = &lock->votes[node];
   if (entry->settled) {
-    return;
+    return false;
   }
   entry->settled = true;
   entry->vote = (uint8_t)vote;
@@ -95,6 +96,17 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
   default:
     lock->quorum.failed++;
     break;
+  }
+  return true;
+}
+
+void rl_round_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error) {
+  (void)rl_round_try_settle(lock, node, vote, error, REDLOCK_NEVER);
+}
+
+void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error) {
+  if (rl_round_try_settle(lock, node, vote, error, REDLOCK_NEVER)) {
+    lock->core->nodes[node]->stats.votes[vote]++;
   }
 }
 
@@ -126,26 +138,27 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
     entry->settled = false;
     entry->key = 0;
     lock->quorum.denied--;
-    rl_round_settle(lock, node, REDLOCK_VOTE_ERROR, reason, entry->latency_us);
+    (void)rl_round_try_settle(lock, node, REDLOCK_VOTE_ERROR, reason, entry->latency_us);
   }
 }
 
 /*
  * Counts a vote that came after the decision, for redlock_lock_vote(). Heals the node if it denied
- * an extended lease.
+ * an extended lease. Returns true if the vote is the node's in this round.
  */
-static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
+static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
                           const rl_outstanding *command, redlock_vote vote, const char *error,
                           redlock_duration latency_us) {
   bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;
   if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
-    return; /* The key is older than the extend, or the guard does not let the node vote. */
+    return false; /* The key is older than the extend, or the guard does not let the node vote. */
   }
   if (joined) {
     rl_round_unsettle(lock, node->index);
   }
-  rl_round_settle(lock, node->index, vote, error, latency_us);
+  bool settled = rl_round_try_settle(lock, node->index, vote, error, latency_us);
   lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
+  return settled;
 }
 
 /* Notes which of several keys has another holder, if the node has reported that. */
@@ -158,11 +171,14 @@ static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outst
   }
 }
 
-void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
-                   redlock_vote vote, const char *error) {
+/* Returns true if the vote is the node's in the round that is in flight, or was the last one. */
+static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
+                               const rl_outstanding *command, redlock_vote vote,
+                               const char *error) {
   redlock_duration latency_us = rl_time_sub(now_us, command->sent_us);
+  bool settled = false;
   if (command->round != lock->round) {
-    return;
+    return false;
   }
   if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
       (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH)) {
@@ -173,13 +189,28 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   }
   rl_round_note_key(lock, node, command, vote);
   if (lock->phase == RL_PHASE_ROUND) {
-    rl_round_settle(lock, node->index, vote, error, latency_us);
+    settled = rl_round_try_settle(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
   } else if (lock->phase == RL_PHASE_GRACE) {
-    rl_round_late(lock, now_us, node, command, vote, error, latency_us);
+    settled = rl_round_late(lock, now_us, node, command, vote, error, latency_us);
   } else if (lock->phase == RL_PHASE_IDLE && command->kind == RL_OUTSTANDING_EXTEND) {
     lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
   }
+  return settled;
+}
+
+void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
+                   redlock_vote vote, const char *error) {
+  if (rl_round_take_vote(lock, now_us, node, command, vote, error)) {
+    node->stats.votes[vote]++;
+  } else {
+    rl_round_missed(node, command, vote);
+  }
+}
+
+void rl_round_missed(rl_node *node, const rl_outstanding *command, redlock_vote vote) {
+  /* Releases without an operation have no round. */
+  node->stats.late += command->round != 0 && vote != REDLOCK_VOTE_UNKNOWN;
 }
 
 bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command) {
@@ -219,7 +250,7 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
     return false;
   case RL_GUARD_MUST_NOT:
   default:
-    rl_round_settle(lock, node->index, vote, reason, REDLOCK_NEVER);
+    rl_round_settle(lock, node->index, vote, reason);
     return false;
   }
 }
@@ -234,7 +265,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   const char *error;
   bool votes = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
   if (votes && node->twins != 0) {
-    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
     return;
   }
   if (node->link.phase == RL_LINK_UP) {
@@ -242,7 +273,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     if (lock->operation == RL_OPERATION_ACQUIRE && behind_us > rl_round_patience(lock)) {
       (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
                      (unsigned long long)rl_time_ms_down(behind_us));
-      rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind, REDLOCK_NEVER);
+      rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind);
       return;
     }
     if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_may_vote(lock, now_us, node)) {
@@ -254,7 +285,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
                 ? rl_round_steps(lock)->send(lock, now_us, node) /* ACQ-2, EXT-2 */
                 : "too many commands are waiting for the node";
     if (error != NULL) {
-      rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error, REDLOCK_NEVER);
+      rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error);
     }
     return;
   }
@@ -262,7 +293,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     rl_round_await(lock, node);
     return;
   }
-  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
 }
 
 /* Ends the back-off of all nodes if too few are both connected and in time. */
@@ -336,7 +367,7 @@ void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node)
   if (lock->phase != RL_PHASE_ROUND) {
     return;
   }
-  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
   rl_round_decide(lock, now_us);
 }
 
@@ -369,7 +400,7 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
                                                              : "no connection";
     (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
                    (unsigned long long)rl_time_ms_up(rl_round_waited(lock, node, now_us)));
-    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error, REDLOCK_NEVER);
+    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error);
   }
   (void)snprintf(error, sizeof error, "no confirmation within %llu ms",
                  (unsigned long long)rl_time_ms_up(after_us));

@@ -37,9 +37,14 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason);
 /* Ends the round at its deadline. A node that has not answered gets no vote. */
 void rl_round_time_out(rl_lock *lock, redlock_time now_us);
 
-/* Counts the vote of a node that has none yet. Decides nothing. */
-void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
-                     redlock_duration latency_us);
+/* Counts the vote of a node that has none yet, and has not replied. Decides nothing. */
+void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error);
+
+/* Does the same for a vote that another lock or operation has received: it is in no statistics. */
+void rl_round_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error);
+
+/* Counts the reply to |command|, which came too late to be a vote, in the statistics. */
+void rl_round_missed(rl_node *node, const rl_outstanding *command, redlock_vote vote);
 
 /* Sets the reason of a node that gets no command. */
 void rl_round_set_reason(rl_lock *lock, unsigned node, const char *reason);

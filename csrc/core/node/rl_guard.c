@@ -526,6 +526,12 @@ redlock_vote rl_guard_vote(const rl_guard *guard) {
   return guard->state == RL_GUARD_REFUSED ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
 }
 
+/* Returns true if only the clocks of other nodes are missing for a vote. */
+static bool rl_guard_is_undecided(const rl_guard *guard, redlock_time now_us) {
+  return guard->state == RL_GUARD_KNOWN && !guard->near && !guard->distant &&
+         guard->votes_at_us <= now_us;
+}
+
 rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
                                 char reason[RL_REASON_MAX + 1]) {
   rl_guard *guard = node->link.guard;
@@ -537,9 +543,7 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
        rl_time_sub(now_us, guard->asked_us) >= RL_GUARD_ASK_EVERY_US)) { /* GRD-7 */
     (void)rl_guard_ask(node, now_us, RL_GUARD_CHECK);
   }
-  bool undecided = guard->state == RL_GUARD_KNOWN && !guard->near && !guard->distant &&
-                   guard->votes_at_us <= now_us;
-  if (undecided || (guard->state == RL_GUARD_UNKNOWN && guard->asked)) {
+  if (rl_guard_is_undecided(guard, now_us) || (guard->state == RL_GUARD_UNKNOWN && guard->asked)) {
     return RL_GUARD_MUST_WAIT;
   }
   *vote = rl_guard_vote(guard);
@@ -586,6 +590,11 @@ redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us
   }
   return guard->state == RL_GUARD_KNOWN && guard->near ? rl_time_sub(guard->votes_at_us, now_us)
                                                        : REDLOCK_NEVER;
+}
+
+bool rl_guard_excludes(const rl_guard *guard, redlock_time now_us) {
+  return !rl_guard_votes(guard, now_us) && guard->state != RL_GUARD_UNKNOWN &&
+         !rl_guard_is_undecided(guard, now_us);
 }
 
 /* Writes seconds with one decimal. */

@@ -90,6 +90,12 @@ bool rl_guard_votes(const rl_guard *guard, redlock_time now_us);
 /* Returns the remaining quarantine; 0 without a guard; REDLOCK_NEVER if its end is unknown. */
 redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us);
 
+/*
+ * Returns true if a node whose identity is known does not vote, and that will last: not while
+ * clocks are still unknown.
+ */
+bool rl_guard_excludes(const rl_guard *guard, redlock_time now_us);
+
 /* Writes why the node does not vote, or "". Returns |text|. */
 const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *text, size_t size);
 

@@ -94,6 +94,15 @@ void rl_node_wrote(rl_node *node) {
   }
 }
 
+bool rl_node_is_up(const rl_node *node) {
+  return node->link.phase == RL_LINK_UP && !node->read_only && node->twins == 0;
+}
+
+bool rl_node_is_down(const rl_node *node, redlock_time now_us) {
+  bool failed = node->link.phase == RL_LINK_DOWN && node->failures > 0;
+  return node->read_only || node->twins != 0 || (failed && node->connect_at_us > now_us);
+}
+
 redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us) {
   return node->certificate_ends_us == 0 ? REDLOCK_NEVER
                                         : rl_time_sub(node->certificate_ends_us, now_us);

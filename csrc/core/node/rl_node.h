@@ -7,6 +7,7 @@
 #define RL_NODE_H
 
 #include "base/rl_reason.h"
+#include "base/rl_stats.h"
 #include "node/rl_link.h"
 
 /* X(state, name). */
@@ -31,6 +32,10 @@ typedef struct rl_node {
   uint32_t twins;       /* set of nodes of which one is the same server (rl_twin.h) */
   bool release_blocked; /* a release found no room: repeat it after the next replies */
   redlock_time certificate_ends_us; /* of its TLS connection; 0: unknown */
+  bool reported_up;                 /* the last event of the node was "up" ... */
+  bool reported_down;               /* ... or "down"; neither: there was none */
+  redlock_time quarantine_ends_us;  /* of the counted quarantine; 0: there is none */
+  rl_node_stats stats;
   rl_link link;
   rl_reason *reason;                 /* the last one that locks copied; or NULL */
   char error[RL_NODE_ERROR_MAX + 1]; /* why the node is not up, read-only or a twin; or "" */
@@ -71,6 +76,15 @@ void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal);
 
 /* Notes that the node has written: it is no replica. */
 void rl_node_wrote(rl_node *node);
+
+/* Returns true if the node can be asked for votes. */
+bool rl_node_is_up(const rl_node *node);
+
+/*
+ * Returns true if the node cannot be asked, and that will last: not while it connects, nor right
+ * after the end of a useful connection, which is repeated at once.
+ */
+bool rl_node_is_down(const rl_node *node, redlock_time now_us);
 
 /* Returns the remaining validity of the TLS certificate; REDLOCK_NEVER if it is unknown. */
 redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us);

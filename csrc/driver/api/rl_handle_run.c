@@ -10,6 +10,7 @@
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
+#include "client/rl_watchdog_due.h"
 #include "lifecycle/rl_grace.h"
 #include "lifecycle/rl_lifecycle.h"
 #include "lock/rl_round.h"
@@ -218,11 +219,15 @@ static void rl_handle_end_inside(redlock_lock *lock, int error) {
   if (error == REDLOCK_OK && waiter != NULL) {
     rl_handle_wait_grace(lock, waiter);
   }
-  rl_core_rest(&client->core, redlock_now());
+  redlock_time now_us = redlock_now();
+  rl_core_rest(&client->core, now_us);
   rl_wait_flush(client);
   rl_poll_wake(client);
   if (waiter != NULL) {
     rl_wait_end(client, waiter);
+  }
+  if (rl_watchdog_is_alone(client) && !rl_watchdog_has_loop(client)) {
+    client->core.absent_us = now_us;
   }
 }
 

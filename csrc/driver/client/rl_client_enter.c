@@ -22,12 +22,14 @@ void rl_client_check_fork(redlock_client *client) {
   rl_wait_forget(&client->wait);
   client->watchdog.runs = false; /* A child does not have the thread. */
   client->watchdog.on_lost = NULL;
+  client->watchdog.on_event = NULL;
   rl_event_close(&client->watchdog.event);
   client->asks = 0;
   RL_LIST_EACH(&client->core.locks, lock, rl_lock, locks) {
     lock->waited = 0;
   }
   rl_core_reset(&client->core);
+  rl_core_reset_stats(&client->core);
   rl_fork_adopt(&client->mark);
 }
 

@@ -28,7 +28,10 @@ typedef struct rl_watchdog {
   rl_event event;
   redlock_lost_function *on_lost; /* receives losses, or NULL */
   void *on_lost_data;
-  uint32_t reported_count; /* losses before its last report */
+  uint32_t reported_count;          /* losses before its last report */
+  redlock_event_function *on_event; /* receives events, or NULL */
+  void *on_event_data;
+  uint32_t reported_events; /* events before its last report */
 } rl_watchdog;
 
 /*
@@ -56,6 +59,7 @@ struct redlock_client {
   uint32_t asks;              /* nodes for which Lua code must supply credentials ... */
   bool asking;                /* ... and does so now ... */
   bool asked_by_driver;       /* ... when its driver asks, not during a call */
+  bool has_on_event;          /* Lua code receives events, where it would receive losses */
   bool has_on_lost;           /* Lua code receives losses ... */
   bool driver_reports_losses; /* ... from its driver, not from its next call ... */
   bool reports_losses;        /* ... and does so now */

@@ -292,7 +292,7 @@ static bool rl_wait_is_short(const redlock_client *client) {
          wants.deadline_us < polled->deadline_us ||
          (rl_wait_first(&client->wait.unposted) != NULL && !client->wait.brief) || /* LEAD-6 */
          (client->wait.leader == &client->watchdog.self &&
-          rl_watchdog_has_losses(client)); /* WDOG-5 */
+          rl_watchdog_has_news(client)); /* WDOG-5 */
 }
 
 /*

@@ -13,6 +13,7 @@
 #endif
 
 #include "client/rl_pump.h"
+#include "lock/rl_events.h"
 #include "os/rl_clock.h"
 
 /* Returns when a turn is due. */
@@ -32,13 +33,18 @@ redlock_time rl_poll_deadline(const redlock_client *client) {
   return rl_poll_turn(client, rl_core_with_output(&client->core));
 }
 
+/* Returns true if the program's loop has something to fetch. */
+static bool rl_poll_has_news(const redlock_client *client) {
+  return rl_lock_queue_first(&client->core.ended) != NULL ||
+         !rl_list_is_empty(&client->core.losses->queue) || rl_events_are_there(client->core.events);
+}
+
 redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output) {
   if (client->asks != 0 && !client->asking) {
     return 0;
   }
-  bool news = rl_lock_queue_first(&client->core.ended) != NULL ||
-              !rl_list_is_empty(&client->core.losses->queue);
-  redlock_time turn_us = client->wake && news ? 0 : rl_poll_turn(client, output);
+  redlock_time turn_us =
+      client->wake && rl_poll_has_news(client) ? 0 : rl_poll_turn(client, output);
   return client->driver_due_us != 0 ? rl_time_min(turn_us, client->driver_due_us) : turn_us;
 }
 
@@ -104,8 +110,7 @@ void rl_poll_open(redlock_client *client) {
 #endif
 
 void rl_poll_wake(redlock_client *client) {
-  client->wake = client->wake || rl_lock_queue_first(&client->core.ended) != NULL ||
-                 !rl_list_is_empty(&client->core.losses->queue);
+  client->wake = client->wake || rl_poll_has_news(client);
   rl_poll_sync(client);
 }
 

@@ -17,8 +17,9 @@
  *   WDOG-4. While a loop of the program polls redlock_client_pollfd(), the watchdog does not poll.
  *           If something has been due, or replies unread, for RL_WATCHDOG_LOOP_US, the loop counts
  *           as absent until its next redlock_client_process().
- *   WDOG-5. A thread that notices a loss wakes the watchdog, which calls the program's function
- *           (redlock_client_on_lost()) without the mutex, because that function calls the library.
+ *   WDOG-5. A thread that notices a loss or an event wakes the watchdog, which calls the program's
+ *           function (redlock_client_on_lost(), redlock_client_on_event()) without the mutex,
+ *           because that function calls the library.
  *   WDOG-6. The function may close the client or give up its last reference. The watchdog cannot
  *           join itself: it ends when the function has returned, and with the last reference frees
  *           the client.
@@ -34,6 +35,7 @@
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
 #include "client/rl_watchdog_due.h"
+#include "lock/rl_events.h"
 #include "os/rl_thread.h"
 
 #define RL_WATCHDOG_STACK ((size_t)256 * 1024) /* bytes */
@@ -56,7 +58,7 @@ static void rl_watchdog_lead(redlock_client *client) {
   int error = rl_turn_process(client, NULL, 0);
   rl_poll_wake(client);
   while (error == REDLOCK_OK && !watchdog->stops && rl_watchdog_is_alone(client) &&
-         !rl_watchdog_has_loop(client) && !rl_watchdog_has_losses(client)) {
+         !rl_watchdog_has_loop(client) && !rl_watchdog_has_news(client)) {
     error = rl_wait_lead(client, &watchdog->self, REDLOCK_NEVER, NULL);
     rl_wait_pause(client, &watchdog->self);
   }
@@ -66,7 +68,17 @@ static void rl_watchdog_lead(redlock_client *client) {
 }
 
 /* WDOG-5. */
-static void rl_watchdog_report(redlock_client *client) {
+static void rl_watchdog_report_events(redlock_client *client) {
+  rl_watchdog *watchdog = &client->watchdog;
+  redlock_event_function *on_event = watchdog->on_event;
+  void *data = watchdog->on_event_data;
+  watchdog->reported_events = client->core.events->total;
+  rl_wait_wake_threads(client, true);
+  on_event(client, data);
+  rl_mutex_lock(&client->mutex);
+}
+
+static void rl_watchdog_report_losses(redlock_client *client) {
   rl_watchdog *watchdog = &client->watchdog;
   redlock_lost_function *on_lost = watchdog->on_lost;
   void *data = watchdog->on_lost_data;
@@ -83,7 +95,9 @@ static void *rl_watchdog_run(void *argument) {
   while (!watchdog->stops) {
     redlock_time due_us = rl_watchdog_is_alone(client) ? rl_watchdog_due(client) : REDLOCK_NEVER;
     if (rl_watchdog_has_losses(client)) {
-      rl_watchdog_report(client);
+      rl_watchdog_report_losses(client);
+    } else if (rl_watchdog_has_events(client)) {
+      rl_watchdog_report_events(client);
     } else if (due_us > redlock_now()) {
       rl_watchdog_sleep(client, due_us);
     } else {

@@ -6,6 +6,7 @@
 #include "client/rl_watchdog_due.h"
 
 #include "client/rl_poll.h"
+#include "lock/rl_events.h"
 
 #define RL_WATCHDOG_LOOP_US (20 * REDLOCK_MILLISECONDS)
 
@@ -45,11 +46,20 @@ bool rl_watchdog_has_losses(const redlock_client *client) {
   return watchdog->on_lost != NULL && watchdog->reported_count != client->core.losses->count;
 }
 
+bool rl_watchdog_has_events(const redlock_client *client) {
+  const rl_watchdog *watchdog = &client->watchdog;
+  return watchdog->on_event != NULL && watchdog->reported_events != client->core.events->total;
+}
+
+bool rl_watchdog_has_news(const redlock_client *client) {
+  return rl_watchdog_has_losses(client) || rl_watchdog_has_events(client);
+}
+
 bool rl_watchdog_is_late(const redlock_client *client) {
   const rl_watchdog *watchdog = &client->watchdog;
   if (!watchdog->runs || watchdog->until_us == 0) {
     return false;
   }
-  return rl_watchdog_has_losses(client) ||
+  return rl_watchdog_has_news(client) ||
          (rl_watchdog_is_alone(client) && rl_watchdog_due(client) < watchdog->until_us);
 }

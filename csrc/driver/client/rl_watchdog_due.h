@@ -21,10 +21,12 @@ redlock_time rl_watchdog_due(const redlock_client *client);
 /* Returns true if no thread in a blocking call does what is due. */
 bool rl_watchdog_is_alone(const redlock_client *client);
 
-/* Returns true if the program's function must be called for losses. */
+/* Return true if a function of the program must be called for losses; for events; for either. */
 bool rl_watchdog_has_losses(const redlock_client *client);
+bool rl_watchdog_has_events(const redlock_client *client);
+bool rl_watchdog_has_news(const redlock_client *client);
 
-/* Returns true if it must be woken: for losses, or because it would sleep too long. */
+/* Returns true if it must be woken: for news, or because it would sleep too long. */
 bool rl_watchdog_is_late(const redlock_client *client);
 
 #endif
