@@ -75,6 +75,10 @@ expect 'on_lost stops threads whose lease is lost' '^stopped after' "$BUILD/exam
 grep -qE '^lost: (max_hold|expired)' <<<"$output" || { echo "not ok - on_lost reports the loss"; failed=1; }
 no_keys on_lost
 
+expect 'one_node_test sees a free, a taken and a lost lock' '^ok - unreachable: unavailable' "$BUILD/examples/one_node_test" \
+  "${addresses[0]}"
+no_keys one_node_test
+
 expect 'poll_loop has 64 locks in flight' '^64 tasks held their locks 1280 times' "$BUILD/examples/poll_loop" "${addresses[@]}"
 no_keys poll_loop
 

@@ -120,6 +120,16 @@ assert(lock:is_held() and lock:release())
 SCRIPT
 try 'Lua 5.4 loads and locks' env LUA_PATH="$prefix/share/lua/5.4/?.lua" LUA_CPATH="$prefix/lib/lua/5.4/?.so" \
   lua5.4 script.lua "$node" "$prefix"
+cat >fake.lua <<'SCRIPT'
+package.loaded.redlock = require "redlock.fake"
+local lock = assert(require("redlock").new({ "a", "b", "c" }):acquire("installed"))
+assert(lock:is_held() and lock:release())
+SCRIPT
+for lua in lua5.4 luajit; do
+  version=5.4
+  [ "$lua" = lua5.4 ] || version=5.1
+  try "$lua loads the fake, without C modules" env LUA_PATH="$prefix/share/lua/$version/?.lua" LUA_CPATH=none "$lua" fake.lua
+done
 cat >tls.lua <<'SCRIPT'
 local client = require("redlock").new({ arg[1] }, { tls = { ca = arg[2] } })
 local lock = assert(client:acquire("installed"))

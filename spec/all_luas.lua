@@ -30,6 +30,18 @@ collectgarbage()
 collectgarbage()
 assert(other:acquire("dropped", { wait = 40000, retry_delay = 5, retry_jitter = 0 }))
 
+-- The fake.
+local fake = require "redlock.fake"
+local played = fake.new()
+local mine = assert(played:acquire("all", { ttl = 1000, auto_extend = true }))
+local waited
+fake:spawn(function() waited = played:acquire("all", { wait = 9000 }) end)
+fake:advance(5000)
+assert(mine:is_held() and mine:release() and not waited)
+fake:advance()
+assert(waited:is_held())
+assert(select(3, played:acquire("all")) == "taken")
+
 -- The loops that this Lua has.
 local function twenty(name, run)
   local here, loop = pcall(require, name)
