@@ -73,8 +73,7 @@ typedef struct cli_bench_run {
   size_t resource_length;
   redlock_duration duration_us; /* that passed */
   uint64_t failures;
-  int failure; /* of the last one, or 0 */
-  char message[512];
+  char message[512]; /* of the last failure */
   cli_times acquires, releases;
   char texts[CLI_COLUMNS_MAX][24]; /* cells of a row */
 } cli_bench_run;
@@ -92,7 +91,6 @@ static int cli_bench_operation(const cli_settings *settings, cli_loop *loop, red
     cli_times_add(times, redlock_now() - begun_us);
   } else {
     run->failures++;
-    run->failure = result;
     (void)snprintf(run->message, sizeof run->message, "%s", redlock_lock_message(lock));
   }
   return -1;
@@ -109,15 +107,15 @@ static int cli_bench_measure(const cli_settings *settings, cli_loop *loop, redlo
     status = cli_await(settings, loop, lock, redlock_lock_release_start(lock));
   }
   redlock_time begun_us = redlock_now();
-  while (status < 0 && redlock_now() - begun_us < limit_us) {
+  while (status < 0 && (run->duration_us == 0 || run->duration_us < limit_us)) {
     int error = redlock_lock_acquire_start(lock, NULL);
     status = cli_bench_operation(settings, loop, lock, error, run, &run->acquires);
     if (status < 0 && redlock_lock_remaining(lock) > 0) {
       error = redlock_lock_release_start(lock);
       status = cli_bench_operation(settings, loop, lock, error, run, &run->releases);
     }
+    run->duration_us = redlock_now() - begun_us;
   }
-  run->duration_us = redlock_now() - begun_us;
   return status;
 }
 

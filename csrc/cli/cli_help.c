@@ -19,11 +19,11 @@ static const char cli_help_end[] =
     "A TIME is a number with ms, s, m, h or d: 500ms, 0.5s, 10m.\n"
     "\n"
     "Exit status: that of the command (128 + signal number if a signal ended it), or\n"
-    "  1    the lock is taken, or doctor found an error\n"
+    "  1    the lock is taken, doctor found an error, or force-release found no such token\n"
     "  64   wrong usage\n"
     "  69   too few nodes\n"
     "  71   system error\n"
-    "  75   the command succeeded, but its lock ended before\n"
+    "  75   the lock ended before its command, or before extend, release or the end of hold\n"
     "  126  the command cannot be executed\n"
     "  127  the command was not found\n";
 

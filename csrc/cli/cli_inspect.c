@@ -5,7 +5,9 @@
  */
 #include "cli_inspect.h"
 
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CLI_INSPECT_RETRIES 3
 #define CLI_INSPECT_DELAY_US (200 * REDLOCK_MILLISECONDS)
@@ -54,10 +56,14 @@ void cli_put_holder(FILE *out, const redlock_holder_info *holder) {
 }
 
 int cli_pause(cli_loop *loop, redlock_time until_us) {
+  struct pollfd output = {.fd = STDOUT_FILENO};
   while (redlock_now() < until_us) {
-    int number = cli_loop_turn(loop, until_us);
+    int number = cli_loop_turn_with(loop, until_us, &output, 1);
     if (number != 0 && number != SIGCHLD) {
       return CLI_SIGNAL + number;
+    }
+    if ((output.revents & POLLERR) != 0) {
+      return cli_fail(CLI_SYSTEM, "the reader of the standard output has gone");
     }
   }
   return -1;

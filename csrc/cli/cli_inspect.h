@@ -46,7 +46,10 @@ size_t cli_token_length(size_t token_length, const char *label, size_t label_len
  */
 int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock);
 
-/* Waits until |until_us|. Returns -1, or the exit status if a signal came. */
+/*
+ * Waits until |until_us|. Returns -1, or the exit status: if a signal came, or after a message if
+ * the reader of the standard output has gone.
+ */
 int cli_pause(cli_loop *loop, redlock_time until_us);
 
 /* Writes members of an object: state, and of a held lock its token, label and nodes. */

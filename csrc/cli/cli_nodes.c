@@ -32,6 +32,7 @@ typedef struct cli_probe {
 typedef struct cli_nodes_run {
   cli_loop *loop;
   size_t count;
+  bool quiet; /* shows only nodes that do not grant */
   cli_probe probes[REDLOCK_NODES_MAX];
   struct pollfd polls[REDLOCK_NODES_MAX];
   char latency[24];
@@ -172,10 +173,17 @@ static cli_color cli_nodes_color(redlock_vote vote) {
 
 static bool cli_nodes_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
   cli_nodes_run *run = context;
-  if (index == run->count) {
+  size_t node = 0;
+  for (size_t shown = 0; node < run->count; node++) {
+    bool granted = run->probes[node].vote.vote == REDLOCK_VOTE_GRANTED;
+    if (!(run->quiet && granted) && shown++ == index) {
+      break;
+    }
+  }
+  if (node == run->count) {
     return false;
   }
-  const redlock_vote_info *vote = &run->probes[index].vote;
+  const redlock_vote_info *vote = &run->probes[node].vote;
   cells[0].text = vote->name;
   cells[1].text = redlock_vote_name((int)vote->vote);
   cells[1].color = cli_nodes_color(vote->vote);
@@ -215,7 +223,7 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
   }
   if (settings->json) {
     cli_nodes_json(run, granted, quorum);
-  } else if (!settings->quiet) {
+  } else {
     cli_put_table(titles, sizeof titles / sizeof titles[0], cli_nodes_row, run);
   }
   int status = cli_flush();
@@ -230,7 +238,7 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
 /* ----------------------------------------------------------------------------------------- verb */
 
 static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  cli_nodes_run run = {.loop = loop, .count = settings->node_count};
+  cli_nodes_run run = {.loop = loop, .count = settings->node_count, .quiet = settings->quiet};
   char name[64];
   int status = -1;
   cli_random_name(name, "redlock-nodes-");

@@ -161,6 +161,14 @@ static void watch_reports_nodes_that_are_down(void **state) {
   assert_contains(cli_last.text, "Connection refused");
 }
 
+static void watch_ends_with_its_reader(void **state) {
+  tool_run run = cli_begin("watch job");
+  tool_until_output(&run, "free\n");
+  (void)close(run.output);
+  run.output = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  cli_finish(&run, 71);
+}
+
 static void quiet_watch_prints_only_changes(void **state) {
   tool_run run = cli_begin("watch -q --interval 10ms job");
   eventually(farm_calls(&three, 0, "type") >= 2);
@@ -172,6 +180,37 @@ static void quiet_watch_prints_only_changes(void **state) {
 }
 
 /* ------------------------------------------------------------------------------------ bench */
+
+/* Returns the number that follows |name|, and moves |*at| behind it. */
+static double number_after(const char **at, const char *name) {
+  char *end;
+  const char *found = strstr(*at, name);
+  assert_non_null(found);
+  double number = strtod(found + strlen(name), &end);
+  *at = end;
+  return number;
+}
+
+/* The rows have all acquires, and the last one has the longest. */
+static void check_histogram(void) {
+  static const char *const names[] = {
+      "\"p50_ms\": ", "\"p90_ms\": ", "\"p99_ms\": ", "\"p99_9_ms\": ", "\"most_ms\": "};
+  const char *at = strstr(cli_last.text, "\"acquire\"");
+  double count = number_after(&at, "\"count\": ");
+  double last = number_after(&at, "\"least_ms\": ");
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    double next = number_after(&at, names[i]);
+    assert_true(next >= last);
+    last = next;
+  }
+  double bound = 0;
+  at = strstr(cli_last.text, "\"histogram\"");
+  while (strstr(at, "\"le_ms\"") != NULL) {
+    bound = number_after(&at, "\"le_ms\": ");
+    count -= number_after(&at, "\"count\": ");
+  }
+  assert_true(count == 0 && bound >= last);
+}
 
 static void bench_measures_for_the_duration(void **state) {
   set_key("job", 3, "holder");
@@ -185,6 +224,7 @@ static void bench_measures_for_the_duration(void **state) {
   assert_string_equal(farm_command(&three, 0, "DBSIZE", (char *)NULL), "1");
   cli_check("bench --duration 50ms --json", 0);
   assert_true(json_lines_are_valid(cli_last.text));
+  check_histogram();
   cli_check("bench -q --duration 50ms", 0);
   assert_null(strchr(strchr(cli_last.text, '\n') + 1, '\n'));
 }
@@ -217,6 +257,7 @@ int main(void) {
       TEST(watch_prints_a_line_for_each_change),
       TEST(watch_shows_a_lock_without_a_majority),
       TEST(watch_reports_nodes_that_are_down),
+      TEST(watch_ends_with_its_reader),
       TEST(quiet_watch_prints_only_changes),
       TEST(bench_measures_for_the_duration),
       TEST(bench_reports_failures),
