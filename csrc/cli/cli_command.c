@@ -20,6 +20,11 @@
 #include "cli_descendants.h"
 
 #define CLI_CANARY "lock-canary" /* name of the canary */
+/*
+ * Ends the canary. Its number is above those of the signals that the loop takes: of several pending
+ * signals the lowest decides. SIGKILL would overtake those that a young canary has still blocked.
+ */
+#define CLI_CANARY_END SIGVTALRM
 
 /* In a child: restores the dispositions of our parent. */
 static void cli_command_restore(const cli_loop *loop) {
@@ -71,6 +76,7 @@ static void cli_command_close_all(void) {
 /* CMD-4 */
 static void cli_command_add_canary(cli_command *command) {
   sigset_t before;
+  sigset_t fatal = command->loop->taken;
   pid_t parent = getpid();
   command->canary_shot = false;
   command->canary = cli_command_fork(&before);
@@ -91,16 +97,24 @@ static void cli_command_add_canary(cli_command *command) {
   cli_command_close_all();
   cli_command_restore(command->loop);
   bool alive = cli_command_follow(parent, SIGKILL);
-  (void)pthread_sigmask(SIG_UNBLOCK, &command->loop->taken, NULL);
+  (void)signal(CLI_CANARY_END, SIG_DFL);
+  (void)sigaddset(&fatal, CLI_CANARY_END);
+  (void)pthread_sigmask(SIG_UNBLOCK, &fatal, NULL);
   while (alive) {
     (void)pause();
   }
   _exit(0);
 }
 
-/* In the child: executes the program, or writes an errno to |report|. */
+/*
+ * In the child: waits for the canary, executes the program, or writes an errno to |report|. A signal
+ * for the group that the canary misses ends this process before it executes the program.
+ */
 static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, int death,
-                             int report) {
+                             int canary, int report) {
+  char byte;
+  while (read(canary, &byte, 1) < 0 && errno == EINTR) {
+  }
   cli_command_restore(loop);
   if (cli_command_follow(parent, death)) {
     (void)pthread_sigmask(SIG_SETMASK, &loop->before, NULL);
@@ -114,11 +128,12 @@ static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, i
 
 int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line *line, int death) {
   int ends[2];
+  int canary[2];
   int error = 0;
   sigset_t before;
   pid_t parent = getpid();
   *command = (cli_command){.loop = loop, .line = line};
-  if (pipe2(ends, O_CLOEXEC) != 0) {
+  if (pipe2(ends, O_CLOEXEC) != 0 || pipe2(canary, O_CLOEXEC) != 0) {
     return errno;
   }
 #ifdef __linux__
@@ -126,22 +141,33 @@ int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line
 #endif
   command->pid = cli_command_fork(&before);
   if (command->pid == 0) {
-    cli_command_exec(loop, line->operands + 2, parent, death, ends[1]);
+    cli_command_exec(loop, line->operands + 2, parent, death, canary[0], ends[1]);
   }
   error = command->pid < 0 ? errno : 0;
+  if (error == 0) {
+    cli_command_add_canary(command);
+  }
+  (void)(write(canary[1], "", 1) == 1);
+  (void)close(canary[0]);
+  (void)close(canary[1]);
   (void)close(ends[1]);
   ssize_t got = 0;
   while (error == 0 && (got = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {
   }
   (void)close(ends[0]);
   if (error != 0) {
+    cli_command_end(command);
     (void)(command->pid > 0 && waitpid(command->pid, NULL, 0));
     command->pid = 0;
     return error;
   }
   command->began = cli_descendants_began(command->pid);
-  cli_command_add_canary(command);
   return 0;
+}
+
+/* Returns true if a signal that the command got as well has ended the canary. */
+static bool cli_command_shot(int state) {
+  return WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL && WTERMSIG(state) != CLI_CANARY_END;
 }
 
 void cli_command_reap(cli_command *command) {
@@ -153,7 +179,7 @@ void cli_command_reap(cli_command *command) {
       command->state = state;
     } else if (ended == command->canary) {
       command->canary = 0;
-      command->canary_shot = WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL;
+      command->canary_shot = cli_command_shot(state);
     }
   }
 }
@@ -168,13 +194,11 @@ void cli_command_end(cli_command *command) {
   if (command->canary == 0) {
     return;
   }
-  /* The first fatal signal decides the state. */
-  (void)kill(command->canary, SIGKILL);
+  (void)kill(command->canary, CLI_CANARY_END);
   do {
     ended = waitpid(command->canary, &state, 0);
   } while (ended < 0 && errno == EINTR);
-  command->canary_shot =
-      ended == command->canary && WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL;
+  command->canary_shot = ended == command->canary && cli_command_shot(state);
   command->canary = 0;
 }
 
