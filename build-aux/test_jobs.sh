@@ -262,6 +262,8 @@ long_jobs() {
   job long/auto_extend sleeping '' 5.4:build/test/integration/auto_extend_test 'AUTO_EXTEND_ROUNDS=100 build/test/integration/auto_extend_test'
   job long/guard sleeping '' 5.4:build/test/integration/guard_test 'GUARD_ROUNDS=1000 build/test/integration/guard_test'
   job long/fence sleeping '' 5.4:build/test/integration/fence_test 'FENCE_ROUNDS=50 build/test/integration/fence_test'
+  # A hundred losses of the lock, and jobs of three hosts.
+  job long/cli_loss sleeping '' '5.4:build/test/integration/cli_loss_test 5.4:cli' 'CLI_ROUNDS=100 build/test/integration/cli_loss_test'
   # 1,000 runs by twenty shells.
   job long/cli_counter sleeping '' '5.4:build/test/integration/cli_counter_test 5.4:cli' 'COUNTER_ROUNDS=50 build/test/integration/cli_counter_test'
   job long/burst computing '' 5.4:build/test/integration/burst_test 'BURST_LEASES=50000 build/test/integration/burst_test'

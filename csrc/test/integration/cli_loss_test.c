@@ -1,0 +1,261 @@
+/*
+ * redlock(1) loses its lock, is killed, or holds its lock for a time.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Environment: CLI_ROUNDS, how often the repeated tests repeat [3].
+ */
+#include "heartbeat.h"
+#include "relay.h"
+#include "shell.h"
+
+/* Two of the three nodes are behind relays, so that the test can cut them off from the tool alone. */
+static relay relays[2];
+static int dead_port;
+
+static int start(void **state) {
+  (void)shell_start(state);
+  dead_port = farm_free_port();
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)shell_reset(state);
+  for (unsigned i = 0; i < 2; i++) {
+    char name[8];
+    relay_start(&relays[i], three.nodes[i].port, 0, 0);
+    (void)snprintf(name, sizeof name, "RELAY%u", i + 1);
+    assert_int_equal(setenv(name, relays[i].address, 1), 0);
+  }
+  return 0;
+}
+
+static int end_relays(void **state) {
+  for (unsigned i = 0; i < 2; i++) {
+    relay_end(&relays[i]);
+  }
+  return 0;
+}
+
+/* The tool no longer reaches a majority. Both keys stay on their nodes until they expire. */
+static void cut_off(relay_switch how) {
+  for (unsigned i = 0; i < 2; i++) {
+    relay_turn_to(&relays[i], dead_port, how);
+  }
+}
+
+static unsigned rounds(void) {
+  const char *text = getenv("CLI_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 3;
+}
+
+static heartbeat open_beat(const char *name) {
+  char path[SCRATCH_PATH_MAX + 32];
+  (void)snprintf(path, sizeof path, "%s/%s", shell_directory(), name);
+  return heartbeat_open(path);
+}
+
+/* The lease is short, so that a test lasts seconds. A loaded machine may need several attempts. */
+#define RUN "exec $TOOL -n $RELAY1 -n $RELAY2 -n $NODE3 -t 1500ms --node-timeout 150ms -w 30s "
+
+/* Returns when no client could see the key on either node: another holder is possible then. */
+static redlock_time until_expired(void) {
+  for (unsigned i = 0; i < 2; i++) {
+    eventually(strcmp(farm_command(&three, i, "EXISTS", "job", (char *)NULL), "0") == 0);
+  }
+  return redlock_now();
+}
+
+/* ----------------------------------------------------------------------------- --strict */
+
+/* One round. Returns true if the command ran to the time at which the lock had ended. */
+static bool outlives(const char *script, relay_switch how, tool_run *run) {
+  heartbeat beat = open_beat("beat");
+  *run = shell_begin(script);
+  eventually(*beat.last != 0);
+  cut_off(how);
+  redlock_time ended_us = until_expired();
+  bool outlived = false;
+  /* Without the fault it is dead by now; with it, it beats for seconds. */
+  for (unsigned i = 0; i < 100 && !outlived; i++) {
+    outlived = *beat.last > ended_us;
+    (void)poll(NULL, 0, 2);
+  }
+  heartbeat_close(&beat);
+  return outlived;
+}
+
+static void strict_kills_the_command_before_the_lock_ends(void **state) {
+  tool_run run;
+  for (unsigned round = 0; round < rounds(); round++) {
+    relay_switch how = round % 2 == 0 ? RELAY_SILENCE : RELAY_CLOSE;
+    bool outlived = outlives(RUN "--strict run job -- $SELF beat $DIR/beat ignore", how, &run);
+    int status = tool_wait(&run);
+    shell_last = run;
+    if (outlived) {
+      fail_msg("round %u: the command outlived its lock: %s", round, run.text);
+    }
+    tool_check_status(&shell_last, status, 75);
+    assert_contains(run.text, "'job'");
+    (void)end_relays(state);
+    (void)reset(state);
+  }
+}
+
+/* Descendants, too: also one that left the session and whose parent has ended. */
+static void strict_kills_descendants_before_the_lock_ends(void **state) {
+  tool_run run;
+  bool outlived = outlives(RUN "--strict run job -- sh -c 'trap \"\" TERM; "
+                               "sh -c \"setsid $SELF beat $DIR/beat ignore &\"; sleep 600'",
+                           RELAY_CLOSE, &run);
+  (void)tool_wait(&run); /* The output ends with the last descendant. */
+  assert_false(outlived);
+}
+
+/* The control: the test above can tell. */
+static void warning_lets_the_command_outlive_the_lock(void **state) {
+  tool_run run;
+  assert_true(outlives(RUN "--on-lost=warn run job -- $SELF beat $DIR/beat", RELAY_CLOSE, &run));
+  tool_until_output(&run, "job");
+  (void)kill(run.pid, SIGTERM);
+  shell_finish(&run, 128 + SIGTERM);
+}
+
+/* --------------------------------------------------------------------------- TERM, then KILL */
+
+static void loss_sends_term_to_the_command(void **state) {
+  tool_run run = shell_begin(RUN "run job -- sh -c 'trap \"echo got TERM; exit 3\" TERM; "
+                                 "echo ready; " SHELL_UNTIL("end") "'");
+  tool_until_output(&run, "ready");
+  shell_take("job");
+  shell_finish(&run, 75);
+  assert_contains(shell_last.text, "got TERM");
+  assert_contains(shell_last.text, "'job'");
+  assert_int_equal(farm_count(&three, "job", "another"), 3);
+}
+
+/* Also to one in a session of its own. */
+static void loss_sends_term_to_descendants(void **state) {
+  tool_run run = shell_begin(
+      RUN "run job -- sh -c 'trap : TERM; setsid sh -c \"trap \\\"echo got TERM; : >$DIR/end; exit"
+          "\\\" TERM; echo ready; " SHELL_UNTIL("end") "\" & " SHELL_UNTIL("end") "'");
+  tool_until_output(&run, "ready");
+  shell_take("job");
+  shell_finish(&run, 75);
+  assert_contains(shell_last.text, "got TERM");
+}
+
+static void command_that_ignores_term_is_killed_after_the_grace_period(void **state) {
+  heartbeat beat = open_beat("beat");
+  tool_run run = shell_begin(RUN "--kill-after 300ms run job -- $SELF beat $DIR/beat ignore");
+  eventually(*beat.last != 0);
+  shell_take("job");
+  shell_finish(&run, 75);
+  heartbeat_close(&beat);
+}
+
+/* The tool notices the loss when it extends the lock, after 500 ms. */
+static void grace_period_is_five_seconds(void **state) {
+  heartbeat beat = open_beat("beat");
+  tool_run run = shell_begin(RUN "run job -- $SELF beat $DIR/beat ignore");
+  eventually(*beat.last != 0);
+  redlock_time begun_us = stopwatch();
+  shell_take("job");
+  shell_finish(&run, 75);
+  assert_took(begun_us, MS(5000), MS(7000));
+  heartbeat_close(&beat);
+}
+
+/* ------------------------------------------------------------------- the end of the tool itself */
+
+static void killed_tool_ends_its_command_at_once(void **state) {
+  for (unsigned round = 0; round < rounds(); round++) {
+    heartbeat beat = open_beat("beat");
+    tool_run run = shell_begin("exec $R run job -- $SELF beat $DIR/beat");
+    eventually(*beat.last != 0);
+    redlock_time begun_us = stopwatch();
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    (void)tool_wait(&run); /* The output ends with the command. */
+    assert_took(begun_us, 0, MS(500));
+    assert_int_equal(farm_count(&three, "job", NULL), 3);
+    heartbeat_close(&beat);
+    (void)shell_reset(state);
+  }
+}
+
+/* --------------------------------------------------------------------------------- --hold-for */
+
+/* Three hosts start the job within its hold time, the last when the first has long ended. */
+static void job_runs_once_within_its_hold_time(void **state) {
+  static const char script[] =
+      "job() { sleep 0.$1; $R --hold-for 60s -w 0 -E 0 run $2 -- sh -c 'echo ran'; }; "
+      "for host in 0 1 2; do job $((host * DELAY)) job-$ROUND & done 2>/dev/null; wait; "
+      "job 0 job-$ROUND";
+  for (unsigned round = 0; round < rounds(); round++) {
+    char text[16];
+    (void)snprintf(text, sizeof text, "%u", round);
+    assert_int_equal(setenv("ROUND", text, 1), 0);
+    /* At once; or one after the other. */
+    assert_int_equal(setenv("DELAY", round % 2 == 0 ? "0" : "3", 1), 0);
+    tool_run run = shell_begin(script);
+    assert_int_equal(tool_wait(&run), 0);
+    unsigned count = 0;
+    for (const char *at = run.text; (at = strstr(at, "ran\n")) != NULL; at++) {
+      count++;
+    }
+    if (count != 1) {
+      fail_msg("round %u: the job ran %u times: %s", round, count, run.text);
+    }
+  }
+}
+
+static void lock_is_free_after_its_hold_time(void **state) {
+  shell_check("$TOOL --node-timeout 300ms -t 3s -w 30s --hold-for 700ms run job -- true", 0);
+  shell_check("$R -w 30s run job -- true", 0);
+}
+
+static void killed_tool_holds_for_the_hold_time(void **state) {
+  tool_run run = shell_begin("exec $TOOL --node-timeout 150ms -w 30s -t 2s --hold-for 60s run job "
+                             "-- sh -c ': >$DIR/ready; " SHELL_UNTIL("end") "'");
+  eventually(shell_has("ready"));
+  assert_int_equal(kill(run.pid, SIGKILL), 0);
+  shell_finish(&run, 128 + SIGKILL);
+  for (unsigned i = 0; i < 3; i++) {
+    const char *left = farm_command(&three, i, "PTTL", "job", (char *)NULL);
+    assert_between(strtoul(left, NULL, 10), 20000, 60000);
+  }
+  shell_check("$R -w 0 run job -- echo ran", 1);
+}
+
+/* A command that runs for longer than the hold time keeps its lock, and then releases it. */
+static void long_command_outlasts_the_hold_time(void **state) {
+  tool_run run = shell_begin("exec $R --hold-for 300ms run job -- sh -c '" SHELL_UNTIL("end") "'");
+  shell_until_held("job");
+  redlock_time until_us = redlock_now() + MS(500);
+  eventually(redlock_now() > until_us);
+  assert_int_equal(farm_count(&three, "job", NULL), 3);
+  shell_touch("end");
+  shell_finish(&run, 0);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, reset, end_relays)
+
+int main(int argc, char **argv) {
+  heartbeat_main(argc, argv);
+  const struct CMUnitTest tests[] = {
+      TEST(strict_kills_the_command_before_the_lock_ends),
+      TEST(strict_kills_descendants_before_the_lock_ends),
+      TEST(warning_lets_the_command_outlive_the_lock),
+      TEST(loss_sends_term_to_the_command),
+      TEST(loss_sends_term_to_descendants),
+      TEST(command_that_ignores_term_is_killed_after_the_grace_period),
+      TEST(grace_period_is_five_seconds),
+      TEST(killed_tool_ends_its_command_at_once),
+      TEST(job_runs_once_within_its_hold_time),
+      TEST(lock_is_free_after_its_hold_time),
+      TEST(killed_tool_holds_for_the_hold_time),
+      TEST(long_command_outlasts_the_hold_time),
+  };
+  return cmocka_run_group_tests(tests, start, shell_end);
+}

@@ -1,0 +1,324 @@
+/*
+ * redlock(1) in the places where users run it: a terminal, cron, a container, a service, a pipe.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "shell.h"
+
+#include <fcntl.h>
+
+/* ------------------------------------------------------------------------------ a terminal */
+
+#define LOOP(command)                                                                              \
+  "for host in one two three; do echo start $host; " command "; done; echo end of the loop"
+
+/* Types |keys| when |run|, a loop in bash, is ready. Checks that the loop ends by |number|. */
+static void interrupt(tool_run *run, const char *keys, int number) {
+  tool_type(run, keys);
+  shell_finish(run, 128 + number);
+  assert_int_equal(tool_signal(&shell_last), number);
+  assert_null(strstr(shell_last.text, "start two"));
+  assert_null(strstr(shell_last.text, "end of the loop"));
+}
+
+static void interrupt_ends_a_loop_of_the_shell(void **state) {
+  tool_run run = shell_begin_on_terminal(LOOP("$R run job -- sleep 600"));
+  tool_until_output(&run, "start one");
+  shell_until_held("job");
+  interrupt(&run, "\x03", SIGINT);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void interrupt_of_the_wait_ends_a_loop_of_the_shell(void **state) {
+  shell_take("job");
+  unsigned before = farm_calls(&three, 0, "set");
+  tool_run run = shell_begin_on_terminal(LOOP("$R -w 600s run job -- echo ran"));
+  eventually(farm_calls(&three, 0, "set") > before);
+  interrupt(&run, "\x03", SIGINT);
+  assert_null(strstr(shell_last.text, "ran\r"));
+}
+
+/* The command decides: an editor or a shell goes on after Ctrl-C. */
+static void command_that_handles_an_interrupt_runs_on(void **state) {
+  tool_run run = shell_begin_on_terminal(
+      "$R run job -- sh -c 'trap \"echo got INT; exit 4\" INT; echo ready; " SHELL_UNTIL(
+          "end") "'");
+  tool_until_output(&run, "ready");
+  shell_until_held("job");
+  tool_type(&run, "\x03");
+  shell_finish(&run, 4);
+  assert_contains(shell_last.text, "got INT");
+}
+
+static void quit_key_ends_tool_and_command(void **state) {
+  tool_run run = shell_begin_on_terminal("ulimit -c 0; exec $R run job -- sleep 600");
+  shell_until_held("job");
+  tool_type(&run, "\x1c");
+  shell_finish(&run, 128 + SIGQUIT);
+  assert_int_equal(tool_signal(&shell_last), SIGQUIT);
+}
+
+/* A shell with job control: Ctrl-Z, fg, input from the terminal, Ctrl-D. */
+static void command_stops_and_continues_with_its_job(void **state) {
+  tool_run run = tool_start_on_terminal(
+      NULL, (const char *[]){"/bin/bash", "--norc", "--noprofile", "-i", NULL});
+  tool_type(&run, "PS1=; $R run job -- cat\n");
+  shell_until_held("job");
+  tool_type(&run, "first\n");
+  tool_until_output(&run, "first\r\nfirst");
+  tool_type(&run, "\x1a");
+  tool_until_output(&run, "Stopped");
+  tool_type(&run, "echo $((40+2)); fg\n");
+  tool_until_output(&run, "42\r\n");
+  tool_type(&run, "second\n");
+  tool_until_output(&run, "second\r\nsecond");
+  tool_type(&run, "\x04");
+  eventually(farm_count(&three, "job", NULL) == 0);
+  tool_type(&run, "echo status=$?; exit 6\n");
+  shell_finish(&run, 6);
+  assert_contains(shell_last.text, "status=0");
+}
+
+static void closed_terminal_ends_the_command(void **state) {
+  tool_run run = shell_begin_on_terminal("exec $R run job -- sleep 600");
+  shell_until_held("job");
+  (void)close(run.output);
+  run.output = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  shell_finish(&run, 128 + SIGHUP);
+  eventually(farm_count(&three, "job", NULL) == 0);
+}
+
+/* Returns true if the verb nodes prints colours in this environment. */
+static bool is_coloured(const char *environment, bool terminal) {
+  char script[128];
+  (void)snprintf(script, sizeof script, "%s $R nodes", environment);
+  tool_run run = terminal ? shell_begin_on_terminal(script) : shell_begin(script);
+  shell_finish(&run, 0);
+  return strstr(shell_last.text, "\033[") != NULL;
+}
+
+static void colours_are_only_for_terminals(void **state) {
+  assert_true(is_coloured("NO_COLOR= TERM=xterm", true));
+  assert_false(is_coloured("NO_COLOR=1 TERM=xterm", true));
+  assert_false(is_coloured("NO_COLOR= TERM=dumb", true));
+  assert_false(is_coloured("NO_COLOR= TERM=xterm", false));
+}
+
+/* --------------------------------------------------------------------- input and descriptors */
+
+static void command_reads_the_input_of_the_caller(void **state) {
+  shell_check("printf 'a\\nb\\n' | { $R run job -- head -c 2; cat; }", 0);
+  assert_string_equal(shell_last.text, "a\nb\n");
+  shell_check(
+      "echo data >$DIR/file; $R run job -- sh -c 'read -r word <&7; echo $word' 7<$DIR/file", 0);
+  assert_string_equal(shell_last.text, "data\n");
+}
+
+/* A pipe or a terminal shares its flags with every process that has it. */
+static void tool_changes_no_flags_of_descriptors(void **state) {
+  shell_check(
+      "flags='grep flags: /proc/self/fdinfo/0 /proc/self/fdinfo/1 /proc/self/fdinfo/2'; "
+      "sleep 0 | { $flags | cat; $R run job -- $flags | cat; } | sort | uniq -c | grep -c ' 2 '",
+      0);
+  assert_string_equal(shell_last.text, "3\n");
+}
+
+static void command_sees_the_lock_but_no_addresses(void **state) {
+  shell_check("export REDLOCK_FENCE=9; $R run job -- env | grep ^REDLOCK", 0);
+  assert_string_equal(shell_last.text, "REDLOCK_RESOURCE=job\n");
+  shell_check("for i in 1 2; do $R run --fence job -- sh -c 'echo $REDLOCK_FENCE'; done", 0);
+  char *second = NULL;
+  unsigned long long first = strtoull(shell_last.text, &second, 10);
+  assert_true(first > 0);
+  assert_true(strtoull(second, NULL, 10) > first);
+}
+
+static void closed_output_is_an_error(void **state) {
+  shell_check("$R nodes >&-", 71);
+  shell_check("$R doctor >&-", 71);
+  shell_check("$R --version >&-", 71);
+  shell_check("$R run job -- true >&-", 0);
+}
+
+/* --------------------------------------------------------------------------------- a container */
+
+/* unshare(1) makes the tool process 1 of a new namespace; users need one of their own. */
+#define AS_PROCESS_1                                                                               \
+  "unshare $([ $(id -u) = 0 ] || echo --user --map-root-user) --pid --fork --kill-child "          \
+  "--mount-proc "
+
+static void this_system_has_namespaces(void **state) {
+  tool_run run = shell_begin(AS_PROCESS_1 "sh -c 'echo pid $$'");
+  int status = tool_wait(&run);
+  if (status != 0 || strcmp(run.text, "pid 1\n") != 0) {
+    fail_msg("unshare --pid is refused here, so that process 1 cannot be tested: %s", run.text);
+  }
+}
+
+static void process_1_runs_a_command(void **state) {
+  shell_check(AS_PROCESS_1 "$R run job -- sh -c 'echo ran by $PPID; exit 7'", 7);
+  assert_string_equal(shell_last.text, "ran by 1\n");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+/* Children whose parents have ended become children of process 1. */
+#define ORPHANS                                                                                        \
+  "for i in 1 2 3 4 5; do sh -c \"sh -c : &\"; done; sh -c \"echo >$DIR/last &\"; " SHELL_UNTIL(       \
+      "last") "; "                                                                                     \
+              "while grep -sq \"^State:.Z\" /proc/[0-9]*/status && [ -d $DIR ]; do sleep 0.02; done; " \
+              "echo none is left"
+
+static void process_1_reaps_orphans(void **state) {
+  shell_check(AS_PROCESS_1 "$R run job -- sh -c '" ORPHANS "'", 0);
+  assert_string_equal(shell_last.text, "none is left\n");
+}
+
+/* The end of an orphan is not the end of the command. */
+static void end_of_an_orphan_does_not_end_the_run(void **state) {
+  shell_check(AS_PROCESS_1 "$R run job -- sh -c 'sh -c \"(exit 3) &\"; sleep 0.2; exit 7'", 7);
+  shell_check("$R run job -- sh -c 'sh -c \"(exit 3) &\"; sleep 0.2; exit 7'", 7);
+}
+
+/* Process 1 cannot die from a signal that it does not handle: it exits with the status. */
+static void process_1_ends_with_its_command(void **state) {
+  static const int numbers[] = {SIGTERM, SIGINT, SIGKILL};
+  char script[256];
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    (void)snprintf(script, sizeof script, AS_PROCESS_1 "$R run job -- sh -c 'kill -%d $$'",
+                   numbers[i]);
+    shell_check(script, 128 + numbers[i]);
+    assert_int_equal(farm_count(&three, "job", NULL), 0);
+  }
+}
+
+/* Docker stops a container with TERM at process 1, for which the kernel has no default. */
+static void process_1_passes_term_on(void **state) {
+  shell_check(
+      AS_PROCESS_1 "sh -c '(" SHELL_UNTIL(
+          "ready") "; kill 1) & exec $R run job -- "
+                   "sh -c \"trap \\\"exit 9\\\" TERM; echo >$DIR/ready; " SHELL_UNTIL("end") "\"'",
+      9);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void term_ends_the_wait_of_process_1(void **state) {
+  shell_take("job");
+  shell_check(AS_PROCESS_1 "sh -c '(sleep 0.3; kill 1) & exec $R -w 600s run job -- echo ran'",
+              128 + SIGTERM);
+  assert_null(strstr(shell_last.text, "ran\n"));
+}
+
+/* ----------------------------------------------------------------------------------- cron */
+
+/* The lines of a crontab. The tool is found by PATH, as in production. */
+#define CRONTAB                                                                                    \
+  "printf '%s\\n' 'MAILTO=\"\"' \"PATH=${TOOL%/*}:/usr/bin:/bin\" "                                \
+  "\"REDLOCK_NODES=\\\"$REDLOCK_NODES\\\"\" "
+
+/*
+ * Starts the real cron in a mount namespace, where its directories are empty. Its jobs "@reboot" run
+ * at once.
+ */
+#define CRON                                                                                       \
+  "cron=$(PATH=$PATH:/usr/sbin:/sbin command -v cron) && [ $(id -u) = 0 ] && "                     \
+  "unshare --mount true || exit 42; export cron; : >$DIR/results; "                                \
+  "timeout 60 unshare --mount --pid --fork --kill-child --mount-proc sh -c '"                      \
+  "mount --make-rprivate / && mount -t tmpfs none /run && mount -t tmpfs none /var/spool && "      \
+  "mkdir -p /var/spool/cron/crontabs && { [ ! -e /etc/crontab ] || "                               \
+  "mount --bind /dev/null /etc/crontab; } && { [ ! -d /etc/cron.d ] || "                           \
+  "mount -t tmpfs none /etc/cron.d; } && install -m 600 $DIR/crontab "                             \
+  "/var/spool/cron/crontabs/root && { $cron -f & " SHELL_UNTIL("done") "; kill $!; }'"
+
+/* cron's own variables, without a terminal and with nothing to read. */
+#define LIKE_CRON                                                                                  \
+  "setsid env -i HOME=/ LOGNAME=root SHELL=/bin/sh PATH=${TOOL%/*}:/usr/bin:/bin "                 \
+  "REDLOCK_NODES=\"$REDLOCK_NODES\" DIR=$DIR /bin/sh -c "
+
+static void run_works_with_the_environment_of_cron(void **state) {
+  shell_check(LIKE_CRON "'redlock --node-timeout 5s run job -- sh -c \"tty; wc -c\"' </dev/null",
+              0);
+  assert_string_equal(shell_last.text, "not a tty\n0\n");
+  shell_check(LIKE_CRON "'unset REDLOCK_NODES; redlock run job -- true' </dev/null", 64);
+}
+
+/* The crontab line of the documentation: two hosts at the same time, and the job runs once. */
+#define JOB "redlock --node-timeout 5s --wait 3s --hold-for 60s -E 99 run report -- "
+static void cron_runs_a_job_on_one_of_two_hosts(void **state) {
+  static const char script[] =
+      CRONTAB "\"@reboot " JOB "sh -c 'echo ran >>$DIR/results'; echo \\$? >>$DIR/results\" "
+              "\"@reboot " JOB "sh -c 'echo ran >>$DIR/results'; echo \\$? >>$DIR/results\" "
+              "\"@reboot until [ \\$(wc -l <$DIR/results) = 3 ] || [ ! -d $DIR ]; do sleep 0.1; "
+              "done; : >$DIR/done\" >$DIR/crontab; " CRON "; sort $DIR/results";
+  tool_run run = shell_begin(script);
+  int status = tool_wait(&run);
+  if (status == 42) {
+    print_message("# cron needs root, a mount namespace and the package cron; "
+                  "its environment replaces it\n");
+    run = shell_begin("for host in 1 2; do " LIKE_CRON "'" JOB "echo ran; echo $?' </dev/null & "
+                      "done >$DIR/results 2>/dev/null; wait; sort $DIR/results");
+    status = tool_wait(&run);
+  }
+  tool_check_status(&run, status, 0);
+  assert_string_equal(run.text, "0\n99\nran\n");
+}
+
+/* --------------------------------------------------------------------------------- a service */
+
+static void lead_a_session(void) {
+  (void)setsid();
+}
+
+/*
+ * systemd stops a unit with KillMode=control-group by a TERM to each process, and with
+ * KillMode=mixed by a TERM to the tool. The command gets one TERM in both cases.
+ */
+static void service_gets_one_term(void **state) {
+  for (unsigned mixed = 0; mixed < 2; mixed++) {
+    tool_run run =
+        shell_begin_after(lead_a_session, "exec $R run job -- sh -c 'trap \"echo TERM\" TERM; "
+                                          ": >$DIR/ready; " SHELL_UNTIL("end") "; exit 0'");
+    eventually(shell_has("ready"));
+    if (mixed != 0) {
+      assert_int_equal(kill(run.pid, SIGTERM), 0);
+    } else {
+      char script[64];
+      (void)snprintf(script, sizeof script, "kill %d $(ps -o pid= --ppid %d)", (int)run.pid,
+                     (int)run.pid);
+      tool_run sender = shell_begin(script);
+      assert_int_equal(tool_wait(&sender), 0);
+    }
+    tool_until_output(&run, "TERM");
+    (void)poll(NULL, 0, 300); /* for a second one */
+    shell_touch("end");
+    shell_finish(&run, 0);
+    assert_string_equal(shell_last.text, "TERM\n");
+    (void)shell_reset(state);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SHELL_TEST(interrupt_ends_a_loop_of_the_shell),
+      SHELL_TEST(interrupt_of_the_wait_ends_a_loop_of_the_shell),
+      SHELL_TEST(command_that_handles_an_interrupt_runs_on),
+      SHELL_TEST(quit_key_ends_tool_and_command),
+      SHELL_TEST(command_stops_and_continues_with_its_job),
+      SHELL_TEST(closed_terminal_ends_the_command),
+      SHELL_TEST(colours_are_only_for_terminals),
+      SHELL_TEST(command_reads_the_input_of_the_caller),
+      SHELL_TEST(tool_changes_no_flags_of_descriptors),
+      SHELL_TEST(command_sees_the_lock_but_no_addresses),
+      SHELL_TEST(closed_output_is_an_error),
+      SHELL_TEST(this_system_has_namespaces),
+      SHELL_TEST(process_1_runs_a_command),
+      SHELL_TEST(process_1_reaps_orphans),
+      SHELL_TEST(end_of_an_orphan_does_not_end_the_run),
+      SHELL_TEST(process_1_ends_with_its_command),
+      SHELL_TEST(process_1_passes_term_on),
+      SHELL_TEST(term_ends_the_wait_of_process_1),
+      SHELL_TEST(run_works_with_the_environment_of_cron),
+      SHELL_TEST(cron_runs_a_job_on_one_of_two_hosts),
+      SHELL_TEST(service_gets_one_term),
+  };
+  return cmocka_run_group_tests(tests, shell_start, shell_end);
+}
