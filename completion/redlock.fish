@@ -42,7 +42,7 @@ complete -c redlock -n '__fish_seen_subcommand_from run acquire hold' -l conflic
 complete -c redlock -n '__fish_seen_subcommand_from run hold' -l max-hold -x -d 'time after which the lock is not extended any longer [unlimited]'
 complete -c redlock -n '__fish_seen_subcommand_from run acquire extend hold' -l label -x -d 'text that other clients see [HOST pid N COMMAND]'
 complete -c redlock -n '__fish_seen_subcommand_from run acquire extend hold' -l no-label -d 'no such text'
-complete -c redlock -n '__fish_seen_subcommand_from run' -l fence -d 'give each grant a greater number, REDLOCK_FENCE'
+complete -c redlock -n '__fish_seen_subcommand_from run acquire hold' -l fence -d 'give each grant a greater number: REDLOCK_FENCE'
 complete -c redlock -n '__fish_seen_subcommand_from run' -l hold-for -x -d 'keep the lock for this time at least, even if the command ends earlier'
 complete -c redlock -n '__fish_seen_subcommand_from run' -l on-lost -x -a 'term warn' -d 'if the lock ends: stop the command (term), or only report it (warn) [term]'
 complete -c redlock -n '__fish_seen_subcommand_from run' -l strict -d 'kill the command before the lock ends'
