@@ -3,13 +3,23 @@
 ---
 --- Nothing here needs a server or a C module.
 
-local helper = require "spec.fake_helper"
-package.loaded["spec.helper"] = helper
-
-local behaviour = require "spec.behaviour"
 local fake = require "redlock.fake"
+local helper = require "spec.fake_helper"
 
-package.loaded.redlock = fake
+-- Another spec in the same process needs the modules that are replaced here.
+local replaced = {}
+for _, name in ipairs { "redlock", "spec.helper", "spec.behaviour" } do
+  replaced[name] = package.loaded[name] or false
+end
+package.loaded.redlock, package.loaded["spec.helper"], package.loaded["spec.behaviour"] = fake, helper, nil
+local behaviour = require "spec.behaviour"
+
+teardown(function()
+  for name in pairs(package.loaded) do
+    if name:find("^spec%.behaviour%.") then package.loaded[name] = nil end
+  end
+  for name, module in pairs(replaced) do package.loaded[name] = module or nil end
+end)
 
 -- Tests that the fake cannot pass, with the reason.
 local NO_SCRIPTS = "the fake has no scripts"

@@ -119,6 +119,26 @@ describe("redlock.fake", function()
     end
   end)
 
+  -- Returns the names and types of the fields of a table, as a text.
+  local function shape(value, indent)
+    if type(value) ~= "table" then return type(value) end
+    local lines = {}
+    for name, field in pairs(value) do
+      lines[#lines + 1] = indent .. tostring(name) .. ": " .. shape(field, indent .. "  ")
+    end
+    table.sort(lines)
+    return "{\n" .. table.concat(lines, "\n") .. "\n" .. indent .. "}"
+  end
+
+  it("has_statistics_of_the_same_shape_and_bounds", function()
+    local real = redlock.new({ "127.0.0.1:1" }):stats()
+    local other = fake.new({ "127.0.0.1:1" }):stats()
+    assert.are.equal(shape(real, ""), shape(other, ""))
+    for index, bucket in ipairs(real.wait_time.buckets) do
+      assert.are.equal(bucket.le, other.wait_time.buckets[index].le)
+    end
+  end)
+
   it("refuses_options_like_the_library", function()
     for name, given in pairs {
       prefix = { prefix = ("x"):rep(4097) }, ttl = { ttl = 3 }, drift = { ttl = 100, drift_factor = 0.99 },

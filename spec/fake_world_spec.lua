@@ -402,6 +402,29 @@ describe("redlock.fake", function()
     assert.are.equal(0, client:stats().held)
   end)
 
+  it("on_event_reports_nodes_losses_and_long_waits", function()
+    local events = {}
+    local watched = fake.new({ "a" }, { on_event = function(event)
+      assert.are.equal(0, event.ago)
+      events[#events + 1] = table.concat({ event.event, event.node or event.resource,
+        event.reason or event.waited and event.waited .. " s " .. event.result }, " ")
+    end })
+    local lock = assert(watched:acquire("r", { ttl = 3000, auto_extend = true }))
+    assert.are.same({ "up a:6379" }, events)
+    fake:set("unavailable")
+    assert.are.equal("down", watched:nodes()[1].state)
+    fake:advance(1500)
+    assert.are.same({ "up a:6379", "down a:6379 the test has made it unavailable", "warned r unavailable" }, events)
+    fake:set(nil)
+    fake:advance(1500)
+    fake:lose(lock)
+    assert(fake.new({ "a" }):acquire("r", { ttl = 2500 }))
+    assert(watched:acquire("r", { wait = 5000 }))
+    assert.are.same({ "up a:6379", "lost r lost", "waited r 2.5 s ok" }, { events[4], events[5], events[6] })
+    assert.are.equal(6, #events)
+    assert.are.equal(1, watched:stats().warnings.unavailable)
+  end)
+
   if _VERSION >= "Lua 5.4" then
     it("end_of_scope_releases", function()
       local run = assert(load([[

@@ -2,9 +2,11 @@
 
 local address = require "redlock.fake_address"
 local lease = require "redlock.fake_lease"
+local nodes = require "redlock.fake_node"
 local object = require "redlock.fake_object"
 local operation = require "redlock.fake_operation"
 local option = require "redlock.fake_option"
+local round = require "redlock.fake_round"
 local stats = require "redlock.fake_stats"
 local tables = require "redlock.fake_table"
 
@@ -74,18 +76,20 @@ function client.join(of, world)
   return of
 end
 
-local function state_of(self, node)
-  if not self.used then return "down" end
-  return node.state == "down" and "down" or "up"
+--- Returns true if a node is connected; or false and the reason.
+function Client:is_up(node)
+  if self.world.everywhere == "unavailable" then return false, round.REFUSED end
+  if node.state == "down" then return false, nodes.REFUSED end
+  return self.used or false
 end
 
 function methods.nodes(of)
   local self = check_client(of, DIRECT, "client:nodes()")
   local list = {}
   for index, node in ipairs(self.nodes) do
-    local state = state_of(self, node)
-    list[index] = { node = node.name, state = state, notifies = self.has_waited and state == "up" or false,
-      error = node.state == "down" and "connection refused" or nil, latency = state == "up" and 0 or nil }
+    local up, reason = self:is_up(node)
+    list[index] = { node = node.name, state = up and "up" or "down", error = reason, latency = up and 0 or nil,
+      notifies = up and self.has_waited or false }
   end
   return list
 end
@@ -166,7 +170,7 @@ end
 
 function object.client_class.__tostring(of)
   local self, up = records[of], 0
-  for _, node in ipairs(self.nodes) do up = up + (state_of(self, node) == "up" and 1 or 0) end
+  for _, node in ipairs(self.nodes) do up = up + (self:is_up(node) and 1 or 0) end
   return ("redlock.client (%d of %d nodes connected)"):format(up, #self.nodes)
 end
 

@@ -53,17 +53,17 @@ end
 
 -- Warns once, until an extend succeeds.
 local function warn(self, reason, since)
-  if not self.warned then self.client:count_warning(reason) end
-  self.warned = true
   report(self, reason, since)
+  if not self.warned then self.client:count_warning(reason, self.resources[1]) end
+  self.warned = true
 end
 
 local function report_end(self)
   if self.ended then return end
   self.ended = true
   local reason = is_capped(self) and "max_hold" or "expired"
-  self.client:count_loss(reason)
   report(self, reason, self.deadline)
+  self.client:count_loss(reason, self.resources[1])
 end
 
 --- Returns why the last lease of a lock was lost, and when; or nil.
@@ -151,8 +151,8 @@ function lease.lose(self, denied)
   lease.stop(self)
   for _, lock in ipairs(self.shares) do lock.lost, lock.lease = lost, nil end
   lease.clean(client, self.resources, self.keys, self.token)
-  client:count_loss("lost")
   report(self, "lost", lost.since)
+  client:count_loss("lost", self.resources[1])
   client.world:change()
 end
 
@@ -238,8 +238,8 @@ tick = function(self)
   self.timer = nil
   if not lease.lasts(self) then return report_end(self) end
   if self.busy then return end -- The end of the program's own extend sets the timer.
-  lease.extend(self, lease.capped(self, self.ttl), 0, function(asked, code)
-    self.client:count("auto_extend", code, asked)
+  lease.extend(self, lease.capped(self, self.ttl), 0, function(_, code)
+    self.client:count("auto_extend", code, {})
     if code == "unavailable" then
       warn(self, "unavailable", self.client.world.clock.now)
     elseif code == "expired" then
@@ -250,7 +250,9 @@ end
 
 --- Lets a lease with automatic extends ask the nodes now.
 function lease.poke(self)
-  if self.options.auto_extend and not self.over and not self.busy then tick(self) end
+  if not self.options.auto_extend or self.over or self.busy then return end
+  self.client.world.clock:cancel(self.timer)
+  tick(self)
 end
 
 -- ------------------------------------------------------------------------------------------ grant

@@ -21,18 +21,35 @@ function lock.dispatch_by(fn)
   call_on_lost = fn
 end
 
--- Calls on_lost for each reported loss. An on_lost that causes a loss does not nest.
+local function tell_loss(loss)
+  local lost = loss.lock.object[1]
+  local inside = lost and lost[INSIDE]
+  local fn = inside and (inside.on_lost_of_call or inside.on_lost or loss.lock.client.on_lost)
+  if fn then call_on_lost(fn, lost, loss.reason) end
+end
+
+-- Calls on_lost for each reported loss, and then on_event for each event. Calls do not nest.
 local function tell_all(world)
   if world.telling then return end
   world.telling = true
-  while world.losses[1] do
-    local loss = table.remove(world.losses, 1)
-    local lost = loss.lock.object[1]
-    local inside = lost and lost[INSIDE]
-    local fn = inside and (inside.on_lost_of_call or inside.on_lost or loss.lock.client.on_lost)
-    if fn then call_on_lost(fn, lost, loss.reason) end
+  while world.losses[1] or world.events[1] do
+    if world.losses[1] then
+      tell_loss(table.remove(world.losses, 1))
+    else
+      local event = table.remove(world.events, 1)
+      call_on_lost(event.on_event, event.event)
+    end
   end
   world.telling = false
+end
+
+--- Reports an event to on_event.
+function object.Client:tell(event)
+  local on_event = self.given.on_event
+  if not on_event then return end
+  event.ago = 0
+  self.world.events[#self.world.events + 1] = { on_event = on_event, event = event }
+  tell_all(self.world)
 end
 
 --- Reports a loss to on_lost.

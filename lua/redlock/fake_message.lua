@@ -77,6 +77,9 @@ function of_code.taken(result)
   local text
   if #result.resources > 1 then
     text = in_the_way(result)
+  elseif result.holder then
+    text = (" is taken, held by '%s': %d of %d nodes hold it for another client: %s")
+      :format(result.holder, result.taken, #result.votes, nodes(result, TAKEN))
   else
     text = (" is taken: %d of %d nodes hold it for another client: %s")
       :format(result.taken, #result.votes, nodes(result, TAKEN))

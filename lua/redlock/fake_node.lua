@@ -9,6 +9,9 @@ Node.__index = Node
 
 local node = {}
 
+--- Reason of a node that is down.
+node.REFUSED = "Connection refused"
+
 --- Returns a node. `clock` has the time.
 function node.new(name, clock)
   return setmetatable({
@@ -23,7 +26,7 @@ end
 --- Executes a command, fn(node). Returns "ok" and its results; "error" and a reason; or "silent" if
 --- the node hangs. Then `late` gets the results when it goes on.
 function Node:call(fn, late)
-  if self.state == "down" then return "error", "connection refused" end
+  if self.state == "down" then return "error", node.REFUSED end
   if self.state == "hung" then
     self.queue[#self.queue + 1] = function() late(fn(self)) end
     return "silent"

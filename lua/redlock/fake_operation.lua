@@ -223,13 +223,28 @@ local function next_expiry(lock)
   return first
 end
 
+-- Returns the label of the holder, if a waiter with a label has one to name.
+local function holder_of(self)
+  local lock, own = self.lock, self.options.label
+  if not self.waits or not own or own == "" or self.custom or self.owner then return nil end
+  local counts = {}
+  for _, node in ipairs(lock.client.nodes) do
+    local entry = node:get(keys_of(lock)[1])
+    local text = entry and entry.kind == "string" and label.of(entry.value)
+    if text then
+      counts[text] = (counts[text] or 0) + 1
+      if counts[text] > #lock.client.nodes / 2 then return text end
+    end
+  end
+end
+
 local try -- below
 
 -- Waits until something has changed, or for the last attempt.
 local function wait(self)
   local world = self.lock.client.world
   local clock = world.clock
-  self.waits = self.waits or clock.now
+  self.waits, self.lock.client.has_waited = true, true
   world:add_waiter(self)
   clock:cancel(self.last)
   clock:cancel(self.expiry)
@@ -245,7 +260,9 @@ local function failed(self, code, asked, token)
     lock.handed = nil
     if code == "taken" then return finish(self, "lost", asked, { denied = lease.deniers(asked) }) end
   end
-  if client.world.clock.now >= self.deadline then return finish(self, code, asked) end
+  if client.world.clock.now >= self.deadline then
+    return finish(self, code, asked, { holder = code == "taken" and holder_of(self) or nil })
+  end
   wait(self)
 end
 

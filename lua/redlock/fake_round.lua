@@ -86,12 +86,15 @@ end
 
 -- Asks one node.
 local function put(self, node, index, refused)
-  if refused then return settle(self, index, "error", round.REFUSED) end
+  if refused then
+    if self.client.world.everywhere then self.client:count_connection(index, round.REFUSED) end
+    return settle(self, index, "error", round.REFUSED)
+  end
   local kind, vote, detail = node:call(function(at) return self.ask(at, index) end, function(late, key)
     settle(self, index, late, key)
     look(self)
   end)
-  self.client:count_connection(index, kind ~= "error")
+  self.client:count_connection(index, kind == "error" and vote or nil)
   if kind == "ok" then
     settle(self, index, vote, detail)
   elseif kind == "error" then

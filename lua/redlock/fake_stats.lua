@@ -60,16 +60,23 @@ function stats.methods(Client)
     if not counters then return end
     counters[counters[code] and code or "error"] = (counters[code] or counters.error) + 1
     local now = self.world.clock.now
-    if operation.waits then note(self.wait_time, (now - operation.waits) / 1000) end
-    if name == "acquire" and code == "ok" then note(self.acquire_time, (now - operation.began) / 1000) end
+    local took = operation.began and (now - operation.began) / 1000
+    if operation.granted then note(self.acquire_time, took) end
+    if not operation.waits then return end
+    note(self.wait_time, took)
+    if took >= 1 then
+      self:tell { event = "waited", resource = operation.lock.resources[1], waited = took, result = code }
+    end
   end
 
-  function Client:count_loss(reason)
+  function Client:count_loss(reason, resource)
     self.losses[reason] = self.losses[reason] + 1
+    self:tell { event = "lost", resource = resource, reason = reason }
   end
 
-  function Client:count_warning(reason)
+  function Client:count_warning(reason, resource)
     self.warnings[reason] = self.warnings[reason] + 1
+    self:tell { event = "warned", resource = resource, reason = reason }
   end
 
   function Client:count_heal(index)
@@ -94,19 +101,26 @@ function stats.methods(Client)
     if answered then note(of.latency, 0) end
   end
 
-  --- Counts a connection that came up, or one that failed.
-  function Client:count_connection(index, up)
-    local of = self:of_node(index)
-    if up and not of.up then of.connections = of.connections + 1 end
-    if not up and (of.up or of.failures == 0) then of.failures = of.failures + 1 end
-    of.up = up
+  --- Counts a connection that came up, or one that failed for a reason.
+  function Client:count_connection(index, reason)
+    local of, node = self:of_node(index), self.nodes[index].name
+    if reason then
+      if of.up or of.failures == 0 then
+        of.failures = of.failures + 1
+        self:tell { event = "down", node = node, reason = reason }
+      end
+    elseif not of.up then
+      of.connections = of.connections + 1
+      self:tell { event = "up", node = node }
+    end
+    of.up = not reason
   end
 end
 
 local function of_node(client, index, node)
   local of = client:of_node(index)
   return {
-    node = node.name, up = client.used and node.state ~= "down" or false, quarantined = false, votes = copy(of.votes),
+    node = node.name, up = client:is_up(node), quarantined = false, votes = copy(of.votes),
     latency = shown(of.latency), connections = of.connections, failures = of.failures, heals = of.heals,
     quarantines = 0, outstanding = #node.queue,
   }

@@ -20,7 +20,7 @@ function world.new()
     everywhere = nil, outcomes = {}, -- what the test has set
     handovers = {}, -- leases between detach() and attach(), by their texts
     leftovers = {}, -- releases that no node has confirmed
-    losses = {}, -- losses to report to on_lost, in their order
+    losses = {}, events = {}, -- to report to on_lost and on_event, in their order
     garbage = {}, -- locks that the collector has freed
     tokens = 0, random = 1, -- state of new_token()
   }, World)
@@ -28,7 +28,7 @@ end
 
 --- Forgets all locks, coroutines and settings. Clients stay as they are.
 function World:reset()
-  self.everywhere, self.outcomes, self.leftovers, self.losses = nil, {}, {}, {}
+  self.everywhere, self.outcomes, self.leftovers, self.losses, self.events = nil, {}, {}, {}, {}
   self.telling, self.changing = false, false
   for _, at in pairs(self.nodes) do at:reset() end
   for client in pairs(self.clients) do client:forget() end
