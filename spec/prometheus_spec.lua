@@ -145,6 +145,24 @@ describe("redlock.prometheus", function()
     end
   end)
 
+  it("figures_of_the_specs_have_the_shape_of_stats", function()
+    -- Returns the names of all fields. The buckets of a histogram are fields of equal shape.
+    local function shape(value, path, found)
+      for name, part in pairs(value) do
+        local field = path .. "." .. (type(name) == "number" and "n" or name)
+        found[field] = type(part)
+        if type(part) == "table" then shape(part, field, found) end
+      end
+      return found
+    end
+    local client = require("redlock").new { "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3" }
+    assert.are.same(shape(client:stats(), "", {}), shape(figures.of("a:1", "b:2", "c:3"), "", {}))
+    assert.are.equal(2, client:stats().quorum)
+    local page = render(client)
+    assert.is_nil(page.samples['redlock_node_up{node="127.0.0.1:1"}']) -- never used
+    assert.are.equal(0, page.samples['redlock_operations_total{operation="acquire",outcome="ok"}'])
+  end)
+
   it("parser_of_the_specs_rejects_what_Prometheus_rejects", function()
     local head = "# HELP a_total x\n# TYPE a_total counter\n"
     for _, text in ipairs {

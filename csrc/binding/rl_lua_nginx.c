@@ -29,7 +29,9 @@
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
 
-#define OUTPUT_MAX 32768 /* bytes that a writer gets at once */
+#define OUTPUT_MAX 32768       /* bytes that a writer gets at once */
+#define NGINX_LOCKS_SEEN 10000 /* locks that nginx_locks() looks at */
+
 #define NGINX_DRAIN_BUDGET                                                                         \
   (100 * REDLOCK_MILLISECONDS) /* time to send releases when the worker ends */
 
@@ -417,6 +419,43 @@ static uint32_t to_log(const rl_core *core, uint32_t down, redlock_time now_us) 
   return changed;
 }
 
+/* Pushes { resource, more, remaining } of a lock: its first resource, the number of the others, and
+   the rest of its lease in milliseconds unless it waits. */
+static void push_listed(lua_State *L, const rl_lock *lock, redlock_duration remaining) {
+  rl_resource_name name = rl_resource_at(lock->resource, 0);
+
+  lua_createtable(L, 0, 3);
+  lua_pushlstring(L, name.resource, name.length);
+  lua_setfield(L, -2, "resource");
+  lua_pushnumber(L, (lua_Number)(lock->resource->count - 1));
+  lua_setfield(L, -2, "more");
+  if (remaining > 0) {
+    lua_pushnumber(L, (lua_Number)rl_time_ms_up(remaining));
+    lua_setfield(L, -2, "remaining");
+  }
+}
+
+/* (handle, count) -> list of at most |count| locks that are held, or whose acquire waits. */
+static int nginx_locks(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
+  lua_Integer count = luaL_checkinteger(L, 2), found = 0;
+  redlock_time now_us = redlock_now();
+  unsigned seen = 0;
+
+  lua_newtable(L);
+  RL_LIST_EACH(&self->client->core.locks, lock, rl_lock, locks) {
+    redlock_duration remaining = rl_lock_remaining(lock, now_us);
+
+    if (remaining > 0 || (rl_lock_is_in_flight(lock) && lock->has_waited)) {
+      push_listed(L, lock, remaining);
+      lua_rawseti(L, -2, (int)++found);
+    }
+    if (found == count || ++seen == NGINX_LOCKS_SEEN)
+      break;
+  }
+  return 1;
+}
+
 /* (handle, node) -> its name, and the reason why it is down. */
 static int nginx_why(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -553,6 +592,7 @@ void rl_lua_nginx_register(lua_State *L) {
   static const luaL_Reg methods[] = {{NULL, NULL}};
   static const luaL_Reg functions[] = {{"new", nginx_new},
                                        {"attach", nginx_attach},
+                                       {"locks", nginx_locks},
                                        {"driver", nginx_driver},
                                        {"address", nginx_address},
                                        {"connecting", nginx_connecting},

@@ -2,8 +2,9 @@
 ---
 --- 1. Once a second, in a step of the client's clock, each worker adds the growth of its counters
 ---    to counters of the dictionary. So the counters of ended workers remain.
---- 2. The values of a moment (gauges) are one entry for each worker. The worker writes it in each
----    publication and deletes it at its end; the entry of a killed worker expires.
+--- 2. The values of a moment (gauges) are one entry for each worker, and the names of locks another
+---    one. The worker writes them in each publication and deletes them at its end; the entries of a
+---    killed worker expire.
 --- 3. Any worker makes the sum: counters from the dictionary, gauges from the entries.
 ---
 --- Nothing here waits or has a timer. A client has an entry for each counter, and SLOTS at most for
@@ -12,12 +13,14 @@
 local prometheus = require "redlock.prometheus"
 
 local ngx = ngx
-local concat, gmatch = table.concat, string.gmatch
+local concat, gmatch, sort = table.concat, string.gmatch, table.sort
 local ipairs, pairs, setmetatable, tonumber = ipairs, pairs, setmetatable, tonumber
 local tostring, type = tostring, type
 
 local SLOTS = 512 -- workers whose gauges are counted, those of reloads included
 local GAUGE_LIFE = 5 -- seconds from a publication until the gauges of a killed worker vanish
+local LOCKS = 50 -- locks that each worker names
+local NAME_SIZE = 80 -- bytes of a name; the rest is cut off
 local LOG_PAUSE = 60 -- seconds between two log lines about a full dictionary
 local NO_ROOM = "no memory" -- of lua-nginx-module
 
@@ -88,6 +91,24 @@ local function write_gauges(self, text)
   return nil, "there are more than " .. SLOTS .. " workers"
 end
 
+-- Writes the names of locks: a line for each, with the rest of the lease in milliseconds if the
+-- lock is held.
+local function write_locks(self, locks)
+  local key = self.prefix .. "locks " .. (self.slot or 0)
+  if #locks == 0 or not self.slot then
+    self.dict:delete(key)
+    return true
+  end
+  local lines = {}
+  for index, lock in ipairs(locks) do
+    local name = prometheus.clean(lock.resource:sub(1, NAME_SIZE)):gsub("%c", " ")
+    if #lock.resource > NAME_SIZE then name = name .. "..." end
+    if lock.more > 0 then name = name .. " and " .. lock.more .. " more" end
+    lines[index] = (lock.remaining or "") .. "\t" .. name .. "\n"
+  end
+  return self.dict:safe_set(key, concat(lines), GAUGE_LIFE)
+end
+
 local function log_failure(self, count, err)
   if ngx.now() < self.log_at then return end
   self.log_at = ngx.now() + LOG_PAUSE
@@ -96,9 +117,9 @@ local function log_failure(self, count, err)
     err)
 end
 
---- Adds the growth of the counters since the last call, and writes the gauges. Growth that the
---- dictionary has no room for is added by a later call.
-function Figures:publish(stats)
+--- Adds the growth of the counters since the last call, and writes the gauges and the names of
+--- locks. Growth that the dictionary has no room for is added by a later call.
+function Figures:publish(stats, locks)
   local dict, prefix, added = self.dict, self.prefix, self.added
   local lines, missing, failure = {}, 0, nil
   local function note(ok, err)
@@ -115,15 +136,19 @@ function Figures:publish(stats)
     lines[#lines + 1] = path .. "\t" .. (value == true and 1 or value or 0)
   end)
   note(write_gauges(self, concat(lines, "\n")))
+  note(write_locks(self, locks))
   self.missing = missing
   if failure then log_failure(self, missing, failure) end
 end
 
---- Removes the gauges of this worker.
+--- Removes the gauges and the names of locks of this worker.
 function Figures:leave()
   local key = self.slot and self.prefix .. "worker " .. self.slot
   local found = key and self.dict:get(key)
-  if found and found:match("^[^\n]*") == self.id then self.dict:delete(key) end
+  if found and found:match("^[^\n]*") == self.id then
+    self.dict:delete(self.prefix .. "locks " .. self.slot)
+    self.dict:delete(key)
+  end
   self.slot = nil
 end
 
@@ -179,7 +204,24 @@ function Figures:sum(stats)
   return stats
 end
 
-local metrics = {}
+--- Returns up to LOCKS locks of each worker, { name, remaining = milliseconds or nil for a waiter }.
+--- Held ones come first.
+function Figures:locks()
+  local locks = {}
+  for slot = 1, SLOTS do
+    local entry = self.dict:get(self.prefix .. "locks " .. slot)
+    for remaining, name in gmatch(entry or "", "([^\t\n]*)\t([^\n]*)\n") do
+      locks[#locks + 1] = { name = name, remaining = tonumber(remaining) }
+    end
+  end
+  sort(locks, function(one, other)
+    if (one.remaining == nil) ~= (other.remaining == nil) then return one.remaining ~= nil end
+    return one.name < other.name
+  end)
+  return locks
+end
+
+local metrics = { LOCKS = LOCKS }
 
 --- Returns the figures of the client `name` of this worker in ngx.shared[dict_name].
 function metrics.new(dict_name, name)

@@ -17,6 +17,7 @@ local status_page = require "redlock.nginx_status"
 require "redlock.nginx"
 
 local ngx = ngx
+local list_locks = core.nginx.locks
 local concat, sort = table.concat, table.sort
 local error, getmetatable, ipairs, next, pairs, pcall = error, getmetatable, ipairs, next, pairs, pcall
 local setmetatable, tostring, type = setmetatable, tostring, type
@@ -33,7 +34,7 @@ Pages.__index = Pages
 -- Publishes the figures of this worker, and returns those of all workers for the client `index`.
 local function sum(self, index)
   local stats, figures = self.clients[index]:stats(), self.figures[index]
-  figures:publish(stats)
+  figures:publish(stats, list_locks(self.drivers[index].handle, metrics.LOCKS))
   return figures:sum(stats)
 end
 
@@ -166,7 +167,8 @@ function Pages:status()
   local clients = {}
   for index, name in ipairs(self.names) do
     local stats, nodes = sum(self, index), self.clients[index]:nodes()
-    clients[index] = { name = self.named and name or nil, stats = stats, nodes = nodes }
+    local locks = self.figures[index]:locks()
+    clients[index] = { name = self.named and name or nil, stats = stats, nodes = nodes, locks = locks }
   end
   local text = status_page.render(clients, core.VERSION)
   ngx.header.content_type = "text/html; charset=utf-8"
@@ -199,7 +201,7 @@ end
 local function publish_by(own, dict_name, name)
   local figures = metrics.new(dict_name, name)
   local free = driver.set_publisher(own, function(client, ended)
-    figures:publish(client:stats())
+    figures:publish(client:stats(), list_locks(own.handle, metrics.LOCKS))
     if ended then figures:leave() end
   end)
   return free and figures
@@ -219,13 +221,13 @@ function nginx_pages.new(dict_name, clients, given)
   local by_name = named and clients or { [""] = clients }
   if next(by_name) == nil then error("redlock: redlock.nginx_pages.new(): pass a client", 2) end
   local drivers = drivers_of(by_name, 2)
-  local self = setmetatable({ named = named, names = {}, clients = {}, figures = {}, last = {} }, Pages)
+  local self = setmetatable({ named = named, names = {}, clients = {}, drivers = {}, figures = {}, last = {} }, Pages)
   self.resource = given and given.health_resource or HEALTH_RESOURCE
   for name in pairs(by_name) do self.names[#self.names + 1] = name end
   sort(self.names)
   for index, name in ipairs(self.names) do
     self.clients[index], self.last[index] = by_name[name], { ask_at = 0, fresh_until = 0 }
-    self.figures[index] = publish_by(drivers[name], dict_name, name)
+    self.drivers[index], self.figures[index] = drivers[name], publish_by(drivers[name], dict_name, name)
     if not self.figures[index] then
       error("redlock: the client has pages already; make them once, for example in init_by_lua", 2)
     end

@@ -1,8 +1,10 @@
 --- The status page: figures of clients as HTML for people. It has no script and loads nothing.
 
 local concat, sort = table.concat, table.sort
-local ceil, huge = math.ceil, math.huge
+local ceil, huge, min = math.ceil, math.huge, math.min
 local ipairs, pairs, tostring = ipairs, pairs, tostring
+
+local LOCKS = 200 -- rows of locks
 
 local HEAD = [[
 <!DOCTYPE html>
@@ -26,8 +28,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: bold; padding: 1rem 0 0.25rem; }
 th, td { padding: 0.2rem 1rem 0.2rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
   white-space: nowrap; }
-th:first-child, td:first-child, .nodes :nth-child(2) { text-align: left; white-space: normal; overflow-wrap: anywhere;
-  min-width: 9rem; }
+th:first-child, td:first-child, .nodes :nth-child(2), .locks :nth-child(2) { text-align: left; white-space: normal;
+  overflow-wrap: anywhere; min-width: 9rem; }
 th { color: var(--soft); font-weight: normal; }
 dl { display: flex; flex-wrap: wrap; gap: 0 2rem; margin: 0; }
 dt, footer { color: var(--soft); }
@@ -126,6 +128,20 @@ local function add_operations(lines, operations)
   end_table(lines)
 end
 
+-- Adds the names of locks that are held, and of those that requests wait for.
+local function add_locks(lines, locks, total)
+  if #locks == 0 then return end
+  begin_table(lines, "locks", "Locks", { "name", "state", "rest of the lease" })
+  for index = 1, min(#locks, LOCKS) do
+    local lock = locks[index]
+    row(lines, "td", { escape(lock.name), lock.remaining and "held" or "waiting",
+      lock.remaining and ("%.1f s"):format(lock.remaining / 1000) or "" })
+  end
+  end_table(lines)
+  local hidden = total - min(#locks, LOCKS)
+  if hidden > 0 then lines[#lines + 1] = "<p>" .. hidden .. " more</p>" end
+end
+
 local function add_client(lines, client)
   local stats, up = client.stats, 0
   for _, node in ipairs(stats.nodes) do
@@ -143,12 +159,14 @@ local function add_client(lines, client)
   end
   lines[#lines + 1] = "</dl>"
   add_nodes(lines, client)
+  add_locks(lines, client.locks, stats.held + stats.waiting)
   add_operations(lines, stats.operations)
 end
 
 local status = {}
 
---- Returns the page. A client is { name, stats = figures of all workers, nodes = client:nodes() }.
+--- Returns the page. A client is { name, stats = figures of all workers, nodes =
+--- client:nodes(), locks = Figures:locks() of nginx_metrics.lua }.
 function status.render(clients, version)
   local lines = { HEAD }
   for _, client in ipairs(clients) do add_client(lines, client) end

@@ -505,7 +505,7 @@ function pages:metrics() end
 --- nodes at most once a second in each worker, and waits for node_timeout at most.
 function pages:health() end
 
---- Answers with a page in HTML: nodes, held locks, waiters, outcomes.
+--- Answers with a page in HTML: nodes, names of held locks and of waiters, outcomes.
 function pages:status() end
 
 --- Returns the figures of all workers, of each client by name if the clients have names. They also

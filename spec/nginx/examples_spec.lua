@@ -3,6 +3,7 @@
 if not rawget(_G, "jit") then return end
 
 local helper = require "spec.helper"
+local metrics_text = require "spec.metrics_text"
 local server = require "spec.nginx.server"
 
 describe("examples for nginx", function()
@@ -67,6 +68,24 @@ describe("examples for nginx", function()
     assert.are.equal("", nginx:complaints())
     nginx:stop()
     free()
+  end)
+
+  it("monitoring_conf_shows_figures_of_both_workers_health_and_status", function()
+    start("monitoring.conf")
+    for index = 1, 20 do assert.are.equal("done\n", select(2, nginx:get("/order?id=" .. index))) end
+    helper.eventually(function()
+      local status, body = nginx:get("/metrics")
+      assert.are.equal(200, status)
+      local samples = metrics_text.parse(body).samples
+      return samples['redlock_operations_total{operation="acquire",outcome="ok"}'] == 20
+        and samples['redlock_operations_total{operation="release",outcome="ok"}'] == 20
+    end, "the figures of all workers")
+    local status, body = nginx:get("/health")
+    assert.are.equal(200, status, body)
+    status, body = nginx:get("/status")
+    assert.are.equal(200, status)
+    assert.is_truthy(body:find(farm.addresses[3], 1, true), body)
+    assert.are.equal("", nginx:complaints())
   end)
 
   it("upload_conf_holds_lock_through_subrequests", function()
