@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli_inspect.h"
 #include "cli_json.h"
 #include "cli_output.h"
 
@@ -85,6 +86,42 @@ static size_t cli_handover_read(const char *operand, char text[static REDLOCK_HA
   return length;
 }
 
+/* Returns -1 if |lock| has a result of REDLOCK_OK, or the exit status after a message. */
+static int cli_handover_result(const cli_settings *settings, redlock_lock *lock) {
+  if (settings->json && redlock_lock_result(lock) != REDLOCK_OK) {
+    cli_json_failure(lock, redlock_lock_result(lock), NULL);
+  }
+  return cli_result(settings, lock);
+}
+
+/*
+ * An attached lock is acquired in one attempt, whose failure leaves the text without use. So a
+ * harmless inspection connects first. Returns -1, or the exit status after a message; then the text
+ * is as good as before.
+ */
+static int cli_handover_connect(const cli_settings *settings, cli_loop *loop,
+                                const redlock_lock *attached) {
+  size_t length;
+  const void *resource = redlock_lock_resource(attached, &length);
+  redlock_lock *lock;
+  if (redlock_lock_new(&lock, loop->client, resource, length, NULL) != REDLOCK_OK) {
+    return cli_fail(CLI_SYSTEM, "%s", redlock_client_message(loop->client));
+  }
+  int status = cli_inspect_await(settings, loop, lock);
+  status = status < 0 ? cli_handover_result(settings, lock) : status;
+  redlock_lock_free(lock);
+  return status;
+}
+
+/* Takes the lease of the text over. Returns -1, or the exit status after a message. */
+static int cli_handover_attach(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  int status = cli_handover_connect(settings, loop, lock);
+  if (status < 0) {
+    status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, NULL));
+  }
+  return status < 0 ? cli_handover_result(settings, lock) : status;
+}
+
 int cli_handover_with_lock(const cli_settings *settings, redlock_client *client, cli_step *step) {
   char text[REDLOCK_HANDOVER_MAX];
   size_t length = cli_handover_read(settings->operands[1], text);
@@ -97,12 +134,8 @@ int cli_handover_with_lock(const cli_settings *settings, redlock_client *client,
     return cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
   }
   int status = cli_loop_open(&loop, client)
-                   ? cli_await(settings, &loop, lock, redlock_lock_acquire_start(lock, NULL))
+                   ? cli_handover_attach(settings, &loop, lock)
                    : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
-  if (status < 0 && settings->json && redlock_lock_result(lock) != REDLOCK_OK) {
-    cli_json_failure(lock, redlock_lock_result(lock), NULL);
-  }
-  status = status < 0 ? cli_result(settings, lock) : status;
   status = status < 0 ? step(settings, &loop, lock) : status;
   redlock_lock_free(lock);
   return status;

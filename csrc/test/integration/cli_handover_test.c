@@ -7,6 +7,7 @@
 
 #include "cli_support.h"
 #include "json.h"
+#include "relay.h"
 
 static char text[REDLOCK_HANDOVER_MAX];
 static char arguments[REDLOCK_HANDOVER_MAX + 64];
@@ -96,6 +97,24 @@ static void used_text_reports_a_lost_lock(void **state) {
   cli_check(with_text("extend"), 75);
 }
 
+static relay far;
+
+/* Replaces the tool by a shell: the tool is $0, and a node that answers within 1.4 s is $1. */
+static void run_far_away(void) {
+  (void)execl("/bin/sh", "sh", "-c",
+              "set -- -n $1 --node-timeout 2600ms -t 60s; "
+              "text=$(\"$0\" acquire \"$@\" job) && \"$0\" release \"$@\" $text",
+              tool_path(), far.address, (char *)NULL);
+}
+
+/* The one attempt of an attach lasts too short for a connection and a command. */
+static void handover_connects_to_distant_nodes(void **state) {
+  relay_start(&far, three.nodes[0].port, MS(700), 0);
+  cli_check_after(run_far_away, "", 0);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  relay_end(&far);
+}
+
 static void wrong_text_is_wrong_usage(void **state) {
   static const char *const cases[] = {"release job", "extend redlock1.AAAA", "release"};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -177,6 +196,7 @@ int main(void) {
       TEST(extend_sets_the_full_ttl),
       TEST(text_is_read_from_the_standard_input),
       TEST(used_text_reports_a_lost_lock),
+      TEST(handover_connects_to_distant_nodes),
       TEST(wrong_text_is_wrong_usage),
       TEST(taken_lock_prints_no_text),
       TEST(fencing_token_is_handed_over),
