@@ -26,6 +26,9 @@ local HEALTH_LIFE = 1 -- seconds for which a worker repeats its last answer abou
 local HEALTH_POLL = 0.01 -- seconds between two looks at the answer of another request
 local HEALTH_RESOURCE = "redlock-health" -- inspect() reads its key, which nothing writes
 
+local joined = setmetatable({}, { __mode = "k" }) -- objects of pages:join()
+local used = {} -- dictionaries with the names of their clients
+
 local Pages = {}
 Pages.__index = Pages
 
@@ -71,6 +74,10 @@ function Pages:join(object)
   if type(object) ~= "table" or type(object.metric_data) ~= "function" then
     error("redlock: pages:join(): pass the object of require(\"prometheus\").init()", 2)
   end
+  if joined[object] then
+    error("redlock: pages:join(): the object has figures already; pass all clients to one nginx_pages.new()", 2)
+  end
+  joined[object] = true
   local metric_data, pages = object.metric_data, self
   function object.metric_data(this)
     local lines = metric_data(this) or {}
@@ -207,6 +214,30 @@ local function publish_by(own, dict_name, name)
   return free and figures
 end
 
+-- Returns the resource of the health check.
+local function read_options(given, level)
+  if given == nil then return HEALTH_RESOURCE end
+  if type(given) ~= "table" then error("redlock: options must be a table", level + 1) end
+  for name in pairs(given) do
+    if name ~= "health_resource" then error("redlock: unknown option '" .. tostring(name) .. "'", level + 1) end
+  end
+  local resource = given.health_resource
+  if resource ~= nil and type(resource) ~= "string" then
+    error("redlock: option 'health_resource' must be a string, got a " .. type(resource), level + 1)
+  end
+  return resource or HEALTH_RESOURCE
+end
+
+-- Notes that the dictionary has figures of the client: two clients of one name would be one.
+local function reserve(dict_name, name, level)
+  local key = dict_name .. ":" .. name
+  if used[key] then
+    error(("redlock: lua_shared_dict '%s' has figures of a client '%s' already; give the clients names, or another "
+      .. "dictionary"):format(dict_name, name), level + 1)
+  end
+  used[key] = true
+end
+
 local nginx_pages = {}
 
 --- Returns the pages of a client, or of several in a table by name, whose figures are summed in
@@ -222,7 +253,7 @@ function nginx_pages.new(dict_name, clients, given)
   if next(by_name) == nil then error("redlock: redlock.nginx_pages.new(): pass a client", 2) end
   local drivers = drivers_of(by_name, 2)
   local self = setmetatable({ named = named, names = {}, clients = {}, drivers = {}, figures = {}, last = {} }, Pages)
-  self.resource = given and given.health_resource or HEALTH_RESOURCE
+  self.resource = read_options(given, 2)
   for name in pairs(by_name) do self.names[#self.names + 1] = name end
   sort(self.names)
   for index, name in ipairs(self.names) do
@@ -231,6 +262,7 @@ function nginx_pages.new(dict_name, clients, given)
     if not self.figures[index] then
       error("redlock: the client has pages already; make them once, for example in init_by_lua", 2)
     end
+    reserve(dict_name, name, 2)
   end
   return self
 end

@@ -156,6 +156,23 @@ describe("pages for monitoring", function()
       end)
     end
 
+    for text, expected in pairs {
+      ['"figures", client, 7'] = "options must be a table",
+      ['"figures", client, { resource = "a" }'] = "unknown option 'resource'",
+      ['"figures", client, { health_resource = 7 }'] = "option 'health_resource' must be a string, got a number",
+    } do
+      it("wrong_option_is_refused_at_the_caller: " .. text, function()
+        local message = refusal(text)
+        assert.is_truthy(message:find("^content_by_lua%([^)]*%):%d+: redlock: " .. expected), message)
+      end)
+    end
+
+    it("second_client_of_one_name_in_a_dictionary_is_refused", function()
+      local message = refusal('"figures", client) pages = require("redlock.nginx_pages").new("figures", '
+        .. 'new(addresses, { prefix = "a" })')
+      assert.is_truthy(message:find("'figures' has figures of a client '' already; give the clients names"), message)
+    end)
+
     it("second_pages_of_a_client_are_refused", function()
       local message = refusal('"figures", client) pages = require("redlock.nginx_pages").new("figures", client')
       assert.is_truthy(message:find("has pages already"), message)
@@ -262,12 +279,16 @@ describe("pages for monitoring", function()
           prometheus = require("]] .. module .. [[").init("prometheus_metrics")
           requests = prometheus:counter("requests_total", "Requests", { "host" })
           pages:join(prometheus)
+          twice = { pcall(pages.join, pages, prometheus) }
         ]],
         server = [[
+          location = /twice { content_by_lua_block { ngx.print(tostring(twice[1]), " ", twice[2]) } }
           location = /both { content_by_lua_block { requests:inc(1, { "a" }) prometheus:collect() } }
           location = /data { content_by_lua_block { ngx.print(table.concat(prometheus:metric_data())) } }
         ]],
       }
+      local _, twice = nginx:get("/twice")
+      assert.is_truthy(twice:find("^false .*the object has figures already"), twice)
       nginx:get("/use")
       for _, page in ipairs { "/both", "/data" } do
         local status, body = nginx:get(page)
