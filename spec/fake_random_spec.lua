@@ -32,7 +32,7 @@ end
 -- A player makes calls, and keeps its clients and locks. No lock becomes garbage, because the
 -- collector would release it at another time on each side.
 local function new_player(module, address)
-  local player = { clients = {}, locks = {}, texts = {}, all = {} }
+  local player = { clients = {}, locks = {}, texts = {}, all = {}, client_of = {} }
   for index = 1, 3 do
     player.clients[index] = module.new({ address }, { ttl = 60000, retry_count = 0, node_timeout = 20000,
       reentrant = index == 3, fence = index == 2 })
@@ -40,8 +40,8 @@ local function new_player(module, address)
   return player
 end
 
-local function keep(player, at, lock)
-  player.locks[at] = lock
+local function keep(player, at, lock, client)
+  player.locks[at], player.client_of[lock] = lock, client
   player.all[#player.all + 1] = lock
 end
 
@@ -50,14 +50,14 @@ local calls = {}
 function calls.new_lock(player, random)
   local client = player.clients[random(3)]
   local lock = client:new_lock(RESOURCES[random(#RESOURCES)], { reentrant = random(4) == 1 and "me" or nil })
-  keep(player, random(6), lock)
+  keep(player, random(6), lock, client)
   return lock
 end
 
 function calls.acquire_new(player, random)
   local client, resource, at = player.clients[random(3)], RESOURCES[random(#RESOURCES)], random(6)
   local lock, message, code = client:acquire(resource, { label = random(3) == 1 and "label" or nil })
-  if lock then keep(player, at, lock) end
+  if lock then keep(player, at, lock, client) end
   return lock, message, code
 end
 
@@ -85,7 +85,7 @@ function calls.attach(player, random)
   local text = player.texts[random(3)]
   local client, at = player.clients[random(2) * 2 - 1], random(6)
   local lock, message, code = client:attach(text or "redlock1.nothing")
-  if lock then keep(player, at, lock) end
+  if lock then keep(player, at, lock, client) end
   return lock, message, code
 end
 
@@ -114,6 +114,33 @@ of_lock("detach", function(lock, random, player)
   local text, message, code = lock:detach()
   if text then player.texts[at] = text end
   return text and "text", message, code
+end)
+of_lock("started", function(lock, random, player)
+  local client = player.client_of[lock]
+  local ok, message, code = lock:start(({ "acquire", "extend", "release" })[random(3)])
+  if not ok then return ok, message, code end
+  local ended = false
+  helper.eventually(function()
+    client:process()
+    local found = client:next_ended()
+    while found do
+      ended = ended or found == lock
+      found = client:next_ended()
+    end
+    return ended and select(3, lock:result()) ~= "pending"
+  end, "the end of the operation")
+  return lock:result()
+end)
+of_lock("cancelled", function(lock, random, player)
+  local ok, message, code = lock:start(({ "acquire", "extend" })[random(2)])
+  if not ok then return ok, message, code end
+  lock:cancel()
+  local result, why, now = lock:result()
+  helper.eventually(function()
+    player.client_of[lock]:process()
+    return player.client_of[lock]:next_ended() == nil
+  end)
+  return result ~= nil, why, now
 end)
 of_lock("check", function(lock) return lock:check() end)
 

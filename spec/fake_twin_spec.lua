@@ -36,6 +36,16 @@ describe("redlock.fake_table", function()
     end
   end)
 
+  it("has_the_methods_of_the_library", function()
+    local real, other = redlock.new({ "a" }), fake.new({ "a" })
+    for noun, pair in pairs { client = { real, other }, lock = { real:new_lock("r"), other:new_lock("r") } } do
+      for name in pairs(core[noun .. "_methods"]) do
+        local found = type(pair[2][name])
+        assert.are.equal(type(pair[1][name]), found, noun .. ":" .. name)
+      end
+    end
+  end)
+
   it("has_the_sentences_of_rl_error_h", function()
     local file = assert(io.open("csrc/core/base/rl_error.h"))
     local text = file:read("*a"):gsub("%s*\\\n%s*", " ")

@@ -102,7 +102,7 @@ local function release_all(self)
     local lock = own.shares[1]
     for _, other in ipairs(own.shares) do other.depth = 0 end
     while own.shares[2] do lease.leave(own, own.shares[2]) end
-    self.world.clock:wait(operation.release(lock, false, true))
+    self.world.clock:wait(operation.release(lock, "closing"))
     unconfirmed = unconfirmed or lock.result.code == "unavailable"
     lock.unreleased = nil
   end

@@ -8,7 +8,7 @@ Clock.__index = Clock
 
 local create, resume, running, status, yield =
   coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
-local huge = math.huge
+local ceil, huge, min = math.ceil, math.huge, math.min
 local traceback = type(debug) == "table" and debug.traceback or function(_, message) return tostring(message) end
 
 local START = 1000000000 -- milliseconds; no test should rely on it
@@ -45,10 +45,12 @@ local function place_of(timers, timer)
   return low
 end
 
---- Calls fn() at a time, and returns the timer.
-function Clock:at(due, fn)
+--- Calls fn() at a time, rounded up to milliseconds. Returns the timer. `leap`: a timer that sets
+--- itself again and again. leap(due, horizon) does at once what it would do until then, and returns
+--- true; or false if it cannot.
+function Clock:at(due, fn, leap)
   self.set = self.set + 1
-  local timer = { due = due, fn = fn, number = self.set }
+  local timer = { due = ceil(due), fn = fn, number = self.set, leap = leap }
   table.insert(self.timers, place_of(self.timers, timer), timer)
   return timer
 end
@@ -83,6 +85,23 @@ function Clock:wake(thread)
   if thread then self.ready[#self.ready + 1] = thread end
 end
 
+-- Lets repeating timers leap to the next other timer. Returns true if one has.
+local function leap(self, limit)
+  local repeating, horizon = {}, limit
+  for _, timer in ipairs(self.timers) do
+    if not timer.leap then
+      horizon = min(horizon, timer.due)
+      break
+    end
+    repeating[#repeating + 1] = timer
+  end
+  local any = false
+  for _, timer in ipairs(repeating) do
+    if horizon < huge and timer.due < horizon and timer.leap(timer.due, horizon) then any = true end
+  end
+  return any
+end
+
 -- Lets one coroutine go on, or calls the next timer until `limit`. Returns false if there is none.
 function Clock:step(limit)
   local thread = table.remove(self.ready, 1)
@@ -92,6 +111,7 @@ function Clock:step(limit)
   end
   local timer = self.timers[1]
   if not timer or timer.due > limit then return false end
+  if timer.leap and leap(self, limit) then return true end
   table.remove(self.timers, 1)
   if timer.due > self.now then self.now = timer.due end
   timer.fn()

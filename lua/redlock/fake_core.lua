@@ -53,7 +53,7 @@ local function note_on_lost(self, fn, started)
   self.object[1][INSIDE].on_lost_of_call = fn
 end
 
-local function begin_acquire(self, given, later, level)
+local function begin_acquire(self, given, of_loop, level)
   local options = self.options
   if given then
     options = locks.check_options(self.client, self.options, given, self.resources, level + 1)
@@ -61,7 +61,7 @@ local function begin_acquire(self, given, later, level)
   local custom = given and given.token or self.token_given
   local on_lost, owner = given and given.on_lost, owner_of(self, given)
   self.token_given = nil
-  local started = operation.acquire(self, options, owner, custom, later)
+  local started = operation.acquire(self, options, owner, custom, of_loop)
   note_on_lost(self, on_lost, started)
   return started
 end
@@ -80,21 +80,21 @@ end
 
 local starters = {}
 
-function starters.acquire(self, given, later, level)
-  local started = begin_acquire(self, given, later, level + 1)
+function starters.acquire(self, given, of_loop, level)
+  local started = begin_acquire(self, given, of_loop, level + 1)
   return started
 end
 
-function starters.extend(self, ttl, _, level)
+function starters.extend(self, ttl, of_loop, level)
   local guard = self.client.guard
   if guard and (ttl or 0) + self.options.lock_delay > guard then
     misuse(level + 1, "'%s': %s", message.resources(self.resources), option.TOO_LONG)
   end
-  return operation.extend(self, ttl)
+  return operation.extend(self, ttl, of_loop)
 end
 
-function starters.release(self)
-  return operation.release(self)
+function starters.release(self, _, of_loop)
+  return operation.release(self, of_loop and "loop" or nil)
 end
 
 function starters.inspect(self)
@@ -151,13 +151,24 @@ local function check_idle(self, level)
   misuse(level + 1, "'%s' has an operation in flight, and a lock has one at a time", message.resources(self.resources))
 end
 
+-- Waits for the end of an operation. An error of a coroutine of spawn() that goes on meanwhile
+-- cancels it.
+local function wait_for(self, started)
+  local clock = self.client.world.clock
+  if started.over or clock:thread() then return clock:wait(started) end
+  local ok, err = pcall(clock.wait, clock, started)
+  if ok then return end
+  operation.cancel(self, "cancelled")
+  error(err, 0)
+end
+
 --- (lock, code of an operation, argument) -> results of the method: starts it, and waits for its
 --- end.
 function core.run(of, number, argument)
   local self = check_lock(of, WRAPPED, methods_of[number])
   check_idle(self, WRAPPED)
   local started = starters[names[number]](self, argument, false, WRAPPED)
-  self.client.world.clock:wait(started)
+  wait_for(self, started)
   local value, text, code = operation.outcome(self)
   return value, text, code
 end
@@ -187,11 +198,6 @@ function core.start(of, number, argument)
     local value, text, code = operation.outcome(self)
     return value, text, code
   end
-  if started.over then
-    self.client.ended[#self.client.ended + 1] = self
-  else
-    started.of_loop = true
-  end
   return true
 end
 
@@ -199,7 +205,7 @@ end
 function core.release_send(of)
   local self = check_lock(of, WRAPPED, "lock:release()")
   check_idle(self, WRAPPED)
-  local started = operation.release(self, true)
+  local started = operation.release(self, "sent")
   if started.over and self.result.code then
     local value, text, code = operation.outcome(self)
     return value, text, code

@@ -86,6 +86,22 @@ end
 
 local tick -- below
 
+-- Extends a lease to a time in the future, as often as tick() would do until then. Nothing may have
+-- changed since an extend that all nodes confirmed. Returns false if it is not worth while.
+local function leap(self, due, horizon)
+  local client, period = self.client, math.ceil(option.every(self.options, self.ttl))
+  local count = math.floor((horizon - due) / period)
+  if self.steady ~= client.world.version or self.hold_until or self.busy or count < 4 then return false end
+  local last = due + (count - 1) * period
+  for _, node in ipairs(client.nodes) do
+    for _, key in ipairs(self.keys) do node.keys[key].expires = last + self.ttl + self.options.lock_delay end
+  end
+  self.deadline, self.keys_end = last + valid(self, self.ttl), last + self.ttl
+  client:count_extends(count)
+  lease.schedule(self)
+  return true
+end
+
 -- Sets the timer of the next automatic extend, or of the end of the lease.
 function lease.schedule(self)
   local clock = self.client.world.clock
@@ -98,7 +114,8 @@ function lease.schedule(self)
     if self.failed and next_due <= clock.now then next_due = clock.now + max(lease.left(self) / 4, 5) end
     due = min(due, max(next_due, clock.now))
   end
-  self.timer = clock:at(due, function() tick(self) end)
+  local repeats = self.steady and function(from, horizon) return leap(self, from, horizon) end or nil
+  self.timer = clock:at(due, function() tick(self) end, repeats)
 end
 
 -- ---------------------------------------------------------------------------------------- the end
@@ -185,7 +202,7 @@ local function confirm(self, asked, ttl)
   end
   self.deadline = max(self.deadline, deadline)
   self.keys_end = max(self.keys_end, asked.began + ttl)
-  self.failed, self.warned, self.ended = false, false, nil
+  self.failed, self.warned, self.ended, self.steady = false, false, nil, nil
   heal(self, asked, ttl)
   for _, lock in ipairs(self.shares) do lock.loss = nil end
 end
@@ -238,8 +255,10 @@ tick = function(self)
   self.timer = nil
   if not lease.lasts(self) then return report_end(self) end
   if self.busy then return end -- The end of the program's own extend sets the timer.
-  lease.extend(self, lease.capped(self, self.ttl), 0, function(_, code)
+  lease.extend(self, lease.capped(self, self.ttl), 0, function(asked, code)
     self.client:count("auto_extend", code, {})
+    self.steady = asked.granted == #self.client.nodes and self.client.world.version or nil
+    lease.schedule(self)
     if code == "unavailable" then
       warn(self, "unavailable", self.client.world.clock.now)
     elseif code == "expired" then

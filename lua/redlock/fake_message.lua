@@ -113,7 +113,7 @@ function of_code.expired(result)
     return " had expired before it was released"
   end
   return (": the majority came after %d ms, too late for a ttl of %d ms")
-    :format(result.took or 0, result.ttl or 0)
+    :format(math.floor(result.took or 0), result.ttl or 0)
 end
 
 --- Returns the message of a failed operation. `result` has `operation`, `code`, `resources`,

@@ -13,10 +13,10 @@ local operation = {}
 
 -- --------------------------------------------------------------------------------- begin and end
 
-local function begin(lock, name)
-  local self = { name = name, lock = lock, over = false }
+-- `of_loop`: the program started it, and takes its turns.
+local function begin(lock, name, of_loop)
+  local self = { name = name, lock = lock, over = false, of_loop = of_loop }
   lock.operation = self
-  lock.name_of_last = name
   return self
 end
 
@@ -25,7 +25,7 @@ local function finish(self, code, asked, more)
   local lock = self.lock
   local client = lock.client
   local result = { operation = self.name, code = code ~= "ok" and code or nil, resources = lock.resources,
-    needed = client.quorum, extended = self.extended }
+    needed = client.quorum }
   if asked then
     lock.votes = asked.votes
     result.votes, result.granted, result.taken, result.failed = asked.votes, asked.granted, asked.taken, asked.failed
@@ -51,6 +51,13 @@ local function no_round(lock)
   return { votes = votes, granted = 0, taken = 0, failed = 0 }
 end
 
+-- Does the first step of an operation now, or in the next turn of the clock if a loop carries it on.
+local function go(self, step)
+  if not self.of_loop then return step() end
+  local clock = self.lock.client.world.clock
+  self.first = clock:at(clock.now, step)
+end
+
 -- Ends an operation at once, without a question to the nodes.
 local function refuse(lock, name, code, more)
   local self = begin(lock, name)
@@ -68,8 +75,9 @@ function operation.outcome(lock)
   if not result.code and (name == "acquire" or name == "extend") then
     local left = option.whole(lease.left(lock.lease))
     if left >= 1 then return left end
-    return nil, message.of({ operation = name, code = "expired", resources = lock.resources, votes = result.votes or {},
-      took = lock.options.ttl, ttl = lock.options.ttl }), "expired"
+    local code = lock.lost and "lost" or "expired"
+    return nil, message.of({ operation = name, code = code, resources = lock.resources, votes = no_round(lock).votes,
+      denied = lock.lost and lock.lost.denied, took = lock.options.ttl, ttl = lock.options.ttl }), code
   elseif not result.code then
     return name == "force_release" and result.granted or true
   end
@@ -148,12 +156,14 @@ local function nest(self, own, options)
   local ttl = lease.capped(own, options.ttl)
   if suffices(own, options) or own.busy or ttl < options.ttl then return finish(self, "ok") end
   own.busy, self.nests = true, own
-  self.round = lease.extend(own, ttl, option.node_timeout(options, options.ttl), function(asked, code)
-    own.busy, self.nests = false, nil
-    lease.schedule(own)
-    if code ~= "ok" then end_nesting(lock, own) end
-    asked.asked = "extend"
-    finish(self, code, asked, { denied = code == "lost" and lease.deniers(asked) or nil })
+  go(self, function()
+    self.round = lease.extend(own, ttl, option.node_timeout(options, options.ttl), function(asked, code)
+      own.busy, self.nests = false, nil
+      lease.schedule(own)
+      if code ~= "ok" then end_nesting(lock, own) end
+      asked.asked = "extend"
+      finish(self, code, asked, { denied = code == "lost" and lease.deniers(asked) or nil })
+    end)
   end)
 end
 
@@ -166,7 +176,8 @@ local function try_to_nest(self)
   if not own then return false end
   local code, sentence = obstacle(own, all, self.options, self.custom or lock.handed)
   if code then
-    finish(self, code, nil, { refused = sentence })
+    self.of_loop = nil
+    finish(self, code, nil, { refused = sentence, at_once = true })
   else
     nest(self, own, self.options)
   end
@@ -334,53 +345,51 @@ local function held_by(lock, owner)
   return owner == nil and tables.sentences.held or nil
 end
 
---- Starts an acquire. `later`: the first attempt is made in the next turn of the clock.
-function operation.acquire(lock, options, owner, custom, later)
+--- Starts an acquire.
+function operation.acquire(lock, options, owner, custom, of_loop)
   local client = lock.client
   forget_release(lock)
   if client.closed then return refuse(lock, "acquire", "closed") end
   local held = held_by(lock, owner)
   if held then return refuse(lock, "acquire", "held", { refused = held }) end
   drop_lease(lock)
-  local self = begin(lock, "acquire")
+  local self = begin(lock, "acquire", of_loop)
   local once = custom or lock.handed
   self.options, self.owner, self.custom = options, owner, custom
   self.began = client.world.clock.now
   self.deadline = self.began + (once and 0 or option.budget(options))
   lock.reports = options.notify_lost or options.auto_extend
-  if later then
-    self.first = client.world.clock:at(self.began, function() try(self) end)
-  else
-    try(self)
-  end
+  if not try_to_nest(self) then go(self, function() try(self) end) end
   return self
 end
 
 -- ----------------------------------------------------------------------------------------- extend
 
 --- Starts an extend. `ttl` may be nil.
-function operation.extend(lock, ttl)
+function operation.extend(lock, ttl, of_loop)
   local client, own = lock.client, lock.lease
   if client.closed then return refuse(lock, "extend", "closed") end
   if lock.lost then return refuse(lock, "extend", "lost", { denied = lock.lost.denied }) end
   if lock.operation and lock.operation.abandoned or not own then return refuse(lock, "extend", "not_held") end
   if not lease.lasts(own) then return refuse(lock, "extend", "expired") end
-  local self = begin(lock, "extend")
+  local self = begin(lock, "extend", of_loop)
   ttl = ttl or own.ttl
   own.busy = true
-  self.round = lease.extend(own, ttl, option.node_timeout(own.options, ttl), function(asked, code)
-    own.busy = false
-    lease.schedule(own)
-    if not self.over then finish(self, code, asked, { denied = lease.deniers(asked) }) end
+  go(self, function()
+    self.round = lease.extend(own, ttl, option.node_timeout(own.options, ttl), function(asked, code)
+      own.busy = false
+      lease.schedule(own)
+      if not self.over then finish(self, code, asked, { denied = lease.deniers(asked) }) end
+    end)
   end)
   return self
 end
 
 -- ---------------------------------------------------------------------------------------- release
 
--- Ends a release now; or, if no caller waits for it, in the next turn of the clock.
+-- Ends a release now; or in the next turn of the clock, if no caller waits for it or a loop does.
 local function end_release(self, code, asked, more)
-  if not self.abandoned then return finish(self, code, asked, more) end
+  if not self.abandoned and not self.of_loop then return finish(self, code, asked, more) end
   local clock = self.lock.client.world.clock
   self.decided = { code, asked, more }
   clock:at(clock.now, function()
@@ -409,17 +418,15 @@ local function release_keys(self, own, lasts, repeated)
 end
 
 -- Releases a lock whose lease was lost.
-local function release_lost(self)
-  local lock = self.lock
+local function refuse_lost(lock)
   local lost = lock.lost
-  local asked = no_round(lock)
   if lock.depth > 0 then
     lock.depth = lock.depth - 1
   else
     lock.lost, lock.loss = nil, nil
     lease.leave(lost.lease, lock)
   end
-  finish(self, "lost", asked, { denied = lost.denied })
+  return refuse(lock, "release", "lost", { denied = lost.denied })
 end
 
 local function release_lease(self, own)
@@ -439,23 +446,24 @@ local function release_lease(self, own)
   release_keys(self, own, lasts)
 end
 
---- Starts a release. `abandoned`: its caller does not wait for it. `closing`: the client does.
-function operation.release(lock, abandoned, closing)
+--- Starts a release. `how`: "sent" = its caller does not wait for it, "loop" = a loop carries it on,
+--- "closing" = the client does.
+function operation.release(lock, how)
+  local abandoned = how == "sent"
   local earlier = lock.operation
   if earlier and earlier.abandoned then
-    earlier.abandoned = abandoned
+    earlier.abandoned, earlier.of_loop = abandoned, how == "loop"
     local decided = earlier.decided
-    if not abandoned and decided then finish(earlier, decided[1], decided[2], decided[3]) end
+    if not abandoned and not earlier.of_loop and decided then finish(earlier, decided[1], decided[2], decided[3]) end
     return earlier
   end
-  if lock.client.closed and not closing then return refuse(lock, "release", "closed") end
+  if lock.client.closed and how ~= "closing" then return refuse(lock, "release", "closed") end
   local own, again = lock.lease, lock.unreleased
   if not own and not lock.lost and not again then return refuse(lock, "release", "not_held") end
-  local self = begin(lock, "release")
+  if lock.lost then return refuse_lost(lock) end
+  local self = begin(lock, "release", how == "loop")
   self.abandoned = abandoned
-  if lock.lost then
-    release_lost(self)
-  elseif own then
+  if own then
     release_lease(self, own)
   else
     lock.unreleased = nil

@@ -69,6 +69,15 @@ function stats.methods(Client)
     end
   end
 
+  --- Counts automatic extends that all nodes have granted.
+  function Client:count_extends(count)
+    self.outcomes.auto_extend.ok = self.outcomes.auto_extend.ok + count
+    for index = 1, #self.nodes do
+      local of = self:of_node(index)
+      of.votes.granted, of.latency[1] = of.votes.granted + count, of.latency[1] + count
+    end
+  end
+
   function Client:count_loss(reason, resource)
     self.losses[reason] = self.losses[reason] + 1
     self:tell { event = "lost", resource = resource, reason = reason }
