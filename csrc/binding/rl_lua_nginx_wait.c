@@ -241,6 +241,7 @@ static int wait_start(lua_State *L) {
   error = row->begin(L, self, 5, RL_LUA_WORKER);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+  lua_settop(L, 6); /* Options that are strings were above the driver. */
   self->operation = row->operation;
   note_begun(L, self, row->operation, of_worker);
   if (rl_pump_send(&nginx->client->core) != REDLOCK_OK)
