@@ -265,7 +265,8 @@ describe("redlock.cqueues", function()
 
   it("lease_granted_in_closed_controller_is_released", function()
     farm:reset()
-    local client, other = redlock.new(farm.addresses), redlock.new(farm.addresses)
+    local client = redlock.new(farm.addresses, { node_timeout = 20000 })
+    local other = redlock.new(farm.addresses, { node_timeout = 20000 })
     collectgarbage("stop")
     finally(function() collectgarbage("restart") end)
     for _, auto_extend in ipairs { true, false } do
@@ -286,7 +287,8 @@ describe("redlock.cqueues", function()
 
   it("lease_that_a_resting_controller_does_not_take_is_not_extended", function()
     farm:reset()
-    local client, other = redlock.new(farm.addresses), redlock.new(farm.addresses)
+    local client = redlock.new(farm.addresses, { node_timeout = 20000 })
+    local other = redlock.new(farm.addresses, { node_timeout = 20000 })
     local inner, results = cqueues.new(), nil
     run(function()
       local held = assert(other:acquire("r"))

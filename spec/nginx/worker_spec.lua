@@ -113,7 +113,7 @@ describe("a worker", function()
   end)
 
   it("client_of_init_worker_works", function()
-    start { init = "", init_worker = [[rawset(_G, "client", require("resty.redlock").new(addresses))]] }
+    start { init = "", init_worker = [[rawset(_G, "client", require("resty.redlock").new(addresses, PATIENT))]] }
     assert.are.equal("ok", select(2, nginx:get("/lock")))
     assert.are.equal("", nginx:complaints())
   end)
