@@ -1,5 +1,5 @@
---- The completions of the tool for bash, zsh and fish. Help, pages and completions have the same names.
-
+--- The completions of the tool for bash, zsh and fish. Help, pages and completions have the same
+--- names.
 if _VERSION == "Lua 5.1" then return end
 
 local tables = dofile("build-aux/cli_tables.lua")

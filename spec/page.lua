@@ -95,9 +95,9 @@ local function fill(text, values)
   return (text:gsub("%%%((%w+)%)", values))
 end
 
--- Figures differ from run to run.
+-- Times and figures differ from run to run.
 local function without_figures(text)
-  return (text:gsub("%d+%.%d+", "N"))
+  return (text:gsub("%d+%.?%d*[um]s%f[%W]", "T"):gsub("%d+%.%d+", "N"))
 end
 
 local function script_of(blocks, values, replace)

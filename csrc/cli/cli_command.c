@@ -107,8 +107,8 @@ static void cli_command_add_canary(cli_command *command) {
 }
 
 /*
- * In the child: waits for the canary, executes the program, or writes an errno to |report|. A signal
- * for the group that the canary misses ends this process before it executes the program.
+ * In the child: waits for the canary, executes the program, or writes an errno to |report|. A
+ * signal for the group that the canary misses ends this process before it executes the program.
  */
 static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, int death,
                              int canary, int report) {

@@ -9,7 +9,7 @@
 #include "relay.h"
 #include "shell.h"
 
-/* Two of the three nodes are behind relays, so that the test can cut them off from the tool alone. */
+/* Two of the three nodes are behind relays. So the test can cut them off from the tool alone. */
 static relay relays[2];
 static int dead_port;
 

@@ -25,7 +25,7 @@ static const named_signal ending[] = {{SIGTERM, "TERM"}, {SIGHUP, "HUP"}, {SIGUS
                                       {SIGUSR2, "USR2"}, {SIGINT, "INT"}, {SIGQUIT, "QUIT"}};
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* What the caller of the tool has: the default of each signal, and no core file. */
+/* Gives the caller of the tool the default of each signal, and no core file. */
 static void restore_signals(void) {
   static const struct rlimit none = {0, 0};
   for (size_t i = 0; i < COUNT_OF(ending); i++) {
@@ -63,7 +63,7 @@ static void check_signal(int expected) {
   }
 }
 
-/* ----------------------------------------------------------- at the tool, while the command runs */
+/* ---------------------------------------------------------- at the tool, while the command runs */
 
 static void tool_passes_a_signal_to_the_command_once(void **state) {
   for (size_t i = 0; i < COUNT_OF(ending); i++) {

@@ -216,8 +216,8 @@ static void term_ends_the_wait_of_process_1(void **state) {
   "\"REDLOCK_NODES=\\\"$REDLOCK_NODES\\\"\" "
 
 /*
- * Starts the real cron in a mount namespace, where its directories are empty. Its jobs "@reboot" run
- * at once.
+ * Starts the real cron in a mount namespace, where its directories are empty. Its jobs "@reboot"
+ * run at once.
  */
 #define CRON                                                                                       \
   "cron=$(PATH=$PATH:/usr/sbin:/sbin command -v cron) && [ $(id -u) = 0 ] && "                     \
