@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -90,9 +89,9 @@ static void cli_command_add_canary(cli_command *command) {
   (void)prctl(PR_SET_DUMPABLE, 0);
   (void)prctl(PR_SET_NAME, CLI_CANARY);
 #endif
-  if (command->line->title_size > 0) {
+  if (command->line->title_size >= sizeof CLI_CANARY) {
     memset(command->line->title, 0, command->line->title_size);
-    (void)snprintf(command->line->title, command->line->title_size, CLI_CANARY);
+    memcpy(command->line->title, CLI_CANARY, sizeof CLI_CANARY);
   }
   cli_command_close_all();
   cli_command_restore(command->loop);
@@ -100,10 +99,12 @@ static void cli_command_add_canary(cli_command *command) {
   (void)signal(CLI_CANARY_END, SIG_DFL);
   (void)sigaddset(&fatal, CLI_CANARY_END);
   (void)pthread_sigmask(SIG_UNBLOCK, &fatal, NULL);
-  while (alive) {
+  if (!alive) {
+    _exit(0);
+  }
+  for (;;) {
     (void)pause();
   }
-  _exit(0);
 }
 
 /*
@@ -111,9 +112,11 @@ static void cli_command_add_canary(cli_command *command) {
  * signal for the group that the canary misses ends this process before it executes the program.
  */
 static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, int death,
-                             int canary, int report) {
+                             const int canary[static 2], int report) {
   char byte;
-  while (read(canary, &byte, 1) < 0 && errno == EINTR) {
+  (void)close(canary[1]); /* The death of |parent| ends the wait. */
+  while (read(canary[0], &byte, 1) < 0 && errno == EINTR) {
+    /* A signal has come. */
   }
   cli_command_restore(loop);
   if (cli_command_follow(parent, death)) {
@@ -141,7 +144,7 @@ int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line
 #endif
   command->pid = cli_command_fork(&before);
   if (command->pid == 0) {
-    cli_command_exec(loop, line->operands + 2, parent, death, canary[0], ends[1]);
+    cli_command_exec(loop, line->operands + 2, parent, death, canary, ends[1]);
   }
   error = command->pid < 0 ? errno : 0;
   if (error == 0) {
@@ -151,8 +154,8 @@ int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line
   (void)close(canary[0]);
   (void)close(canary[1]);
   (void)close(ends[1]);
-  ssize_t got = 0;
-  while (error == 0 && (got = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {
+  while (error == 0 && read(ends[0], &error, sizeof error) < 0 && errno == EINTR) {
+    /* A signal has come. */
   }
   (void)close(ends[0]);
   if (error != 0) {
@@ -195,6 +198,7 @@ void cli_command_end(cli_command *command) {
     return;
   }
   (void)kill(command->canary, CLI_CANARY_END);
+  (void)kill(command->canary, SIGCONT); /* A stopped canary would not end. */
   do {
     ended = waitpid(command->canary, &state, 0);
   } while (ended < 0 && errno == EINTR);
@@ -204,9 +208,14 @@ void cli_command_end(cli_command *command) {
 
 bool cli_command_shared_signal(cli_command *command) {
   cli_command_end(command);
-  bool shot = command->canary_shot;
+  /* A command in another group may have missed it. Once too often is better than not at all. */
+  bool shared = command->canary_shot && getpgid(command->pid) == getpgrp();
   if (command->pid > 0) {
     cli_command_add_canary(command);
   }
-  return shot;
+  return shared;
+}
+
+bool cli_command_lacks_canary(const cli_command *command) {
+  return command->canary == 0 && command->canary_shot;
 }

@@ -47,8 +47,11 @@ void cli_command_reap(cli_command *command);
  */
 size_t cli_command_signal(const cli_command *command, int number);
 
-/* Returns true if a signal that came since the last call was not for this process alone. */
+/* Returns true if the command has got the signals as well that came since the last call. */
 bool cli_command_shared_signal(cli_command *command);
+
+/* Returns true if a signal has ended the canary. It may have hit nothing else. */
+bool cli_command_lacks_canary(const cli_command *command);
 
 /* Ends the canary. */
 void cli_command_end(cli_command *command);

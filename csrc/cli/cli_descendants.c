@@ -6,6 +6,7 @@
 #include "cli_descendants.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,9 @@ typedef struct cli_processes {
   size_t count, capacity;
 } cli_processes;
 
+/* Number of the field of /proc/N/stat with the start time, from 1. The parent is field 4. */
+#define CLI_PROCESS_BEGAN 22
+
 /* Returns false if there is no such process. */
 static bool cli_process_read(cli_process *process, pid_t pid) {
   char path[64];
@@ -36,25 +40,28 @@ static bool cli_process_read(cli_process *process, pid_t pid) {
   size_t length = fread(text, 1, sizeof text - 1, file);
   (void)fclose(file);
   text[length] = '\0';
-  const char *rest = strrchr(text, ')'); /* The name may have any bytes. */
-  char state = 'X';
-  long parent = 0;
-  bool known = rest != NULL &&
-               sscanf(rest,
-                      ") %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                      "%*d %llu",
-                      &state, &parent, &process->began) == 3;
+  char *rest = strrchr(text, ')'); /* The name may have any bytes. */
+  if (rest == NULL || strlen(rest) < strlen(") S 1")) {
+    return false;
+  }
+  char state = rest[2];
   process->pid = pid;
-  process->parent = (pid_t)parent;
   process->living = state != 'Z' && state != 'X';
   process->ours = false;
-  return known;
+  rest += strlen(") S");
+  process->parent = (pid_t)strtol(rest, &rest, 10);
+  for (int field = 5; field < CLI_PROCESS_BEGAN; field++) {
+    (void)strtoull(rest, &rest, 10);
+  }
+  process->began = strtoull(rest, NULL, 10);
+  return true;
 }
 
 /* Returns true if /proc shows the PID namespace of this process. */
 static bool cli_descendants_proc(void) {
   char text[32] = "";
-  return readlink("/proc/self", text, sizeof text - 1) > 0 && atol(text) == (long)getpid();
+  return readlink("/proc/self", text, sizeof text - 1) > 0 &&
+         strtol(text, NULL, 10) == (long)getpid();
 }
 
 /* Returns false if out of memory. */
@@ -81,7 +88,7 @@ static bool cli_processes_read(cli_processes *self) {
   struct dirent *entry; /* This program has one thread. NOLINTNEXTLINE(concurrency-mt-unsafe) */
   while (good && (entry = readdir(directory)) != NULL) {
     cli_process process;
-    long pid = atol(entry->d_name);
+    long pid = strtol(entry->d_name, NULL, 10);
     if (pid > 0 && cli_process_read(&process, (pid_t)pid) && process.living) {
       good = cli_processes_add(self, &process);
     }
@@ -121,7 +128,7 @@ static void cli_processes_mark(cli_processes *self, unsigned long long began, pi
 /* Sends |number| to one process. Returns 1 if it lives. */
 static size_t cli_process_signal(pid_t pid, int number) {
   if (kill(pid, number) != 0) {
-    return kill(pid, 0) == 0 ? 1 : 0;
+    return errno == EPERM ? 1 : 0;
   }
   if (number == SIGTERM) {
     (void)kill(pid, SIGCONT); /* A stopped process would not end. */

@@ -157,7 +157,8 @@ int cli_line_read(cli_line *line, int argc, char **argv) {
   line->choices = calloc(most, sizeof *line->choices);
   line->operands = calloc((size_t)argc + 1, sizeof *line->operands);
   if (line->choices == NULL || line->operands == NULL) {
-    status = cli_fail(CLI_SYSTEM, "out of memory");
+    cli_line_free(line);
+    return cli_fail(CLI_SYSTEM, "out of memory");
   }
   while (status < 0 && *scan.next != NULL) {
     char *word = *scan.next++;

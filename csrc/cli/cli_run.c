@@ -42,10 +42,11 @@ typedef struct cli_run_state {
   redlock_time hold_until_us; /* 0 without --hold-for */
   redlock_time check_us;      /* time of the next extend of RUN-3 */
   uint64_t signals;           /* bits of those to be passed on at |pass_us| */
-  redlock_time pass_us;
-  bool stopping;        /* RUN-4: SIGTERM was sent */
-  redlock_time kill_us; /* RUN-4: time of the next SIGKILL */
-  redlock_time give_up_us;
+  redlock_time pass_us;       /* REDLOCK_NEVER if nothing has come */
+  bool stopping;              /* RUN-4: SIGTERM was sent */
+  redlock_time kill_us;       /* RUN-4: time of the next SIGKILL */
+  redlock_time give_up_us;    /* end of the patience with killed processes; 0 before SIGKILL */
+  bool reported;              /* processes that cannot be killed */
 } cli_run_state;
 
 static redlock_time cli_run_earlier(redlock_time a, redlock_time b) {
@@ -130,11 +131,16 @@ static void cli_run_stop(cli_run_state *run, redlock_time now_us) {
 
 static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
   if (run->stopping && now_us >= run->kill_us) {
-    run->kill_us = now_us + CLI_RUN_KILL_US;
+    size_t living = cli_command_signal(&run->command, SIGKILL);
+    bool late = run->give_up_us != 0 && now_us >= run->give_up_us;
     if (run->give_up_us == 0) {
       run->give_up_us = now_us + CLI_RUN_DEAD_US;
+    } else if (late && !run->reported && living > 0) {
+      run->reported = true;
+      (void)cli_report(run->settings, 0, "'%s': %zu processes of the command cannot be killed",
+                       run->settings->operands[1], living);
     }
-    (void)cli_command_signal(&run->command, SIGKILL);
+    run->kill_us = now_us + (late ? CLI_RUN_DEAD_US : CLI_RUN_KILL_US);
   }
 }
 
@@ -186,8 +192,8 @@ static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
   }
   redlock_duration left_us = redlock_lock_remaining(run->lock);
   redlock_duration grace_us = cli_run_earlier(run->settings->kill_after_us, ttl_us / 4);
-  if (!run->settings->strict || left_us == 0) {
-    return REDLOCK_NEVER; /* Its loss is reported. */
+  if (!run->settings->strict || left_us == 0 || run->give_up_us != 0) {
+    return REDLOCK_NEVER; /* Its loss is reported, or SIGKILL was sent. */
   }
   redlock_time kill_us = now_us + left_us - cli_run_earlier(ttl_us / 8, left_us);
   redlock_time stop_us = kill_us - cli_run_earlier(grace_us, kill_us);
@@ -217,14 +223,17 @@ static bool cli_run_goes_on(const cli_run_state *run, redlock_time now_us) {
 /* --------------------------------------------------------------------------------------- RUN-5 */
 
 static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now_us) {
-  if (number > 0 && number != SIGCHLD) {
-    run->pass_us = run->signals == 0 ? now_us + CLI_RUN_GATHER_US : run->pass_us;
+  bool came = number > 0 && number != SIGCHLD;
+  if (came) {
     run->signals |= (uint64_t)1 << number;
+  }
+  if (came || cli_command_lacks_canary(&run->command)) {
+    run->pass_us = cli_run_earlier(run->pass_us, now_us + CLI_RUN_GATHER_US);
   }
 }
 
 static void cli_run_pass_signals(cli_run_state *run, redlock_time now_us) {
-  if (run->signals == 0 || now_us < run->pass_us) {
+  if (now_us < run->pass_us) {
     return;
   }
   bool shared = cli_command_shared_signal(&run->command);
@@ -234,11 +243,12 @@ static void cli_run_pass_signals(cli_run_state *run, redlock_time now_us) {
     }
   }
   run->signals = 0;
+  run->pass_us = REDLOCK_NEVER;
 }
 
 /* Returns when the loop must turn again. */
 static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
-  redlock_time due_us = run->signals != 0 ? run->pass_us : REDLOCK_NEVER;
+  redlock_time due_us = run->pass_us;
   if (run->stopping) {
     due_us = cli_run_earlier(due_us, run->kill_us);
     if (run->command.pid == 0) { /* Descendants end without a notice. */
@@ -308,7 +318,11 @@ static int cli_run_end(cli_run_state *run, int status) {
 }
 
 static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  cli_run_state run = {.settings = settings, .loop = loop, .lock = lock, .kill_us = REDLOCK_NEVER};
+  cli_run_state run = {.settings = settings,
+                       .loop = loop,
+                       .lock = lock,
+                       .kill_us = REDLOCK_NEVER,
+                       .pass_us = REDLOCK_NEVER};
   int status = cli_run_acquire(&run);
   if (status >= 0) {
     return status;

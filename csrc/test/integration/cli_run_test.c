@@ -333,6 +333,8 @@ static void hold_for_notices_a_loss(void **state) {
   tool_run run = cli_begin("-t 2s -w 60s run --hold-for 600s job -- MORTAL");
   see(&run, 1);
   until_held();
+  unsigned before = farm_calls(&three, 0, "evalsha");
+  eventually(farm_calls(&three, 0, "evalsha") >= before + 2);
   take_job();
   cli_finish(&run, 75);
   assert_contains(cli_last.text, "'job' has ended, and the command is stopped");

@@ -115,18 +115,34 @@ static void signal_for_the_tool_is_passed_on_once(void **state) {
   }
 }
 
-/* Writes a file of /proc/|pid| into |text|, with spaces in place of NULs. */
-static void read_proc(pid_t pid, const char *name, char text[static 512]) {
+/* A signal for the group of the tool misses it. */
+static void command_in_its_own_group_gets_the_signal(void **state) {
+  char script[SCRATCH_PATH_MAX + 64];
+  (void)snprintf(script, sizeof script, "exec setsid %s", cli_path("COUNTER"));
+  cli_define("SESSION", script);
+  tool_run run = cli_begin_after(begin_group, "run job -- SESSION");
+  tool_until_output(&run, "started");
+  (void)kill(-run.pid, SIGTERM);
+  tool_until_output(&run, "got TERM\n");
+  end_counter(&run);
+  assert_int_equal(count_of(cli_last.text, "got TERM\n"), 1);
+}
+
+/* Writes a file of /proc/|pid| into |text|, with spaces in place of NULs. False: no process. */
+static bool read_proc(pid_t pid, const char *name, char text[static 512]) {
   char path[64];
   (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
   FILE *file = fopen(path, "re");
-  assert_non_null(file);
+  if (file == NULL) {
+    return false;
+  }
   size_t length = fread(text, 1, 511, file);
   (void)fclose(file);
   text[length] = '\0';
   for (size_t i = 0; i < length; i++) {
     text[i] = text[i] == '\0' ? ' ' : text[i];
   }
+  return true;
 }
 
 /* Returns the child of |parent| with that name, or 0. */
@@ -134,12 +150,14 @@ static pid_t child_named(pid_t parent, const char *name) {
   char children[512];
   char path[64];
   (void)snprintf(path, sizeof path, "task/%d/children", (int)parent);
-  read_proc(parent, path, children);
+  assert_true(read_proc(parent, path, children));
   char *rest = NULL;
   for (char *word = strtok_r(children, " ", &rest); word != NULL;
        word = strtok_r(NULL, " ", &rest)) {
     char comm[512];
-    read_proc((pid_t)atol(word), "comm", comm);
+    if (!read_proc((pid_t)atol(word), "comm", comm)) {
+      continue; /* It has just ended. */
+    }
     if (strcmp(comm, name) == 0) {
       return (pid_t)atol(word);
     }
@@ -157,13 +175,28 @@ static void canary_has_neither_name_nor_descriptors(void **state) {
   pid_t canary = 0;
   tool_run run = cli_begin("run job -- ENDLESS");
   eventually((canary = child_named(run.pid, "lock-canary\n")) != 0);
-  read_proc(canary, "cmdline", line);
+  assert_true(read_proc(canary, "cmdline", line));
   assert_null(strstr(line, "redlock"));
   (void)snprintf(path, sizeof path, "/proc/%d/fd/2", (int)canary);
   eventually(access(path, F_OK) != 0);
   (void)kill(run.pid, SIGTERM);
   cli_finish(&run, 128 + SIGTERM);
   assert_int_not_equal(kill(canary, 0), 0);
+}
+
+/* Otherwise the tool would take the next signal for one that the command has got. */
+static void signal_for_the_canary_hides_no_other(void **state) {
+  pid_t first = 0;
+  pid_t second = 0;
+  tool_run run = cli_begin("run job -- COUNTER");
+  tool_until_output(&run, "started");
+  eventually((first = child_named(run.pid, "lock-canary\n")) != 0);
+  (void)kill(first, SIGTERM);
+  eventually((second = child_named(run.pid, "lock-canary\n")) != 0 && second != first);
+  (void)kill(second, SIGSTOP);
+  (void)kill(run.pid, SIGTERM);
+  tool_until_output(&run, "got TERM\n");
+  end_counter(&run);
 }
 
 /* ------------------------------------------------------------------------------------ terminal */
@@ -227,6 +260,8 @@ int main(void) {
       TEST(waiting_tool_dies_from_its_signal),
       TEST(signal_for_the_group_is_not_passed_on),
       TEST(signal_for_the_tool_is_passed_on_once),
+      TEST(command_in_its_own_group_gets_the_signal),
+      TEST(signal_for_the_canary_hides_no_other),
       TEST(canary_has_neither_name_nor_descriptors),
       TEST(interrupt_ends_a_loop_of_the_shell),
       TEST(command_reads_the_terminal),
