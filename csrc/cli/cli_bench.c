@@ -187,7 +187,7 @@ static void cli_bench_histogram(const cli_times *times) {
   cli_bench_rows(times, rows);
   for (size_t i = 0; i < CLI_BENCH_ROWS; i++) {
     most = rows[i] > most ? rows[i] : most;
-    first = rows[i] > 0 && i < first ? i : first;
+    first = i < first && rows[i] > 0 ? i : first;
     last = rows[i] > 0 ? i : last;
   }
   (void)puts("\nacquires by time:");
