@@ -16,7 +16,7 @@
 
 #define FARM_REPLY_MS 200
 #define FARM_WORDS_MAX 16
-#define FARM_START_US (10 * REDLOCK_SECONDS)
+#define FARM_START_US (60 * REDLOCK_SECONDS) /* More than a slow machine needs. */
 
 int chaos_free_port(void) {
   int port = port_reserve();
