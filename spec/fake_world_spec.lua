@@ -422,6 +422,17 @@ describe("redlock.fake", function()
     assert.is_true((waiter:release()))
   end)
 
+  it("loop_that_only_takes_turns_ends", function()
+    assert(other:acquire("r", { ttl = 60000 }))
+    local lock, before = client:new_lock("r"), fake:now()
+    assert(lock:start("acquire", { wait = 3000 }))
+    while select(3, lock:result()) == "pending" do client:process() end
+    failure("taken", lock:result())
+    assert.are.equal(3000, fake:now() - before)
+    for _ = 1, 1000 do client:process() end
+    assert.are.equal(3000, fake:now() - before)
+  end)
+
   it("result_of_lease_that_was_lost_meanwhile_is_lost", function()
     local lock = client:new_lock("r", { auto_extend = true })
     assert(lock:start("acquire"))

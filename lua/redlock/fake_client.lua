@@ -44,7 +44,7 @@ function client.client(given)
   local self = setmetatable({
     options = options, given = given or {}, guard = guard, prefix = given and given.prefix or "",
     on_lost = given and given.on_lost, reentrant = given and given.reentrant or false,
-    names = {}, nodes = {}, owned = {}, leases = {}, ended = {},
+    turns_in_vain = 0, names = {}, nodes = {}, owned = {}, leases = {}, ended = {},
     locks = setmetatable({}, { __mode = "k" }),
   }, Client)
   stats.begin(self)
@@ -143,10 +143,23 @@ function methods.timeout(of)
   return math.min(math.max(timer.due - clock.now, 0) / 1000, 1)
 end
 
+-- A loop that only takes turns would wait for ever: then the clock goes on by itself.
+local TURNS_IN_VAIN = 100
+
+local function in_flight(self)
+  for lock in pairs(self.locks) do
+    if lock.operation and not lock.operation.over then return true end
+  end
+end
+
 function methods.process(of)
   local self = check_client(of, DIRECT, "client:process()")
   if self.closed then return failure("closed") end
-  self.world.clock:turn()
+  self.turns_in_vain = (self.world.clock:turn() or not in_flight(self)) and 0 or self.turns_in_vain + 1
+  if self.turns_in_vain >= TURNS_IN_VAIN then
+    self.turns_in_vain = 0
+    self.world.clock:next()
+  end
   return true
 end
 

@@ -118,9 +118,16 @@ function Clock:step(limit)
   return true
 end
 
---- Lets everything happen that is due now.
+--- Lets everything happen that is due now. Returns true if something was.
 function Clock:turn()
-  while self:step(self.now) do end -- luacheck: ignore 542
+  local any = false
+  while self:step(self.now) do any = true end
+  return any
+end
+
+--- Moves to the next timer, if there is one.
+function Clock:next()
+  if self.timers[1] then self:step(huge) end
 end
 
 --- Waits until `operation.over`.
