@@ -329,13 +329,12 @@ local function drop_lease(lock)
   lock.lost, lock.loss, lock.depth = nil, nil, 0
 end
 
--- An abandoned release goes on without its lock.
-local function forget_release(lock)
+-- Ends a release that no caller waits for: with its result, if it has one already.
+local function forget_release(lock, code)
   local self = lock.operation
-  if self and self.abandoned then
-    self.over = true
-    lock.operation = nil
-  end
+  if not self or not self.abandoned then return end
+  local decided = self.decided or { code }
+  finish(self, decided[1], decided[2], decided[3])
 end
 
 local function held_by(lock, owner)
@@ -348,7 +347,7 @@ end
 --- Starts an acquire.
 function operation.acquire(lock, options, owner, custom, of_loop)
   local client = lock.client
-  forget_release(lock)
+  forget_release(lock, "cancelled")
   if client.closed then return refuse(lock, "acquire", "closed") end
   local held = held_by(lock, owner)
   if held then return refuse(lock, "acquire", "held", { refused = held }) end
@@ -509,7 +508,7 @@ end
 function operation.cancel(lock, code)
   local self = lock.operation
   if not self then return end
-  if self.abandoned then return finish(self, code) end
+  if self.abandoned then return forget_release(lock, code) end
   local asked, own = self.round, lock.lease
   if type(asked) == "table" then round.abandon(asked) end
   if own then
