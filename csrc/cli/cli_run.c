@@ -25,6 +25,7 @@
 
 #include "cli.h"
 #include "cli_command.h"
+#include "cli_output.h"
 #include "cli_take.h"
 
 /* Time that the sender of a signal has to signal each process of a group. */
@@ -38,6 +39,7 @@ typedef struct cli_run_state {
   const cli_settings *settings;
   cli_loop *loop;
   redlock_lock *lock;
+  char name[CLI_NAME_SIZE]; /* of the lock, for messages */
   cli_command command;
   redlock_time hold_until_us; /* 0 without --hold-for */
   redlock_time check_us;      /* time of the next extend of RUN-3 */
@@ -138,7 +140,7 @@ static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
     } else if (late && !run->reported && living > 0) {
       run->reported = true;
       (void)cli_report(run->settings, 0, "'%s': %zu processes of the command cannot be killed",
-                       run->settings->operands[1], living);
+                       run->name, living);
     }
     run->kill_us = now_us + (late ? CLI_RUN_DEAD_US : CLI_RUN_KILL_US);
   }
@@ -156,7 +158,7 @@ static void cli_run_report_nodes(const cli_run_state *run) {
 }
 
 static void cli_run_report(cli_run_state *run, redlock_time now_us) {
-  const char *name = run->settings->operands[1];
+  const char *name = run->name;
   bool warn = run->settings->on_lost == CLI_ON_LOST_WARN;
   if (redlock_client_next_lost(run->loop->client) == NULL) {
     return;
@@ -200,8 +202,7 @@ static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
   if (now_us >= stop_us && !run->stopping) {
     cli_run_stop(run, now_us);
     (void)cli_report(run->settings, 0, "'%s' ends in %llu ms, and the command is stopped",
-                     run->settings->operands[1],
-                     (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
+                     run->name, (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
   }
   if (run->stopping) {
     run->kill_us = cli_run_earlier(run->kill_us, kill_us);
@@ -300,7 +301,6 @@ static int cli_run_keep(const cli_run_state *run) {
 
 /* Returns the exit status for a command that has ended with |status|. */
 static int cli_run_end(cli_run_state *run, int status) {
-  const char *name = run->settings->operands[1];
   bool over = redlock_lock_remaining(run->lock) == 0;
   bool keep = !over && redlock_now() < run->hold_until_us;
   int error = keep ? cli_run_keep(run) : redlock_lock_release(run->lock);
@@ -313,7 +313,7 @@ static int cli_run_end(cli_run_state *run, int status) {
     return CLI_LOST;
   }
   return (over || error == REDLOCK_E_LOST) && status == 0
-             ? cli_report(run->settings, CLI_LOST, "'%s' ended before the command did", name)
+             ? cli_report(run->settings, CLI_LOST, "'%s' ended before the command did", run->name)
              : status;
 }
 
@@ -323,6 +323,7 @@ static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lo
                        .lock = lock,
                        .kill_us = REDLOCK_NEVER,
                        .pass_us = REDLOCK_NEVER};
+  (void)cli_lock_name(run.name, lock);
   int status = cli_run_acquire(&run);
   if (status >= 0) {
     return status;

@@ -129,6 +129,10 @@ static int cli_settings_option(cli_settings *settings, const cli_choice *choice)
 static int cli_settings_help(const cli_line *line) {
   for (size_t i = 0; i < line->choice_count; i++) {
     cli_option_code code = line->choices[i].option->code;
+    if ((code == CLI_OPTION_HELP || code == CLI_OPTION_VERSION) && line->operand_count > 1) {
+      /* A variable that stands for the resource: a status of 0 would say that the command ran. */
+      return cli_reject(line->verb, "unexpected operand", line->operands[1], " beside this option");
+    }
     if (code == CLI_OPTION_HELP) {
       cli_help_print(line->verb);
       return cli_flush();

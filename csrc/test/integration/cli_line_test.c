@@ -20,6 +20,9 @@ static void mistakes_are_reported(void **state) {
       {"run --lock-x true", "unknown option '--lock-x'; see redlock run --help"},
       {"doctor -- -job", "invalid resource '-job': it must not begin with '-'"},
       {"run - true", "invalid resource '-': it must not begin with '-'"},
+      {"run --help true", "unexpected operand 'true' beside this option"}, /* $JOB */
+      {"run -V true now", "unexpected operand 'true' beside this option"},
+      {"run --help -- true", "no operand before '--'"},
       {"-- run job true", "no verb before '--'"},
       {"--wai 1s run job true", "unknown option '--wai'; see redlock --help"},
       {"run --guard=yes job true", "option '--guard' takes no value"},
