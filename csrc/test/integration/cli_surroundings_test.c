@@ -140,6 +140,29 @@ static void closed_output_is_an_error(void **state) {
   shell_check("$R run job -- true >&-", 0);
 }
 
+/* ----------------------------------------------------------------------------------- scripts */
+
+/* As docs/cli.md and redlock(1) show it. */
+static void script_locks_itself(void **state) {
+  static const char script[] =
+      "export PATH=${TOOL%/*}:$PATH; printf '%s\\n' '#!/bin/sh' "
+      "'[ \"$REDLOCK_RESOURCE\" = backup ] || exec redlock --node-timeout 5s -w 0 run backup -- "
+      "\"$0\" \"$@\"' 'echo \"locked with $2\"' >$DIR/script; chmod +x $DIR/script; "
+      "$DIR/script a 'b  c'";
+  shell_check(script, 0);
+  assert_string_equal(shell_last.text, "locked with b  c\n");
+  shell_take("backup");
+  shell_check(script, 1);
+  assert_contains(shell_last.text, "'backup' is taken");
+}
+
+static void script_holds_a_lock_for_several_steps(void **state) {
+  shell_check("lock=$($R acquire deploy) || exit; $R -w 0 run deploy -- true 2>/dev/null; "
+              "echo second $?; $R release \"$lock\"; $R -w 0 run deploy -- echo free",
+              0);
+  assert_string_equal(shell_last.text, "second 1\nfree\n");
+}
+
 /* --------------------------------------------------------------------------------- a container */
 
 /* unshare(1) makes the tool process 1 of a new namespace; users need one of their own. */
@@ -309,6 +332,8 @@ int main(void) {
       SHELL_TEST(tool_changes_no_flags_of_descriptors),
       SHELL_TEST(command_sees_the_lock_but_no_addresses),
       SHELL_TEST(closed_output_is_an_error),
+      SHELL_TEST(script_locks_itself),
+      SHELL_TEST(script_holds_a_lock_for_several_steps),
       SHELL_TEST(this_system_has_namespaces),
       SHELL_TEST(process_1_runs_a_command),
       SHELL_TEST(process_1_reaps_orphans),
