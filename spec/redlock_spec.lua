@@ -313,6 +313,7 @@ describe("redlock", function()
       ["client:inspect"] = function(client) return #client:inspect("held").holder == 40 end,
       ["client:bootstrap"] = function(client) return not pcall(client.bootstrap, client) end,
       ["client:doctor"] = function(client) return #client:doctor() >= 5 end,
+      ["client:stats"] = function(client) return client:stats().attempts == 0 and client:stats().held == 0 end,
       ["client:force_release"] = function(client)
         return select(3, client:force_release("held", "not the token")) == "not_held"
       end,

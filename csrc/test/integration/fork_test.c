@@ -26,6 +26,9 @@ static struct {
   redlock_vote_info vote;
   redlock_holder_info holder;
   redlock_finding_info finding;
+  redlock_stats_info stats;
+  redlock_node_stats_info node_stats;
+  redlock_event_info event;
   redlock_key_info key;
   redlock_resource resource;
   size_t length;
@@ -119,6 +122,12 @@ static bool process_inherited_descriptors(void) {
   X(lost, redlock_lock_lost(held, NULL) == REDLOCK_OK) \
   X(next_lost, redlock_client_next_lost(client) == NULL) \
   X(on_lost, redlock_client_on_lost(client, ignore_loss, NULL) == REDLOCK_OK) \
+  X(stats, redlock_client_stats(client, &out.stats) == REDLOCK_OK && out.stats.attempts == 0 && \
+      out.stats.held == 0) \
+  X(node_stats, redlock_client_node_stats(client, 0, &out.node_stats) == REDLOCK_OK && \
+      out.node_stats.connections == 0 && out.node_stats.votes_granted == 0) \
+  X(on_event, redlock_client_on_event(client, ignore_loss, NULL) == REDLOCK_OK) \
+  X(next_event, redlock_client_next_event(client, &out.event) == REDLOCK_PENDING) \
   X(give_credentials, redlock_client_give_credentials(client, 0, "me", "word", 4) == \
       REDLOCK_E_EXPIRED) \
   X(refuse_credentials, redlock_client_refuse_credentials(client, 0, "none") == \
@@ -156,7 +165,9 @@ static void table_has_each_function_of_the_header(void **state) {
                                         "redlock_vote_name",
                                         "redlock_node_state_name",
                                         "redlock_key_state_name",
-                                        "redlock_severity_name"};
+                                        "redlock_severity_name",
+                                        "redlock_event_name",
+                                        "redlock_bucket_bound"};
   char line[512];
   unsigned functions = 0;
   FILE *header = fopen("csrc/include/redlock.h", "r");
