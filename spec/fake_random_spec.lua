@@ -183,8 +183,8 @@ describe("redlock.fake and the library", function()
       end
       for index = 1, 3 do
         local expected, got = real.clients[index]:stats(), other.clients[index]:stats()
-        -- Not releases, whose replies may come after their caller has gone on; and not "another owner
-        -- holds it", which the library does not count.
+        -- Not releases, whose replies may come after their caller has gone on; and not "another
+        -- owner holds it", which the library does not count.
         for _, name in ipairs { "acquire", "extend", "auto_extend" } do
           expected.operations[name].held, got.operations[name].held = nil, nil
           assert.are.same(expected.operations[name], got.operations[name], name .. " of client " .. index)

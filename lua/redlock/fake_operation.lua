@@ -51,7 +51,7 @@ local function no_round(lock)
   return { votes = votes, granted = 0, taken = 0, failed = 0 }
 end
 
--- Does the first step of an operation now, or in the next turn of the clock if a loop carries it on.
+-- Does the first step of an operation now; in the next turn of the clock if a loop carries it on.
 local function go(self, step)
   if not self.of_loop then return step() end
   local clock = self.lock.client.world.clock
@@ -445,8 +445,8 @@ local function release_lease(self, own)
   release_keys(self, own, lasts)
 end
 
---- Starts a release. `how`: "sent" = its caller does not wait for it, "loop" = a loop carries it on,
---- "closing" = the client does.
+--- Starts a release. `how`: "sent" = its caller does not wait for it, "loop" = a loop carries it
+--- on, "closing" = the client does.
 function operation.release(lock, how)
   local abandoned = how == "sent"
   local earlier = lock.operation
