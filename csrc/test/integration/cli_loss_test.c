@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Environment: CLI_ROUNDS, how often the repeated tests repeat [3].
+ * Environment: CLI_ROUNDS, how often the repeated tests repeat [3 or 5].
  */
 #include "heartbeat.h"
 #include "relay.h"
@@ -44,9 +44,9 @@ static void cut_off(relay_switch how) {
   }
 }
 
-static unsigned rounds(void) {
+static unsigned rounds(unsigned usual) {
   const char *text = getenv("CLI_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
-  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 3;
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : usual;
 }
 
 static heartbeat open_beat(const char *name) {
@@ -87,7 +87,7 @@ static bool outlives(const char *script, relay_switch how, tool_run *run) {
 
 static void strict_kills_the_command_before_the_lock_ends(void **state) {
   tool_run run;
-  for (unsigned round = 0; round < rounds(); round++) {
+  for (unsigned round = 0; round < rounds(3); round++) {
     relay_switch how = round % 2 == 0 ? RELAY_SILENCE : RELAY_CLOSE;
     bool outlived = outlives(RUN "--strict run job -- $SELF beat $DIR/beat ignore", how, &run);
     int status = tool_wait(&run);
@@ -169,7 +169,7 @@ static void grace_period_is_five_seconds(void **state) {
 /* ------------------------------------------------------------------- the end of the tool itself */
 
 static void killed_tool_ends_its_command_at_once(void **state) {
-  for (unsigned round = 0; round < rounds(); round++) {
+  for (unsigned round = 0; round < rounds(3); round++) {
     heartbeat beat = open_beat("beat");
     tool_run run = shell_begin("exec $R run job -- $SELF beat $DIR/beat");
     eventually(*beat.last != 0);
@@ -191,7 +191,7 @@ static void job_runs_once_within_its_hold_time(void **state) {
       "job() { sleep 0.$1; $R --hold-for 60s -w 0 -E 0 run $2 -- sh -c 'echo ran'; }; "
       "for host in 0 1 2; do job $((host * DELAY)) job-$ROUND & done 2>/dev/null; wait; "
       "job 0 job-$ROUND";
-  for (unsigned round = 0; round < rounds(); round++) {
+  for (unsigned round = 0; round < rounds(5); round++) {
     char text[16];
     (void)snprintf(text, sizeof text, "%u", round);
     assert_int_equal(setenv("ROUND", text, 1), 0);
