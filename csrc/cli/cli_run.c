@@ -283,16 +283,22 @@ static int cli_run_wait(cli_run_state *run) {
 
 /* --------------------------------------------------------------------------------------- RUN-6 */
 
+/* Waits for the end of an extend. The command has ended, so signals have no effect. */
+static void cli_run_settle(const cli_run_state *run) {
+  while (redlock_lock_result(run->lock) == REDLOCK_PENDING) {
+    (void)cli_loop_turn(run->loop, REDLOCK_NEVER);
+  }
+}
+
 /* Leaves the lock to the nodes, and asks them to keep it to the end of its time. */
 static int cli_run_keep(const cli_run_state *run) {
   char text[REDLOCK_HANDOVER_MAX];
+  cli_run_settle(run); /* A lock with an extend in flight cannot be detached. */
   redlock_time now_us = redlock_now();
   redlock_duration rest_us = run->hold_until_us - cli_run_earlier(now_us, run->hold_until_us);
   if (rest_us >= redlock_lock_ttl(run->lock)) {
-    int error = redlock_lock_extend_start(run->lock, rest_us);
-    while (error == REDLOCK_OK && redlock_lock_result(run->lock) == REDLOCK_PENDING) {
-      (void)cli_loop_turn(run->loop, REDLOCK_NEVER);
-    }
+    (void)redlock_lock_extend_start(run->lock, rest_us);
+    cli_run_settle(run);
   }
   int error = redlock_lock_detach(run->lock, text, sizeof text, NULL);
   explicit_bzero(text, sizeof text);

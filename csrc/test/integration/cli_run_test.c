@@ -314,6 +314,20 @@ static void hold_for_keeps_the_lock_of_a_killed_tool(void **state) {
   assert_true(kept >= 2);
 }
 
+/* An extend cannot be detached. */
+static void hold_for_keeps_the_lock_during_an_extend(void **state) {
+  tool_run run = cli_begin("-t 2s --node-timeout 1s -w 60s run --hold-for 600s job -- HELD");
+  until_held();
+  farm_stop(&three, 0);
+  farm_stop(&three, 1);
+  unsigned before = farm_calls(&three, 2, "evalsha");
+  eventually(farm_calls(&three, 2, "evalsha") > before);
+  cli_let_go();
+  cli_finish(&run, 0);
+  assert_true(key_ms(2) > 500000);
+  assert_string_equal(cli_last.text, "");
+}
+
 static void hold_for_ends_with_a_longer_command(void **state) {
   tool_run run = cli_begin("run --hold-for 1ms job -- HELD");
   until_held();
@@ -394,6 +408,7 @@ int main(void) {
       TEST(killed_tool_ends_its_command),
       TEST(hold_for_keeps_the_lock_after_the_command),
       TEST(hold_for_keeps_the_lock_of_a_killed_tool),
+      TEST(hold_for_keeps_the_lock_during_an_extend),
       TEST(hold_for_ends_with_a_longer_command),
       TEST(hold_for_releases_without_a_command),
       TEST(hold_for_notices_a_loss),
