@@ -204,8 +204,8 @@ function Figures:sum(stats)
   return stats
 end
 
---- Returns up to LOCKS locks of each worker, { name, remaining = milliseconds or nil for a waiter }.
---- Held ones come first.
+--- Returns up to LOCKS locks of each worker as { name, remaining }: the rest of the lease in
+--- milliseconds, nil for a waiter. Held ones come first.
 function Figures:locks()
   local locks = {}
   for slot = 1, SLOTS do
