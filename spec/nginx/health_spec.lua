@@ -95,21 +95,60 @@ describe("pages for monitoring", function()
       assert.is_nil(body:find("secret", 1, true), body)
     end)
 
+    it("node_that_refuses_the_command_does_not_vote", function()
+      for _, node in ipairs(farm) do
+        node:command("ACL", "SETUSER", "alice", "on", ">secret-1", "~order:*", "+@all")
+      end
+      start { init = INIT:gsub("node_timeout", "username = 'alice', password = 'secret-1', node_timeout"),
+        http = "lua_shared_dict others 1m;", server = [[ location = /allowed { content_by_lua_block {
+          allowed = allowed or pages_of("others", require("resty.redlock").new(addresses,
+            { username = "alice", password = "secret-1", node_timeout = 20000 }), { health_resource = "order:health" })
+          allowed:health()
+        } } ]] }
+      eventually_answers(503, '"votes":0.*"reason":"NOPERM')
+      assert.are.equal(200, (nginx:get("/allowed")))
+    end)
+
+    it("quarantined_node_does_not_vote", function()
+      start { init = INIT:gsub("node_timeout", "guard = true, node_timeout"), server = [[
+        location = /bootstrap { content_by_lua_block { ngx.print(tostring(client:bootstrap())) } } ]] }
+      eventually_answers(503, '"votes":0,"quorum":2')
+      assert.are.equal("true", select(2, nginx:get("/bootstrap")))
+      eventually_answers(200, '"votes":3')
+    end)
+
+    it("replica_does_not_vote", function()
+      start()
+      farm[3]:command("REPLICAOF", "127.0.0.1", farm[2].port)
+      helper.eventually(function()
+        nginx:get("/use")
+        return select(2, nginx:get("/health")):find('"votes":2.*"votes":false,"reason":"[^"]*replica')
+      end, "the refusal of the replica", 30)
+      for _ = 1, 4 do -- It answers the question, but accepts no write.
+        helper.pass(1.05) -- until the next answer
+        assert.is_truthy(select(2, nginx:get("/health")):find('"votes":2', 1, true))
+      end
+      farm[3]:command("REPLICAOF", "NO", "ONE")
+      helper.eventually(function()
+        nginx:get("/use")
+        return select(2, nginx:get("/health")):find('"votes":3', 1, true)
+      end, "the node to be a master", 30)
+    end)
+
     it("flood_of_requests_asks_once_a_second", function()
       start()
       eventually_answers(200, '"votes":3')
+      helper.pass(1.1) -- The answer is no longer fresh.
       farm[1]:command("CONFIG", "RESETSTAT")
-      helper.unless_stalled(200, function()
-        farm[1]:command("CONFIG", "RESETSTAT")
-        local began = helper.now()
-        local requests = {}
-        for index = 1, 100 do requests[index] = nginx:request("/health") end
-        for _, request in ipairs(requests) do assert.are.equal(200, (request:finish())) end
-        local seconds = helper.now() - began
-        local calls = tonumber(farm[1]:command("INFO", "commandstats"):match("cmdstat_evalsha:calls=(%d+)") or 0)
-          + tonumber(farm[1]:command("INFO", "commandstats"):match("cmdstat_get:calls=(%d+)") or 0)
-        assert.is_true(calls <= 2 * (seconds + 2), calls .. " commands in " .. seconds .. " s")
-      end)
+      local began = helper.now()
+      local requests = {}
+      for index = 1, 100 do requests[index] = nginx:request("/health") end
+      for _, request in ipairs(requests) do assert.are.equal(200, (request:finish())) end
+      local seconds, calls = helper.now() - began, 0
+      for name, count in farm[1]:command("INFO", "commandstats"):gmatch("cmdstat_(%S+):calls=(%d+)") do
+        if name ~= "info" and not name:find("^config") then calls = calls + tonumber(count) end
+      end
+      assert.is_true(calls <= 10 * (seconds + 2), calls .. " commands in " .. seconds .. " s")
     end)
 
     it("each_named_client_must_have_a_quorum", function()
