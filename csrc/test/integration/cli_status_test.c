@@ -135,7 +135,11 @@ static void rejected_password_is_69_at_once(void **state) {
               "REDLOCK_NODES=$nodes $R -w 10m run job -- echo ran",
               69);
   assert_contains(shell_last.text, "WRONGPASS");
-  assert_contains(shell_last.text, three.nodes[0].address);
+  unsigned named = 0; /* two decide */
+  for (unsigned i = 0; i < 3; i++) {
+    named += strstr(shell_last.text, three.nodes[i].address) != NULL;
+  }
+  assert_true(named >= 2);
   assert_null(strstr(shell_last.text, ":wrong@"));
   assert_took(begun_us, 0, MS(25000));
 }
