@@ -271,6 +271,8 @@ long_jobs() {
     job "long/hold@$version" sleeping '' "$version:lua $version:build/$version/witness.so" \
       "HOLD_SECONDS=60 sh build-aux/spec.sh $version spec/auto_extend_spec.lua"
   done
+  job long/fake sleeping '' '5.4:lua 5.4:build/5.4/witness.so' \
+    'FAKE_SEEDS=1000 FAKE_CALLS=300 sh build-aux/spec.sh 5.4 spec/fake_random_spec.lua'
   job long/site computing '' '' "$MAKE check-site"
   # Creates and closes clients and leases 1,000 times under each leak checker.
   job asan/build computing '' '' "$MAKE asan-programs"
