@@ -126,7 +126,7 @@ describe("pages for monitoring", function()
       end, "the refusal of the replica", 30)
       for _ = 1, 4 do -- It answers the question, but accepts no write.
         helper.pass(1.05) -- until the next answer
-        assert.is_truthy(select(2, nginx:get("/health")):find('"votes":2', 1, true))
+        assert.is_nil(select(2, nginx:get("/health")):find('"votes":3', 1, true))
       end
       farm[3]:command("REPLICAOF", "NO", "ONE")
       helper.eventually(function()

@@ -257,9 +257,10 @@ describe("figures of nginx", function()
   it("figures_need_no_timer", function()
     start { workers = 1 }
     nginx:get("/use")
-    helper.eventually(function() return tonumber((select(2, nginx:get("/timers")))) == 4 end, "clock and connections")
-    for _ = 1, 20 do samples() end
-    assert.are.equal(4, tonumber((select(2, nginx:get("/timers")))))
+    for _ = 1, 2 do
+      helper.eventually(function() return tonumber((select(2, nginx:get("/timers")))) == 4 end, "clock and connections")
+      for _ = 1, 20 do samples() end
+    end
   end)
 
   it("figures_are_summed_with_lua_code_cache_off", function()
