@@ -435,12 +435,12 @@ static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_
     return;
   }
   if (count > 0) {
-    rl_finding_add(search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_WARNING,
-                   "%.100s holds %s%llu key%s without an expiry that look%s like a lock, such as "
-                   "'%s': if no client owns it, delete it with force_release()",
-                   node->name, rl_finding_is(node, "more", "1") ? "at least " : "",
-                   (unsigned long long)count, count == 1 ? "" : "s", count == 1 ? "s" : "",
-                   rl_finding_value(node, "key", key));
+    rl_finding_add(
+        search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_WARNING,
+        "%.100s holds %s%llu key%s without an expiry that look%s like a lock, such as "
+        "'%s': if no client owns it, delete it with force_release() or redlock force-release",
+        node->name, rl_finding_is(node, "more", "1") ? "at least " : "", (unsigned long long)count,
+        count == 1 ? "" : "s", count == 1 ? "s" : "", rl_finding_value(node, "key", key));
   } else if (rl_finding_is(node, "more", "1")) {
     rl_finding_add(
         search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_NOTE,

@@ -158,10 +158,10 @@ static const said_case said_cases[] = {
      "it from its configuration"},
     {"keys=1 key=app:lost", REDLOCK_SEVERITY_WARNING, "endless_keys",
      "two:2 holds 1 key without an expiry that looks like a lock, such as 'app:lost': if no "
-     "client owns it, delete it with force_release()"},
+     "client owns it, delete it with force_release() or redlock force-release"},
     {"keys=12 more=1 key=app:lost", REDLOCK_SEVERITY_WARNING, "endless_keys",
      "two:2 holds at least 12 keys without an expiry that look like a lock, such as 'app:lost': "
-     "if no client owns it, delete it with force_release()"},
+     "if no client owns it, delete it with force_release() or redlock force-release"},
     {"keys=0 more=1", REDLOCK_SEVERITY_NOTE, "endless_keys",
      "two:2 has more keys than were scanned; none of those looks like a lock without an expiry"},
     {"keys=0", 0, NULL, NULL},
