@@ -42,6 +42,12 @@ fake:advance()
 assert(waited:is_held())
 assert(select(3, played:acquire("all")) == "taken")
 
+-- The figures of both.
+local page = require("redlock.prometheus").render { real = client, fake = played }
+assert(page:find('\nredlock_operations_total{client="real",operation="acquire",outcome="ok"} 2\n', 1, true), page)
+assert(page:find('\nredlock_operations_total{client="fake",operation="acquire",outcome="ok"} 2\n', 1, true), page)
+assert(page:find('\nredlock_node_latency_seconds_bucket{client="real",node="[%d.:]+",le="%+Inf"} [1-9]'), page)
+
 -- The loops that this Lua has.
 local function twenty(name, run)
   local here, loop = pcall(require, name)
