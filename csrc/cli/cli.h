@@ -84,6 +84,12 @@ void cli_addresses_free(cli_settings *settings);
 /* Sets a time; 0 becomes |zero_us|, or is rejected if that is 0. Returns as above. */
 int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const char *text);
 
+/* A shorter ttl leaves nothing after the drift allowance. */
+#define CLI_TTL_MIN_US (4 * REDLOCK_MILLISECONDS)
+
+/* Sets a ttl. Returns as above. */
+int cli_value_ttl(redlock_duration *field_us, const char *text);
+
 /* Sets a number from |least| to |most|. Returns as above. */
 int cli_value_number(int *field, const char *what, int least, int most, const char *text);
 

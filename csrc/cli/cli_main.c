@@ -75,19 +75,8 @@ int cli_with_lock(const cli_settings *settings, redlock_client *client, const ch
   return status;
 }
 
-/* Returns true if no node has granted the lock. */
-static bool cli_is_ungranted(redlock_lock *lock) {
-  redlock_vote_info vote;
-  for (size_t i = 0; redlock_lock_vote(lock, i, &vote) == REDLOCK_OK; i++) {
-    if (vote.vote == REDLOCK_VOTE_GRANTED) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /* Returns the exit status for |error|. */
-static int cli_error_status(const cli_settings *settings, redlock_lock *lock, int error) {
+static int cli_error_status(const cli_settings *settings, int error) {
   switch (error) {
   case REDLOCK_E_TAKEN:
     return settings->taken_status;
@@ -101,9 +90,6 @@ static int cli_error_status(const cli_settings *settings, redlock_lock *lock, in
   case REDLOCK_E_INVALID:
   case REDLOCK_E_LIMIT:
     return CLI_USAGE;
-  case REDLOCK_E_EXPIRED:
-    /* Without any grant the ttl is shorter than its drift allowance. */
-    return cli_is_ungranted(lock) ? CLI_USAGE : CLI_UNAVAILABLE;
   default:
     return CLI_UNAVAILABLE;
   }
@@ -111,7 +97,7 @@ static int cli_error_status(const cli_settings *settings, redlock_lock *lock, in
 
 int cli_fail_lock(const cli_settings *settings, redlock_lock *lock, int error) {
   const char *message = redlock_lock_message(lock);
-  int status = cli_error_status(settings, lock, error);
+  int status = cli_error_status(settings, error);
   message = message[0] != '\0' ? message : redlock_strerror(error);
   return status == CLI_USAGE ? cli_fail(status, "%s", message)
                              : cli_report(settings, status, "%s", message);

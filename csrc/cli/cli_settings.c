@@ -99,7 +99,7 @@ static int cli_settings_option(cli_settings *settings, const cli_choice *choice)
   case CLI_OPTION_NODES_FILE:
     return cli_addresses_file(settings, value);
   case CLI_OPTION_TTL:
-    return cli_value_time(&options->ttl_us, 0, value);
+    return cli_value_ttl(&options->ttl_us, value);
   case CLI_OPTION_NODE_TIMEOUT:
     return cli_value_time(&options->node_timeout_us, 0, value);
   case CLI_OPTION_QUORUM:

@@ -74,6 +74,14 @@ int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const c
   return rule != NULL ? cli_reject(NULL, "invalid time", text, rule) : -1;
 }
 
+int cli_value_ttl(redlock_duration *field_us, const char *text) {
+  int status = cli_value_time(field_us, 0, text);
+  return status < 0 && *field_us < CLI_TTL_MIN_US
+             ? cli_reject(NULL, "invalid time", text,
+                          ": a ttl must be at least 4ms, more than the drift allowance")
+             : status;
+}
+
 int cli_value_number(int *field, const char *what, int least, int most, const char *text) {
   char *end;
   long number = strtol(text, &end, 10);

@@ -49,7 +49,7 @@ static void mistakes_are_reported(void **state) {
       {"-t 366.1d run job true", "invalid time '366.1d': it is more than a year (366d)"},
       {"-t 99999999999999999999ms run job true", "it is more than a year (366d)"},
       {"-t 0.0001ms run job true", "invalid time '0.0001ms': it must be more than 0"},
-      {"-t 1ms run job true", "'job': a ttl of 1 ms leaves nothing after the drift allowance"},
+      {"-t 1ms run job true", "invalid time '1ms': a ttl must be at least 4ms"},
       {"-w -1s run job true", "invalid time"},
       {"--quorum 0 run job true", "invalid quorum '0': it must be from 1 to 32"},
       {"--quorum two run job true", "invalid quorum 'two'"},
