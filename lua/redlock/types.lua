@@ -186,6 +186,12 @@
 ---@field cancelled integer
 ---@field error integer other results, for example out of memory
 
+---@class redlock.Operations
+---@field acquire redlock.Outcomes
+---@field extend redlock.Outcomes
+---@field auto_extend redlock.Outcomes
+---@field release redlock.Outcomes
+
 ---@class redlock.NodeVotes
 ---@field granted integer
 ---@field taken integer
@@ -209,7 +215,7 @@
 --- Counters since the client was made, and the values of this moment: `up`, `quarantined`,
 --- `outstanding`, `held`, `waiting`.
 ---@class redlock.Stats
----@field operations { acquire: redlock.Outcomes, extend: redlock.Outcomes, auto_extend: redlock.Outcomes, release: redlock.Outcomes }
+---@field operations redlock.Operations
 ---@field attempts integer attempts of all acquires
 ---@field nodes redlock.NodeStats[] in the order of redlock.new()
 ---@field quorum integer votes that an acquire needs

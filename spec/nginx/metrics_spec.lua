@@ -140,11 +140,12 @@ describe("figures of nginx", function()
   end)
 
   it("pages_of_init_worker_sum_all_workers", function()
-    start { workers = 2, init = "", init_worker = "local pages, client, figures, fake\n" .. INIT:gsub("\n%s*pages = ", [[
+    local init = "local pages, client, figures, fake\n" .. INIT:gsub("\n%s*pages = ", [[
 
       rawset(_G, "client", client)
       rawset(_G, "fake", fake)
-      pages = ]]) .. [[ rawset(_G, "pages", pages) ]] }
+      pages = ]])
+    start { workers = 2, init = "", init_worker = init .. [[ rawset(_G, "pages", pages) ]] }
     local count = use_all(2)
     eventually_equal(count, "redlock_attempts_total")
     eventually_equal(6, "redlock_held")
