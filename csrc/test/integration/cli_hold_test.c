@@ -99,7 +99,7 @@ static void end_of_the_input_ends_the_wait(void **state) {
 }
 
 static void hold_reports_a_loss(void **state) {
-  tool_run run = cli_begin_after(use_no_input, "hold -t 2s -w 60s --json job");
+  tool_run run = cli_begin_after(use_no_input, "hold -t 6s -w 60s --json job");
   tool_until_output(&run, "\"state\": \"held\"");
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);

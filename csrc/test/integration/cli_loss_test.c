@@ -68,11 +68,17 @@ static redlock_time until_expired(void) {
 
 /* ----------------------------------------------------------------------------- --strict */
 
+/* How long the scheduler may delay a round: less than the eighth of the ttl that the tool keeps. */
+#define DELAY_MAX_US MS(50)
+#define TRIES 20
+static bool delayed; /* the last round */
+
 /* One round. Returns true if the command ran to the time at which the lock had ended. */
 static bool outlives(const char *script, relay_switch how, tool_run *run) {
   heartbeat beat = open_beat("beat");
   *run = shell_begin(script);
   eventually(*beat.last != 0);
+  redlock_time begun_us = stopwatch();
   cut_off(how);
   redlock_time ended_us = until_expired();
   bool outlived = false;
@@ -81,18 +87,23 @@ static bool outlives(const char *script, relay_switch how, tool_run *run) {
     outlived = *beat.last > ended_us;
     (void)poll(NULL, 0, 2);
   }
+  delayed = witness_delay_us(begun_us) > DELAY_MAX_US;
   heartbeat_close(&beat);
   return outlived;
 }
 
 static void strict_kills_the_command_before_the_lock_ends(void **state) {
   tool_run run;
+  unsigned tries = 0;
   for (unsigned round = 0; round < rounds(3); round++) {
     relay_switch how = round % 2 == 0 ? RELAY_SILENCE : RELAY_CLOSE;
     bool outlived = outlives(RUN "--strict run job -- $SELF beat $DIR/beat ignore", how, &run);
     int status = tool_wait(&run);
     shell_last = run;
-    if (outlived) {
+    if (outlived && delayed && ++tries < TRIES) {
+      print_message("# repeated: the tool was delayed, too\n");
+      round--;
+    } else if (outlived) {
       fail_msg("round %u: the command outlived its lock: %s", round, run.text);
     }
     tool_check_status(&shell_last, status, 75);
@@ -105,11 +116,17 @@ static void strict_kills_the_command_before_the_lock_ends(void **state) {
 /* Descendants, too: also one that left the session and whose parent has ended. */
 static void strict_kills_descendants_before_the_lock_ends(void **state) {
   tool_run run;
-  bool outlived = outlives(RUN "--strict run job -- sh -c 'trap \"\" TERM; "
-                               "sh -c \"setsid $SELF beat $DIR/beat ignore &\"; sleep 600'",
-                           RELAY_CLOSE, &run);
+  for (unsigned tries = 0;
+       outlives(RUN "--strict run job -- sh -c 'trap \"\" TERM; "
+                    "sh -c \"setsid $SELF beat $DIR/beat ignore &\"; sleep 600'",
+                RELAY_CLOSE, &run);
+       tries++) {
+    (void)tool_wait(&run);
+    assert_true(delayed && tries < TRIES);
+    (void)end_relays(state);
+    (void)reset(state);
+  }
   (void)tool_wait(&run); /* The output ends with the last descendant. */
-  assert_false(outlived);
 }
 
 /* The control: the test above can tell. */

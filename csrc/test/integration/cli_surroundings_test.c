@@ -226,7 +226,9 @@ static void process_1_passes_term_on(void **state) {
 
 static void term_ends_the_wait_of_process_1(void **state) {
   shell_take("job");
-  shell_check(AS_PROCESS_1 "sh -c '(sleep 0.3; kill 1) & exec $R -w 600s run job -- echo ran'",
+  /* The kernel drops a signal for which process 1 has no handler yet. */
+  shell_check(AS_PROCESS_1
+              "sh -c 'while sleep 0.3; do kill 1; done & exec $R -w 600s run job -- echo ran'",
               128 + SIGTERM);
   assert_null(strstr(shell_last.text, "ran\n"));
 }
