@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,6 +25,9 @@
  * signals the lowest decides. SIGKILL would overtake those that a young canary has still blocked.
  */
 #define CLI_CANARY_END SIGVTALRM
+/* CMD-2. Pause between two looks at the processes, and patience after SIGKILL. */
+#define CLI_CANARY_PAUSE_MS 50
+#define CLI_CANARY_PATIENCE_US (5 * REDLOCK_SECONDS)
 
 /* In a child: restores the dispositions of our parent. */
 static void cli_command_restore(const cli_loop *loop) {
@@ -59,31 +63,45 @@ static pid_t cli_command_fork(sigset_t *before) {
   return pid;
 }
 
-/* CMD-4. The reader of a pipe must not wait for the canary. */
-static void cli_command_close_all(void) {
+/*
+ * CMD-4. Closes all descriptors but the standard input: the reader of a pipe must not wait for the
+ * canary.
+ */
+static void cli_command_close_others(void) {
 #ifdef SYS_close_range
-  if (syscall(SYS_close_range, 0U, ~0U, 0U) == 0) {
+  if (syscall(SYS_close_range, 1U, ~0U, 0U) == 0) {
     return;
   }
 #endif
   long most = sysconf(_SC_OPEN_MAX);
-  for (int fd = most > 0 && most < 65536 ? (int)most : 65536; fd-- > 0;) {
+  for (int fd = most > 0 && most < 65536 ? (int)most : 65536; fd-- > 1;) {
     (void)close(fd);
   }
 }
 
-/* CMD-4 */
-static void cli_command_add_canary(cli_command *command) {
-  sigset_t before;
-  sigset_t fatal = command->loop->taken;
-  pid_t parent = getpid();
-  command->canary_shot = false;
-  command->canary = cli_command_fork(&before);
-  if (command->canary != 0) {
-    command->canary = command->canary > 0 ? command->canary : 0;
-    return;
+/* CMD-2, in the canary: waits for the death of the tool, and ends all that it has left. */
+static void cli_command_outlive(const cli_command *command) {
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+    /* A signal has come. */
   }
+  int number = command->death;
+  redlock_time kill_us = redlock_now() + (number == SIGKILL ? 0 : command->kill_after_us);
+  redlock_time give_up_us = kill_us + CLI_CANARY_PATIENCE_US;
+  /* The kernel has sent the command its signal. */
+  size_t living;
+  (void)cli_mark_signal(command->mark, command->pid, number);
+  do {
+    (void)poll(NULL, 0, CLI_CANARY_PAUSE_MS);
+    number = redlock_now() >= kill_us ? SIGKILL : 0;
+    living = cli_mark_signal(command->mark, 0, number);
+  } while (living > 0 && redlock_now() < give_up_us);
+}
+
+/* CMD-4, in the canary. */
+static void cli_command_be_canary(const cli_command *command, int lifeline) {
   static const struct rlimit none = {0, 0};
+  sigset_t fatal = command->loop->taken;
   (void)setrlimit(RLIMIT_CORE, &none);
 #ifdef __linux__
   (void)prctl(PR_SET_DUMPABLE, 0);
@@ -93,34 +111,62 @@ static void cli_command_add_canary(cli_command *command) {
     memset(command->line->title, 0, command->line->title_size);
     memcpy(command->line->title, CLI_CANARY, sizeof CLI_CANARY);
   }
-  cli_command_close_all();
+  (void)dup2(lifeline, STDIN_FILENO);
+  cli_command_close_others();
   cli_command_restore(command->loop);
-  bool alive = cli_command_follow(parent, SIGKILL);
   (void)signal(CLI_CANARY_END, SIG_DFL);
   (void)sigaddset(&fatal, CLI_CANARY_END);
   (void)pthread_sigmask(SIG_UNBLOCK, &fatal, NULL);
-  if (!alive) {
-    _exit(0);
+  cli_command_outlive(command);
+  _exit(0);
+}
+
+/* CMD-4 */
+static void cli_command_add_canary(cli_command *command) {
+  sigset_t before;
+  int ends[2];
+  command->canary_shot = false;
+  command->canary = 0;
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return;
   }
-  for (;;) {
-    (void)pause();
+  pid_t pid = cli_command_fork(&before);
+  if (pid == 0) {
+    cli_command_be_canary(command, ends[0]);
   }
+  (void)close(ends[0]);
+  if (pid < 0) {
+    (void)close(ends[1]);
+    return;
+  }
+  command->canary = pid;
+  command->lifeline = ends[1];
+}
+
+/* CMD-4. The canary has ended with |state|. */
+static void cli_command_bury(cli_command *command, int state) {
+  (void)close(command->lifeline);
+  command->canary = 0;
+  /* A signal that the command got as well has ended it. */
+  command->canary_shot =
+      WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL && WTERMSIG(state) != CLI_CANARY_END;
 }
 
 /*
  * In the child: waits for the canary, executes the program, or writes an errno to |report|. A
  * signal for the group that the canary misses ends this process before it executes the program.
  */
-static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, int death,
-                             const int canary[static 2], int report) {
+static void cli_command_exec(const cli_command *command, pid_t parent, const int canary[static 2],
+                             int report) {
+  char **words = command->line->operands + 2;
   char byte;
   (void)close(canary[1]); /* The death of |parent| ends the wait. */
   while (read(canary[0], &byte, 1) < 0 && errno == EINTR) {
     /* A signal has come. */
   }
-  cli_command_restore(loop);
-  if (cli_command_follow(parent, death)) {
-    (void)pthread_sigmask(SIG_SETMASK, &loop->before, NULL);
+  cli_command_restore(command->loop);
+  if (cli_command_follow(parent, command->death)) {
+    (void)pthread_sigmask(SIG_SETMASK, &command->loop->before, NULL);
     (void)execvp(words[0], words);
   }
   int error = errno;
@@ -129,13 +175,12 @@ static void cli_command_exec(const cli_loop *loop, char **words, pid_t parent, i
   _exit(127);
 }
 
-int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line *line, int death) {
+int cli_command_start(cli_command *command) {
   int ends[2];
   int canary[2];
   int error = 0;
   sigset_t before;
   pid_t parent = getpid();
-  *command = (cli_command){.loop = loop, .line = line};
   if (pipe2(ends, O_CLOEXEC) != 0 || pipe2(canary, O_CLOEXEC) != 0) {
     return errno;
   }
@@ -144,7 +189,7 @@ int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line
 #endif
   command->pid = cli_command_fork(&before);
   if (command->pid == 0) {
-    cli_command_exec(loop, line->operands + 2, parent, death, canary, ends[1]);
+    cli_command_exec(command, parent, canary, ends[1]);
   }
   error = command->pid < 0 ? errno : 0;
   if (error == 0) {
@@ -168,11 +213,6 @@ int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line
   return 0;
 }
 
-/* Returns true if a signal that the command got as well has ended the canary. */
-static bool cli_command_shot(int state) {
-  return WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL && WTERMSIG(state) != CLI_CANARY_END;
-}
-
 void cli_command_reap(cli_command *command) {
   int state;
   pid_t ended;
@@ -181,8 +221,7 @@ void cli_command_reap(cli_command *command) {
       command->pid = 0;
       command->state = state;
     } else if (ended == command->canary) {
-      command->canary = 0;
-      command->canary_shot = cli_command_shot(state);
+      cli_command_bury(command, state);
     }
   }
 }
@@ -192,7 +231,7 @@ size_t cli_command_signal(const cli_command *command, int number) {
 }
 
 void cli_command_end(cli_command *command) {
-  int state;
+  int state = 0;
   pid_t ended;
   if (command->canary == 0) {
     return;
@@ -202,8 +241,7 @@ void cli_command_end(cli_command *command) {
   do {
     ended = waitpid(command->canary, &state, 0);
   } while (ended < 0 && errno == EINTR);
-  command->canary_shot = ended == command->canary && cli_command_shot(state);
-  command->canary = 0;
+  cli_command_bury(command, ended == command->canary ? state : 0);
 }
 
 bool cli_command_shared_signal(cli_command *command) {

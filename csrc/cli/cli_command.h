@@ -5,7 +5,9 @@
  *
  * CMD-1. The command gets the signal mask and dispositions of our parent. No signal is lost between
  *        fork and exec.
- * CMD-2. If this process dies, the kernel sends the command a signal (Linux).
+ * CMD-2. If this process dies, the kernel sends the command a signal, SIGTERM or SIGKILL, and the
+ *        canary does so to all processes with the mark of this run. After a time the canary sends
+ *        SIGKILL (Linux).
  * CMD-3. Orphans of the command become our children (Linux), so that they can be found, and are
  *        reaped.
  * CMD-4. The canary is a process that only waits for signals. A signal for our process group or
@@ -20,23 +22,28 @@
 #include <sys/types.h>
 
 #include "cli_loop.h"
+#include "cli_mark.h"
 #include "cli_options.h"
 
 typedef struct cli_command {
   const cli_loop *loop;
   const cli_line *line;
-  pid_t pid; /* of the command; 0 when it has ended */
-  int state; /* as of waitpid() when it has ended */
+  int death;                      /* signal of CMD-2 */
+  redlock_duration kill_after_us; /* of CMD-2 */
+  char mark[CLI_MARK_SIZE];       /* of CMD-2; in the environment of the command */
+  int lifeline;                   /* write end of a pipe that shows our death to the canary */
+  pid_t pid;                      /* of the command; 0 when it has ended */
+  int state;                      /* as of waitpid() when it has ended */
   unsigned long long began;
   pid_t canary;     /* 0 if there is none */
   bool canary_shot; /* a signal has ended it */
 } cli_command;
 
 /*
- * Starts the command of |line|, by /bin/sh if it is a script without "#!". |death| is the signal of
- * CMD-2. Returns 0 or an errno.
+ * Starts the command of |line|, by /bin/sh if it is a script without "#!". |command| has loop, line
+ * and the fields of CMD-2. Returns 0 or an errno.
  */
-int cli_command_start(cli_command *command, const cli_loop *loop, const cli_line *line, int death);
+int cli_command_start(cli_command *command);
 
 /* Reaps what has ended. */
 void cli_command_reap(cli_command *command);

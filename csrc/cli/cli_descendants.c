@@ -57,8 +57,7 @@ static bool cli_process_read(cli_process *process, pid_t pid) {
   return true;
 }
 
-/* Returns true if /proc shows the PID namespace of this process. */
-static bool cli_descendants_proc(void) {
+bool cli_descendants_proc(void) {
   char text[32] = "";
   return readlink("/proc/self", text, sizeof text - 1) > 0 &&
          strtol(text, NULL, 10) == (long)getpid();
@@ -125,8 +124,7 @@ static void cli_processes_mark(cli_processes *self, unsigned long long began, pi
   }
 }
 
-/* Sends |number| to one process. Returns 1 if it lives. */
-static size_t cli_process_signal(pid_t pid, int number) {
+size_t cli_descendants_signal_one(pid_t pid, int number) {
   if (kill(pid, number) != 0) {
     return errno == EPERM ? 1 : 0;
   }
@@ -142,13 +140,14 @@ size_t cli_descendants_signal(pid_t root, unsigned long long began, pid_t spared
   if (cli_processes_read(&processes)) {
     cli_processes_mark(&processes, began, spared);
     for (size_t i = 0; i < processes.count; i++) {
-      living += processes.all[i].ours ? cli_process_signal(processes.all[i].pid, number) : 0;
+      living +=
+          processes.all[i].ours ? cli_descendants_signal_one(processes.all[i].pid, number) : 0;
     }
   } else if (getpid() == 1) {
     living = kill(-1, number) == 0 ? 1 : 0;
     (void)(number == SIGTERM && kill(-1, SIGCONT));
   } else if (root > 0) {
-    living = cli_process_signal(root, number);
+    living = cli_descendants_signal_one(root, number);
   }
   free(processes.all);
   return living;

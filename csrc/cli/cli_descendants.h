@@ -20,6 +20,12 @@
  */
 size_t cli_descendants_signal(pid_t root, unsigned long long began, pid_t spared, int number);
 
+/* Sends |number| to one process. Returns 1 if it lives, otherwise 0. */
+size_t cli_descendants_signal_one(pid_t pid, int number);
+
+/* Returns true if /proc shows the PID namespace of this process. */
+bool cli_descendants_proc(void);
+
 /* Returns the start time of a process in clock ticks, or 0 if it is unknown. */
 unsigned long long cli_descendants_began(pid_t pid);
 

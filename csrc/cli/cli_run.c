@@ -84,6 +84,7 @@ static bool cli_run_set_environment(const cli_run_state *run) {
   (void)snprintf(text, sizeof text, "%llu", (unsigned long long)fence);
   /* This process has one thread. NOLINTBEGIN(concurrency-mt-unsafe) */
   return unsetenv("REDLOCK_NODES") == 0 && unsetenv("REDLOCK_TLS_KEY_PASSWORD") == 0 &&
+         setenv(CLI_MARK, run->command.mark, 1) == 0 &&
          setenv("REDLOCK_RESOURCE", run->settings->operands[1], 1) == 0 &&
          (fence != 0 ? setenv("REDLOCK_FENCE", text, 1) : unsetenv("REDLOCK_FENCE")) == 0;
   /* NOLINTEND(concurrency-mt-unsafe) */
@@ -91,18 +92,20 @@ static bool cli_run_set_environment(const cli_run_state *run) {
 
 /* Returns -1, or the exit status after a message. */
 static int cli_run_start(cli_run_state *run) {
-  char **words = run->settings->operands + 2;
-  int error = cli_run_set_environment(run)
-                  ? cli_command_start(&run->command, run->loop, &run->settings->line,
-                                      run->settings->strict ? SIGKILL : SIGTERM)
-                  : ENOMEM;
+  const char *word = run->settings->operands[2];
+  run->command = (cli_command){.loop = run->loop,
+                               .line = &run->settings->line,
+                               .death = run->settings->strict ? SIGKILL : SIGTERM,
+                               .kill_after_us = run->settings->kill_after_us};
+  cli_mark_make(run->command.mark);
+  int error = cli_run_set_environment(run) ? cli_command_start(&run->command) : ENOMEM;
   if (error == 0) {
     return -1;
   }
   return cli_fail(error == ENOENT                      ? CLI_NOT_FOUND
                   : error == ENOMEM || error == EAGAIN ? CLI_SYSTEM
                                                        : CLI_NOT_EXECUTABLE,
-                  "%s: %s", words[0], strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+                  "%s: %s", word, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
 /* --------------------------------------------------------------------------------------- RUN-3 */

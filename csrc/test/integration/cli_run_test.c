@@ -26,7 +26,7 @@ static int start(void **state) {
   cli_define("MORTAL", "echo pid $$; exec sleep 600");
   cli_define("DEAF", "trap '' TERM; echo pid $$; exec sleep 600");
   cli_define("BACKGROUND", "sh -c 'echo pid $$; exec sleep 600' >&2 & exit 0");
-  cli_define("VARIABLES", "env | grep REDLOCK_ | sort");
+  cli_define("VARIABLES", "env | grep REDLOCK_ | grep -v REDLOCK_RUN= | sort");
   return 0;
 }
 
@@ -274,16 +274,40 @@ static void strict_ends_the_command_at_max_hold(void **state) {
   assert_contains(cli_last.text, " ms, and the command is stopped");
 }
 
-static void killed_tool_ends_its_command(void **state) {
-  static const char *const cases[] = {"run job -- MORTAL", "run --strict job -- DEAF"};
+static void killed_tool_ends_its_command_and_descendants(void **state) {
+  static const struct {
+    const char *arguments;
+    unsigned processes;
+  } cases[] = {{"run job -- MORTAL", 1},
+               {"run --strict job -- DEAF", 1},
+               {"run job -- TREE", 3},
+               {"run --kill-after 100ms job -- STUBBORN", 3},
+               {"run --strict job -- STUBBORN", 3}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    tool_run run = cli_begin(cases[i]);
-    see(&run, 1);
+    tool_run run = cli_begin(cases[i].arguments);
+    see(&run, cases[i].processes);
     (void)kill(run.pid, SIGKILL);
     eventually(living() == 0);
     cli_finish(&run, 128 + SIGKILL);
     (void)three_reset(state);
   }
+}
+
+/* The kernel and the canary must not both signal the command. */
+static void killed_tool_signals_its_command_once(void **state) {
+  cli_define("COUNTER", "trap 'echo got TERM' TERM; trap 'echo the end; exit 0' USR1; echo pid $$\n"
+                        "while :; do sleep 0.01; done");
+  tool_run run = cli_begin("run --kill-after 600s job -- COUNTER");
+  see(&run, 1);
+  (void)kill(run.pid, SIGKILL);
+  tool_until_output(&run, "got TERM\n");
+  redlock_time until_us = redlock_now() + REDLOCK_SECONDS / 2;
+  eventually(!tool_read(&run, 2) || redlock_now() > until_us);
+  (void)kill(seen.pids[0], SIGUSR1);
+  cli_finish(&run, 128 + SIGKILL);
+  const char *first = strstr(cli_last.text, "got TERM\n");
+  assert_non_null(first);
+  assert_null(strstr(first + 1, "got TERM\n"));
 }
 
 /* ------------------------------------------------------------------------------------ hold-for */
@@ -406,7 +430,8 @@ int main(void) {
       TEST(background_process_survives_a_release),
       TEST(strict_kills_before_the_deadline),
       TEST(strict_ends_the_command_at_max_hold),
-      TEST(killed_tool_ends_its_command),
+      TEST(killed_tool_ends_its_command_and_descendants),
+      TEST(killed_tool_signals_its_command_once),
       TEST(hold_for_keeps_the_lock_after_the_command),
       TEST(hold_for_keeps_the_lock_of_a_killed_tool),
       TEST(hold_for_keeps_the_lock_during_an_extend),
