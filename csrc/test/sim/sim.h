@@ -65,7 +65,7 @@
 #define SIM_RECORD_MAX 512  /* bytes */
 #define SIM_ENTRY_LENGTH 24 /* and 8 digits of a ticket */
 #define SIM_WAITERS_MAX 48  /* in a queue; a real one takes 1024 */
-#define SIM_CALLS_SCRIPTS 4
+#define SIM_CALLS_SCRIPTS 5
 #define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
 #define SIM_HANDOVERS_MAX 3
 #define SIM_HANDOVER_TEXT_MAX 512
@@ -84,7 +84,8 @@ typedef struct sim_key {
   uint32_t token;      /* SIM_FOREIGN_TOKEN: another program's */
   uint64_t expire_ms;  /* on the node's wall clock */
   uint64_t written_us; /* true time */
-  char value[REDLOCK_TOKEN_LENGTH];
+  uint8_t value_length;
+  char value[RL_LABELLED_MAX];
 } sim_key;
 
 typedef struct sim_record {
@@ -301,7 +302,8 @@ typedef struct sim_lock {
   sim_seen seen[SIM_NODES_MAX];
   uint32_t forced; /* token to be deleted by force, or SIM_NO_TOKEN: any */
   uint32_t found; /* token that the inspection has found, for a release by force; or SIM_NO_TOKEN */
-  char found_text[REDLOCK_TOKEN_LENGTH];
+  char found_text[RL_LABELLED_MAX];
+  size_t found_length;
 } sim_lock;
 
 typedef enum sim_step {
@@ -466,6 +468,7 @@ struct sim {
   char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
   uint64_t calls; /* of the core */
   bool notifying; /* all runs are with notifications */
+  bool labels;    /* most locks have a label */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us
       [SIM_RESOURCES_MAX]; /* true time: since when it has been free; SIM_NEVER: it is held */
@@ -612,6 +615,7 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node);
 bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes);
 /* The simulator's number of a token, by its text. */
 uint32_t sim_tap_token(const char *text, size_t length);
+bool sim_tap_is_token(const char *text, size_t length);
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
 /* Nothing brings the token back: from now on its client is to release it. */
 void sim_tap_over(sim *s, uint32_t token);

@@ -37,10 +37,31 @@
   "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end elseif #s~=w and "        \
   "redis.pcall('SET',q,s,'PX',60000).err and type(redis.pcall('DEL',q))=='table' then c=3 end "
 
+#define SIM_CALLS_STANDS                                                                           \
+  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                     \
+  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                         \
+  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                  \
+  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                  \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                      \
+  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                \
+  "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end "                       \
+  "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "                       \
+  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while "                                \
+  "at<=#s and at<24576"                                                                            \
+  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                               \
+  "redis.call(" SIM_CALLS_PUBLISH ")>0 then break end at=at+24 end "                               \
+  "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "              \
+  "if first then if at>1 or joins then put() end return 0 end end "                                \
+  "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                            \
+  "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "       \
+  "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" SIM_CALLS_SIGN         \
+  ") else put() end return (math.min(left,1e11)+2)*2000+n"
+
 typedef enum sim_calls_script {
   SIM_CALLS_RELEASE,
   SIM_CALLS_RELEASE_ALL,
   SIM_CALLS_STAND,
+  SIM_CALLS_STAND_LABEL,
   SIM_CALLS_LEAVE,
   SIM_CALLS_NONE
 } sim_calls_script;
@@ -65,25 +86,12 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST SIM_CALLS_KEEP
         "if s~='' then redis.pcall(" SIM_CALLS_SIGN ") end end end end if e then return e end "
         "if d==#KEYS then return c end return 0",
-    [SIM_CALLS_STAND] =
-        "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
-        "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "
-        "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "
-        "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "
-        "redis.error_reply('WRONGTYPE this is no queue: '..q) end "
-        "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "
-        "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end "
-        "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "
-        "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while "
-        "at<=#s and at<24576"
-        " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "
-        "redis.call(" SIM_CALLS_PUBLISH ")>0 then break end at=at+24 end "
-        "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "
-        "if first then if at>1 or joins then put() end return 0 end end "
-        "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "
-        "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "
-        "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" SIM_CALLS_SIGN
-        ") else put() end return (math.min(left,1e11)+2)*2000+n",
+    [SIM_CALLS_STAND] = SIM_CALLS_STANDS,
+    [SIM_CALLS_STAND_LABEL] =
+        "local function enqueue() " SIM_CALLS_STANDS " end local n=enqueue() "
+        "if type(n)~='number' or n<4000 then return n end local v=redis.pcall('GET',KEYS[1]) "
+        "local l=type(v)=='string' and #v<=105 and string.match(v,'^%x+(:.+)$') "
+        "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l",
     [SIM_CALLS_LEAVE] =
         "local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
         "local s=r[2] " SIM_CALLS_READ SIM_CALLS_WITHOUT(
@@ -110,8 +118,8 @@ static sim_calls_script sim_calls_find(sim *s, const resp_request *command) {
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
   static const sim_command_kind kinds[] = {
       [SIM_CALLS_RELEASE] = SIM_COMMAND_RELEASE, [SIM_CALLS_RELEASE_ALL] = SIM_COMMAND_RELEASE,
-      [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,   [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,
-      [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
+      [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,   [SIM_CALLS_STAND_LABEL] = SIM_COMMAND_ENQUEUE,
+      [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,   [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
   };
   if (!s->config.notifications) {
     return SIM_COMMAND_UNKNOWN;
@@ -317,8 +325,7 @@ static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from
 /* ---------------------------------------------------------------------------------- the scripts */
 
 static bool sim_calls_is_ours(const sim_key *key, const resp_request *command, unsigned token) {
-  return key != NULL && !key->foreign_type &&
-         memcmp(key->value, command->words[token], REDLOCK_TOKEN_LENGTH) == 0;
+  return key != NULL && !key->foreign_type && sim_key_is(key, command, token);
 }
 
 static void sim_calls_delete(sim *s, const sim_connection *from, sim_key *key,
@@ -355,7 +362,7 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
   unsigned resource = sim_script_resource(command, 3);
   bool leaves = command->count == 6;
   if (resource == SIM_RESOURCES_MAX || !resp_is(command, 2, "1") ||
-      command->lengths[4] != REDLOCK_TOKEN_LENGTH ||
+      !sim_tap_is_token(command->words[4], command->lengths[4]) ||
       (leaves && command->lengths[5] != SIM_ENTRY_LENGTH)) {
     sim_violation(s, "wire", "a release that calls, which the node does not understand");
     return;
@@ -391,7 +398,7 @@ static void sim_calls_release_all(sim *s, int connection, const resp_request *co
   wait_queue_notified said = WAIT_QUEUE_EMPTY;
   unsigned ours = 0;
   bool wrong = false, understood = resp_is(command, 2, "2") && command->count == 6 &&
-                                   command->lengths[5] == REDLOCK_TOKEN_LENGTH;
+                                   sim_tap_is_token(command->words[5], command->lengths[5]);
   for (unsigned i = 0; i < 2 && understood; i++) {
     understood = sim_script_resource(command, 3 + i) != SIM_RESOURCES_MAX;
   }
@@ -465,13 +472,29 @@ static int64_t sim_calls_enqueue(sim *s, const sim_connection *from, unsigned re
   return answer;
 }
 
+/* Writes the answer with the label of the holder. Returns false if there is none. */
+static bool sim_calls_label(sim *s, const sim_connection *from, unsigned resource, int64_t answer,
+                            char *reply, size_t size) {
+  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
+  char text[160];
+  if (answer < 2 * RL_COMMAND_ENQUEUE_UNIT || key == NULL || key->foreign_type ||
+      key->value_length <= REDLOCK_TOKEN_LENGTH + 1) {
+    return false;
+  }
+  int length =
+      snprintf(text, sizeof text, "%lld%.*s", (long long)answer,
+               (int)key->value_length - REDLOCK_TOKEN_LENGTH, key->value + REDLOCK_TOKEN_LENGTH);
+  (void)snprintf(reply, size, "$%d\r\n%s\r\n", length, text);
+  return true;
+}
+
 /* EVALSHA or EVAL, script, 1, key, entry, mode */
 static void sim_calls_stand(sim *s, int connection, const resp_request *command,
                             sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   const char *entry = command->words[4];
   unsigned resource = sim_calls_resource(s, command);
-  char reply[64];
+  char reply[256];
   uint64_t mode =
       resp_number(command, 5); /* 0: new; 1: it may be there; else the position of before */
   if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_ENQUEUE_APPEND) {
@@ -495,7 +518,10 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
                                                   : SIM_ENQUEUE_HELD);
   SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %lld", from->node,
             sim_calls_place(entry), from->client, resource, (long long)answer);
-  (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);
+  if (sim_calls_find(s, command) != SIM_CALLS_STAND_LABEL ||
+      !sim_calls_label(s, from, resource, answer, reply, sizeof reply)) {
+    (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);
+  }
   sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
 }
 
@@ -579,6 +605,7 @@ void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_req
     sim_calls_release_all(s, connection, command, request);
     break;
   case SIM_CALLS_STAND:
+  case SIM_CALLS_STAND_LABEL:
     sim_calls_stand(s, connection, command, request);
     break;
   default:

@@ -53,6 +53,26 @@ static void sim_client_add_node(sim *s, sim_client *client, unsigned node) {
   }
 }
 
+/* Draws the label of a lock, or none, from the seed alone: runs are the same but for the bytes. */
+static void sim_client_label(const sim *s, unsigned client, unsigned lock, rl_label *label) {
+  static const char *const letters[] = {
+      "a", "'", " ", "\xc3\xa9", "\xe5\xa4\x9c", "\xf0\x9f\x94\x92"};
+  uint64_t random = (s->seed * SIM_CLIENTS_MAX + client) * SIM_LOCKS_MAX + lock + 1;
+  char text[REDLOCK_LABEL_MAX + 8];
+  random = (random ^ random >> 31) * 0x9e3779b97f4a7c15u;
+  size_t limit = random >> 32 & 127, length = 0;
+  for (unsigned i = 0; length < limit && limit <= REDLOCK_LABEL_MAX; i++) {
+    random = (random ^ random >> 29) * 0x9e3779b97f4a7c15u;
+    const char *letter = letters[(random >> 32) % (sizeof letters / sizeof letters[0])];
+    if (length + strlen(letter) > limit) {
+      letter = "x";
+    }
+    memcpy(text + length, letter, strlen(letter));
+    length += strlen(letter);
+  }
+  rl_label_set(label, text, length);
+}
+
 static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   sim_lock *own = &client->locks[index];
   rl_options options;
@@ -68,6 +88,9 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   options.ttl_us = s->config.ttl_us[0];
   options.drift_factor = s->config.drift_factor;
   options.lock_delay_us = s->config.lock_delay_us;
+  if (s->labels) {
+    sim_client_label(s, client->index, index, &options.label);
+  }
   size_t prefix = client->core.prefix_length;
   redlock_resource resources[2] = {{name + prefix, length - prefix}, {NULL, 0}};
   name = sim_resource(1 - own->resource, &length);

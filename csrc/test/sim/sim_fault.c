@@ -86,7 +86,8 @@ static void sim_fault_foreign(sim *s, sim_node *node, unsigned index) {
   key->foreign_type = sim_fault_draw(s, 2) == 0;
   key->token = SIM_FOREIGN_TOKEN;
   key->written_us = s->now_us;
-  memset(key->value, 'f', sizeof key->value);
+  key->value_length = REDLOCK_TOKEN_LENGTH;
+  memset(key->value, 'f', key->value_length);
   uint64_t life_us = sim_fault_draw(s, s->config.ttl_max_us);
   key->expire_ms = (sim_clock_read(&node->clock, s->now_us) + life_us) / 1000;
   sim_count(s, key->foreign_type ? SIM_INJECTED_WRONG_TYPE : SIM_INJECTED_FOREIGN_KEY);

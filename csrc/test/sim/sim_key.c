@@ -56,14 +56,20 @@ bool sim_key_has(sim *s, unsigned index, const sim_lock *lock, uint32_t token) {
          (lock->both && sim_key_holds(s, index, 1 - lock->resource, token) != 0);
 }
 
-void sim_key_write(sim *s, unsigned index, sim_key *key, unsigned resource, const char *value,
-                   uint32_t token, uint64_t px_ms) {
+bool sim_key_is(const sim_key *key, const resp_request *command, unsigned word) {
+  return key->value_length == command->lengths[word] &&
+         memcmp(key->value, command->words[word], key->value_length) == 0;
+}
+
+void sim_key_write(sim *s, unsigned index, sim_key *key, unsigned resource,
+                   const resp_request *command, unsigned word, uint32_t token, uint64_t px_ms) {
   key->used = true;
   key->foreign_type = false;
   key->token = token;
   key->expire_ms = sim_key_wall_ms(s, index) + px_ms;
   key->written_us = s->now_us;
-  memcpy(key->value, value, sizeof key->value);
+  key->value_length = (uint8_t)command->lengths[word];
+  memcpy(key->value, command->words[word], key->value_length);
   if (token < s->token_count) {
     s->tokens[token].forced &= ~(1u << index);
     s->tokens[token].forgotten &= ~(1u << index);

@@ -13,9 +13,12 @@ uint64_t sim_key_wall_ms(const sim *s, unsigned node);
 /* When the key dies, true time, if its node's clock is not stepped. */
 uint64_t sim_key_dies_us(const sim_node *node, const sim_key *key);
 
-/* Sets the key, which is one of the node's, to |value|, the text of |token|. */
-void sim_key_write(sim *s, unsigned node, sim_key *key, unsigned resource, const char *value,
-                   uint32_t token, uint64_t px_ms);
+/* Returns true if the value of the key is the argument |word|. */
+bool sim_key_is(const sim_key *key, const resp_request *command, unsigned word);
+
+/* Sets the key, which is one of the node's, to the argument |word|, the text of |token|. */
+void sim_key_write(sim *s, unsigned node, sim_key *key, unsigned resource,
+                   const resp_request *command, unsigned word, uint32_t token, uint64_t px_ms);
 
 /* The key has been deleted; by force, without the knowledge of its holder. */
 void sim_key_deleted(sim *s, unsigned node, unsigned resource, uint32_t token);

@@ -13,6 +13,7 @@
  *       --only NAME    report only this checker
  *       --break NAME   break an assumption; success if a violation is detected
  *       --notify       all runs are with notifications
+ *       --labels       most locks have a label
  *       --fence        all runs are with fencing tokens
  *       --guard        all runs are with a guard; with --break no violation must be detected then
  *       --fault NAME   this fault is frequent in all runs
@@ -32,7 +33,7 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, need, from_ms, until_ms;
-  bool timeline, counters, hash, fenced, guarded, notifying;
+  bool timeline, counters, hash, fenced, guarded, notifying, labels;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -54,7 +55,8 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
     bool *flag;
   } flags[] = {{"--timeline", &arguments->timeline}, {"--counters", &arguments->counters},
                {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
-               {"--guard", &arguments->guarded},     {"--notify", &arguments->notifying}};
+               {"--guard", &arguments->guarded},     {"--notify", &arguments->notifying},
+               {"--labels", &arguments->labels}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -216,7 +218,7 @@ int main(int count, char **words) {
     (void)fprintf(
         stderr,
         "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--notify] [--fence] [--guard] [--fault NAME] [--only NAME] [--need N] "
+        "[--break NAME] [--labels] [--notify] [--fence] [--guard] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
   }
@@ -230,6 +232,7 @@ int main(int count, char **words) {
   s->fenced = arguments.fenced;
   s->guarded = arguments.guarded;
   s->notifying = arguments.notifying;
+  s->labels = arguments.labels;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

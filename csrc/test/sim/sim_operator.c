@@ -60,7 +60,7 @@ static int sim_operator_force(sim *s, sim_client *client, sim_lock *own, uint64_
   int result =
       rl_lock_ask(own->lock, reading_us, RL_OPERATION_FORCE_RELEASE,
                   &(rl_question){.token = any ? NULL : own->found_text,
-                                 .token_length = any ? REDLOCK_TOKEN_ANY : REDLOCK_TOKEN_LENGTH},
+                                 .token_length = any ? REDLOCK_TOKEN_ANY : own->found_length},
                   true);
   own->found = SIM_NO_TOKEN;
   if (result == REDLOCK_OK) {
@@ -129,7 +129,8 @@ static void sim_operator_finds(sim *s, const sim_client *client, sim_lock *own) 
     if (token < s->token_count && s->tokens[token].client != client->index &&
         (own->found == SIM_NO_TOKEN || one == holder)) {
       own->found = token;
-      memcpy(own->found_text, one->token, sizeof own->found_text);
+      own->found_length = one->token_length;
+      memcpy(own->found_text, one->token, one->token_length);
     }
   }
   if (held) {

@@ -121,7 +121,8 @@ void sim_script_set(sim *s, int connection, const resp_request *command,
       px_ms = resp_number(command, ++i);
     }
   }
-  if (resource == SIM_RESOURCES_MAX || px_ms == 0 || command->lengths[2] != REDLOCK_TOKEN_LENGTH) {
+  if (resource == SIM_RESOURCES_MAX || px_ms == 0 ||
+      !sim_tap_is_token(command->words[2], command->lengths[2])) {
     sim_violation(s, "wire", "a SET that the node does not understand");
     return;
   }
@@ -139,7 +140,7 @@ void sim_script_set(sim *s, int connection, const resp_request *command,
     check_touched(s, from, held, request->token, SIM_COMMAND_SET);
   }
   sim_key_write(s, from->node, &s->nodes[from->node].data.keys[from->database][resource], resource,
-                command->words[2], request->token, px_ms);
+                command, 2, request->token, px_ms);
   sim_count(s, SIM_SET_GRANTED);
   SIM_TRACE(s, "node %u: SET %u by token %u for %llu ms: OK%s", from->node, resource,
             request->token, (ull)px_ms,
@@ -210,8 +211,8 @@ sim_command_kind sim_script_kind(sim *s, const resp_request *command) {
   return command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
 }
 
-static bool sim_script_holds(const sim_key *key, const char *token) {
-  return key != NULL && !key->foreign_type && memcmp(key->value, token, REDLOCK_TOKEN_LENGTH) == 0;
+static bool sim_script_holds(const sim_key *key, const resp_request *command, unsigned word) {
+  return key != NULL && !key->foreign_type && sim_key_is(key, command, word);
 }
 
 /* Sets the keys if none is in the way. Returns 0, or the number of the first one that is. */
@@ -222,7 +223,7 @@ static unsigned sim_script_take(sim *s, const sim_connection *from, const sim_sc
   uint64_t px_ms = resp_number(command, 4 + keys);
   for (unsigned i = 0; i < (script->careless ? 1u : keys); i++) {
     const sim_key *key = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
-    if (key != NULL && !(script->compares && sim_script_holds(key, command->words[3 + keys]))) {
+    if (key != NULL && !(script->compares && sim_script_holds(key, command, 3 + keys))) {
       return i + 1;
     }
   }
@@ -235,8 +236,8 @@ static unsigned sim_script_take(sim *s, const sim_connection *from, const sim_sc
     if (key != NULL) { /* of the same token: it is prolonged */
       check_touched(s, from, key, request->token, SIM_COMMAND_EXTEND);
     }
-    sim_key_write(s, node, &s->nodes[node].data.keys[from->database][resource], resource,
-                  command->words[3 + keys], request->token, px_ms);
+    sim_key_write(s, node, &s->nodes[node].data.keys[from->database][resource], resource, command,
+                  3 + keys, request->token, px_ms);
   }
   return 0;
 }
@@ -254,13 +255,13 @@ static void sim_script_release(sim *s, const sim_connection *from, sim_key *key,
 static bool sim_script_run(sim *s, const sim_connection *from, const sim_script *script,
                            const resp_request *command, const sim_request *request, unsigned keys) {
   unsigned node = from->node, held = 0;
-  const char *token = command->words[3 + keys];
+  unsigned token = 3 + keys;
   uint64_t px_ms = script->kind == SIM_COMMAND_EXTEND ? resp_number(command, 4 + keys) : 0;
   uint64_t expire_ms = sim_key_wall_ms(s, node) + px_ms;
   bool holds[SIM_RESOURCES_MAX];
   for (unsigned i = 0; i < keys; i++) {
     const sim_key *key = sim_key_find(s, node, from->database, sim_script_resource(command, 3 + i));
-    holds[i] = sim_script_holds(key, token) || (key != NULL && !script->compares);
+    holds[i] = sim_script_holds(key, command, token) || (key != NULL && !script->compares);
     held += holds[i] || (key == NULL && script->creates);
   }
   for (unsigned i = 0; i < keys; i++) {
@@ -273,7 +274,7 @@ static bool sim_script_run(sim *s, const sim_connection *from, const sim_script 
     if (holds[i] && script->kind == SIM_COMMAND_RELEASE) {
       sim_script_release(s, from, slot, resource, request);
     } else if (extends && (!holds[i] || (script->creates && !script->compares))) {
-      sim_key_write(s, node, slot, resource, token, request->token, px_ms);
+      sim_key_write(s, node, slot, resource, command, token, request->token, px_ms);
     } else if (extends && (script->shortens || expire_ms > slot->expire_ms)) {
       slot->expire_ms = expire_ms;
       slot->written_us = s->now_us;
@@ -289,9 +290,10 @@ static bool sim_script_run(sim *s, const sim_connection *from, const sim_script 
  * Returns true if the key may be given another token: it holds the detached one, and enough of its
  * time is left.
  */
-static bool sim_script_may_attach(sim *s, unsigned node, const sim_key *key, const char *handed,
+static bool sim_script_may_attach(sim *s, unsigned node, const sim_key *key,
+                                  const resp_request *command, unsigned handed,
                                   const sim_script *script, uint64_t floor_ms) {
-  bool ours = key != NULL && memcmp(key->value, handed, REDLOCK_TOKEN_LENGTH) == 0;
+  bool ours = key != NULL && sim_key_is(key, command, handed);
   uint64_t wall_ms = sim_key_wall_ms(s, node);
   return key != NULL && (ours || !script->compares) && key->expire_ms > wall_ms + floor_ms;
 }
@@ -307,8 +309,9 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
   unsigned resources[SIM_RESOURCES_MAX] = {0, 0};
   const char *reply = ":1\r\n";
   bool understood = command->count == value + 3 + 2 * script->guarded && keys >= 1 &&
-                    keys <= SIM_RESOURCES_MAX && command->lengths[value] == REDLOCK_TOKEN_LENGTH &&
-                    command->lengths[value - 1] == REDLOCK_TOKEN_LENGTH;
+                    keys <= SIM_RESOURCES_MAX &&
+                    sim_tap_is_token(command->words[value], command->lengths[value]) &&
+                    sim_tap_is_token(command->words[value - 1], command->lengths[value - 1]);
   for (unsigned i = 0; i < keys && understood; i++) {
     resources[i] = sim_script_resource(command, 3 + i);
     understood = resources[i] < SIM_RESOURCES_MAX && (i == 0 || resources[0] != resources[1]);
@@ -327,7 +330,7 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
     const sim_key *key = sim_key_find(s, from->node, from->database, resources[i]);
     if (key != NULL && key->foreign_type) {
       reply = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-    } else if (!sim_script_may_attach(s, from->node, key, command->words[value - 1], script,
+    } else if (!sim_script_may_attach(s, from->node, key, command, value - 1, script,
                                       resp_number(command, value + 2))) {
       reply = ":0\r\n";
     }
@@ -335,10 +338,10 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
   for (unsigned i = 0; i < keys && reply[1] == '1'; i++) {
     sim_key *key = sim_key_find(s, from->node, from->database, resources[i]);
     bool keeps = script->shortens; /* It sets the handed token once more. */
-    if (memcmp(key->value, command->words[value - 1], REDLOCK_TOKEN_LENGTH) != 0) {
+    if (!sim_key_is(key, command, value - 1)) {
       check_touched(s, from, key, request->token, SIM_COMMAND_SET);
     }
-    sim_key_write(s, from->node, key, resources[i], command->words[keeps ? value - 1 : value],
+    sim_key_write(s, from->node, key, resources[i], command, keeps ? value - 1 : value,
                   keeps ? key->token : request->token, resp_number(command, value + 1));
   }
   SIM_TRACE(s, "node %u: token %u attaches: %.*s", from->node, request->token,
@@ -351,7 +354,7 @@ static bool sim_script_understands(const sim_script *script, const resp_request 
                                    unsigned keys) {
   bool understood = resp_number(command, 2) == keys &&
                     command->count == (script->kind == SIM_COMMAND_RELEASE ? 4 : 5) + keys &&
-                    command->lengths[3 + keys] == REDLOCK_TOKEN_LENGTH;
+                    sim_tap_is_token(command->words[3 + keys], command->lengths[3 + keys]);
   for (unsigned i = 0; i < keys && understood; i++) {
     unsigned resource = sim_script_resource(command, 3 + i);
     understood =
@@ -452,10 +455,10 @@ void sim_script_inspect(sim *s, int connection, const resp_request *command,
   }
   uint64_t ttl_ms = key->expire_ms - sim_key_wall_ms(s, from->node);
   int length = snprintf(answer, sizeof answer, key->foreign_type ? "hash %llu" : "string %llu %.*s",
-                        (ull)ttl_ms, REDLOCK_TOKEN_LENGTH, key->value);
+                        (ull)ttl_ms, (int)key->value_length, key->value);
   (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
   seen.seen.ttl_us = ttl_ms * 1000;
-  seen.seen.token = key->foreign_type ? SIM_NO_TOKEN : sim_tap_token(key->value, sizeof key->value);
+  seen.seen.token = key->foreign_type ? SIM_NO_TOKEN : sim_tap_token(key->value, key->value_length);
   sim_node_reply(s, connection, &seen, reply, SIM_OUTCOME_GRANTED);
 }
 

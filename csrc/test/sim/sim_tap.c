@@ -61,10 +61,17 @@ static const unsigned char sim_tap_digits[256] = {
     ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
 };
 
+/* Returns true for the bytes of a token, with a label or without. */
+bool sim_tap_is_token(const char *text, size_t length) {
+  return length == REDLOCK_TOKEN_LENGTH ||
+         (length > REDLOCK_TOKEN_LENGTH + 1 && length <= RL_LABELLED_MAX &&
+          text[REDLOCK_TOKEN_LENGTH] == ':');
+}
+
 /* The first 32 bits of a token are its number: the simulator brings the entropy. */
 uint32_t sim_tap_token(const char *text, size_t length) {
   uint32_t number = 0;
-  if (length != REDLOCK_TOKEN_LENGTH) {
+  if (!sim_tap_is_token(text, length)) {
     return SIM_NO_TOKEN;
   }
   for (unsigned i = 0; i < 8; i++) {

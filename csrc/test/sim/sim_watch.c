@@ -279,7 +279,7 @@ bool sim_watch_read(const resp_request *command, sim_watch *watch) {
   unsigned keys = watch->count * (watch->fence > 0 ? 2 : 1) + (watch->record != 0);
   bool understood = watch->count >= 1 && watch->count <= SIM_RESOURCES_MAX &&
                     resp_number(command, 2) == keys && watch->ttl_ms > 0 &&
-                    command->lengths[watch->token] == REDLOCK_TOKEN_LENGTH;
+                    sim_tap_is_token(command->words[watch->token], command->lengths[watch->token]);
   for (unsigned i = 0; i < watch->count && understood; i++) {
     watch->resources[i] = sim_script_resource(command, 3 + i);
     understood = watch->resources[i] < SIM_RESOURCES_MAX &&
@@ -378,8 +378,7 @@ static unsigned sim_watch_in_the_way(sim *s, const sim_connection *from,
                                      const resp_request *command, const sim_watch *watch) {
   for (unsigned i = 0; i < watch->count; i++) {
     const sim_key *key = sim_key_find(s, from->node, from->database, watch->resources[i]);
-    if (key != NULL && !(watch->own && memcmp(key->value, command->words[watch->token],
-                                              REDLOCK_TOKEN_LENGTH) == 0)) {
+    if (key != NULL && !(watch->own && sim_key_is(key, command, watch->token))) {
       return i + 1;
     }
   }
@@ -417,7 +416,7 @@ static void sim_watch_write(sim *s, const sim_connection *from, const resp_reque
     }
     return;
   }
-  sim_key_write(s, from->node, slot, resource, command->words[watch->token], request->token,
+  sim_key_write(s, from->node, slot, resource, command, watch->token, request->token,
                 watch->ttl_ms);
 }
 
@@ -494,8 +493,7 @@ static void sim_watch_hold(sim *s, int connection, const resp_request *command,
   request->held = true;
   for (unsigned i = 0; i < watch.count; i++) {
     const sim_key *key = sim_key_find(s, from->node, from->database, watch.resources[i]);
-    bool ours =
-        key != NULL && memcmp(key->value, command->words[watch.token], REDLOCK_TOKEN_LENGTH) == 0;
+    bool ours = key != NULL && sim_key_is(key, command, watch.token);
     request->held = request->held && ours;
     if (!script->compares) {
       continue;
