@@ -18,8 +18,9 @@ static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
 
 static bool rl_twin_is_due(const rl_lock *lock, const rl_node *node) {
   const rl_vote *entry = &lock->votes[node->index];
-  return entry->settled && entry->vote == REDLOCK_VOTE_TAKEN && !node->link.tested &&
-         rl_twin_lacks(lock->attempt, node) &&
+  return entry->settled && entry->vote == REDLOCK_VOTE_TAKEN &&
+         (lock->attempt->set & ~node->link.compared & ~rl_node_bit(node)) != 0 &&
+         (lock->attempt->tests & rl_node_bit(node)) == 0 && rl_twin_lacks(lock->attempt, node) &&
          rl_link_has_room(&node->link, RL_OUTSTANDING_RELEASE);
 }
 
@@ -32,7 +33,7 @@ bool rl_twin_test(rl_lock *lock, redlock_time now_us) {
     rl_node *node = lock->core->nodes[i];
     if (rl_twin_is_due(lock, node) &&
         rl_link_queue_release(&node->link, now_us, attempt, lock->round, false, true)) {
-      node->link.tested = true;
+      node->link.compared |= attempt->set;
       attempt->tested |= rl_node_bit(node);
       attempt->tests |= rl_node_bit(node);
     }
@@ -88,7 +89,9 @@ static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attemp
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     if ((attempt->tests >> i & 1) != 0) {
-      node->link.tested = node->twins != 0; /* Otherwise the next attempt tests. */
+      if (node->twins == 0) {
+        node->link.compared = 0; /* The next attempt tests. */
+      }
       rl_round_withdraw(lock, i,
                         node->twins != 0
                             ? node->error
@@ -114,7 +117,7 @@ void rl_twin_forget(rl_core *core, const rl_node *node) {
     rl_node *other = core->nodes[i];
     if ((other->twins & rl_node_bit(node)) != 0) {
       other->twins = 0;
-      other->link.tested = false;
+      other->link.compared = 0;
       other->error[0] = '\0';
       other->lacks_keys = true;
       rl_backfill_ready(core, other);

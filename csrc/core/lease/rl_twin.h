@@ -7,7 +7,8 @@
  * client that tries once would not notice: it compares its token only where its SET was granted.
  *   TWIN-1. If an attempt fails because the key is taken, and a node has granted it, each node that
  *           refused it gets the release of the attempt, before the nodes that granted it: once on
- *           each connection. The attempt waits for the answers, at most until its deadline.
+ *           each connection for each node that granted one. The attempt waits for the answers, at
+ *           most until its deadline.
  *   TWIN-2. A node that refused the key, or was not asked, and then confirms the token to a release
  *           or an extend, is the same server as a node that has set it: no other client has the
  *           token. It has no vote in acquires and extends until its connection ends, or that of a

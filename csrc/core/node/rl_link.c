@@ -290,7 +290,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   }
   link->nearest_us = REDLOCK_NEVER;
   link->notify_denied_until_us = 0;
-  link->tested = false;
+  link->compared = 0;
   link->exists_unsent = 0;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);

@@ -74,7 +74,7 @@ typedef struct rl_link {
   const rl_address *address; /* the node's */
   rl_link_phase phase;
   bool useful;          /* an operation was answered on this connection */
-  bool tested;          /* the connection was tested for twins (rl_twin.h) */
+  uint32_t compared;    /* nodes with which this connection was tested for twins (rl_twin.h) */
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
   bool skips_name;      /* the next connection sends EXISTS instead of CLIENT SETNAME */
   bool skips_info;      /* the next connection does not send CLIENT SETINFO */

@@ -258,7 +258,8 @@ bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node) {
 
 /*
  * Returns true if the release tests a node that refused the attempt, while the attempt is not over:
- * once per connection, or again if a twin has invalidated the test.
+ * once per connection for each other node, by hash and by text, or again if a twin has invalidated
+ * the test.
  */
 static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_token *token,
                           unsigned node, const sim_sent *sent) {
@@ -266,7 +267,8 @@ static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_toke
   return sent->kind == SIM_COMMAND_RELEASE && lock != NULL && lock->phase == RL_PHASE_ROUND &&
          lock->operation == RL_OPERATION_ACQUIRE && !token->granted && !token->over &&
          !token->releasing && !token->supplied && (token->set_refused >> node & 1) != 0 &&
-         token->votes != 0 && (s->config.twins || !client->sockets[node].tested || sent->by_text);
+         token->votes != 0 &&
+         (s->config.twins || client->sockets[node].tested < 2 * s->config.nodes || sent->by_text);
 }
 
 /* Notes a command with a token. */
@@ -294,7 +296,7 @@ static void sim_tap_sends(sim *s, sim_client *client, unsigned node, const resp_
   } else if (sent->kind == SIM_COMMAND_CONFIRM) {
     token->confirms |= 1u << node;
   } else if (sent->tests) {
-    socket->tested = true;
+    socket->tested++;
     sim_count(s, SIM_TWIN_TESTED);
   } else if (sent->kind == SIM_COMMAND_RELEASE) {
     token->releasing_call = token->releasing ? token->releasing_call : s->calls;
@@ -405,7 +407,8 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     token->queued |= token->live && token->client == client->index ? 1u << node : 0;
   }
   socket->tapped = 0;
-  socket->up = socket->tested = false;
+  socket->up = false;
+  socket->tested = 0;
   socket->enqueued_count = 0;
 }
 
