@@ -48,6 +48,7 @@ static int set_token(lua_State *L, rl_lua_lock *self, int index) {
 
 static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   const rl_options *above = rl_lock_options(rl_lock_of(self->lock));
+  int top = lua_gettop(L); /* The options leave their label above it. */
   redlock_options own;
   const redlock_options *options =
       rl_lua_read_lock_options(L, index, above, &own, RL_LUA_WRAPPED) ? &own : NULL;
@@ -65,9 +66,8 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
                   driver);
   if (error == REDLOCK_OK) {
     rl_lua_loss_note_call(L, self);
-  } else {
-    lua_pop(L, 1);
   }
+  lua_settop(L, top);
   return error;
 }
 
