@@ -86,6 +86,9 @@ static void cli_command_outlive(const cli_command *command) {
     /* A signal has come. */
   }
   int number = command->death;
+  if (number == 0) {
+    return;
+  }
   redlock_time kill_us = redlock_now() + (number == SIGKILL ? 0 : command->kill_after_us);
   redlock_time give_up_us = kill_us + CLI_CANARY_PATIENCE_US;
   /* The kernel has sent the command its signal. */

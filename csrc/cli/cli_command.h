@@ -28,7 +28,7 @@
 typedef struct cli_command {
   const cli_loop *loop;
   const cli_line *line;
-  int death;                      /* signal of CMD-2 */
+  int death;                      /* signal of CMD-2; 0: none */
   redlock_duration kill_after_us; /* of CMD-2 */
   char mark[CLI_MARK_SIZE];       /* of CMD-2; in the environment of the command */
   int lifeline;                   /* write end of a pipe that shows our death to the canary */

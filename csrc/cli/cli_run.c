@@ -90,12 +90,17 @@ static bool cli_run_set_environment(const cli_run_state *run) {
   /* NOLINTEND(concurrency-mt-unsafe) */
 }
 
+/* Returns the signal that the command gets if this process is killed; 0: none. */
+static int cli_run_death(const cli_settings *settings) {
+  return settings->on_lost == CLI_ON_LOST_WARN ? 0 : settings->strict ? SIGKILL : SIGTERM;
+}
+
 /* Returns -1, or the exit status after a message. */
 static int cli_run_start(cli_run_state *run) {
   const char *word = run->settings->operands[2];
   run->command = (cli_command){.loop = run->loop,
                                .line = &run->settings->line,
-                               .death = run->settings->strict ? SIGKILL : SIGTERM,
+                               .death = cli_run_death(run->settings),
                                .kill_after_us = run->settings->kill_after_us};
   cli_mark_make(run->command.mark);
   int error = cli_run_set_environment(run) ? cli_command_start(&run->command) : ENOMEM;

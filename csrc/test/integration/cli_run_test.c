@@ -293,6 +293,18 @@ static void killed_tool_ends_its_command_and_descendants(void **state) {
   }
 }
 
+static void killed_tool_lets_a_warned_command_run_on(void **state) {
+  tool_run run = cli_begin("run --on-lost=warn job -- MORTAL");
+  see(&run, 1);
+  (void)kill(run.pid, SIGKILL);
+  int status = 0;
+  assert_int_equal(waitpid(run.pid, &status, 0), run.pid);
+  (void)poll(NULL, 0, 100);
+  assert_int_equal(living(), 1);
+  (void)kill(seen.pids[0], SIGKILL);
+  (void)close(run.output);
+}
+
 /* The kernel and the canary must not both signal the command. */
 static void killed_tool_signals_its_command_once(void **state) {
   cli_define("COUNTER", "trap 'echo got TERM' TERM; trap 'echo the end; exit 0' USR1; echo pid $$\n"
@@ -431,6 +443,7 @@ int main(void) {
       TEST(strict_kills_before_the_deadline),
       TEST(strict_ends_the_command_at_max_hold),
       TEST(killed_tool_ends_its_command_and_descendants),
+      TEST(killed_tool_lets_a_warned_command_run_on),
       TEST(killed_tool_signals_its_command_once),
       TEST(hold_for_keeps_the_lock_after_the_command),
       TEST(hold_for_keeps_the_lock_of_a_killed_tool),
