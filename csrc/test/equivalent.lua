@@ -152,7 +152,7 @@ return {
   { "rl_resource_append", "> to >=", why = nothing },
   -- csrc/core/lock/rl_round.c
   { "rl_round_unsettle", "&& to ||", why = "it is decided: nobody counts the failed any more" },
-  { "rl_round_vote", "&& to ||", 2,
+  { "rl_round_take_vote", "&& to ||", 2,
     why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
   { "rl_round_need", "<= to <", why = "a node with a reply outstanding that long may count as well or not" },
   -- csrc/core/base/rl_time.h

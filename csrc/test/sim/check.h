@@ -30,6 +30,7 @@
   X(budget)                                                                                        \
   X(waiting)                                                                                       \
   X(bounds)                                                                                        \
+  X(stats)                                                                                         \
   X(liveness)
 
 /* Names of violations that the simulator finds itself. */
@@ -124,6 +125,9 @@ void check_reentry_released(sim *s, const sim_client *client, const sim_lock *ow
 
 /* An acquire has ended well. */
 void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *own);
+
+/* Notes a lease of the client that is gone. |lock| is NULL if its lock was freed. */
+void check_stats_lease_ended(sim_client *client, const rl_lock *lock, uint64_t deadline_us);
 
 /* How long one round of the lock's operation may take. */
 uint64_t check_budget_round_us(const sim_lock *lock);

@@ -306,6 +306,22 @@ typedef struct sim_lock {
   size_t found_length;
 } sim_lock;
 
+/* What the client has done, for check_stats.c. */
+typedef struct sim_account {
+  uint64_t calls[RL_STATS_KINDS]; /* operations that the application has asked for */
+  uint64_t ended[RL_STATS_KINDS]; /* of them, those whose result it has read */
+  uint64_t attempts; /* tokens that were drawn, and that an attempt took for longer than a call */
+  uint64_t draws;    /* entropy for attempts that might begin */
+  uint64_t leases;   /* that have begun */
+  uint64_t denied;   /* that nodes have denied */
+  uint64_t expired;  /* that were given up at or after their deadline */
+  uint64_t replies[SIM_NODES_MAX]; /* to commands of locks */
+  uint64_t granted[SIM_NODES_MAX]; /* of them, those that may be granted votes */
+  uint64_t heals[SIM_NODES_MAX];
+  uint64_t backfills[SIM_NODES_MAX]; /* or heals of keys that the node was never sent */
+  bool odd;                          /* a node has broken the protocol, or refused a handshake */
+} sim_account;
+
 typedef enum sim_step {
   SIM_STEP_INPUT,
   SIM_STEP_ADVANCE,
@@ -343,6 +359,7 @@ typedef struct sim_client {
   uint64_t close_by_us; /* true time */
   uint64_t wake_us;
   uint32_t generation; /* of its SIM_EVENT_CLIENT */
+  sim_account account;
 } sim_client;
 
 typedef struct sim_token {

@@ -227,6 +227,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   sim_application_draw_options(s, client, own, &options);
   redlock_options given = sim_application_explicit(&options);
   uint32_t token = sim_application_supply_token(s, client, own);
+  client->account.calls[RL_STATS_ACQUIRE]++;
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
   if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
     sim_tap_over(s, token); /* It has been used up. */
@@ -276,6 +277,7 @@ bool sim_application_lost_before(const sim *s, int result) {
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   uint64_t ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   bool held = rl_ring_remaining(own->lock, reading_us) > 0;
+  client->account.calls[RL_STATS_EXTEND]++;
   int result = rl_lock_extend(own->lock, reading_us, ttl_us, true);
   if (result == REDLOCK_OK) {
     sim_client_moves(s, client);
@@ -307,6 +309,7 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
   own->counting_down = count > 1 || (own->lock->abandoned && own->forgotten_down);
   bool repeated = own->lock->lease == NULL && count == 0;
   uint32_t token = repeated ? own->released : own->lease;
+  client->account.calls[RL_STATS_RELEASE]++;
   int result = rl_lock_release(own->lock, reading_us, true);
   own->inside -= own->inside > 0;
   sim_client_moves(s, client);
@@ -340,8 +343,11 @@ static bool sim_application_release_and_forget(sim *s, sim_client *client, sim_l
   uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
   unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
   if ((token == SIM_NO_TOKEN && count == 0) ||
-      !sim_chance(&s->random_application, s->config.fire_and_forget) ||
-      rl_lock_release_send(own->lock, reading_us) != REDLOCK_OK) {
+      !sim_chance(&s->random_application, s->config.fire_and_forget)) {
+    return false;
+  }
+  client->account.calls[RL_STATS_RELEASE]++;
+  if (rl_lock_release_send(own->lock, reading_us) != REDLOCK_OK) {
     return false;
   }
   own->inside = count > 1 ? own->inside - 1 : 0;

@@ -127,6 +127,9 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   }
   check_changed(s, client, own, before, lease);
   if (before != lease) {
+    if (before != SIM_NO_TOKEN) {
+      check_stats_lease_ended(client, lock, own->deadline_us);
+    }
     sim_client_over(s, client, before);
     own->over_seen = false;
   }
@@ -175,6 +178,9 @@ static void sim_client_move(sim *s, sim_client *client, sim_lock *from, sim_lock
   if (from->owner == 0 || from->owner != to->owner) {
     sim_violation(s, "reentry", "client %u: a lease goes to a lock of another owner",
                   client->index);
+  }
+  if (to->lease != SIM_NO_TOKEN) {
+    check_stats_lease_ended(client, to->lock, to->deadline_us);
   }
   to->lease = from->lease;
   to->deadline_us = from->deadline_us;
@@ -332,6 +338,7 @@ static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
   own->drawn = SIM_NO_TOKEN;
   if (drawer != NULL) {
     s->resource_attempts[client->index][drawer->named]++;
+    client->account.attempts++;
   }
   if (drawer == own) {
     return;
@@ -382,6 +389,7 @@ static bool sim_client_send(sim *s, sim_client *client) {
     bool given = lock->attempt != NULL && client->core.pacer.acquire_count == 1;
     uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
     own->attempts += given ? 0 : 1;
+    client->account.draws++;
     own->drawn = given ? SIM_NO_TOKEN : token;
     for (unsigned i = 0; i < RL_LOCK_ENTROPY; i += 8) {
       uint64_t drawn = sim_random_next(&s->random_entropy);

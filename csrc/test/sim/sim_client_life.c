@@ -231,6 +231,9 @@ void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
   rl_lock_free(own->lock, client->reading_us);
   own->lock = NULL;
   sim_client_moves(s, client);
+  if (own->lease != SIM_NO_TOKEN) {
+    check_stats_lease_ended(client, NULL, own->deadline_us);
+  }
   sim_client_over(s, client, own->lease);
   sim_trace_lease(s, index, which, own->resource, SIM_NO_TOKEN, s->now_us);
   sim_client_add_lock(s, client, which);
@@ -240,10 +243,12 @@ void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
 void sim_client_fork(sim *s, unsigned index) {
   sim_client *client = &s->clients[index];
   rl_core_reset(&client->core);
+  rl_core_reset_stats(&client->core);
   sim_client_hang_up(s, client);
   sim_client_abandon(s, client);
   client->reading_us = sim_client_clock(s, client);
   sim_client_after_call(s, client);
+  memset(&client->account, 0, sizeof client->account); /* A child begins at zero. */
   for (unsigned i = 0; i < s->config.locks; i++) {
     rl_list_remove(&client->locks[i].lock->queue);
     client->locks[i].state = SIM_APPLICATION_IDLE;

@@ -210,6 +210,10 @@ static void sim_application_released(sim *s, sim_client *client, sim_lock *own, 
 void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t reading_us) {
   sim_lock *own = lock->data;
   bool granted = rl_lock_result(lock) == REDLOCK_OK;
+  rl_stats_kind kind = rl_stats_kind_of(own->operation);
+  if (kind < RL_STATS_KINDS) {
+    client->account.ended[kind]++;
+  }
   int result = rl_lock_outcome(lock, reading_us);
   bool ran_out = granted && result != REDLOCK_OK;
   sim_mix(s, (uint64_t)(int64_t)result << 8 | (uint64_t)own->operation);

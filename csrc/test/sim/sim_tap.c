@@ -462,6 +462,17 @@ static void sim_tap_refused(const sim *s, sim_token *token, uint32_t bit) {
   token->refused_call = s->calls;
 }
 
+/* Counts the reply, which the core is about to read. */
+static void sim_tap_count(sim_client *client, unsigned node, const sim_sent *sent,
+                          const sim_note *note) {
+  bool granted = note->outcome == SIM_OUTCOME_GRANTED;
+  sim_account *account = &client->account;
+  account->replies[node]++;
+  account->heals[node] += sent->heal && granted;
+  account->backfills[node] += sent->backfills && granted;
+  account->granted[node] += granted && !sent->heal && sent->kind != SIM_COMMAND_CONFIRM;
+}
+
 static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const sim_note *note) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
@@ -528,6 +539,7 @@ static bool sim_tap_current(const sim *s, const sim_client *client, const sim_se
 static bool sim_tap_odd(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
   socket->odd = true;
+  client->account.odd = true;
   if (socket->sent_count == 0) {
     return false;
   }
@@ -582,6 +594,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
       all_old = false;
       continue;
     }
+    sim_tap_count(client, node, &sent, note);
     if (sim_tap_current(s, client, &sent)) {
       all_old = false;
     } else {
