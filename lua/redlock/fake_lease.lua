@@ -137,6 +137,10 @@ end
 --- Ends a lease for all locks that share it. Keeps its keys.
 function lease.stop(self)
   local client = self.client
+  if not self.over and not self.lost and not self.ended and not lease.lasts(self) then
+    self.ended = true -- Without a report: its loss counts all the same.
+    client:count_loss(is_capped(self) and "max_hold" or "expired", self.resources[1])
+  end
   self.over = true
   client.world.clock:cancel(self.timer)
   client.leases[self] = nil
