@@ -3,7 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   HOLD-1. Acquire the lock. A signal or the end of the standard input ends this.
+ *   HOLD-1. Acquire the lock. A signal or the end of the standard input ends this; then the status
+ *           is that of a taken lock, without a message.
  *   HOLD-2. Print one line.
  *   HOLD-3. The lease extends itself until the standard input ends, or a signal comes. If the lock
  *           is lost, exit with 75 at once.
@@ -69,7 +70,8 @@ static int cli_hold_print(const cli_settings *settings, redlock_lock *lock) {
 
 /* Prints the failure of an acquire for which cli_take() returned |status|. Returns the status. */
 static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock, int status) {
-  bool taken = status < 0 && redlock_lock_result(lock) == REDLOCK_E_TAKEN;
+  bool ended = status == 0;
+  bool taken = ended || (status < 0 && redlock_lock_result(lock) == REDLOCK_E_TAKEN);
   if (settings->json && !settings->ctdb) {
     cli_take_json(lock, status);
   }
@@ -78,9 +80,9 @@ static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock, int s
     (void)cli_flush();
   }
   /* CTDB logs messages, and contention is no failure there. */
-  return settings->ctdb && taken ? settings->taken_status
-         : status < 0            ? cli_result(settings, lock)
-                                 : status;
+  return ended || (settings->ctdb && taken) ? settings->taken_status
+         : status < 0                       ? cli_result(settings, lock)
+                                            : status;
 }
 
 /* ----------------------------------------------------------------------------------------- wait */
@@ -94,8 +96,7 @@ static int cli_hold_turn(void *context, cli_loop *loop, redlock_time until_us) {
   int number = cli_loop_turn_with(loop, look && look_us < until_us ? look_us : until_us,
                                   &hold->input.poll, count);
   /* The kernel gives orphans to another process. */
-  bool ended =
-      hold->ctdb ? getppid() != hold->parent || hold->parent == 1 : cli_input_ended(&hold->input);
+  bool ended = hold->ctdb ? getppid() != hold->parent : cli_input_ended(&hold->input);
   return number != 0 && number != SIGCHLD ? number : ended ? CLI_TURN_END : 0;
 }
 
@@ -104,8 +105,8 @@ static int cli_hold_acquire(const cli_settings *settings, cli_hold_end *hold, cl
                             redlock_lock *lock) {
   redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
   int status = cli_take(settings, loop, lock, &options, cli_hold_turn, hold);
-  bool failed = status > 0 || (status < 0 && redlock_lock_result(lock) != REDLOCK_OK);
-  return failed ? cli_hold_fail(settings, lock, status) : status;
+  bool granted = status < 0 && redlock_lock_result(lock) == REDLOCK_OK;
+  return granted ? -1 : cli_hold_fail(settings, lock, status);
 }
 
 /* HOLD-3. Writes a message about a loss or a warning. */
@@ -160,7 +161,7 @@ static int cli_hold_step(const cli_settings *settings, cli_loop *loop, redlock_l
     status = cli_hold_print(settings, lock);
     status = cli_hold_release(settings, lock,
                               status == 0 ? cli_hold_wait(settings, &hold, loop, lock) : status);
-    if (settings->json) {
+    if (settings->json && !settings->ctdb) {
       cli_hold_json(lock, status == CLI_LOST ? "lost" : "released");
       (void)cli_flush();
     }
@@ -170,5 +171,10 @@ static int cli_hold_step(const cli_settings *settings, cli_loop *loop, redlock_l
 }
 
 int cli_hold(const cli_settings *settings, redlock_client *client) {
+  if (settings->ctdb && getppid() == 1) {
+    (void)fputc('3', stdout);
+    (void)cli_flush();
+    return cli_fail(CLI_USAGE, "--ctdb: the parent is process 1, whose end cannot be noticed");
+  }
   return cli_with_lock(settings, client, settings->operands[1], cli_hold_step);
 }

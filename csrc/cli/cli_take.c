@@ -83,6 +83,8 @@ void cli_take_json(redlock_lock *lock, int status) {
   int error = redlock_lock_result(lock);
   if (status < 0 && error != REDLOCK_OK) {
     cli_json_failure(lock, error, NULL);
+  } else if (status == 0) {
+    cli_json_failure(lock, REDLOCK_E_CANCELLED, "the input ended before the lock was granted");
   } else if (status == CLI_UNAVAILABLE) {
     cli_json_failure(lock, REDLOCK_E_UNAVAILABLE, "too few nodes accept the password");
   }

@@ -93,7 +93,7 @@ static void end_of_the_input_ends_the_wait(void **state) {
   tool_run run = begin_with(ends, "hold -w inf job");
   eventually(farm_calls(&three, 0, "set") > before);
   (void)close(feeder);
-  cli_finish(&run, 0);
+  cli_finish(&run, 1); /* It never held the lock. */
   assert_string_equal(cli_last.text, "");
   assert_int_equal(farm_count(&three, "job", "another"), 3);
 }
@@ -143,6 +143,14 @@ static void run_shell(void) {
               three.nodes[0].address, (char *)NULL);
 }
 
+static void ctdb_gets_no_json(void **state) {
+  tool_run run = cli_begin_after(use_no_input, "hold --ctdb --json job");
+  tool_until_output(&run, "0");
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 128 + SIGTERM);
+  assert_string_equal(cli_last.text, "0");
+}
+
 static void hold_for_ctdb_ends_with_its_parent(void **state) {
   int ends[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -167,6 +175,7 @@ int main(void) {
       TEST(hold_reports_a_loss),
       TEST(hold_without_a_reader_releases_the_lock),
       TEST(hold_prints_one_digit_for_ctdb),
+      TEST(ctdb_gets_no_json),
       TEST(hold_for_ctdb_ends_with_its_parent),
   };
   return cmocka_run_group_tests(tests, cli_start, three_end);
