@@ -269,7 +269,7 @@ static void strict_kills_before_the_deadline(void **state) {
 }
 
 static void strict_ends_the_command_at_max_hold(void **state) {
-  tool_run run = cli_begin("-t 16s run --max-hold 3s --strict job -- STUBBORN");
+  tool_run run = cli_begin("-t 16s run --max-hold 8s --strict job -- STUBBORN");
   cli_finish(&run, 75);
   assert_contains(cli_last.text, " ms, and the command is stopped");
 }
