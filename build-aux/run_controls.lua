@@ -10,6 +10,7 @@
 -- Environment, which the Makefile sets: COMPILE, the command without sources; OBJECTS of the
 -- observer, LIBS, BUILD; SEEDS, how many the simulator may need [10000]; WALKS, how many the replay
 -- may need [20000]; ONLY, one checker: then survivors are only reported;
+-- ARGUMENTS of the simulator, such as --labels;
 -- JOBS, how many processes share the controls [1]; PART, which of them this one has ("1/2").
 --
 -- SPDX-License-Identifier: MIT
@@ -20,6 +21,7 @@ local controls = dofile("build-aux/controls.lua")
 local SEEDS = os.getenv("SEEDS") or "10000"
 local WALKS = os.getenv("WALKS") or "20000"
 local ONLY = os.getenv("ONLY")
+local ARGUMENTS = os.getenv("ARGUMENTS") or ""
 local JOBS = tonumber(os.getenv("JOBS")) or 1
 local PART = os.getenv("PART")
 
@@ -85,7 +87,7 @@ end
 -- the output.
 local function simulate(program, control)
   local options = (control.switch and " --break " .. control.name or "") .. (ONLY and " --only " .. ONLY or "")
-    .. (control.by.arguments and " " .. control.by.arguments or "")
+    .. (control.by.arguments and " " .. control.by.arguments or "") .. " " .. ARGUMENTS
   local output = changed_tree.run("timeout 1200 " .. program .. " --runs " .. SEEDS .. options)
   local checker, seeds = output:match("caught by (%w+) within (%d+) seeds")
   if checker == "assertion" then

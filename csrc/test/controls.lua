@@ -18,6 +18,7 @@
 
 local both = { "simulator", "replay" }
 local replay = { "replay" }
+local labelled = { "simulator", arguments = "--labels" }
 local notifying = { "simulator", arguments = "--notify" }
 
 local function exclusion(...)
@@ -515,6 +516,9 @@ local list = {
   { "token-changed", "a script is sent with another token",
     "key->token, key->token_length); out = ttl_ms",
     "\"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH); out = ttl_ms" },
+  { "label-cut", "scripts are sent without the label in the token",
+    "key->token, key->token_length); out = ttl_ms", "key->token, REDLOCK_TOKEN_LENGTH); out = ttl_ms",
+    by = labelled },
   { "locked-out", "a lock of many rounds asks no node any more",
     "behind_us > rl_round_patience(lock)", "(lock->round > 12 || behind_us > rl_round_patience(lock))" },
 
