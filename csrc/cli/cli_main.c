@@ -30,7 +30,6 @@ static void cli_write_message(const char *format, va_list arguments) {
   char text[CLI_MESSAGE_MAX] = "redlock: ";
   struct pollfd writable = {.fd = STDERR_FILENO, .events = POLLOUT};
   size_t start = strlen(text);
-  /* Its callers have started |arguments|. NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
   int length = vsnprintf(text + start, sizeof text - start - 1, format, arguments);
   size_t end = length < 0 ? start : start + (size_t)length;
   end = end < sizeof text - 2 ? end : sizeof text - 2;
