@@ -223,6 +223,7 @@ static void nohup_keeps_the_command_alive(void **state) {
   tool_run run = shell_begin(
       "exec nohup $R run job -- sh -c ': >$DIR/ready; " SHELL_UNTIL("end") "' </dev/null");
   eventually(shell_has("ready"));
+  shell_until_held("job");
   assert_int_equal(kill(run.pid, SIGHUP), 0);
   (void)poll(NULL, 0, 20);
   assert_int_equal(farm_count(&three, "job", NULL), 3);
