@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "../../core/base/rl_validity.h"
@@ -20,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   } from;
   redlock_options known;
   rl_options read;
+  char label[REDLOCK_LABEL_MAX + 8];
   uint64_t random = 0;
   const uint8_t *bytes;
   size_t length = fuzz_bytes(&input, &bytes, sizeof random);
@@ -28,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memset(&from, 0, sizeof from);
   /* The fuzzer sets a field if its bit is set: so the other fields can be valid. */
   uint8_t fields = fuzz_byte(&input), how = 0;
-  for (unsigned i = 0; i < sizeof from.options / sizeof(redlock_duration); i++) {
+  for (unsigned i = 0; i < offsetof(redlock_options, label) / sizeof(redlock_duration); i++) {
     if (i == 8) { /* Newer fields stand behind the bytes of the older corpus. */
       how = fuzz_byte(&input);
       fields = fuzz_byte(&input);
@@ -37,6 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     length = fields & (1U << i % 8) ? fuzz_bytes(&input, &bytes, sizeof(redlock_duration)) : 0;
     memcpy((unsigned char *)&from + at, bytes, length);
   }
+  length = fuzz_bytes(&input, &bytes, sizeof label - 1);
+  memcpy(label, bytes, length);
+  label[length] = '\0';
+  from.options.label = length > 0 ? label : NULL;
   size_t given_size = how % 2 == 0 ? sizeof from.options : how < 128 ? how : sizeof from;
   given_size = given_size < sizeof from ? given_size : sizeof from;
   const char *wrong = rl_option_fit(&rl_options_of_lock, &known, &from, given_size);
@@ -47,6 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   fuzz_require(read.ttl_us >= 1000 && read.ttl_us <= REDLOCK_TTL_MAX_US && read.ttl_us % 1000 == 0);
   fuzz_require(read.drift_factor >= 0.0 && read.drift_factor < 1.0);
+  fuzz_require(read.label.length == strlen(read.label.text));
+  fuzz_require(read.label.length == 0 || (rl_label_is_valid(read.label.text, read.label.length) &&
+                                          strcmp(read.label.text, label) == 0));
   fuzz_require(rl_options_attempts(&read) >= 1);
   fuzz_require(rl_options_node_timeout(&read, read.ttl_us) <= REDLOCK_TTL_MAX_US);
   fuzz_require(rl_options_key_ms(&read, read.ttl_us) >= read.ttl_us / 1000);

@@ -84,6 +84,43 @@ static void inspect_reports_the_key_of_each_node(void **state) {
   }
 }
 
+static void inspect_reports_the_label_of_the_holder(void **state) {
+  static const struct {
+    const char *token, *label;
+  } cases[] = {
+      {"0123456789abcdef0123456789abcdef01234567:host a, pid 7", "host a, pid 7"},
+      {"0123456789abcdef0123456789abcdef01234567:line\nbreak", NULL},
+      {"0123456789abcdef0123456789abcdef01234567", NULL},
+      {"another program's:label", NULL},
+  };
+  world *one = *state;
+  redlock_key_info key;
+  redlock_holder_info holder;
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    put(one, 2, cases[i].token);
+    assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
+    assert_error(redlock_lock_key(one->lock, 1, &key), REDLOCK_OK);
+    assert_error(redlock_lock_holder(one->lock, &holder), REDLOCK_OK);
+    assert_string_equal(key.token, cases[i].token);
+    assert_string_equal(holder.token, cases[i].token);
+    assert_int_equal(holder.label_length, cases[i].label == NULL ? 0 : strlen(cases[i].label));
+    assert_int_equal(key.label_length, holder.label_length);
+    if (cases[i].label == NULL) {
+      assert_null(key.label);
+      assert_null(holder.label);
+    } else {
+      assert_string_equal(key.label, cases[i].label);
+      assert_string_equal(holder.label, cases[i].label);
+    }
+    assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
+    assert_null(key.label);
+    assert_error(redlock_lock_force_release(one->lock, holder.token, holder.token_length),
+                 REDLOCK_OK);
+    assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
+    assert_error(redlock_lock_holder(one->lock, &holder), REDLOCK_E_NOT_HELD);
+  }
+}
+
 static void dead_node_is_explained_until_the_next_operation(void **state) {
   world *one = *state;
   redlock_key_info key;
@@ -175,6 +212,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(inspect_checks_its_arguments, begin, world_end),
       cmocka_unit_test_setup_teardown(key_is_unknown_before_inspect, begin, world_end),
       cmocka_unit_test_setup_teardown(inspect_reports_the_key_of_each_node, begin, world_end),
+      cmocka_unit_test_setup_teardown(inspect_reports_the_label_of_the_holder, begin, world_end),
       cmocka_unit_test_setup_teardown(dead_node_is_explained_until_the_next_operation, begin,
                                       world_end),
       cmocka_unit_test_setup_teardown(force_release_deletes_the_key_by_its_token, begin, world_end),
