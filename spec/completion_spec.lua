@@ -12,14 +12,17 @@ _redlock
 printf '%%s\n' "${COMPREPLY[@]}"
 ]]
 
+-- Runs a command with a home directory of its own. Returns its output, and true if it succeeded.
 local function run(command)
-  local name = os.tmpname()
-  local ok = os.execute(("(%s) >%s 2>&1"):format(command, name))
-  local file = assert(io.open(name))
-  local output = file:read("*a")
-  file:close()
-  os.remove(name)
-  return output, ok
+  local pipe = assert(io.popen(([[
+    export HOME=$(mktemp -d)
+    (%s) 2>&1
+    status=$?
+    rm -rf "$HOME"
+    echo "status $status"]]):format(command)))
+  local output, status = pipe:read("*a"):match("^(.*)status (%d+)\n$")
+  pipe:close()
+  return output, status == "0"
 end
 
 local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
@@ -34,7 +37,7 @@ local function bash_offers(before, current)
 end
 
 local function fish_offers(line)
-  local output = run("HOME=$TMPDIR fish --no-config -c " .. quoted("source completion/redlock.fish; complete -C "
+  local output = run("fish --no-config -c " .. quoted("source completion/redlock.fish; complete -C "
     .. quoted(line):gsub("^(.*)$", "%1")))
   local words = {}
   for word in output:gmatch("([^\t\n]+)[^\n]*\n") do words[#words + 1] = word end
