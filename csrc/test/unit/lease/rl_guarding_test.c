@@ -1,0 +1,103 @@
+/*
+ * Quarantines that are counted and reported, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lease/rl_guarding.h"
+
+#include "guarded_world.h"
+#include "lock/rl_events.h"
+
+static uint64_t quarantines(const fake_world *world, unsigned node) {
+  return world->core.nodes[node]->stats.quarantines;
+}
+
+/* Returns how many events report that |node| is excluded; |reason| gets the last reason. */
+static unsigned reported(fake_world *world, unsigned node, char reason[RL_REASON_MAX + 1]) {
+  unsigned count = 0;
+  const rl_events_entry *entry;
+  while ((entry = rl_events_take(world->core.events)) != NULL) {
+    if (entry->event == REDLOCK_EVENT_QUARANTINED && entry->node == node) {
+      count++;
+      memcpy(reason, entry->reason, sizeof entry->reason);
+    }
+  }
+  return count;
+}
+
+static void new_node_is_reported_quarantined_once(void **state) {
+  char reason[RL_REASON_MAX + 1] = "";
+  fake_world *world = fresh(3);
+  assert_error(rl_events_open(&world->core.events), REDLOCK_OK);
+  rl_lock *lock = lock_of(world);
+  for (unsigned i = 0; i < 10; i++) { /* It is asked again and again. */
+    assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(quarantines(world, i), 1);
+  }
+  assert_int_equal(reported(world, 1, reason), 1);
+  assert_non_null(strstr(reason, "it has no record"));
+  fake_pass(world, QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(quarantines(world, 0), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void node_that_votes_is_not_reported(void **state) {
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(quarantines(world, i), 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void second_quarantine_of_a_node_counts_again(void **state) {
+  char reason[RL_REASON_MAX + 1] = "";
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  assert_error(rl_events_open(&world->core.events), REDLOCK_OK);
+  for (unsigned round = 1; round <= 2; round++) {
+    char run_id[16];
+    (void)snprintf(run_id, sizeof run_id, "run%u", 70 + round);
+    fake_store_restart(&world->nodes[2].store, run_id, false);
+    fake_break(world, 2, "Connection reset by peer");
+    fake_settle(world);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_votes(lock, "ggq");
+    assert_int_equal(quarantines(world, 2), round);
+    assert_error(release(world, lock), REDLOCK_OK);
+    /* Nothing is asked when the quarantine ends. */
+    world->now_us += QUARANTINE;
+  }
+  assert_int_equal(quarantines(world, 0), 0);
+  assert_int_equal(reported(world, 2, reason), 2);
+  assert_non_null(strstr(reason, "restarted"));
+  assert_true(fake_world_end(world));
+}
+
+static void quarantined_node_votes_quarantined(void **state) {
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  fake_store_restart(&world->nodes[2].store, "run7", false);
+  fake_break(world, 2, "Connection reset by peer");
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(world->core.nodes[2]->stats.votes[REDLOCK_VOTE_QUARANTINED], 1);
+  assert_true(rl_guard_excludes(guard_of(world, 2), world->now_us));
+  assert_false(rl_guard_excludes(guard_of(world, 0), world->now_us));
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(new_node_is_reported_quarantined_once),
+      cmocka_unit_test(node_that_votes_is_not_reported),
+      cmocka_unit_test(second_quarantine_of_a_node_counts_again),
+      cmocka_unit_test(quarantined_node_votes_quarantined),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
