@@ -14,6 +14,8 @@
 /* An acquire that is granted sooner has not waited. */
 #define CLI_HOLDER_FIRST_US (200 * REDLOCK_MILLISECONDS)
 #define CLI_HOLDER_INTERVAL_US REDLOCK_SECONDS
+/* Four columns for each byte of the token, with its label; " (", ")" and NUL. */
+#define CLI_HOLDER_TEXT_SIZE (4 * REDLOCK_TOKEN_MAX + 4)
 
 void cli_holder_open(cli_holder *holder, const cli_settings *settings, redlock_lock *wanted) {
   size_t length;
@@ -33,6 +35,7 @@ static void cli_holder_show(cli_holder *holder) {
   redlock_holder_info info;
   char ttl[24];
   char name[CLI_NAME_SIZE];
+  char text[CLI_HOLDER_TEXT_SIZE] = "";
   if (redlock_lock_holder(holder->inspected, &info) != REDLOCK_OK ||
       info.token_length > sizeof holder->token ||
       (info.token_length == holder->token_length &&
@@ -41,10 +44,14 @@ static void cli_holder_show(cli_holder *holder) {
   }
   holder->token_length = info.token_length;
   memcpy(holder->token, info.token, info.token_length);
-  (void)fprintf(stderr, "redlock: '%s' is held by ", cli_lock_name(name, holder->wanted));
-  (void)cli_put_holder(stderr, &info);
-  (void)fprintf(stderr, " on %zu nodes, for %s unless it is extended\n", info.nodes,
-                info.ttl_us == REDLOCK_NEVER ? "ever" : cli_format_time(ttl, info.ttl_us));
+  FILE *memory = fmemopen(text, sizeof text, "w");
+  if (memory != NULL) {
+    (void)cli_put_holder(memory, &info);
+    (void)fclose(memory);
+  }
+  (void)cli_fail(0, "'%s' is held by %s on %zu nodes, for %s unless it is extended",
+                 cli_lock_name(name, holder->wanted), text, info.nodes,
+                 info.ttl_us == REDLOCK_NEVER ? "ever" : cli_format_time(ttl, info.ttl_us));
 }
 
 redlock_time cli_holder_turn(cli_holder *holder) {
@@ -67,9 +74,8 @@ void cli_holder_close(cli_holder *holder) {
   char time[24];
   char name[CLI_NAME_SIZE];
   if (holder->inspected != NULL && redlock_lock_remaining(holder->wanted) > 0) {
-    (void)fprintf(stderr, "redlock: '%s' was granted after %s\n",
-                  cli_lock_name(name, holder->wanted),
-                  cli_format_time(time, redlock_now() - holder->begun_us));
+    (void)cli_fail(0, "'%s' was granted after %s", cli_lock_name(name, holder->wanted),
+                   cli_format_time(time, redlock_now() - holder->begun_us));
   }
   redlock_lock_free(holder->inspected);
   holder->inspected = NULL;

@@ -243,6 +243,19 @@ static void full_standard_error_delays_no_kill(void **state) {
   assert_int_equal(living(), 0);
 }
 
+/* A stopped terminal must not cost a waiter the lock. The second inspection follows the message. */
+static void full_standard_error_delays_no_acquire(void **state) {
+  take_job();
+  unsigned before = farm_calls(&three, 0, "type");
+  tool_run run = cli_begin_after(fill_the_errors, "-v -w 600s run job -- echo ran");
+  eventually(farm_calls(&three, 0, "type") > before + 1);
+  for (unsigned node = 0; node < 3; node++) {
+    (void)farm_command(&three, node, "DEL", "job", (char *)NULL);
+  }
+  cli_finish(&run, 0);
+  assert_string_equal(cli_last.text, "ran\n");
+}
+
 /* The tool is late by as much as the witness; an eighth of the ttl is its reserve. */
 static void strict_kills_before_the_deadline(void **state) {
   static const char *const cases[] = {
@@ -436,6 +449,7 @@ int main(void) {
       TEST(label_names_host_process_and_command),
       TEST(descendants_end_with_the_lock),
       TEST(full_standard_error_delays_no_kill),
+      TEST(full_standard_error_delays_no_acquire),
       TEST(stopped_process_ends_with_the_lock),
       TEST(descendant_of_a_command_that_ended_is_killed),
       TEST(child_of_the_shell_before_exec_survives),
