@@ -67,11 +67,10 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv);
 void cli_settings_free(cli_settings *settings);
 
 /*
- * Adds the addresses in |text|, which has commas or white space between them, and is changed. With
- * |comments|, a word that begins with '#' begins a comment up to the end of its line. Returns -1,
- * or the exit status after a message.
+ * Adds the addresses in |text|, which has commas or white space between them, and is changed.
+ * Returns -1, or the exit status after a message.
  */
-int cli_addresses_add(cli_settings *settings, char *text, bool comments);
+int cli_addresses_option(cli_settings *settings, char *text);
 
 /* Adds the addresses of a file. Returns as above. */
 int cli_addresses_file(cli_settings *settings, const char *path);

@@ -13,8 +13,13 @@
 
 #define CLI_FILE_MAX ((size_t)65536)
 #define CLI_SEPARATORS ", \t\r\n"
+#define CLI_BYTE_ORDER_MARK "\xef\xbb\xbf" /* begins a text of some editors */
 
-int cli_addresses_add(cli_settings *settings, char *text, bool comments) {
+/*
+ * Adds the addresses in |text|, and changes it. With |comments|, a word that begins with '#' begins
+ * a comment up to the end of its line. Returns -1, or the exit status after a message.
+ */
+static int cli_addresses_add(cli_settings *settings, char *text, bool comments) {
   for (;;) {
     text += strspn(text, CLI_SEPARATORS);
     if (comments && *text == '#') {
@@ -33,6 +38,14 @@ int cli_addresses_add(cli_settings *settings, char *text, bool comments) {
       *text++ = '\0';
     }
   }
+}
+
+/* An unset shell variable as value must not stand for the nodes of REDLOCK_NODES. */
+int cli_addresses_option(cli_settings *settings, char *text) {
+  size_t before = settings->node_count;
+  int status = cli_addresses_add(settings, text, false);
+  return status < 0 && settings->node_count == before ? cli_fail(CLI_USAGE, "--node names no node")
+                                                      : status;
 }
 
 /* Allocates |size| bytes that live as long as the settings. Returns NULL after a message. */
@@ -69,7 +82,8 @@ int cli_addresses_file(cli_settings *settings, const char *path) {
   }
   text[length] = '\0';
   size_t before = settings->node_count;
-  status = cli_addresses_add(settings, text, true);
+  bool marked = strncmp(text, CLI_BYTE_ORDER_MARK, strlen(CLI_BYTE_ORDER_MARK)) == 0;
+  status = cli_addresses_add(settings, text + (marked ? strlen(CLI_BYTE_ORDER_MARK) : 0), true);
   return status < 0 && settings->node_count == before
              ? cli_fail(CLI_USAGE, "%s names no node", path)
              : status;

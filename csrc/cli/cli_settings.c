@@ -95,7 +95,7 @@ static int cli_settings_option(cli_settings *settings, const cli_choice *choice)
   const char *value = choice->value;
   switch (choice->option->code) {
   case CLI_OPTION_NODE:
-    return cli_addresses_add(settings, (char *)(uintptr_t)value, false);
+    return cli_addresses_option(settings, (char *)(uintptr_t)value);
   case CLI_OPTION_NODES_FILE:
     return cli_addresses_file(settings, value);
   case CLI_OPTION_TTL:

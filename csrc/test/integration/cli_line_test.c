@@ -57,6 +57,8 @@ static void mistakes_are_reported(void **state) {
       {"--quorum 4 run job true", "quorum must be from a majority of its nodes to all of them"},
       {"-E 256 run job true", "invalid exit status '256': it must be from 0 to 255"},
       {"-n 127.0.0.1:x run job true", "port"},
+      {"--node= run job true", "--node names no node"}, /* an unset variable */
+      {"-n , run job true", "--node names no node"},
       {"-x run job true", "unknown option '-x'"},
       {"-t", "missing value after '-t'"},
   };
@@ -132,7 +134,10 @@ static void shell_variables_are_read(void **state) {
       {"exec \"$0\" nodes -n \"$1\" --node=\"$2,\" -n\"$3\"", 0},
       {"printf '#a b\\n%s #x\\n\\n %s, %s' $1 $2 $3 | exec \"$0\" nodes --nodes-file /dev/stdin",
        0},
-      {"exec \"$0\" -n $1 run \"$JOB\" true", 64}, /* $JOB is unset */
+      /* A byte order mark makes no bad address: a lock needs the only node. */
+      {"printf '\\357\\273\\277%s' $3 | exec \"$0\" nodes --nodes-file /dev/stdin", 0},
+      {"exec \"$0\" -n $1 run \"$JOB\" true", 64},                  /* $JOB is unset */
+      {"REDLOCK_NODES=\"$1\" exec \"$0\" -n \"$NODES\" nodes", 64}, /* $NODES is unset */
       {"exec \"$0\" -n $1 run $JOB -- true", 64},
       {"exec \"$0\" help >&-", 71},
       {"exec \"$0\" -V >/dev/full", 71},
