@@ -31,8 +31,10 @@ const cli_verb *cli_verb_find(const char *name) {
 }
 
 int cli_reject(const cli_verb *verb, const char *what, const char *value, const char *rule) {
-  /* An address may contain a password. */
-  const char *shown = strstr(value, "://") != NULL ? "(an address)" : value;
+  /* An address may contain a password, and the text of a lock contains its token. */
+  const char *shown = strstr(value, "://") != NULL         ? "(an address)"
+                      : strstr(value, "redlock1.") != NULL ? "(a text of a lock)"
+                                                           : value;
   return cli_fail(CLI_USAGE, "%s '%s'%s; see redlock %s%s--help", what, shown, rule,
                   verb != NULL ? verb->name : "", verb != NULL ? " " : "");
 }

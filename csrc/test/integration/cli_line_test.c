@@ -79,6 +79,16 @@ static void message_hides_addresses(void **state) {
   }
 }
 
+static void message_hides_the_text_of_a_lock(void **state) {
+  static const char *const cases[] = {"redlock1.hidden", "release job redlock1.hidden",
+                                      "-q extend redlock1.hidden redlock1.hidden",
+                                      "run -w redlock1.hidden job true", "help redlock1.hidden"};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    cli_check(cases[i], 64);
+    assert_null(strstr(cli_last.text, "hidden"));
+  }
+}
+
 static void options_stand_before_and_after_the_verb(void **state) {
   static const struct {
     const char *arguments;
@@ -158,6 +168,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(mistakes_are_reported),
       TEST(message_hides_addresses),
+      TEST(message_hides_the_text_of_a_lock),
       TEST(options_stand_before_and_after_the_verb),
       TEST(help_shows_the_options_of_the_verb),
       TEST(shell_variables_are_read),
