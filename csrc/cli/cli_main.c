@@ -179,16 +179,13 @@ static int cli_open(redlock_client **client, cli_settings *settings) {
  * They stay as useless as before: the standard input cannot be read, the output not written.
  */
 static bool cli_fill_standard_descriptors(void) {
-  for (;;) {
-    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (fd == STDIN_FILENO) {
-      (void)close(fd);
-      fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    }
-    if (fd < 0 || fd > STDERR_FILENO) {
-      return fd >= 0 && close(fd) == 0;
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode | O_CLOEXEC) != fd) {
+      return false;
     }
   }
+  return true;
 }
 
 /*
@@ -216,7 +213,8 @@ int main(int argc, char **argv) {
   cli_settings settings;
   redlock_client *client = NULL;
   if (!cli_fill_standard_descriptors()) {
-    return CLI_SYSTEM;
+    return cli_fail(CLI_SYSTEM,
+                    "a standard descriptor is closed, and /dev/null cannot be opened: %m");
   }
   int status = cli_settings_read(&settings, argc, argv);
   if (status < 0) {

@@ -107,9 +107,10 @@ static int cli_run_start(cli_run_state *run) {
   if (error == 0) {
     return -1;
   }
-  return cli_fail(error == ENOENT                      ? CLI_NOT_FOUND
-                  : error == ENOMEM || error == EAGAIN ? CLI_SYSTEM
-                                                       : CLI_NOT_EXECUTABLE,
+  bool system = error == ENOMEM || error == EAGAIN || error == EMFILE || error == ENFILE;
+  return cli_fail(error == ENOENT ? CLI_NOT_FOUND
+                  : system        ? CLI_SYSTEM
+                                  : CLI_NOT_EXECUTABLE,
                   "%s: %s", word, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 }
 

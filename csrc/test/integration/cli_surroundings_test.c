@@ -260,6 +260,13 @@ static void term_ends_the_wait_of_process_1(void **state) {
   "setsid env -i HOME=/ LOGNAME=root SHELL=/bin/sh PATH=${TOOL%/*}:/usr/bin:/bin "                 \
   "REDLOCK_NODES=\"$REDLOCK_NODES\" DIR=$DIR /bin/sh -c "
 
+static void run_works_without_dev(void **state) {
+  shell_check(AS_PROCESS_1 "sh -c 'mount -t tmpfs none /dev && exec $R run job -- echo ran'", 0);
+  assert_string_equal(shell_last.text, "ran\n");
+  shell_check(AS_PROCESS_1 "sh -c 'mount -t tmpfs none /dev && exec $R help <&-'", 71);
+  assert_contains(shell_last.text, "redlock: a standard descriptor is closed, and /dev/null");
+}
+
 static void run_works_with_the_environment_of_cron(void **state) {
   shell_check(LIKE_CRON "'redlock --node-timeout 5s run job -- sh -c \"tty; wc -c\"' </dev/null",
               0);
@@ -344,6 +351,7 @@ int main(void) {
       SHELL_TEST(process_1_ends_with_its_command),
       SHELL_TEST(process_1_passes_term_on),
       SHELL_TEST(term_ends_the_wait_of_process_1),
+      SHELL_TEST(run_works_without_dev),
       SHELL_TEST(run_works_with_the_environment_of_cron),
       SHELL_TEST(cron_runs_a_job_on_one_of_two_hosts),
       SHELL_TEST(service_gets_one_term),
