@@ -859,8 +859,8 @@ REDLOCK_EXTERN int redlock_lock_margin(const redlock_lock *lock);
 /*
  * Return the token of the lease, "" if none is held, until the lock's next operation. It has 40
  * digits, with options.label a colon and the label, and a NUL. A supplied token
- * (redlock_lock_give_token()) may have any bytes: redlock_lock_token_bytes() also returns the number
- * of bytes in |*length|.
+ * (redlock_lock_give_token()) may have any bytes: redlock_lock_token_bytes() also returns the
+ * number of bytes in |*length|.
  */
 REDLOCK_EXTERN const char *redlock_lock_token(const redlock_lock *lock);
 REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length);

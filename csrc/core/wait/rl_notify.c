@@ -13,8 +13,8 @@
  *          A report of a free key without another waiter counts as a notification. If the resource
  *          was recently contended, ENQUEUE only appends to an existing queue, which costs the node
  *          two commands instead of five. The reply then does not report the key. The head's next
- *          poll does, and comes soon if few waiters stand before the head. The script of a head with
- *          a label also reports the label of the holder, for the message of the waiters.
+ *          poll does, and comes soon if few waiters stand before the head. The script of a head
+ *          with a label also reports the label of the holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without

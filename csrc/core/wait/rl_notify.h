@@ -50,8 +50,8 @@ void rl_notify_released(struct rl_core *core, const rl_attempt *lease, bool dequ
 void rl_notify_give_up(struct rl_core *core, rl_waitlist *waitlist);
 
 /*
- * The acquire of |lock|, in a wait list, has found the lock taken. Keeps the label of the holder for
- * its message, if a majority of the nodes has reported it.
+ * The acquire of |lock|, in a wait list, has found the lock taken. Keeps the label of the holder
+ * for its message, if a majority of the nodes has reported it.
  */
 void rl_notify_copy_holder(struct rl_lock *lock);
 

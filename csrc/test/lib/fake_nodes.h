@@ -93,8 +93,8 @@ fake_command fake_execute(fake_world *world, unsigned node, char reply[FAKE_REPL
 void fake_deliver(fake_world *world, unsigned node, const char *reply);
 
 /*
- * Takes the oldest command off, and |reply| arrives. With CLIENT SETNAME it takes and answers CLIENT
- * SETINFO.
+ * Takes the oldest command off, and |reply| arrives. With CLIENT SETNAME it takes and answers
+ * CLIENT SETINFO.
  */
 fake_command fake_reply(fake_world *world, unsigned node, const char *reply);
 
