@@ -96,19 +96,26 @@ static bool cli_processes_read(cli_processes *self) {
   return good;
 }
 
-/* Returns true if |process| is a child of one that is ours. */
+static int cli_process_compare(const void *left, const void *right) {
+  pid_t a = ((const cli_process *)left)->pid;
+  pid_t b = ((const cli_process *)right)->pid;
+  return (a > b) - (a < b);
+}
+
+/* Returns true if |process| is a child of one that is ours. The processes are sorted. */
 static bool cli_processes_has_parent(const cli_processes *self, const cli_process *process) {
-  for (size_t i = 0; i < self->count; i++) {
-    if (self->all[i].ours && self->all[i].pid == process->parent) {
-      return true;
-    }
-  }
-  return false;
+  cli_process wanted = {.pid = process->parent};
+  const cli_process *parent =
+      bsearch(&wanted, self->all, self->count, sizeof wanted, cli_process_compare);
+  return parent != NULL && parent->ours;
 }
 
 static void cli_processes_mark(cli_processes *self, unsigned long long began, pid_t spared) {
   pid_t own = getpid();
   bool more = true;
+  if (self->count > 0) {
+    qsort(self->all, self->count, sizeof *self->all, cli_process_compare);
+  }
   for (size_t i = 0; i < self->count; i++) {
     cli_process *process = &self->all[i];
     process->ours = process->parent == own && process->began >= began && process->pid != spared;
@@ -137,6 +144,9 @@ size_t cli_descendants_signal_one(pid_t pid, int number) {
 size_t cli_descendants_signal(pid_t root, unsigned long long began, pid_t spared, int number) {
   cli_processes processes = {NULL, 0, 0};
   size_t living = 0;
+  if (number == SIGKILL && root > 0) {
+    (void)kill(root, SIGKILL); /* at once: a host may have many processes to read */
+  }
   if (cli_processes_read(&processes)) {
     cli_processes_mark(&processes, began, spared);
     for (size_t i = 0; i < processes.count; i++) {

@@ -52,7 +52,7 @@ static unsigned living(void) {
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)seen.pids[i]);
     FILE *file = fopen(path, "re");
     if (file != NULL) {
-      (void)fread(text, 1, sizeof text - 1, file);
+      text[fread(text, 1, sizeof text - 1, file)] = '\0';
       (void)fclose(file);
     }
     const char *rest = strrchr(text, ')');
