@@ -226,6 +226,7 @@ describe("on_lost in a script", function()
     for _, case in ipairs {
       { { on_lost = 3 }, "option 'on_lost' must be a function, got 3" },
       { { on_lost = {} }, "option 'on_lost' must be a function, got a table" },
+      { { on_event = print }, "option 'on_event' can only be given to redlock.new()" },
       { { auto_extend = 1 }, "option 'auto_extend' must be true, false or { every = ms, max_hold = ms }, got 1" },
       { { auto_extend = { each = 1 } }, "option 'auto_extend' must be true, false or { every = ms, max_hold = ms }" },
       { { auto_extend = { every = -1 } }, "option 'auto_extend' has a 'every' that must be an integer >= 0" },

@@ -70,9 +70,9 @@ end
 -- Returns true if a coroutine can wait within pcall: not in Lua 5.1.
 local can_wait_in_pcall = coroutine.resume(coroutine.create(function() assert(pcall(coroutine.yield)) end))
 
--- on_lost and on_event run in a coroutine of their own, because they may wait. Another coroutine resumes it and
--- catches its errors. If the loop resumes waiting coroutines itself, pcall catches them, or in Lua
--- 5.1 the loop.
+-- on_lost and on_event run in coroutines of their own, because they may wait. Another coroutine
+-- resumes them and catches their errors. If the loop resumes waiting coroutines itself, pcall
+-- catches them, or in Lua 5.1 the loop.
 local function report(self, on_lost, lock, reason)
   local loop = self.loop
   local spawned = loop.spawn(function()

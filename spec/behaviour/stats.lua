@@ -167,6 +167,13 @@ return function(behaviour)
     client:close()
   end)
 
+  once("on_event_must_be_a_function", function(_, _, farm)
+    local ok, message = pcall(driver.new, farm.addresses, { on_event = true })
+    assert.is_false(ok)
+    assert.is_truthy(message:find("option 'on_event' must be a function, got true", 1, true), message)
+    driver.new(farm.addresses, { on_event = setmetatable({}, { __call = function() end }) }):close()
+  end)
+
   once("error_of_on_event_disturbs_no_call", function(_, _, farm)
     local written, stderr = {}, io.stderr
     io.stderr = { write = function(_, text) written[#written + 1] = text end } -- luacheck: ignore

@@ -306,7 +306,7 @@ typedef struct sim_lock {
   size_t found_length;
 } sim_lock;
 
-/* What the client has done, for check_stats.c. */
+/* Account of the acts of a client, for check_stats.c. */
 typedef struct sim_account {
   uint64_t calls[RL_STATS_KINDS]; /* operations that the application has asked for */
   uint64_t ended[RL_STATS_KINDS]; /* of them, those whose result it has read */
