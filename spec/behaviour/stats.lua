@@ -170,7 +170,7 @@ return function(behaviour)
   once("on_event_must_be_a_function", function(_, _, farm)
     local ok, message = pcall(driver.new, farm.addresses, { on_event = true })
     assert.is_false(ok)
-    assert.is_truthy(message:find("option 'on_event' must be a function, got true", 1, true), message)
+    assert.is_truthy(message:find("option 'on_event' must be a function, got a boolean", 1, true), message)
     driver.new(farm.addresses, { on_event = setmetatable({}, { __call = function() end }) }):close()
   end)
 
