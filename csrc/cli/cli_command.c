@@ -19,7 +19,6 @@
 
 #include "cli_descendants.h"
 
-#define CLI_CANARY "lock-canary" /* name of the canary */
 /*
  * Ends the canary. Its number is above those of the signals that the loop takes: of several pending
  * signals the lowest decides. SIGKILL would overtake those that a young canary has still blocked.

@@ -52,6 +52,14 @@ static bool cli_mark_is_in(const char *texts, size_t length, const char *wanted)
   return false;
 }
 
+static bool cli_mark_is_canary(pid_t pid) {
+  char path[64];
+  char name[sizeof CLI_CANARY] = "";
+  (void)snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+  size_t length = cli_mark_read(path, name, sizeof name);
+  return length == sizeof name && memcmp(name, CLI_CANARY "\n", length) == 0;
+}
+
 size_t cli_mark_signal(const char *mark, pid_t spared, int number) {
   char wanted[sizeof CLI_MARK + CLI_MARK_SIZE];
   char path[64];
@@ -68,7 +76,7 @@ size_t cli_mark_signal(const char *mark, pid_t spared, int number) {
     }
     (void)snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
     size_t length = cli_mark_read(path, text, CLI_MARK_ENVIRONMENT_MAX);
-    if (cli_mark_is_in(text, length, wanted)) {
+    if (cli_mark_is_in(text, length, wanted) && !cli_mark_is_canary(pid)) {
       living += cli_descendants_signal_one(pid, number);
     }
   }

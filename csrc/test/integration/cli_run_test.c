@@ -306,6 +306,21 @@ static void killed_tool_ends_its_command_and_descendants(void **state) {
   }
 }
 
+/* The tool inside ends its command, whose processes have the mark of that tool. */
+static void killed_tool_ends_the_command_of_a_tool_inside(void **state) {
+  char arguments[512];
+  (void)snprintf(arguments, sizeof arguments,
+                 "run --kill-after 100ms job -- %s -n %s,%s,%s run --kill-after 200ms inner -- "
+                 "STUBBORN",
+                 tool_path(), three.nodes[0].address, three.nodes[1].address,
+                 three.nodes[2].address);
+  tool_run run = cli_begin(arguments);
+  see(&run, 3);
+  (void)kill(run.pid, SIGKILL);
+  eventually(living() == 0);
+  cli_finish(&run, 128 + SIGKILL);
+}
+
 static void killed_tool_lets_a_warned_command_run_on(void **state) {
   tool_run run = cli_begin("run --on-lost=warn job -- MORTAL");
   see(&run, 1);
@@ -457,6 +472,7 @@ int main(void) {
       TEST(strict_kills_before_the_deadline),
       TEST(strict_ends_the_command_at_max_hold),
       TEST(killed_tool_ends_its_command_and_descendants),
+      TEST(killed_tool_ends_the_command_of_a_tool_inside),
       TEST(killed_tool_lets_a_warned_command_run_on),
       TEST(killed_tool_signals_its_command_once),
       TEST(hold_for_keeps_the_lock_after_the_command),
