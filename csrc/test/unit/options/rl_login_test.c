@@ -123,8 +123,8 @@ static void sent_login_is_overwritten(void **state) {
   assert_true(output_holds(&core, SECRET));
   send_all(&core);
   assert_false(output_holds(&core, "s3cr3t"));
-  assert_non_null(link_of(&core)->login.password); /* By it errors are looked through. */
-  feed(&core, "+OK\r\n+OK\r\n+OK\r\n");
+  assert_non_null(link_of(&core)->login.password);    /* By it errors are looked through. */
+  feed(&core, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n"); /* AUTH, SELECT, and three of CLIENT */
   assert_int_equal(link_of(&core)->phase, RL_LINK_UP);
   assert_null(link_of(&core)->login.password);
   assert_null(link_of(&core)->login.username);
@@ -172,7 +172,7 @@ static void early_answer_ends_the_connection(void **state) {
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
   rl_core_connected(&core, 0, START_US);
-  feed(&core, "+OK\r\n+OK\r\n");
+  feed(&core, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
   assert_int_equal(link_of(&core)->phase, RL_LINK_DOWN);
   assert_string_equal(core.nodes[0]->error, "the node answered before it was asked");
   assert_false(output_holds(&core, "s3cr3t"));
