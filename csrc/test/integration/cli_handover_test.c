@@ -113,7 +113,19 @@ static void run_far_away(void) {
 /* The one attempt of an attach lasts too short for a connection and a command. */
 static void handover_connects_to_distant_nodes(void **state) {
   relay_start(&far, three.nodes[0].port, MS(700), 0);
-  cli_check_after(run_far_away, "", 0);
+  int status = 69;
+  bool delayed = true;
+  for (unsigned tries = 0; tries < 10 && status == 69 && delayed; tries++) {
+    redlock_time begun_us = stopwatch();
+    tool_run run = cli_begin_after(run_far_away, "");
+    status = tool_wait(&run);
+    cli_last = run;
+    delayed = witness_delay_us(begun_us) > MS(300); /* The node may have answered too late. */
+    if (status == 69) {
+      (void)three_reset(state);
+    }
+  }
+  tool_check_status(&cli_last, status, 0);
   assert_int_equal(farm_count(&three, "job", NULL), 0);
   relay_end(&far);
 }
