@@ -30,11 +30,23 @@ const cli_verb *cli_verb_find(const char *name) {
   return NULL;
 }
 
+/* Returns true if |value| contains the text of a lock, "redlock1." or "redlock2." and so on. */
+static bool cli_has_lock_text(const char *value) {
+  static const char head[] = "redlock";
+  for (const char *at = value; (at = strstr(at, head)) != NULL; at += strlen(head)) {
+    const char *version = at + strlen(head);
+    if (version[0] >= '0' && version[0] <= '9' && version[1] == '.') {
+      return true;
+    }
+  }
+  return false;
+}
+
 int cli_reject(const cli_verb *verb, const char *what, const char *value, const char *rule) {
   /* An address may contain a password, and the text of a lock contains its token. */
-  const char *shown = strstr(value, "://") != NULL         ? "(an address)"
-                      : strstr(value, "redlock1.") != NULL ? "(a text of a lock)"
-                                                           : value;
+  const char *shown = strstr(value, "://") != NULL ? "(an address)"
+                      : cli_has_lock_text(value)   ? "(a text of a lock)"
+                                                   : value;
   return cli_fail(CLI_USAGE, "%s '%s'%s; see redlock %s%s--help", what, shown, rule,
                   verb != NULL ? verb->name : "", verb != NULL ? " " : "");
 }

@@ -80,9 +80,9 @@ static void message_hides_addresses(void **state) {
 }
 
 static void message_hides_the_text_of_a_lock(void **state) {
-  static const char *const cases[] = {"redlock1.hidden", "release job redlock1.hidden",
-                                      "-q extend redlock1.hidden redlock1.hidden",
-                                      "run -w redlock1.hidden job true", "help redlock1.hidden"};
+  static const char *const cases[] = {
+      "redlock1.hidden", "release job redlock1.hidden", "-q extend redlock1.hidden redlock1.hidden",
+      "run -w redlock2.hidden job true", "help redlock-redlock2.hidden"};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     cli_check(cases[i], 64);
     assert_null(strstr(cli_last.text, "hidden"));
