@@ -330,7 +330,7 @@ describe("credentials", function()
       local cqueues = require "cqueues"
       local controller, turns, waiting, together = cqueues.new(), 0, 0, 0
       local client = require("redlock.cqueues").new(farm.addresses, {
-        credentials = function() -- Each waits for the others.
+        credentials = function() -- Each waits until all have begun.
           waiting = waiting + 1
           together = math.max(together, waiting)
           local until_when = helper.now() + 2

@@ -26,7 +26,7 @@
 #define RL_POLL_TIME_STEP_US (2 * REDLOCK_MILLISECONDS)
 #define RL_POLL_TIME_STEPS_MAX 15
 
-/* So many waiters poll after |poll_interval|, the next ones after twice that, and so on (POLL-1). */
+/* So many waiters poll after |poll_interval|, as many after twice that, and so on (POLL-1). */
 #define RL_POLL_TIME_ROW 8
 #define RL_POLL_TIME_ROWS_MAX 8
 #define RL_POLL_TIME_MAX_US (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after a poll */

@@ -138,11 +138,11 @@ static bool try_alone(const hostile_case *hostile, const fake_server *server) {
   redlock_duration took_us = redlock_now() - before_us;
   size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   bool soon = took_us <= SOON_US + witness_delay_us(before_us);
-  bool told = result == REDLOCK_E_UNAVAILABLE && vote_of(lock, 0) == hostile->vote &&
-              strstr(redlock_lock_message(lock), hostile->error) != NULL &&
-              strstr(redlock_lock_message(lock), server->address) != NULL &&
-              vote_says(lock, 0, hostile->error);
-  if (!told && took_us <= SOON_US) {
+  bool reported = result == REDLOCK_E_UNAVAILABLE && vote_of(lock, 0) == hostile->vote &&
+                  strstr(redlock_lock_message(lock), hostile->error) != NULL &&
+                  strstr(redlock_lock_message(lock), server->address) != NULL &&
+                  vote_says(lock, 0, hostile->error);
+  if (!reported && took_us <= SOON_US) {
     fail_msg("%s: %s, vote %d, %s", hostile->name, redlock_error_name(result), vote_of(lock, 0),
              redlock_lock_message(lock));
   }
@@ -150,7 +150,7 @@ static bool try_alone(const hostile_case *hostile, const fake_server *server) {
     fail_msg("%s: took %zu bytes", hostile->name, grown);
   }
   free_with_client(lock);
-  return soon && told;
+  return soon && reported;
 }
 
 /* The hostile node is one of three: it disturbs no call. */

@@ -348,9 +348,9 @@ static bool try_alone(const hostile_case *this, const tls_hostile *server) {
   size_t grown = allocated_bytes() > before ? allocated_bytes() - before : 0;
   bool soon = took_us <= SOON_US + witness_delay_us(before_us);
   const char *message = redlock_lock_message(lock);
-  bool told = result == REDLOCK_E_UNAVAILABLE && strstr(message, this->message) != NULL &&
-              strstr(message, strchr(server->address, '1')) != NULL;
-  if (!told && took_us <= SOON_US) {
+  bool reported = result == REDLOCK_E_UNAVAILABLE && strstr(message, this->message) != NULL &&
+                  strstr(message, strchr(server->address, '1')) != NULL;
+  if (!reported && took_us <= SOON_US) {
     fail_msg("%s: %s, %s", this->name, redlock_error_name(result), message);
   }
   if (grown > MEMORY_MAX) {
@@ -358,7 +358,7 @@ static bool try_alone(const hostile_case *this, const tls_hostile *server) {
   }
   free_with_client(lock);
   assert_int_equal(open_descriptors(), descriptors);
-  return soon && told;
+  return soon && reported;
 }
 
 /* Runs |run| with a new server until it has not taken too long. */

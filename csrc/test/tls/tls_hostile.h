@@ -33,8 +33,8 @@ void tls_hostile_end(tls_hostile *self);
 SSL *tls_hostile_accept(int fd, SSL_CTX *context);
 
 /*
- * Answers |commands| commands as Redis does; ends the process if the client disconnects. The name of
- * a connection, its library and version count as one.
+ * Answers |commands| commands as Redis does; ends the process if the client disconnects. The name
+ * of a connection, its library and version count as one.
  */
 void tls_hostile_answer(SSL *ssl, unsigned commands);
 
