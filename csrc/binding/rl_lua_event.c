@@ -94,8 +94,9 @@ int rl_lua_event_take(lua_State *L, redlock_client *client) {
   redlock_event_info info;
 
   luaL_checkstack(L, 8, "redlock: on_event");
-  if (!client->has_on_event || !push_function(L, client))
-    return 0;
+  client->has_on_event = client->has_on_event && push_function(L, client);
+  if (!client->has_on_event)
+    return 0; /* With the object its function is gone: a driver must not wait for it. */
   if (redlock_client_next_event(client, &info) != REDLOCK_OK) {
     lua_pop(L, 1);
     return 0;
