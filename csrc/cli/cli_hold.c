@@ -79,6 +79,11 @@ static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock, int s
     (void)fputc(taken ? '1' : '3', stdout);
     (void)cli_flush();
   }
+  if (ended && !settings->ctdb) {
+    char name[CLI_NAME_SIZE];
+    (void)cli_report(settings, 0, "'%s': the input ended before the lock was granted",
+                     cli_lock_name(name, lock));
+  }
   /* CTDB logs messages, and contention is no failure there. */
   return ended || (settings->ctdb && taken) ? settings->taken_status
          : status < 0                       ? cli_result(settings, lock)

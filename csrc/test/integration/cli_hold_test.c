@@ -94,7 +94,8 @@ static void end_of_the_input_ends_the_wait(void **state) {
   eventually(farm_calls(&three, 0, "set") > before);
   (void)close(feeder);
   cli_finish(&run, 1); /* It never held the lock. */
-  assert_string_equal(cli_last.text, "");
+  assert_string_equal(cli_last.text,
+                      "redlock: 'job': the input ended before the lock was granted\n");
   assert_int_equal(farm_count(&three, "job", "another"), 3);
 }
 
