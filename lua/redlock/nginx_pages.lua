@@ -131,7 +131,7 @@ end
 local JSON_ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\" }
 
 local function quote(text)
-  text = prometheus.clean(text)
+  text = prometheus.clean(tostring(text))
   return '"' .. text:gsub('[%c"\\]', function(byte)
     return JSON_ESCAPES[byte] or ("\\u%04x"):format(byte:byte())
   end) .. '"'

@@ -51,6 +51,19 @@ describe("pages for monitoring", function()
   end
 
   describe("health", function()
+    it("list_of_clients_has_numbers_for_names", function()
+      start { init = [[
+        local new = require("resty.redlock").new
+        local other = new(addresses, { node_timeout = 2000, prefix = "other:" })
+        pages = require("redlock.nginx_pages").new("figures", { new(addresses, { node_timeout = 2000 }), other })
+      ]], server = "" }
+      local status, body = nginx:get("/health")
+      assert.are.equal(200, status, body)
+      assert.is_truthy(body:find('"clients":[{"client":"1","status":"up"', 1, true), body)
+      assert.is_truthy(body:find('{"client":"2","status":"up"', 1, true), body)
+      assert.are.equal("", nginx:complaints())
+    end)
+
     it("first_request_finds_quorum_without_any_lock", function()
       start()
       local status, body = nginx:get("/health")
