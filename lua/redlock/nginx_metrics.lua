@@ -69,10 +69,17 @@ local function add(dict, key, growth)
   return dict:incr(key, growth) -- Another worker was faster.
 end
 
+-- Names the entries of this process. A worker starts with the entry of the master if init_by_lua
+-- has used the pages.
+local function identify(self)
+  local id = ngx.worker.pid() .. " " .. tostring(self)
+  if self.id ~= id then self.id, self.slot = id, nil end
+end
+
 -- Writes the gauges to the entry of this worker, or to a free one if the entry has expired and
 -- another worker has it. Returns true, or nil and a message.
 local function write_gauges(self, text)
-  self.id = self.id or ngx.worker.pid() .. " " .. tostring(self)
+  identify(self)
   local dict, entry = self.dict, self.id .. "\n" .. text
   if self.slot then
     local key = self.prefix .. "worker " .. self.slot

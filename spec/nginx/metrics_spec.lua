@@ -152,6 +152,14 @@ describe("figures of nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("figures_read_in_init_are_not_those_of_workers", function()
+    start { workers = 2, init = INIT .. [[ pages:stats() ]] }
+    use_all(2)
+    eventually_equal(6, "redlock_held")
+    eventually_equal(2, "redlock_workers")
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("worker_publishes_without_being_asked", function()
     start { workers = 2 }
     local count = use_all(2)
