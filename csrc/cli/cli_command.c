@@ -167,11 +167,12 @@ static void cli_command_exec(const cli_command *command, pid_t parent, const int
     /* A signal has come. */
   }
   cli_command_restore(command->loop);
-  if (cli_command_follow(parent, command->death)) {
+  bool late = redlock_now() >= command->deadline_us;
+  if (!late && cli_command_follow(parent, command->death)) {
     (void)pthread_sigmask(SIG_SETMASK, &command->loop->before, NULL);
     (void)execvp(words[0], words);
   }
-  int error = errno;
+  int error = late ? ETIME : errno;
   ssize_t written = write(report, &error, sizeof error);
   (void)written;
   _exit(127);

@@ -30,6 +30,7 @@ typedef struct cli_command {
   const cli_line *line;
   int death;                      /* signal of CMD-2; 0: none */
   redlock_duration kill_after_us; /* of CMD-2 */
+  redlock_time deadline_us;       /* The command does not begin later. */
   char mark[CLI_MARK_SIZE];       /* of CMD-2; in the environment of the command */
   int lifeline;                   /* write end of a pipe that shows our death to the canary */
   pid_t pid;                      /* of the command; 0 when it has ended */
@@ -40,8 +41,8 @@ typedef struct cli_command {
 } cli_command;
 
 /*
- * Starts the command of |line|, by /bin/sh if it is a script without "#!". |command| has loop, line
- * and the fields of CMD-2. Returns 0 or an errno.
+ * Starts the command of |line|, by /bin/sh if it is a script without "#!". |command| has loop,
+ * line, the deadline and the fields of CMD-2. Returns 0 or an errno: ETIME after the deadline.
  */
 int cli_command_start(cli_command *command);
 

@@ -100,12 +100,17 @@ static int cli_run_start(cli_run_state *run) {
   const char *word = run->settings->operands[2];
   run->command = (cli_command){.loop = run->loop,
                                .line = &run->settings->line,
+                               .deadline_us = redlock_now() + redlock_lock_remaining(run->lock),
                                .death = cli_run_death(run->settings),
                                .kill_after_us = run->settings->kill_after_us};
   cli_mark_make(run->command.mark);
   int error = cli_run_set_environment(run) ? cli_command_start(&run->command) : ENOMEM;
   if (error == 0) {
     return -1;
+  }
+  if (error == ETIME) {
+    return cli_report(run->settings, CLI_UNAVAILABLE, "'%s' ended before the command began",
+                      run->name);
   }
   bool system = error == ENOMEM || error == EAGAIN || error == EMFILE || error == ENFILE;
   return cli_fail(error == ENOENT ? CLI_NOT_FOUND

@@ -6,6 +6,7 @@
 #include "cli_support.h"
 
 #include <fcntl.h>
+#include <sys/ptrace.h>
 
 #define PROCESSES_MAX 8
 
@@ -352,6 +353,43 @@ static void killed_tool_signals_its_command_once(void **state) {
 
 /* ------------------------------------------------------------------------------------ hold-for */
 
+static void be_traced(void) {
+  (void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+/* Continues the traced tool until it forks. Returns its child, which is stopped as well. */
+static pid_t until_fork(pid_t tool) {
+  int state = 0;
+  unsigned long child = 0;
+  assert_int_equal(waitpid(tool, &state, 0), tool); /* its exec */
+  assert_int_equal(ptrace(PTRACE_SETOPTIONS, tool, NULL, (void *)PTRACE_O_TRACEFORK), 0);
+  (void)ptrace(PTRACE_CONT, tool, NULL, NULL);
+  while (waitpid(tool, &state, 0) == tool && WIFSTOPPED(state) &&
+         state >> 8 != (SIGTRAP | PTRACE_EVENT_FORK << 8)) {
+    (void)ptrace(PTRACE_CONT, tool, NULL, (void *)(uintptr_t)WSTOPSIG(state));
+  }
+  assert_true(WIFSTOPPED(state));
+  assert_int_equal(ptrace(PTRACE_GETEVENTMSG, tool, NULL, &child), 0);
+  assert_int_equal(waitpid((pid_t)child, &state, __WALL), (pid_t)child);
+  return (pid_t)child;
+}
+
+/* The tool is stopped between the grant and the start of its command, as by a suspend. */
+static void ended_lock_starts_no_command(void **state) {
+  static const char *const cases[] = {"-t 2s -w 60s run job -- echo ran",
+                                      "-t 2s -w 60s run --on-lost=warn job -- echo ran"};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tool_run run = cli_begin_after(be_traced, cases[i]);
+    pid_t child = until_fork(run.pid);
+    eventually(farm_count(&three, "job", NULL) == 0);
+    (void)ptrace(PTRACE_DETACH, child, NULL, NULL);
+    (void)ptrace(PTRACE_DETACH, run.pid, NULL, NULL);
+    cli_finish(&run, 69);
+    assert_contains(cli_last.text, "redlock: 'job' ended before the command began");
+    assert_null(strstr(cli_last.text, "ran\n"));
+  }
+}
+
 static void hold_for_keeps_the_lock_after_the_command(void **state) {
   cli_check("-t 2s run --hold-for 600s job -- true", 0);
   assert_string_equal(cli_last.text, "");
@@ -475,6 +513,7 @@ int main(void) {
       TEST(killed_tool_ends_the_command_of_a_tool_inside),
       TEST(killed_tool_lets_a_warned_command_run_on),
       TEST(killed_tool_signals_its_command_once),
+      TEST(ended_lock_starts_no_command),
       TEST(hold_for_keeps_the_lock_after_the_command),
       TEST(hold_for_keeps_the_lock_of_a_killed_tool),
       TEST(hold_for_keeps_the_lock_during_an_extend),
