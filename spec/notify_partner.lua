@@ -3,7 +3,7 @@
 ---     notify_partner.lua <directory> <resource> <hold> <wait> <options> <address> ...
 ---
 --- It holds the lock for so many milliseconds each time, and waits for it for so many at most. It
---- ends when the directory has a file "stop". Into its file "had" goes a line for each time that it
+--- ends when the directory has a file "stop", or is gone. Into its file "had" goes a line for each time that it
 --- has had the lock.
 
 local redlock = require "redlock"
@@ -13,10 +13,14 @@ local directory, resource, hold, wait, options = arg[1], arg[2], tonumber(arg[3]
 local addresses = { (table.unpack or unpack)(arg, 6) } -- luacheck: ignore
 local client = redlock.new(addresses, (loadstring or load)("return " .. options)()) -- luacheck: ignore
 
-local function is_to_stop()
-  local file = io.open(directory .. "/stop")
+local function exists(name)
+  local file = io.open(directory .. "/" .. name)
   if file then file:close() end
   return file ~= nil
+end
+
+local function is_to_stop()
+  return exists("stop") or not exists("output")
 end
 
 while not is_to_stop() do

@@ -40,7 +40,8 @@ end
 
 local accepted = 0
 write(accepted)
-while true do
+-- The directory goes with the process of the specs.
+while os.rename(directory .. "/accepted", directory .. "/accepted") do
   local sockets = { unpack(servers) } -- luacheck: ignore
   for one in pairs(partners) do sockets[#sockets + 1] = one end
   for _, one in ipairs((socket.select(sockets, nil, 0.01))) do
