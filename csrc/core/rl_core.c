@@ -409,6 +409,7 @@ static void rl_core_advance_subscribers(rl_core *core, redlock_time now_us) {
     rl_node *subscriber = rl_core_end_of(core, i);
     const char *reason = rl_subscriber_overdue(core, subscriber, now_us);
     if (reason != NULL) {
+      rl_link_gave_up(&subscriber->link);
       rl_core_drop_subscriber(core, subscriber, now_us, reason);
     }
   }
@@ -424,6 +425,9 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_link *link = &core->nodes[i]->link;
     const char *reason = rl_link_overdue(link, now_us);
+    if (reason != NULL) {
+      rl_link_gave_up(link);
+    }
     if (core->keeps && rl_link_keep_at(link) <= now_us && !rl_link_keep(link, now_us)) {
       reason = "out of memory";
     }

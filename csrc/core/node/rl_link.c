@@ -30,7 +30,8 @@
  *      Any reply suffices. After an unexpected reply to CLIENT SETNAME, an error does not answer
  *      EXISTS: it may be the reply to CLIENT SETINFO. After such an error, or if the peer closes
  *      the connection at CLIENT SETINFO, the next one does not send it. Nor does one with EXISTS
- *      instead of CLIENT SETNAME. A refused connection restores it.
+ *      instead of CLIENT SETNAME, nor does one after a connection on which only this reply was
+ *      missing. A refused connection restores it.
  *   5. The guard's script, if there is a guard (rl_guard.c), which reads the answer.
  *   6. SUBSCRIBE, for a subscriber (rl_subscriber.c). Then messages and answers to PING arrive.
  */
@@ -324,6 +325,13 @@ void rl_link_closed(rl_link *link) {
     link->skips_name = !link->skips_name;
     link->reconnect_now = link->skips_name;
   } else if (rl_link_awaits_step(link, 1u << RL_STEP_INFO)) {
+    rl_link_skip_info(link);
+  }
+}
+
+void rl_link_gave_up(rl_link *link) {
+  bool named = !rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS);
+  if (named && rl_link_awaits_step(link, 1u << RL_STEP_INFO)) {
     rl_link_skip_info(link);
   }
 }

@@ -124,6 +124,12 @@ bool rl_link_connected(rl_link *link, redlock_time now_us);
  */
 void rl_link_closed(rl_link *link);
 
+/*
+ * Notes that the connection is overdue; rl_link_disconnected() must follow. If the peer has
+ * answered CLIENT SETNAME and not CLIENT SETINFO, the next connection does not send the latter.
+ */
+void rl_link_gave_up(rl_link *link);
+
 /* Any phase -> DOWN. The caller must take the outstanding commands (rl_link_take()). */
 void rl_link_disconnected(rl_link *link);
 

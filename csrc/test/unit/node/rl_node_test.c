@@ -287,6 +287,30 @@ static void close_at_setinfo_skips_it_on_the_next_connection(void **state) {
   }
 }
 
+/* The peer is silent after |replies|. The next handshake has |steps|. */
+static void assert_handshake_after_stall(const char *replies, const char *steps) {
+  fixture *it = make("h");
+  rl_outstanding command;
+  connect_node(it);
+  rl_buffer_clear(&it->node.link.output);
+  assert_null(feed(it, replies));
+  assert_non_null(rl_link_overdue(&it->node.link, it->node.link.phase_deadline_us));
+  rl_link_gave_up(&it->node.link);
+  rl_node_disconnected(&it->node, it->now_us, "overdue");
+  while (rl_link_take(&it->node.link, &command)) {
+  }
+  connect_node(it);
+  assert_steps(it, steps);
+  destroy(it);
+}
+
+/* A proxy may drop a command that it does not know. */
+static void peer_that_never_answers_setinfo_is_used_by_the_next_connection(void **state) {
+  assert_handshake_after_stall("+OK\r\n", "CLIENT SETNAME redlock;");
+  assert_handshake_after_stall("+OK\r\n+OK\r\n", "CLIENT SETNAME redlock;");
+  assert_handshake_after_stall("", HELLO); /* It answers nothing: that tells nothing. */
+}
+
 /* The error may be the reply to SETINFO. The next connection has only one meaning for it. */
 static void peer_that_refuses_all_courtesies_is_used_by_the_next_connection(void **state) {
   fixture *it = make("h");
@@ -677,6 +701,7 @@ int main(void) {
       cmocka_unit_test(error_with_a_password_names_the_forbidden_command),
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
       cmocka_unit_test(close_at_setinfo_skips_it_on_the_next_connection),
+      cmocka_unit_test(peer_that_never_answers_setinfo_is_used_by_the_next_connection),
       cmocka_unit_test(peer_that_refuses_all_courtesies_is_used_by_the_next_connection),
       cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
