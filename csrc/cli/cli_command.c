@@ -127,7 +127,7 @@ static void cli_command_be_canary(const cli_command *command, int lifeline) {
 static void cli_command_add_canary(cli_command *command) {
   sigset_t before;
   int ends[2];
-  command->canary_shot = false;
+  command->canary_shot = command->canary_gone = false;
   command->canary = 0;
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return;
@@ -149,6 +149,7 @@ static void cli_command_add_canary(cli_command *command) {
 static void cli_command_bury(cli_command *command, int state) {
   (void)close(command->lifeline);
   command->canary = 0;
+  command->canary_gone = true;
   /* A signal that the command got as well has ended it. */
   command->canary_shot =
       WIFSIGNALED(state) && WTERMSIG(state) != SIGKILL && WTERMSIG(state) != CLI_CANARY_END;
@@ -258,5 +259,5 @@ bool cli_command_shared_signal(cli_command *command) {
 }
 
 bool cli_command_lacks_canary(const cli_command *command) {
-  return command->canary == 0 && command->canary_shot;
+  return command->pid > 0 && command->canary_gone;
 }

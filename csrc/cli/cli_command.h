@@ -37,7 +37,8 @@ typedef struct cli_command {
   int state;                      /* as of waitpid() when it has ended */
   unsigned long long began;
   pid_t canary;     /* 0 if there is none */
-  bool canary_shot; /* a signal has ended it */
+  bool canary_shot; /* a signal has ended it, and the command has got that as well */
+  bool canary_gone; /* it has ended, and no other was tried */
 } cli_command;
 
 /*
@@ -58,7 +59,7 @@ size_t cli_command_signal(const cli_command *command, int number);
 /* Returns true if the command has got the signals as well that came since the last call. */
 bool cli_command_shared_signal(cli_command *command);
 
-/* Returns true if a signal has ended the canary. It may have hit nothing else. */
+/* Returns true if a signal has ended the canary, also SIGKILL. It may have hit nothing else. */
 bool cli_command_lacks_canary(const cli_command *command);
 
 /* Ends the canary. */

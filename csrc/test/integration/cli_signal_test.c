@@ -186,17 +186,20 @@ static void canary_has_neither_name_nor_descriptors(void **state) {
 
 /* Otherwise the tool would take the next signal for one that the command has got. */
 static void signal_for_the_canary_hides_no_other(void **state) {
-  pid_t first = 0;
-  pid_t second = 0;
-  tool_run run = cli_begin("run job -- COUNTER");
-  tool_until_output(&run, "started");
-  eventually((first = child_named(run.pid, "lock-canary\n")) != 0);
-  (void)kill(first, SIGTERM);
-  eventually((second = child_named(run.pid, "lock-canary\n")) != 0 && second != first);
-  (void)kill(second, SIGSTOP);
-  (void)kill(run.pid, SIGTERM);
-  tool_until_output(&run, "got TERM\n");
-  end_counter(&run);
+  static const int numbers[] = {SIGTERM, SIGKILL};
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    pid_t first = 0;
+    pid_t second = 0;
+    tool_run run = cli_begin("run job -- COUNTER");
+    tool_until_output(&run, "started");
+    eventually((first = child_named(run.pid, "lock-canary\n")) != 0);
+    (void)kill(first, numbers[i]);
+    eventually((second = child_named(run.pid, "lock-canary\n")) != 0 && second != first);
+    (void)kill(second, SIGSTOP);
+    (void)kill(run.pid, SIGTERM);
+    tool_until_output(&run, "got TERM\n");
+    end_counter(&run);
+  }
 }
 
 /* ------------------------------------------------------------------------------------ terminal */
