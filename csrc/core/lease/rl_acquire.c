@@ -35,6 +35,7 @@
 #include "lease/rl_twin.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_round.h"
+#include "node/rl_link_queue.h"
 #include "options/rl_backoff.h"
 #include "wait/rl_notify.h"
 #include "wait/rl_pause.h"

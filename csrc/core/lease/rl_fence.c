@@ -30,6 +30,7 @@
 
 #include "lock/rl_lock.h"
 #include "lock/rl_round.h"
+#include "node/rl_link_queue.h"
 
 bool rl_fence_reserve(rl_lock *lock, const rl_options *options) {
   if (options->fence != REDLOCK_YES || rl_fence_of(lock) != NULL) {

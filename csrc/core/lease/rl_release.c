@@ -20,6 +20,7 @@
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_round.h"
+#include "node/rl_link_queue.h"
 #include "wait/rl_notify.h"
 #include "wait/rl_waitlist.h"
 

@@ -9,6 +9,7 @@
 
 #include "lease/rl_backfill.h"
 #include "lock/rl_round.h"
+#include "node/rl_link_queue.h"
 
 /* Returns true if the node got no SET of the token, or has refused the only one. */
 static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {

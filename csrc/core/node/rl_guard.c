@@ -139,7 +139,7 @@ void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command) {
 
 static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_action action) {
   return rl_link_has_room(&node->link, RL_OUTSTANDING_ACQUIRE) &&
-         rl_link_queue_guard(&node->link, now_us, action);
+         rl_link_ask_guard(&node->link, now_us, action);
 }
 
 /* Returns the median of the known clocks, for messages. */

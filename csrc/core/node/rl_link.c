@@ -112,13 +112,12 @@ static bool rl_link_grow_outstanding(rl_link *link) {
   return true;
 }
 
-/* Makes room for one more outstanding command, before it is written. */
-static bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
+bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
   return link->outstanding_count < link->outstanding_capacity ||
          (grow && rl_link_grow_outstanding(link));
 }
 
-static bool rl_link_append(rl_link *link, const rl_outstanding *command) {
+bool rl_link_append(rl_link *link, const rl_outstanding *command) {
   assert(link->outstanding_count < link->outstanding_capacity);
   if (link->outstanding_count == 0) {
     link->received_us = command->sent_us;
@@ -224,13 +223,13 @@ static bool rl_link_ask(rl_link *link, const rl_outstanding *command) {
   return true;
 }
 
-bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action action) {
+bool rl_link_ask_guard(rl_link *link, redlock_time now_us, rl_guard_action action) {
   rl_outstanding command = {NULL,          now_us, 0, RL_OUTSTANDING_GUARD, true, (uint8_t)action,
                             RL_SCRIPT_NONE};
   return rl_link_ask(link, &command);
 }
 
-bool rl_link_queue_bootstrap(rl_link *link, const rl_outstanding *command) {
+bool rl_link_ask_bootstrap(rl_link *link, const rl_outstanding *command) {
   rl_outstanding bootstrap = *command;
   bootstrap.step = RL_GUARD_BOOTSTRAP;
   return rl_link_ask(link, &bootstrap);
@@ -278,7 +277,7 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
          (!rl_link_informs(link) || (rl_link_inform(link, now_us, "LIB-NAME", "redlock") &&
                                      rl_link_inform(link, now_us, "LIB-VER", REDLOCK_VERSION))) &&
          (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
-         (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_CHECK));
+         (link->guard == NULL || rl_link_ask_guard(link, now_us, RL_GUARD_CHECK));
 }
 
 bool rl_link_connected(rl_link *link, redlock_time now_us) {
@@ -389,190 +388,6 @@ bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind) {
 void rl_link_entry(const char *channel, uint32_t ticket, char entry[RL_LINK_ENTRY_SIZE]) {
   (void)snprintf(entry, RL_LINK_ENTRY_SIZE, "%s%08x", channel + strlen(RL_COMMAND_CHANNEL),
                  (unsigned)ticket);
-}
-
-/* Queues the script of |command|. */
-static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_script script,
-                                 uint64_t ttl_ms, bool grow) {
-  rl_command_key key = rl_attempt_key(command->attempt);
-  command->script = (uint8_t)script;
-  command->by_text = command->by_text || !link->knows[script];
-  assert(link->phase == RL_LINK_UP);
-  return rl_link_reserve_outstanding(link, grow) &&
-         rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow) &&
-         rl_link_append(link, command);
-}
-
-bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
-                       rl_attempt *attempt, uint32_t round, uint64_t ttl_ms) {
-  rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
-  rl_command_key key = rl_attempt_key(attempt);
-  assert(link->phase == RL_LINK_UP);
-  if (key.count > 1) {
-    return rl_link_queue_script(
-        link, &command, kind == RL_OUTSTANDING_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
-        ttl_ms, true);
-  }
-  return rl_link_reserve_outstanding(link, true) && rl_command_set(&link->output, &key, ttl_ms) &&
-         rl_link_append(link, &command);
-}
-
-bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                          bool by_text, uint64_t ttl_ms) {
-  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
-                            by_text, 0,      RL_SCRIPT_NONE};
-  bool several = attempt->resource->count > 1;
-  return rl_link_queue_script(link, &command, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
-                              ttl_ms, true);
-}
-
-/* Queues a script that releases and notifies. It also dequeues the lease's ticket. */
-static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
-                                    bool grow) {
-  char entry[RL_LINK_ENTRY_SIZE] = "";
-  rl_command_key key = rl_attempt_key(command->attempt);
-  bool dequeues = (command->attempt->enqueued & link->bit) != 0;
-  command->script = (uint8_t)script;
-  command->by_text = command->by_text || !link->knows[script];
-  assert(link->phase == RL_LINK_UP);
-  if (dequeues) {
-    rl_link_entry(link->notify_channel, command->attempt->ticket, entry);
-  }
-  return rl_link_reserve_outstanding(link, grow) &&
-         rl_command_release(&link->output, script, command->by_text, &key, dequeues ? entry : NULL,
-                            grow) &&
-         rl_link_append(link, command);
-}
-
-bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                           bool by_text, bool grow) {
-  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
-                            by_text, 0,      RL_SCRIPT_NONE};
-  bool several = attempt->resource->count > 1;
-  if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us) {
-    rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
-    return rl_link_queue_notifying(link, &command, script, grow);
-  }
-  return rl_link_queue_script(link, &command, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE,
-                              0, grow);
-}
-
-/* Queues TAKE, KEEP or CONFIRM. */
-static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_command_watch *watch) {
-  rl_command_key key = rl_attempt_key(command->attempt);
-  command->script = (uint8_t)watch->script;
-  command->by_text = command->by_text || !link->knows[watch->script];
-  watch->by_text = command->by_text;
-  assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_outstanding(link, true) || !rl_command_watched(&link->output, &key, watch)) {
-    return false;
-  }
-  (void)rl_link_append(link, command);
-  /* Later commands find the script. The guard first waits for a reply (GRD-4). */
-  link->knows[watch->script] |= watch->script != RL_SCRIPT_TAKE_HERE;
-  return true;
-}
-
-bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
-                        rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
-                        uint64_t fence) {
-  rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
-  const rl_guard *guard = link->guard;
-  if (guard != NULL) { /* GRD-4 */
-    bool by_text = !link->knows[RL_SCRIPT_TAKE_HERE];
-    assert(guard->body != NULL && guard->record[0] != '\0');
-    watch.script = RL_SCRIPT_TAKE_HERE;
-    watch.body = by_text ? guard->body : guard->sha1;
-    watch.seal = guard->seal;
-    watch.run_id = by_text ? guard->run_id : rl_guard_history(guard, own ? REDLOCK_NEVER : now_us);
-    command.step = watch.run_id != NULL;
-  }
-  return rl_link_queue_watched(link, &command, &watch);
-}
-
-bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                        bool by_text, uint64_t ttl_ms, uint64_t fence) {
-  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
-                            by_text, 0,      RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_KEEP, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_watched(link, &command, &watch);
-}
-
-bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                           bool by_text, uint64_t ttl_ms, uint64_t fence) {
-  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
-                            by_text, 0,      RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_watched(link, &command, &watch);
-}
-
-bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                          const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms) {
-  rl_outstanding command = {attempt, now_us, round, RL_OUTSTANDING_ATTACH, true, 0, RL_SCRIPT_NONE};
-  rl_command_key key = rl_attempt_key(attempt);
-  rl_command_key old = rl_attempt_key(handed);
-  const rl_guard *guard = link->guard;
-  rl_command_here here = {NULL, NULL, NULL};
-  assert(link->phase == RL_LINK_UP);
-  if (guard != NULL) { /* GRD-4 */
-    assert(guard->record[0] != '\0');
-    here = (rl_command_here){guard->guards->key, guard->record, guard->run_id};
-  }
-  return rl_link_reserve_outstanding(link, true) &&
-         rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms,
-                           guard != NULL ? &here : NULL) &&
-         rl_link_append(link, &command);
-}
-
-bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
-                             const rl_command_bytes *arguments, unsigned count) {
-  assert(link->phase == RL_LINK_UP);
-  return rl_link_reserve_outstanding(link, true) &&
-         rl_command_arguments(&link->output, arguments, count) && rl_link_append(link, command);
-}
-
-bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
-  rl_command_key key = rl_attempt_key(command->attempt);
-  const rl_command_bytes delete[] = {rl_command_word("DEL"), {key.key, key.key_length}};
-  bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= command->sent_us;
-  if (command->attempt->any) {
-    return rl_link_queue_arguments(link, command, delete, 2);
-  }
-  assert(link->phase == RL_LINK_UP);
-  return rl_link_reserve_outstanding(link, true) &&
-         (notifies
-              ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
-              : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true)) &&
-         rl_link_append(link, command);
-}
-
-bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry, unsigned mode, bool labels) {
-  rl_script script = labels ? RL_SCRIPT_ENQUEUE_LABEL : RL_SCRIPT_ENQUEUE;
-  bool by_text = !link->knows[script];
-  rl_outstanding command = {NULL,    now_us, ticket,         RL_OUTSTANDING_ENQUEUE,
-                            by_text, 0,      (uint8_t)script};
-  return rl_link_reserve_outstanding(link, true) &&
-         rl_command_queue(&link->output, script, by_text, key, length, entry, mode) &&
-         rl_link_append(link, &command);
-}
-
-bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry) {
-  rl_outstanding command = {NULL, now_us, ticket, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
-  command.by_text = !link->knows[RL_SCRIPT_DEQUEUE];
-  return rl_link_reserve_outstanding(link, true) &&
-         rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, command.by_text, key, length, entry,
-                          RL_COMMAND_ENQUEUE_NEW) &&
-         rl_link_append(link, &command);
-}
-
-bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel) {
-  rl_outstanding command = {NULL, now_us, 0, RL_OUTSTANDING_PROBE, true, 0, RL_SCRIPT_NONE};
-  const rl_command_bytes publish[] = {rl_command_word("PUBLISH"), rl_command_word(channel),
-                                      rl_command_word("")};
-  return rl_link_queue_arguments(link, &command, publish, 3);
 }
 
 bool rl_link_ping(rl_link *link, redlock_time now_us) {

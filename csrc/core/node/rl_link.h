@@ -157,66 +157,28 @@ redlock_duration rl_link_oldest_age(const rl_link *link, redlock_time now_us);
 /* Returns how long no byte has arrived while a reply is outstanding; 0 if none is. */
 redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us);
 
+/*
+ * Make room for one more outstanding command, before it is written, and add it (rl_link_queue.h).
+ * The first returns false if out of memory, or with |grow| false if the ring is full. The second
+ * returns true.
+ */
+bool rl_link_reserve_outstanding(rl_link *link, bool grow);
+bool rl_link_append(rl_link *link, const rl_outstanding *command);
+
 /* Returns true if a command of |kind| may be queued: the node is up and below its bounds. */
 bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind);
 
-/*
- * Queue a command of an attempt, and take a reference. Each returns false, and changes nothing, if
- * out of memory. With |grow| false nothing is allocated. A script is sent as text with |by_text|,
- * or if the node may not know it. A SET of several keys is a script.
- */
-bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
-                       rl_attempt *attempt, uint32_t round, uint64_t ttl_ms);
-bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                          bool by_text, uint64_t ttl_ms);
-bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                           bool by_text, bool grow);
-
-/*
- * Their counterparts with a fencing token or a guard (rl_command_watched()): TAKE replaces SET,
- * KEEP replaces the extend. With |own|, TAKE repeats a lease with the issued token |fence|;
- * otherwise it proposes |fence|, to the server that the guard knows.
- */
-bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
-                        rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
-                        uint64_t fence);
-bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                        bool by_text, uint64_t ttl_ms, uint64_t fence);
-bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                           bool by_text, uint64_t ttl_ms, uint64_t fence);
-
 /* Queues the guard's script. The handshake queues the first. */
-bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_action action);
-
-/* Replaces the token of |handed| by the attempt's, if the key lives for more than |floor_ms|. */
-bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                          const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);
+bool rl_link_ask_guard(rl_link *link, redlock_time now_us, rl_guard_action action);
 
 /* Of an operation that asks: creates the guard's record, so that the node may vote at once. */
-bool rl_link_queue_bootstrap(rl_link *link, const rl_outstanding *command);
-
-/* Deletes the key if it has the attempt's token, or with attempt->any in any case. */
-bool rl_link_queue_force(rl_link *link, const rl_outstanding *command);
-
-/* Queues any command of |count| arguments. */
-bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
-                             const rl_command_bytes *arguments, unsigned count);
+bool rl_link_ask_bootstrap(rl_link *link, const rl_outstanding *command);
 
 /* Writes the entry of a queue: the digits of the channel, and those of the ticket's id. */
 #define RL_LINK_ENTRY_SIZE (16 + 8 + 1)
 void rl_link_entry(const char *channel, uint32_t ticket, char entry[RL_LINK_ENTRY_SIZE]);
 
-/*
- * ENQUEUE, or ENQUEUE_LABEL with |labels|, and DEQUEUE of |entry| in the queue of |key|
- * (rl_command.h).
- */
-bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry, unsigned mode, bool labels);
-bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry);
-
-/* PUBLISH of an empty message to |channel|; PING of a subscriber. */
-bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);
+/* PING of a subscriber. */
 bool rl_link_ping(rl_link *link, redlock_time now_us);
 
 /*

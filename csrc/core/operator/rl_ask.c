@@ -10,6 +10,7 @@
 #include "lease/rl_release.h"
 #include "lifecycle/rl_lifecycle.h"
 #include "lock/rl_outbox.h"
+#include "node/rl_link_queue.h"
 
 static void **rl_ask_place(const rl_lock *lock, rl_operation operation) {
   return &lock->extension->answers[operation - RL_OPERATION_FIRST_ASKED];

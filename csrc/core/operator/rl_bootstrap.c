@@ -24,7 +24,7 @@ static const char *rl_bootstrap_wrong(const rl_lock *lock, const rl_question *qu
 /* BOOT-2 */
 static const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_outstanding command = rl_ask_command(lock, now_us, 0);
-  return rl_link_queue_bootstrap(&node->link, &command) ? NULL : "out of memory";
+  return rl_link_ask_bootstrap(&node->link, &command) ? NULL : "out of memory";
 }
 
 /* The guard reads the record, even if the lock is gone. */

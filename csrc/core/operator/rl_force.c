@@ -14,6 +14,7 @@
  */
 #include "operator/rl_force.h"
 
+#include "node/rl_link_queue.h"
 #include "operator/rl_ask.h"
 
 static const char *rl_force_wrong(const rl_lock *lock, const rl_question *question) {

@@ -61,6 +61,7 @@
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_round.h"
+#include "node/rl_link_queue.h"
 #include "options/rl_backoff.h"
 #include "wait/rl_pause.h"
 #include "wait/rl_poll_time.h"

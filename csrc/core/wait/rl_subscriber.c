@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "lock/rl_lock.h"
+#include "node/rl_link_queue.h"
 
 #define RL_SUBSCRIBER_MUTE "a release may not notify waiters there (ACL, or a cluster)"
 #define RL_SUBSCRIBER_UNDELIVERED "published messages do not arrive"

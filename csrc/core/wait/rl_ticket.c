@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lock/rl_lock.h"
+#include "node/rl_link_queue.h"
 
 #define RL_TICKET_SLOT_MASK 0xffffu
 

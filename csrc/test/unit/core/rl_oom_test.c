@@ -29,6 +29,7 @@ char *__wrap_strdup(const char *text);
 void __wrap_free(void *block);
 
 #include "failing_memory.h"
+#include "node/rl_link_queue.h"
 
 /* ------------------------------------------------------------------ the core over fake nodes */
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_store.h"
+#include "node/rl_link_queue.h"
 #include "node/rl_node.h"
 #include "rl_test.h"
 
