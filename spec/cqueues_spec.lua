@@ -622,7 +622,8 @@ describe("redlock.cqueues", function()
 
   it("close_ends_operations_of_other_coroutines_with_closed", function()
     farm:reset()
-    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 600, ttl = 120000 })
+    -- The second close must begin before the first one has waited for so long.
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2500, ttl = 120000 })
     local held = {}
     run(function()
       for index = 1, 3 do held[index] = assert(client:acquire("held" .. index, { node_timeout = 20000 })) end

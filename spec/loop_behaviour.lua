@@ -242,7 +242,7 @@ return function(title, driver)
     end)
 
     test("close_ends_all_waits_with_closed", function()
-      local client, codes, closed = new({ node_timeout = 500 }), {}, {}
+      local client, codes, closed = new({ node_timeout = 2500 }), {}, {} -- Both closes begin within that time.
       run(function() helper.eventually(function() return client:acquire("warm") end, "a lock"):release() end)
       for index = 1, 5 do farm[index]:stop() end
       local workers = {}
