@@ -343,6 +343,21 @@ describe("redlock.fake", function()
     fake:lose("nothing holds it")
   end)
 
+  it("reset_ends_all_waits_although_on_event_makes_locks", function()
+    local kept, ended = {}, 0
+    local watched
+    watched = fake.new(nil, { on_event = function(event)
+      if event.event ~= "waited" then return end
+      ended = ended + 1
+      for index = 1, 40 do kept[#kept + 1] = watched:new_lock("of event " .. ended .. " " .. index) end
+    end })
+    assert(client:acquire("r", { ttl = 60000 }))
+    for _ = 1, 20 do fake:spawn(function() return watched:acquire("r", { wait = 50000 }) end) end
+    fake:advance(2000)
+    fake:reset()
+    assert.are.equal(20, ended)
+  end)
+
   it("reset_forgets_locks_coroutines_and_settings_and_keeps_clients", function()
     local lost, code = false, nil
     local lock = assert(client:acquire("r", { ttl = 1000, auto_extend = true, on_lost = function() lost = true end }))

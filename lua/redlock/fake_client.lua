@@ -20,7 +20,9 @@ stats.methods(Client)
 
 --- Forgets all locks and counters, when the world is reset.
 function Client:forget()
-  for lock in pairs(self.locks) do
+  local locks = {} -- on_event may make locks while the operations end.
+  for lock in pairs(self.locks) do locks[#locks + 1] = lock end
+  for _, lock in ipairs(locks) do
     operation.cancel(lock, "cancelled")
     lock.lease, lock.lost, lock.loss, lock.unreleased, lock.depth = nil, nil, nil, nil, 0
   end
