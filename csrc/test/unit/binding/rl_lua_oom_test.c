@@ -41,12 +41,14 @@ static const char INTERPRETED[] = "if jit then jit.off() end\n";
 
 static const char SCRIPT[] =
     "local redlock = require 'redlock'\n"
-    "local client = redlock.new(nodes, { retry_count = 0, prefix = 'oom:', username = nil })\n"
+    "local seen = {}\n"
+    "local client = redlock.new(nodes, { retry_count = 0, prefix = 'oom:', username = nil,\n"
+    "  on_event = function(event) seen[#seen + 1] = event.event end })\n"
     "local lock = client:new_lock('name', { ttl = 30000, node_timeout = 5000 })\n"
     "local validity, message, code = lock:acquire()\n"
     "if reachable then assert(validity, message) else assert(code == 'unavailable', code) end\n"
     "local text = tostring(lock) .. tostring(client)\n"
-    "assert(#lock:votes() == #client:nodes())\n"
+    "assert(#lock:votes() == #client:nodes() and #client:stats().nodes == #client:nodes())\n"
     "lock:acquire({ wait = 0, node_timeout = 5000 })\n"
     "lock:extend(31000)\n"
     "lock:token() lock:resource() lock:ttl() lock:remaining()\n"
