@@ -284,9 +284,9 @@ static int cli_run_wait(cli_run_state *run) {
     cli_run_kill(run, now_us);
     int number = cli_loop_turn(run->loop, due_us);
     now_us = redlock_now();
+    cli_command_reap(&run->command); /* may find the canary dead */
     cli_run_take_signal(run, number, now_us);
     cli_run_pass_signals(run, now_us);
-    cli_command_reap(&run->command);
     cli_run_check(run, now_us);
     cli_run_report(run, now_us);
   }

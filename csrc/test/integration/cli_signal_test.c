@@ -190,7 +190,7 @@ static void signal_for_the_canary_hides_no_other(void **state) {
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     pid_t first = 0;
     pid_t second = 0;
-    tool_run run = cli_begin("run job -- COUNTER");
+    tool_run run = cli_begin("-t 30m run job -- COUNTER"); /* no extend wakes it */
     tool_until_output(&run, "started");
     eventually((first = child_named(run.pid, "lock-canary\n")) != 0);
     (void)kill(first, numbers[i]);
