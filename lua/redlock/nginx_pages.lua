@@ -251,6 +251,11 @@ function nginx_pages.new(dict_name, clients, given)
   end
   local by_name = named and clients or { [""] = clients }
   if next(by_name) == nil then error("redlock: redlock.nginx_pages.new(): pass a client", 2) end
+  for name in pairs(by_name) do
+    if type(name) ~= type((next(by_name))) or type(name) ~= "string" and type(name) ~= "number" then
+      error("redlock: redlock.nginx_pages.new(): pass a client, or a table of clients by name", 2)
+    end
+  end
   local drivers = drivers_of(by_name, 2)
   local self = setmetatable({ named = named, names = {}, clients = {}, drivers = {}, figures = {}, last = {} }, Pages)
   self.resource = read_options(given, 2)

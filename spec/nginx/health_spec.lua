@@ -51,6 +51,21 @@ describe("pages for monitoring", function()
   end
 
   describe("health", function()
+    it("names_of_mixed_types_are_a_mistake", function()
+      start { init = [[
+        local new = require("resty.redlock").new
+        local one, two = new(addresses, { node_timeout = 2000 }), new(addresses, { node_timeout = 2001 })
+        local pages_of = require("redlock.nginx_pages").new
+        wrong = {}
+        for index, clients in ipairs { { one, b = two }, { [true] = one } } do
+          wrong[index] = select(2, pcall(pages_of, "figures", clients))
+        end
+      ]], server = [[ location = /wrong { content_by_lua_block { ngx.print(table.concat(wrong, "\n")) } } ]] }
+      local _, body = nginx:get("/wrong")
+      local expected = "redlock: redlock.nginx_pages.new(): pass a client, or a table of clients by name"
+      assert.are.equal(expected .. "\n" .. expected, body)
+    end)
+
     it("list_of_clients_has_numbers_for_names", function()
       start { init = [[
         local new = require("resty.redlock").new
