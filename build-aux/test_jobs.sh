@@ -55,8 +55,14 @@ over_tls=$(sed -n 's/^INTEGRATION_OVER_TLS = //p' build-aux/integration.mk)
 integration_jobs() {
   local name
   for name in $(first='' programs "$INTEGRATION") $(printf 'over_tls_%s ' $over_tls); do
+    [ "$name" != cli_container ] || continue # needs a PID namespace (container_job)
     job "integration/$name" sleeping '' "5.4:build/test/integration/${name}_test 5.4:lib 5.4:cli" "build/test/integration/${name}_test"
   done
+}
+
+container_job() {
+  job packages/container sleeping '' '5.4:build/test/integration/cli_container_test 5.4:lib 5.4:cli' \
+    build/test/integration/cli_container_test
 }
 
 # Prints the Lua versions that the spec file $1 runs on. A guard line at column 1 restricts a spec
@@ -230,6 +236,7 @@ check_jobs() {
     "sh build-aux/newer_hiredis.sh \$TMPDIR/hiredis && $MAKE newer-hiredis HIREDIS_PREFIX=\$TMPDIR/hiredis/usr"
   job packages/without-tls computing '' '' "$MAKE check-without-tls"
   job packages/install sleeping '' '5.1:lua 5.4:lua jit:lua 5.4:lib 5.4:cli' "$MAKE check-install"
+  container_job
   job packages/rocks sleeping '' '' "$MAKE check-rocks"
   tsan_jobs
   job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test SIM_PROCESSES=1"
