@@ -124,7 +124,7 @@ local function queued_of(pid)
   return (tonumber(text:match("^%d+ (%d+)")) or 0) / 1000000
 end
 
--- Returns for how many milliseconds each process was ready while others had the processor.
+-- Returns for how many milliseconds each process was ready while another had the processor.
 local function queued()
   local all = {}
   for pid in pairs(running) do all[pid] = queued_of(pid) end

@@ -22,7 +22,8 @@ void cli_mark_make(char mark[static CLI_MARK_SIZE]);
 /*
  * Sends |number| to all processes that began with the variable |mark|, except |spared|, this one
  * and canaries. The canary of a run inside this run ends the processes of that run, which have
- * another mark. 0 sends nothing. Returns how many live. It needs /proc, and the rights of their user.
+ * another mark. 0 sends nothing. Returns how many live. It needs /proc, and the rights of their
+ * user.
  */
 size_t cli_mark_signal(const char *mark, pid_t spared, int number);
 

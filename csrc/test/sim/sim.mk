@@ -2,7 +2,7 @@
 #
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
 #     make timeline      docs/timeline.svg: a stretch of one run
-#     make sim-test      for every change: SIM_RUNS runs, guard, labels, the same trace from other builds
+#     make sim-test      for every change: SIM_RUNS runs, guard, labels, equal traces of all builds
 #     make sim-guard     a guard prevents second holders
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST, by a program that is made to be fast
 #     make sim-fast      that program, $(BUILD)/sim-fast/sim
