@@ -329,8 +329,9 @@ void rl_link_closed(rl_link *link) {
 }
 
 void rl_link_gave_up(rl_link *link) {
+  bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   bool named = !rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS);
-  if (named && rl_link_awaits_step(link, 1u << RL_STEP_INFO)) {
+  if (sent && named && rl_link_informs(link)) { /* Later replies may have counted for SETINFO. */
     rl_link_skip_info(link);
   }
 }

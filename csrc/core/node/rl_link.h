@@ -126,7 +126,8 @@ void rl_link_closed(rl_link *link);
 
 /*
  * Notes that the connection is overdue; rl_link_disconnected() must follow. If the peer has
- * answered CLIENT SETNAME and not CLIENT SETINFO, the next connection does not send the latter.
+ * answered CLIENT SETNAME and not all that follows, the next connection does not send CLIENT
+ * SETINFO.
  */
 void rl_link_gave_up(rl_link *link);
 

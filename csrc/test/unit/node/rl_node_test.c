@@ -312,6 +312,24 @@ static void peer_that_never_answers_setinfo_is_used_by_the_next_connection(void 
   assert_handshake_after_stall("", HELLO); /* It answers nothing: that tells nothing. */
 }
 
+/* The reply to SUBSCRIBE counts for the CLIENT SETINFO before it. */
+static void subscriber_gives_setinfo_up_that_is_never_answered(void **state) {
+  fixture *it = make("h");
+  rl_outstanding command;
+  it->node.link.channel = "redlock:call:0011223344556677";
+  connect_node(it);
+  rl_buffer_clear(&it->node.link.output);
+  assert_null(feed(it, "+OK\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"));
+  assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
+  rl_link_gave_up(&it->node.link);
+  rl_node_disconnected(&it->node, it->now_us, "overdue");
+  while (rl_link_take(&it->node.link, &command)) {
+  }
+  connect_node(it);
+  assert_steps(it, "CLIENT SETNAME redlock;SUBSCRIBE redlock:call:0011223344556677;");
+  destroy(it);
+}
+
 /* The error may be the reply to SETINFO. The next connection has only one meaning for it. */
 static void peer_that_refuses_all_courtesies_is_used_by_the_next_connection(void **state) {
   fixture *it = make("h");
@@ -703,6 +721,7 @@ int main(void) {
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
       cmocka_unit_test(close_at_setinfo_skips_it_on_the_next_connection),
       cmocka_unit_test(peer_that_never_answers_setinfo_is_used_by_the_next_connection),
+      cmocka_unit_test(subscriber_gives_setinfo_up_that_is_never_answered),
       cmocka_unit_test(peer_that_refuses_all_courtesies_is_used_by_the_next_connection),
       cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
