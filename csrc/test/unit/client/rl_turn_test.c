@@ -79,7 +79,10 @@ static peer *peer_new(void) {
   assert_int_equal(bind(self->server, (struct sockaddr *)&self->local, sizeof self->local), 0);
   assert_int_equal(listen(self->server, 1), 0);
   (void)snprintf(address, sizeof address, "unix://%s", self->local.sun_path);
-  assert_error(redlock_client_new(&self->client, NULL, NULL, 0), REDLOCK_OK);
+  /* No timer of an operation wakes the loop on a slow machine. */
+  redlock_options options = {.node_timeout_us = 60 * SECONDS, .ttl_us = 600 * SECONDS};
+  redlock_settings settings = {.options = &options};
+  assert_error(redlock_client_new(&self->client, &settings, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(self->client, address, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < LOCKS; i++) {
     self->locks[i] = lock_of(self->client, i);
