@@ -126,6 +126,8 @@ local IGNORED_LINES = { "static_assert", "nodes=%%u", "^#include", "assert%(", "
   ":match%(", ":gsub%(", "define RL_LUA_", "registry:", "luaL_checkstack",
   '^  { "redlock_', "charset=utf", "default%-src", "label_value%(", "health%.up and" }
 
+local FILES_MAX = 5 -- names of files of one message
+
 local function lines_of(command)
   local pipe = assert(io.popen(command))
   local text = pipe:read("*a")
@@ -195,9 +197,12 @@ local function collect()
       section.messages, section.seen = section.messages or {}, section.seen or {}
       for literal in prepare(path, read(path)):gmatch('"([^"\n]+)"') do
         local message = message_of(literal)
-        if message and not section.seen[message] then
-          section.seen[message] = true
-          section.messages[#section.messages + 1] = { text = message, path = path:gsub("^csrc/", "") }
+        local known, from = section.seen[message], path:gsub("^csrc/", "")
+        if message and not known then
+          section.seen[message] = { text = message, from }
+          section.messages[#section.messages + 1] = section.seen[message]
+        elseif known and known[#known] ~= from then
+          known[#known + 1] = from
         end
       end
     end
@@ -224,12 +229,18 @@ local function common()
   return table.concat(rows, "\n")
 end
 
+-- Returns the names of the files that have a message: all, or the first and the number of the rest.
+local function files_of(message)
+  if #message > FILES_MAX then return ("`%s` and %d more"):format(message[1], #message - 1) end
+  return "`" .. table.concat(message, "`, `") .. "`"
+end
+
 local function page()
   collect()
   local out = { "# Messages", "", "<!-- Written by build-aux/messages.lua (make messages). -->", "",
     "Look up a message here: search for its fixed words; `...` stands for the parts that vary.",
     "A message says what happened, what the node said, and what to do.",
-    "The file in parentheses has the text (below `csrc`, or in `lua`).", "",
+    "The files in parentheses have the text (below `csrc`, or in `lua`).", "",
     "## The commonest messages", "",
     "`X`, `N`, `Q`, `T`, `NAME`, `NODE` and `REASON` stand for the parts that vary.", "",
     "| message | meaning | what to do |", "|---|---|---|", common(), "",
@@ -241,7 +252,7 @@ local function page()
     out[#out + 1] = "## " .. section.title .. "\n\n" .. section.text .. "\n"
     table.sort(section.messages or {}, function(a, b) return a.text < b.text end)
     for _, message in ipairs(section.messages or {}) do
-      out[#out + 1] = ("- `` %s `` (`%s`)"):format(message.text, message.path)
+      out[#out + 1] = ("- `` %s `` (%s)"):format(message.text, files_of(message))
     end
     out[#out + 1] = ""
   end
