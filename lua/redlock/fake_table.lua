@@ -1,6 +1,6 @@
 --- Tables of the fake that the library has in C: options, operations, codes and limits.
 ---
---- rl_option_table.h has the options, with their bounds. spec/fake_table_spec.lua compares each row
+--- rl_option_table.h has the options, with their bounds. spec/fake_twin_spec.lua compares each row
 --- with redlock.core, and prints the missing ones.
 
 local tables = {

@@ -10,7 +10,8 @@
 
 /*
  * Returns the drift allowance: ttl x factor + 2 ms, rounded up. The factor allows for clocks of
- * different rates, the 2 ms for the granularity of a node's expiry and of the client's clock.
+ * different rates, the 2 ms for the granularity of a node's expiry and of the client's clock. The
+ * guard detects steps of a node's clock by a drift of its own (rl_clock_watch.h).
  */
 redlock_duration rl_validity_drift(redlock_duration ttl_us, double drift_factor);
 

@@ -14,7 +14,10 @@
 
 #include "base/rl_time.h"
 
-/* The permitted drift against the core's clock: a constant, or a share of the elapsed time. */
+/*
+ * The permitted drift against the core's clock: a constant, or a share of the elapsed time. The
+ * drift of a lease is another one (rl_validity.h).
+ */
 #define RL_CLOCK_WATCH_LEAST_US (20 * REDLOCK_MILLISECONDS)
 #define RL_CLOCK_WATCH_SHARE 100
 

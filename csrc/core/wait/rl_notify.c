@@ -464,7 +464,10 @@ static bool rl_notify_is_forbidden(const rl_reply *reply) {
           strstr(reply->text, "nknown ") != NULL);
 }
 
-/* NTF-9. Errors that concern one ENQUEUE. Before Redis 7 these words are inside the text. */
+/*
+ * NTF-9. Errors that concern one ENQUEUE. Before Redis 7 these words are inside the text.
+ * rl_verdict_refusals (rl_verdict.c) has the errors after which a SET has set nothing.
+ */
 static const char *const rl_notify_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
                                                 "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
 

@@ -188,6 +188,7 @@ static const rl_script_source rl_script_sources[] = {
                             "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end return "
                             "redis.status_reply('OK')",
                             "1dfc9c1b6dae0dea7df0b4853893ec25cff5f575"},
+    /* TAKE, KEEP, CONFIRM: a counter lives for a week longer than its keys, 604800000 ms. */
     [RL_SCRIPT_TAKE] =
         {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
          "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
