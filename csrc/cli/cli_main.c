@@ -18,6 +18,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "cli_output.h"
+
 /* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
 #define CLI_MESSAGE_MAX 4096
 #define CLI_MESSAGE_PATIENCE_MS 10
@@ -33,6 +35,7 @@ static void cli_write_message(const char *format, va_list arguments) {
   int length = vsnprintf(text + start, sizeof text - start - 1, format, arguments);
   size_t end = length < 0 ? start : start + (size_t)length;
   end = end < sizeof text - 2 ? end : sizeof text - 2;
+  cli_mask_text(text, end);
   text[end++] = '\n';
   if (poll(&writable, 1, CLI_MESSAGE_PATIENCE_MS) != 0) {
     ssize_t written = write(STDERR_FILENO, text, end);
@@ -146,6 +149,17 @@ int cli_print_result(const cli_settings *settings, redlock_lock *lock) {
 
 /* ---------------------------------------------------------------------------------------- main */
 
+/* Returns true if a comma in a password seems to have divided an address. */
+static bool cli_has_divided_address(const cli_settings *settings) {
+  for (size_t i = 0; i < settings->node_count; i++) {
+    const char *node = settings->nodes[i];
+    if (strchr(node, '@') != NULL && strstr(node, ":/") == NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* Makes the client and its nodes. Returns an error of redlock.h with a message. */
 static int cli_make(redlock_client **client, const cli_settings *settings,
                     char message[static 512]) {
@@ -171,7 +185,10 @@ static int cli_open(redlock_client **client, cli_settings *settings) {
     error = cli_make(client, settings, message);
   }
   bool system = error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM;
-  return error == REDLOCK_OK ? 0 : cli_fail(system ? CLI_SYSTEM : CLI_USAGE, "%s", message);
+  bool divided = error == REDLOCK_E_INVALID && cli_has_divided_address(settings);
+  return error == REDLOCK_OK ? 0
+                             : cli_fail(system ? CLI_SYSTEM : CLI_USAGE, "%s%s", message,
+                                        divided ? "; write a comma in a password as %2C" : "");
 }
 
 /*

@@ -222,7 +222,9 @@ int cli_line_check(const cli_line *line) {
     return cli_reject(verb, "unexpected operand", line->operands[verb->most + 1], "");
   }
   const char *first = line->operands[1];
-  if (count < verb->fewest || (count > 0 && first[0] == '\0')) {
+  bool command = verb->most == CLI_OPERANDS_ANY;
+  if (count < verb->fewest || (count > 0 && first[0] == '\0') ||
+      (command && line->operands[2][0] == '\0')) {
     return cli_fail(CLI_USAGE, "usage: redlock %s%s", verb->name, verb->operands);
   }
   if (count > 0 && first[0] == '-' && strstr(verb->operands, "RESOURCE") != NULL) {

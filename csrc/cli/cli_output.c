@@ -114,6 +114,19 @@ size_t cli_put_text(FILE *out, const void *bytes, size_t length) {
   return columns;
 }
 
+void cli_mask_text(char *text, size_t length) {
+  size_t count;
+  for (size_t i = 0; i < length; i += count) {
+    unsigned point = 0;
+    count = cli_utf8((const unsigned char *)text + i, length - i, &point);
+    bool masked = count == 0 || cli_is_invisible(point);
+    count = count == 0 ? 1 : count;
+    if (masked) {
+      memset(text + i, '?', count);
+    }
+  }
+}
+
 const char *cli_lock_name(char name[static CLI_NAME_SIZE], const redlock_lock *lock) {
   size_t length;
   const void *resource = redlock_lock_resource(lock, &length);
@@ -198,7 +211,7 @@ void cli_put_table(const char *const *titles, size_t count, cli_row *row, void *
     widths[i] = strlen(titles[i]);
     cells[i] = (cli_cell){.text = titles[i], .color = CLI_DIM};
   }
-  if (aligned) {
+  if (aligned && row(context, 0, (cli_cell[CLI_COLUMNS_MAX]){{0}})) {
     cli_cell measured[CLI_COLUMNS_MAX] = {{0}};
     for (size_t index = 0; row(context, index, measured); index++) {
       for (size_t i = 0; i < count; i++) {

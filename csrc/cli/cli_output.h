@@ -42,6 +42,9 @@ size_t cli_utf8(const unsigned char *bytes, size_t length, unsigned *point);
  */
 size_t cli_put_text(FILE *out, const void *bytes, size_t length);
 
+/* Replaces each byte that cli_put_text() would escape by "?", except a backslash. */
+void cli_mask_text(char *text, size_t length);
+
 /* Bytes of a name in a message, with its NUL. */
 #define CLI_NAME_SIZE 128
 

@@ -158,6 +158,7 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
     status = cli_settings_option(settings, &line->choices[i]);
   }
   settings->operands = line->operands;
+  settings->verbose = settings->verbose && !settings->quiet;
   if (status >= 0 || (line->verb->groups & CLI_FOR_CLIENT) == 0) {
     return status;
   }

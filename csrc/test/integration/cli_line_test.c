@@ -57,6 +57,10 @@ static void mistakes_are_reported(void **state) {
       {"--quorum 4 run job true", "quorum must be from a majority of its nodes to all of them"},
       {"-E 256 run job true", "invalid exit status '256': it must be from 0 to 255"},
       {"-n 127.0.0.1:x run job true", "port"},
+      {"-n redis://:a,b@host run job true",
+       "the host is missing; write a comma in a password as %2C"},
+      {"-n redis://u:1,b@host:x run job true", "; write a comma in a password as %2C"},
+      {"steal\033[2J job", "unknown verb 'steal?[2J'"},
       {"--node= run job true", "--node names no node"}, /* an unset variable */
       {"-n , run job true", "--node names no node"},
       {"-x run job true", "unknown option '-x'"},
@@ -120,6 +124,7 @@ static void help_shows_the_options_of_the_verb(void **state) {
       {"--help", "usage: redlock [option]... VERB", "usage: redlock [option]... run"},
       {"help", "Waiting for the lock (run", "usage: redlock [option]... run"},
       {"run --help", "usage: redlock [option]... run [option]... RESOURCE", "--keys"},
+      {"help run", "Examples:", "--tls-ca"},
       {"-h run", "usage: redlock [option]... run [option]... RESOURCE", "--keys"},
       {"help doctor", "usage: redlock [option]... doctor [option]... [RESOURCE]", "--wait"},
       {"--version", "redlock " REDLOCK_VERSION "\n", "usage"},

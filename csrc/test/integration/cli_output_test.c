@@ -161,6 +161,19 @@ static void quiet_verbs_print_only_results(void **state) {
   }
 }
 
+static void quiet_table_without_rows_has_no_titles(void **state) {
+  check_on_terminal("-q nodes", "xterm", NULL, 0);
+  assert_string_equal(cli_last.text, "");
+}
+
+static void quiet_wait_hides_the_holder(void **state) {
+  for (unsigned node = 0; node < 3; node++) {
+    (void)farm_command(&three, node, "SET", "job", "another", (char *)NULL);
+  }
+  cli_check("-q -v acquire -w 1s job", 1);
+  assert_string_equal(cli_last.text, "");
+}
+
 static void verbose_wait_shows_the_holder(void **state) {
   static const char *const cases[] = {"run -v -w 60s job true", "acquire -v -w 60s job",
                                       "hold -v -w 60s --ctdb job"};
@@ -195,6 +208,8 @@ int main(void) {
       TEST(terminal_never_gets_bytes_of_a_name),
       TEST(full_output_is_an_error_of_every_verb),
       TEST(quiet_verbs_print_only_results),
+      TEST(quiet_table_without_rows_has_no_titles),
+      TEST(quiet_wait_hides_the_holder),
       TEST(verbose_wait_shows_the_holder),
   };
   return cmocka_run_group_tests(tests, cli_start, three_end);

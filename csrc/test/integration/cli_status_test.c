@@ -92,6 +92,7 @@ static void wrong_usage_is_64(void **state) {
       {"$R steal job", 64, "unknown verb 'steal'"},
       {"$R run job", 64, "usage: redlock run"},
       {"$R run '' true", 64, "usage: redlock run"},
+      {"$R run job ''", 64, "usage: redlock run"},
       {"$R run -w5s ./backup.sh", 64, ""},
       {"$R run --guard ./backup.sh", 64, "usage: redlock run"},
       {"$R run -job -- echo ran", 64, "-j"},
