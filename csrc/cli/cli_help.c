@@ -23,9 +23,18 @@ static const char cli_help_end[] =
     "  64   wrong usage\n"
     "  69   too few nodes\n"
     "  71   system error\n"
-    "  75   the lock ended before its command, or before extend, release or the end of hold\n"
+    "  75   the lock ended early: before the command, extend, release or hold did\n"
     "  126  the command cannot be executed\n"
-    "  127  the command was not found\n";
+    "  127  the command was not found\n"
+    "\n"
+    "The manual page is redlock(1); docs/cli.md has tables of signals and of the output.\n";
+
+static const char cli_help_examples[] =
+    "\n"
+    "Examples:\n"
+    "  redlock run --wait 30s deploy -- ./deploy.sh\n"
+    "  redlock run --wait 3s --hold-for 30s -E 0 report -- ./report   # cron on several hosts\n"
+    "  redlock run --wait inf --strict leader -- ./server             # a standby takes over\n";
 
 static void cli_help_option(const cli_option *option) {
   char head[64];
@@ -68,10 +77,15 @@ void cli_help_print(const cli_verb *verb) {
     groups |= verb == NULL || verb == each ? each->groups : 0;
   }
   for (size_t group = 0; group < CLI_GROUP_COUNT; group++) {
-    if ((groups & 1U << group) != 0) {
+    if (verb != NULL && group == CLI_GROUP_TLS && (groups & CLI_FOR_TLS) != 0) {
+      (void)puts("\nTLS: redlock --help lists the options.");
+    } else if ((groups & 1U << group) != 0) {
       bool some = group != CLI_GROUP_CLIENT && group != CLI_GROUP_TLS;
       cli_help_group(group, verb == NULL && some);
     }
+  }
+  if (verb != NULL && verb->call == cli_run) {
+    (void)fputs(cli_help_examples, stdout);
   }
   (void)fputs(cli_help_end, stdout);
 }

@@ -54,7 +54,7 @@
     "name of the list of nodes [a hash of the list]")                                              \
   X(PREFIX, 'p', "prefix", "TEXT", CLIENT, "text before the name of the resource")                 \
   X(WAIT, 'w', "wait", "TIME", WAIT,                                                               \
-    "time to wait, or inf; 0 = try once [four attempts, about 1s]")                                \
+    "time to wait, or inf; 0 = try once [0.6s if taken, 1s if nodes hang]")                        \
   X(CONFLICT, 'E', "conflict-exit-code", "NUMBER", WAIT, "exit status if the lock is taken [1]")   \
   X(MAX_HOLD, 0, "max-hold", "TIME", KEEP,                                                         \
     "time after which the lock is not extended any longer [unlimited]")                            \
@@ -62,12 +62,12 @@
   X(NO_LABEL, 0, "no-label", NULL, LABEL, "no such text")                                          \
   X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number: REDLOCK_FENCE")             \
   X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
-    "keep the lock for this time at least, even if the command ends earlier")                      \
+    "the lock lasts for TIME to TIME + ttl, even if the command ends earlier")                     \
   X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
     "if the lock ends: stop the command (term), or only report it (warn) [term]")                  \
   X(STRICT, 0, "strict", NULL, RUN, "kill the command before the lock ends")                       \
   X(KILL_AFTER, 0, "kill-after", "TIME", RUN,                                                      \
-    "time from SIGTERM to SIGKILL if the lock has ended [5s]")                                     \
+    "time from SIGTERM to SIGKILL; with --strict at most ttl/4 [5s]")                              \
   X(KEYS, 0, "keys", NULL, KEYS, "also search for locks that never expire")                        \
   X(QUIET, 'q', "quiet", NULL, TALK, "write no messages except about mistakes of usage")           \
   X(VERBOSE, 'v', "verbose", NULL, TALK, "write more, such as the holder of the lock")             \
