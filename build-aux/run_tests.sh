@@ -7,7 +7,7 @@
 #     run_tests.sh [--only TEXT]... LIST...
 #
 # LIST is test, check or check-long. --only keeps the jobs whose name contains TEXT; "changed"
-# stands for the names of the source files that differ from HEAD. REDLOCK_TOTALS=file receives the
+# stands for the names of the source files that differ from HEAD. TEST_TOTALS=file receives the
 # last line instead.
 #
 # 1. A job starts when the job that it needs has passed and a slot of its class is free. There is
@@ -306,8 +306,8 @@ finish() {
   [ "$repeated" -eq 0 ] || say '%d timed blocks were repeated, because the machine stalled\n' "$repeated"
   [ "${#failures[@]}" -eq 0 ] || say 'failed:\n%s\n' "$(for name in "${failures[@]}"; do failed_tests "$name" "$log_directory/$name.log"; done)"
   say 'took %d s\n' "$SECONDS"
-  if [ -n "${REDLOCK_TOTALS:-}" ]; then
-    echo "$totals" >"$REDLOCK_TOTALS"
+  if [ -n "${TEST_TOTALS:-}" ]; then
+    echo "$totals" >"$TEST_TOTALS"
   else
     echo "$totals"
   fi

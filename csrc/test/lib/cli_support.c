@@ -42,6 +42,7 @@ void cli_define(const char *word, const char *text) {
 
 int cli_start(void **state) {
   (void)three_start(state);
+  tool_clean_environment();
   (void)snprintf(gate, sizeof gate, "%s/gate", three.scratch.path);
   assert_int_equal(mkfifo(gate, 0600), 0);
   command_count = 0;

@@ -46,6 +46,7 @@ static void set_variables(void) {
 
 int shell_start(void **state) {
   (void)three_start(state);
+  tool_clean_environment();
   set_variables();
   return 0;
 }

@@ -18,6 +18,21 @@ const char *tool_path(void) {
   return path;
 }
 
+void tool_clean_environment(void) {
+  char name[64];
+  for (char **variable = environ; *variable != NULL;) {
+    size_t length = strcspn(*variable, "=");
+    if (strncmp(*variable, "REDLOCK_", 8) == 0 && strncmp(*variable, "REDLOCK_TEST_", 13) != 0 &&
+        length < sizeof name) {
+      memcpy(name, *variable, length);
+      name[length] = '\0';
+      (void)unsetenv(name); /* moves the next variable here */
+    } else {
+      variable++;
+    }
+  }
+}
+
 /* Never returns. */
 static void become(void (*prepare)(void), const char *const *argv) {
   if (prepare != NULL) {

@@ -21,6 +21,9 @@ typedef struct tool_run {
 /* Returns the path of the tool in the build directory of the running test program. */
 const char *tool_path(void);
 
+/* Removes the variables REDLOCK_... of the caller, but REDLOCK_TEST_..., which names the server. */
+void tool_clean_environment(void);
+
 /* Starts argv[0] in a child, which first calls |prepare| unless it is NULL. */
 tool_run tool_start(void (*prepare)(void), const char *const *argv);
 
