@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A new operation of this kind is a row in rl_operation.h, a file beside this one with its rl_steps
- * (rl_steps.h), and a row in rl_core.c.
+ * (rl_steps.h), and a row in rl_core.c. CONTRIBUTING.md names the files beyond the core.
  *   ASK-1. A lock that is held is not asked about: its round belongs to the lease.
  *   ASK-2. A lock on several resources is not asked about: each resource has its own answer.
  *   ASK-3. The operation waits for all nodes, until the round's deadline.
