@@ -127,8 +127,8 @@ static void read_label(lua_State *L, const rl_option *row, const char *name, voi
   label = lua_tolstring(L, -1, &length);
   if (length > 0 && !rl_label_is_valid(label, length))
     rl_lua_misuse(L, level,
-                  "redlock: %s must be at most %d bytes of UTF-8 without control characters",
-                  name, REDLOCK_LABEL_MAX);
+                  "redlock: %s must be at most %d bytes of UTF-8 without control characters", name,
+                  REDLOCK_LABEL_MAX);
 }
 
 /*

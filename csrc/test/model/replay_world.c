@@ -333,7 +333,8 @@ static void replay_connected(replay *run, replay_client *client, unsigned node) 
   link->asking = false;
   link->dead = false;
   rl_core_connected(&client->core, node, replay_now(client));
-  client->core.nodes[node]->link.compared = UINT32_MAX; /* In the model no two nodes are one server. */
+  client->core.nodes[node]->link.compared =
+      UINT32_MAX; /* In the model no two nodes are one server. */
   replay_flush(run, client, node);
 }
 
