@@ -107,7 +107,7 @@ describe("on_lost in a coroutine of cqueues", function()
   it("error_of_on_lost_is_written_to_stderr_and_controller_goes_on", function()
     local output = helper.run_script([[
       local cqueues = require "cqueues"
-      local client = require("redlock.cqueues").new({ ... }, { ttl = 300, wait = 60000 })
+      local client = require("redlock.cqueues").new({ ... }, { ttl = 2000, wait = 60000 }) -- outlasts a stall
       local controller, failed = cqueues.new(), 0
       controller:wrap(function()
         local held = {}
