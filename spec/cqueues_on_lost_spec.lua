@@ -104,6 +104,25 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
+  it("lease_that_ends_right_after_a_turn_is_reported", function()
+    local client = redlock.new(farm.addresses, { node_timeout = 20000 })
+    local reported = false
+    run(function()
+      local lock = assert(client:acquire("r", { ttl = 2000, wait = 60000, on_lost = function() reported = true end }))
+      -- The machine stalls between a turn, after a second, and the question whether the loop must
+      -- still serve the lease.
+      for _, seat in pairs(client.seats) do
+        local turn = seat.turn
+        seat.turn = function()
+          turn()
+          if not reported then helper.eventually(function() return lock:remaining() == 0 end, "the end") end
+        end
+      end
+    end)
+    assert.is_true(reported)
+    client:close()
+  end)
+
   it("error_of_on_lost_is_written_to_stderr_and_controller_goes_on", function()
     local output = helper.run_script([[
       local cqueues = require "cqueues"

@@ -6,6 +6,7 @@
 #include "rl_lua_driver.h"
 
 #include "api/rl_handle.h"
+#include "lease/rl_loss.h"
 #include "lease/rl_renew.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_lock.h"
@@ -70,16 +71,19 @@ static int driver_left(lua_State *L) {
   return 2;
 }
 
-/* (lock) -> true if the lock is held, and its driver must extend the lease or report its loss. */
+/* (lock) -> true if its driver must extend the lease or report its loss. That is so after the
+   deadline, too, until the loss is reported: the machine may have stalled since the last turn. */
 static int driver_is_watched(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "watched()");
   redlock_client *client = redlock_lock_client(self->lock);
-  bool reports;
+  const rl_lock *lock = rl_lock_of(self->lock);
+  bool watched;
 
   rl_client_enter(client);
-  reports = rl_renewal_reports(rl_lock_of(self->lock));
+  watched = rl_renewal_reports(lock) && lock->lease != NULL &&
+            (lock->loss == REDLOCK_OK || rl_loss_only_warns(lock->loss));
   rl_client_leave(client);
-  lua_pushboolean(L, reports && redlock_lock_remaining(self->lock) > 0);
+  lua_pushboolean(L, watched);
   return 1;
 }
 
