@@ -171,7 +171,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   rl_release_go_on(core, now_us, attempt, grow);
   if (attempt->held) {
     rl_notify_released(core, attempt, false);
-    rl_waitlist_released(core, attempt->resource, now_us);
+    rl_waitlist_released(core, rl_attempt_base(attempt), now_us);
   }
 }
 
@@ -338,7 +338,7 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
     }
   } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
     if (verdict.notified) {
-      rl_notify_note_contention(core, attempt->resource, now_us);
+      rl_notify_note_contention(core, rl_attempt_base(attempt), now_us);
     }
     attempt->released |= bit;
     attempt->uncertain &= ~bit; /* The node had executed the SET. */

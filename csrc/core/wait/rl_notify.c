@@ -218,7 +218,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
     }
     notify->used_count++;
     waitlist->ticket->waitlist = waitlist;
-    waitlist->ticket->resource = waitlist->resource;
+    waitlist->ticket->base = waitlist->resource;
     waitlist->ticket->contended = false;
     waitlist->resource->references++;
   }

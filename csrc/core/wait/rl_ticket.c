@@ -52,8 +52,8 @@ rl_ticket *rl_ticket_new(rl_core *core) {
 
 void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
   assert(!rl_list_is_in(&ticket->queue));
-  rl_resource_unref(ticket->resource);
-  ticket->resource = NULL;
+  rl_resource_unref(ticket->base);
+  ticket->base = NULL;
   ticket->waitlist = NULL;
   ticket->granted = false;
   do {
@@ -65,7 +65,7 @@ void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
 rl_ticket *rl_ticket_at(const rl_notify_state *notify, uint32_t id) {
   uint32_t slot = id & RL_TICKET_SLOT_MASK;
   rl_ticket *ticket = slot < notify->ticket_count ? notify->tickets[slot] : NULL;
-  return ticket != NULL && ticket->id == id && ticket->resource != NULL ? ticket : NULL;
+  return ticket != NULL && ticket->id == id && ticket->base != NULL ? ticket : NULL;
 }
 
 rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id) {
@@ -76,7 +76,7 @@ rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id) {
 void rl_tickets_reset(rl_notify_state *notify) {
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
     rl_ticket *ticket = notify->tickets[i];
-    if (ticket->resource != NULL) {
+    if (ticket->base != NULL) {
       rl_list_remove(&ticket->queue);
       if (ticket->waitlist != NULL) {
         ticket->waitlist->ticket = NULL;
@@ -128,8 +128,8 @@ static bool rl_ticket_wants_label(const rl_ticket *ticket) {
 
 static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket) {
   char entry[RL_LINK_ENTRY_SIZE];
-  const rl_resource *resource = ticket->resource;
-  assert(resource != NULL);
+  const rl_resource *base = ticket->base;
+  assert(base != NULL);
   rl_link_entry(core->notify->channel, ticket->id, entry);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_link *link = &core->nodes[i]->link;
@@ -139,14 +139,13 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
       continue;
     }
     if ((ticket->to_dequeue & bit) != 0) {
-      (void)rl_link_queue_dequeue(link, now_us, ticket->id, resource->key, resource->key_length,
-                                  entry);
+      (void)rl_link_queue_dequeue(link, now_us, ticket->id, base->key, base->key_length, entry);
       ticket->enqueued &= ~bit;
     }
     unsigned mode = rl_ticket_mode(ticket, i);
     if ((ticket->to_enqueue & bit) != 0 &&
-        rl_link_queue_enqueue(link, now_us, ticket->id, resource->key, resource->key_length, entry,
-                              mode, rl_ticket_wants_label(ticket))) {
+        rl_link_queue_enqueue(link, now_us, ticket->id, base->key, base->key_length, entry, mode,
+                              rl_ticket_wants_label(ticket))) {
       ticket->outstanding |= bit;
       ticket->enqueued |= bit;
       ticket->unqueried =

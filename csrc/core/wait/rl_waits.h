@@ -16,7 +16,7 @@
 typedef struct rl_ticket {
   rl_list queue;                /* of tickets to send, or of free tickets */
   struct rl_waitlist *waitlist; /* of the head; NULL: the ticket is dequeued, then freed */
-  rl_resource *resource;        /* a reference; NULL while the ticket is free */
+  rl_resource *base;            /* a reference: its key names the queue; NULL: a free ticket */
   uint32_t id;                  /* names the ticket in notifications */
   uint32_t to_enqueue;          /* nodes to which ENQUEUE is still to be sent */
   uint32_t to_dequeue;          /* nodes to which DEQUEUE is still to be sent */

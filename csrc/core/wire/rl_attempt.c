@@ -136,6 +136,10 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   assert(!rl_attempt_is_queued(attempt));
   rl_resource_unref(attempt->resource);
   attempt->resource = NULL;
+  if (attempt->base != NULL) {
+    rl_resource_unref(attempt->base);
+    attempt->base = NULL;
+  }
   if (attempt->apart) {
     free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
@@ -166,7 +170,16 @@ const char *rl_attempt_token(const rl_attempt *attempt) {
 
 rl_command_key rl_attempt_key(const rl_attempt *attempt) {
   const rl_resource *resource = attempt->resource;
-  rl_command_key key = {resource->key,         resource->key_length, rl_attempt_token(attempt),
-                        attempt->token_length, resource->count,      rl_resource_lengths(resource)};
+  rl_command_key key = {
+      .key = resource->key,
+      .key_length = resource->key_length,
+      .token = rl_attempt_token(attempt),
+      .token_length = attempt->token_length,
+      .count = resource->count,
+      .lengths = rl_resource_lengths(resource),
+  };
+  if (attempt->base != NULL) {
+    key.base = (rl_command_bytes){attempt->base->key, attempt->base->key_length};
+  }
   return key;
 }

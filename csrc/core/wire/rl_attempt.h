@@ -29,6 +29,7 @@ typedef struct rl_attempt rl_attempt;
 struct rl_attempt {
   rl_list queue; /* of due releases, which holds a reference; or the stack of the pool */
   rl_resource *resource;
+  rl_resource *base; /* a reference: its key names the queue (rl_command_key); NULL: |resource| */
   struct rl_lock *lock; /* NULL after the lock has dropped the attempt */
   unsigned references;
   uint32_t sent;            /* nodes that may have received a SET */
@@ -122,6 +123,11 @@ static inline bool rl_attempt_is_queued(const rl_attempt *attempt) {
 
 /* Returns the token and a NUL. A caller-supplied token may contain NUL bytes. */
 const char *rl_attempt_token(const rl_attempt *attempt);
+
+/* Returns the resource whose key names the queue. */
+static inline rl_resource *rl_attempt_base(const rl_attempt *attempt) {
+  return attempt->base != NULL ? attempt->base : attempt->resource;
+}
 
 /* Returns the keys and the token for a command. */
 rl_command_key rl_attempt_key(const rl_attempt *attempt);

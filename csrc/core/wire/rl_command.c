@@ -80,15 +80,15 @@ typedef struct rl_script_source {
 #define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_OF("ARGV[5]"))
 
 /*
- * "Delete the key" |k| and the waiters flag, in one command. |n| becomes 1 if there is no flag, 2
+ * "Delete" |key| and the waiters flag of |k|, in one command. |n| becomes 1 if there is no flag, 2
  * if there is one, 3 if the user lacks the right to delete it.
  */
-#define RL_COMMAND_DELETE                                                                          \
-  "n=redis.pcall('DEL',k,k..':redlock-wait') "                                                     \
-  "if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
+#define RL_COMMAND_DELETE(key)                                                                     \
+  "n=redis.pcall('DEL'," key ",k..':redlock-wait') "                                               \
+  "if n~=1 and n~=2 then redis.call('DEL'," key ") n=3 end "
 
 /*
- * The queue |q| of the key |k| is a string of entries, 24 bytes each, so that one command reads it
+ * The queue |q| of the base key |k| (rl_command_key) is a string of entries, 24 bytes each, so that one command reads it
  * with the key, and one writes the rest and its expiry. It is not among the KEYS of a script, and
  * scripts that release use pcall() for it: a client without the right still releases.
  *
@@ -235,25 +235,30 @@ static const rl_script_source rl_script_sources[] = {
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
     /* A former waiter leaves the queue. Others read it only if DEL deleted the flag. */
     [RL_SCRIPT_RELEASE_NOTIFY] =
-        {"local k,e=KEYS[1],ARGV[2] local v,s,r,n if not e then v=redis.call('GET',k) "
-         "if v==ARGV[1] then " RL_COMMAND_DELETE "if n~=2 then return n end elseif v then return 0 "
-         "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',k,q) "
-         "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
-         "if v==ARGV[1] then redis.call('DEL',k) end "
-         "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
-             RL_COMMAND_WITHOUT(
-                 "e") "if not v or v==ARGV[1] then " RL_COMMAND_NOTIFY "end " RL_COMMAND_KEEP
-                      "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_FLAG
-                      ") end if v==ARGV[1] then return c end return 0",
-         "a6946cebccf2b67b165685724cdf941d52849abf"},
+        {"local l,e=KEYS[1],ARGV[2] local k,v,s,r,n=ARGV[3] or l if e=='' then e=nil end "
+         "if not e then v=redis.call('GET',l) "
+         "if v==ARGV[1] then " RL_COMMAND_DELETE(
+             "l") "if n~=2 then return n end elseif v then return 0 "
+                  "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',l,q) "
+                  "v,s=r[1],r[2] if r.err then v=redis.call('GET',l) c=3 end "
+                  "if v==ARGV[1] then redis.call('DEL',l) end "
+                  "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
+                      RL_COMMAND_WITHOUT(
+                          "e") "if not v or v==ARGV[1] then " RL_COMMAND_NOTIFY
+                               "end " RL_COMMAND_KEEP
+                               "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_FLAG
+                               ") end if v==ARGV[1] then return c end return 0",
+         "849f919296cc5734f9fa1a356d10495f08f80655"},
     [RL_SCRIPT_RELEASE_ALL_NOTIFY] =
         {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-         "elseif v==ARGV[1] then " RL_COMMAND_DELETE "d=d+1 if n==3 then c=3 elseif n==2 then "
-         "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-         "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY RL_COMMAND_KEEP
-         "if s~='' then redis.pcall(" RL_COMMAND_FLAG ") end end end end if e then return e end "
-         "if d==#KEYS then return c end return 0",
+         "elseif v==ARGV[1] then " RL_COMMAND_DELETE(
+             "k") "d=d+1 if n==3 then c=3 elseif n==2 then "
+                  "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
+                  "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY RL_COMMAND_KEEP
+                  "if s~='' then redis.pcall(" RL_COMMAND_FLAG
+                  ") end end end end if e then return e end "
+                  "if d==#KEYS then return c end return 0",
          "c0dd7d51bf06178d55561a02bd04a4448357c519"},
     [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES, "1b98b77d836b47634d527959c31f10818e1501f7"},
     [RL_SCRIPT_ENQUEUE_LABEL] = {RL_COMMAND_ENQUEUES_LABEL,
@@ -431,36 +436,43 @@ static size_t rl_command_body_bound(const rl_script_source *source, bool by_text
          (size_t)(4 + count) * RL_COMMAND_FRAME;
 }
 
-/* |ttl_ms| and |entry| are optional arguments. */
+/* |ttl_ms|, |entry| and |base| are optional arguments. Before |base| an absent entry is empty. */
 static bool rl_command_eval(rl_buffer *buffer, rl_script script, bool by_text,
                             const rl_command_key *key, const uint64_t *ttl_ms, const char *entry,
-                            bool grow) {
+                            const rl_command_bytes *base, bool grow) {
   const rl_script_source *source = &rl_script_sources[script];
   unsigned count = rl_command_key_count(key);
-  size_t bound = rl_command_body_bound(source, by_text, count + 3) + key->key_length +
-                 key->token_length + (entry != NULL ? strlen(entry) : 0);
+  entry = base != NULL && entry == NULL ? "" : entry;
+  size_t bound = rl_command_body_bound(source, by_text, count + 4) + key->key_length +
+                 key->token_length + (entry != NULL ? strlen(entry) : 0) +
+                 (base != NULL ? base->length : 0);
   char *out = rl_buffer_reserve(buffer, bound, grow);
   if (out == NULL) {
     return false;
   }
-  out = rl_command_header(out, '*', 4u + count + (ttl_ms != NULL) + (entry != NULL));
+  out =
+      rl_command_header(out, '*', 4u + count + (ttl_ms != NULL) + (entry != NULL) + (base != NULL));
   out = rl_command_body(out, source, by_text);
   out = count == 1 ? RL_COMMAND_RAW(out, "$1\r\n1\r\n") : rl_command_number(out, count);
   out = rl_command_keys(out, key);
   out = rl_command_argument(out, key->token, key->token_length);
   out = ttl_ms != NULL ? rl_command_number(out, *ttl_ms) : out;
-  return rl_command_finish(buffer, entry != NULL ? rl_command_text(out, entry) : out);
+  out = entry != NULL ? rl_command_text(out, entry) : out;
+  return rl_command_finish(
+      buffer, base != NULL ? rl_command_argument(out, base->bytes, base->length) : out);
 }
 
 bool rl_command_script(rl_buffer *buffer, rl_script script, bool by_text, const rl_command_key *key,
                        uint64_t ttl_ms, bool grow) {
   bool has_ttl = script != RL_SCRIPT_RELEASE && script != RL_SCRIPT_RELEASE_ALL;
-  return rl_command_eval(buffer, script, by_text, key, has_ttl ? &ttl_ms : NULL, NULL, grow);
+  return rl_command_eval(buffer, script, by_text, key, has_ttl ? &ttl_ms : NULL, NULL, NULL, grow);
 }
 
 bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
                         const rl_command_key *key, const char *entry, bool grow) {
-  return rl_command_eval(buffer, script, by_text, key, NULL, entry, grow);
+  bool apart = key->base.bytes != NULL;
+  return rl_command_eval(buffer, script, by_text, key, NULL, entry, apart ? &key->base : NULL,
+                         grow);
 }
 
 bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,

@@ -35,6 +35,12 @@ typedef enum rl_script {
   RL_SCRIPT_COUNT
 } rl_script;
 
+/* An argument of a command: any bytes. */
+typedef struct rl_command_bytes {
+  const char *bytes;
+  size_t length;
+} rl_command_bytes;
+
 /* The keys and the token of a lock; any bytes. */
 typedef struct rl_command_key {
   const char *key;
@@ -43,13 +49,8 @@ typedef struct rl_command_key {
   size_t token_length;
   unsigned count;          /* of keys, which are contiguous in |key|; 0 means 1 */
   const uint16_t *lengths; /* of several keys */
+  rl_command_bytes base;   /* base key, which names queue and waiters flag; NULL: each key is */
 } rl_command_key;
-
-/* An argument of a command: any bytes. */
-typedef struct rl_command_bytes {
-  const char *bytes;
-  size_t length;
-} rl_command_bytes;
 
 static inline rl_command_bytes rl_command_word(const char *text) {
   return (rl_command_bytes){text, text != NULL ? strlen(text) : 0};
@@ -74,19 +75,23 @@ bool rl_command_script(rl_buffer *buffer, rl_script script, bool by_text, const 
                        uint64_t ttl_ms, bool grow);
 
 /*
- * Suffixes of a key: its queue of waiters, and its waiters flag. The prefix of a client's channel.
+ * Suffixes of a base key: its queue of waiters, and its waiters flag. The prefix of a client's
+ * channel.
  */
 #define RL_COMMAND_QUEUE ":redlock-queue"
 #define RL_COMMAND_WAIT ":redlock-wait"
 #define RL_COMMAND_CHANNEL "redlock:call:"
 
-/* A script that releases and notifies. It also dequeues |entry|, which may be NULL. */
+/*
+ * A script that releases and notifies. It also dequeues |entry|, which may be NULL. It reads the
+ * queue of the base key of |key|.
+ */
 bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
                         const rl_command_key *key, const char *entry, bool grow);
 
 /*
- * ENQUEUE and DEQUEUE. |entry| has 16 hexadecimal digits of a client's channel, and 8 of a ticket's
- * id. A notification is a message of these 8 and the key. Modes:
+ * ENQUEUE and DEQUEUE in the queue of the base key |bytes|. |entry| has 16 hexadecimal digits of a client's channel, and 8 of a ticket's
+ * id. A notification is a message of these 8 and the base key. Modes:
  *   NEW     the entry is certainly not in the queue
  *   CHECK   the entry may be in the queue
  *   EVICT   from there on: the entry's position when the key was last free. If the key is free

@@ -223,6 +223,30 @@ static void release_notifies_the_first_connected_waiter(void **state) {
   free_with_client(lock);
 }
 
+/* Several keys share the queue of their base key. */
+static void release_of_a_key_notifies_the_queue_of_its_base_key(void **state) {
+  static const char key[] = KEY "/1";
+  char live[ENTRY + 1];
+  redlock_lock *lock = subscribe(live);
+  for (unsigned i = 0; i < 4; i++) {
+    bool held = i % 2 == 0, dequeues = i < 2;
+    (void)node_command("DEL", QUEUE, NULL);
+    hold();
+    (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
+    (void)enqueue(live, RL_COMMAND_ENQUEUE_NEW);
+    (void)node_command("DEL", KEY, NULL);
+    (void)node_command("SET", key, held ? TOKEN : "another token");
+    assert_int_equal(
+        number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_NOTIFY), "1",
+                            key, TOKEN, dequeues ? A : "", KEY, NULL)),
+        held ? 2 : 0);
+    assert_queue(held || dequeues ? "" : A, live);
+    assert_int_equal(number(node_command("DEL", key, NULL)), held ? 0 : 1);
+    assert_string_equal(node_command("GET", KEY "/1:redlock-queue", NULL), "(nil)");
+  }
+  free_with_client(lock);
+}
+
 /* Returns the number of commands that scripts and clients have executed. */
 static long long executed(void) {
   static const char *const names[] = {"evalsha", "eval", "set",     "append", "get",
@@ -325,6 +349,7 @@ int main(void) {
       TEST(full_queue_rejects_waiters),
       TEST(release_evicts_all_disconnected_waiters),
       TEST(release_notifies_the_first_connected_waiter),
+      TEST(release_of_a_key_notifies_the_queue_of_its_base_key),
       TEST(release_and_next_acquire_execute_eight_commands),
       TEST(eviction_happens_only_at_the_expected_position),
       TEST(key_of_another_kind_stays_unchanged),

@@ -132,7 +132,7 @@ static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t 
   for (uint32_t i = 0; calls != NULL && i < calls->ticket_count; i++) {
     const rl_ticket *at = calls->tickets[i];
     if (at->id == place && (at->waitlist != NULL ||
-                            (at->resource != NULL && rl_list_is_in(&at->queue)) || at->granted)) {
+                            (at->base != NULL && rl_list_is_in(&at->queue)) || at->granted)) {
       return true;
     }
   }

@@ -26,8 +26,9 @@
 #define SIM_CALLS_FIRST                                                                            \
   "local at=1 while at<=#s and at<24576 do local h=redis.pcall(" SIM_CALLS_PUBLISH ") "            \
   "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
-#define SIM_CALLS_DELETE                                                                           \
-  "n=redis.pcall('DEL',k,k..':redlock-wait') if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
+#define SIM_CALLS_DELETE(key)                                                                      \
+  "n=redis.pcall('DEL'," key ",k..':redlock-wait') "                                               \
+  "if n~=1 and n~=2 then redis.call('DEL'," key ") n=3 end "
 #define SIM_CALLS_READ "if not s or #s%24~=0 then s='' end local w=#s "
 #define SIM_CALLS_WITHOUT(entry)                                                                   \
   "local p=" entry " and string.find(s," entry ",1,true) "                                         \
@@ -68,24 +69,27 @@ typedef enum sim_calls_script {
 
 static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
     [SIM_CALLS_RELEASE] =
-        "local k,e=KEYS[1],ARGV[2] local v,s,r,n if not e then v=redis.call('GET',k) "
-        "if v==ARGV[1] then " SIM_CALLS_DELETE "if n~=2 then return n end elseif v then return 0 "
-        "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',k,q) "
-        "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
-        "if v==ARGV[1] then redis.call('DEL',k) end "
-        "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
-            SIM_CALLS_WITHOUT(
-                "e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
-                     "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
-                     ") end if v==ARGV[1] then return c end return 0",
+        "local l,e=KEYS[1],ARGV[2] local k,v,s,r,n=ARGV[3] or l if e=='' then e=nil end "
+        "if not e then v=redis.call('GET',l) if v==ARGV[1] then " SIM_CALLS_DELETE(
+            "l") "if n~=2 then return n end elseif v then return 0 "
+                 "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',l,q) "
+                 "v,s=r[1],r[2] if r.err then v=redis.call('GET',l) c=3 end "
+                 "if v==ARGV[1] then redis.call('DEL',l) end "
+                 "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
+                     SIM_CALLS_WITHOUT(
+                         "e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
+                              "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
+                              ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
         "local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
         "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-        "elseif v==ARGV[1] then " SIM_CALLS_DELETE "d=d+1 if n==3 then c=3 elseif n==2 then "
-        "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-        "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST SIM_CALLS_KEEP
-        "if s~='' then redis.pcall(" SIM_CALLS_SIGN ") end end end end if e then return e end "
-        "if d==#KEYS then return c end return 0",
+        "elseif v==ARGV[1] then " SIM_CALLS_DELETE(
+            "k") "d=d+1 if n==3 then c=3 elseif n==2 then "
+                 "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
+                 "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST SIM_CALLS_KEEP
+                 "if s~='' then redis.pcall(" SIM_CALLS_SIGN
+                 ") end end end end if e then return e end "
+                 "if d==#KEYS then return c end return 0",
     [SIM_CALLS_STAND] = SIM_CALLS_STANDS,
     [SIM_CALLS_STAND_LABEL] =
         "local function enqueue() " SIM_CALLS_STANDS " end local n=enqueue() "

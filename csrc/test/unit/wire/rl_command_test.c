@@ -51,7 +51,7 @@ static void set_equals_hiredis(void **state) {
       char ttl[24];
       (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttls_ms[k]);
       fill(key, key_lengths[i]);
-      rl_command_key name = {key, key_lengths[i], TOKEN, 40, 1, NULL};
+      rl_command_key name = {key, key_lengths[i], TOKEN, 40, 1, NULL, {NULL, 0}};
       const char *words[] = {"SET", key, TOKEN, "NX", "PX", ttl};
       const size_t lengths[] = {3, key_lengths[i], 40, 2, 2, strlen(ttl)};
       size_t from = buffer.tail;
@@ -104,7 +104,10 @@ static void assert_script(rl_buffer *buffer, rl_script script, bool by_text,
     at += length;
   }
   add_text(&expected, TOKEN);
-  if (!releases || entry != NULL) {
+  if (key->base.bytes != NULL) {
+    add_text(&expected, entry != NULL ? entry : "");
+    add(&expected, key->base.bytes, key->base.length);
+  } else if (!releases || entry != NULL) {
     add_text(&expected, releases ? entry : ttl);
   }
   size_t from = buffer->tail;
@@ -119,10 +122,13 @@ static void scripts_equal_hiredis(void **state) {
   for (unsigned i = 0; i < COUNT_OF(key_lengths) * COUNT_OF(ttls_ms) * 2; i++) {
     size_t length = key_lengths[i / 2 / COUNT_OF(ttls_ms)];
     uint64_t ttl_ms = ttls_ms[i / 2 % COUNT_OF(ttls_ms)];
-    rl_command_key name = {key, length, TOKEN, 40, 1, NULL};
+    rl_command_key name = {key, length, TOKEN, 40, 1, NULL, {NULL, 0}};
     fill(key, length);
     assert_script(&buffer, RL_SCRIPT_RELEASE, i % 2 == 1, &name, ttl_ms, NULL);
     assert_script(&buffer, RL_SCRIPT_EXTEND, i % 2 == 1, &name, ttl_ms, NULL);
+    assert_script(&buffer, RL_SCRIPT_RELEASE_NOTIFY, i % 2 == 1, &name, 0, NULL);
+    assert_script(&buffer, RL_SCRIPT_RELEASE_NOTIFY, i % 2 == 1, &name, 0, ENTRY);
+    name.base = (rl_command_bytes){key, length / 2};
     assert_script(&buffer, RL_SCRIPT_RELEASE_NOTIFY, i % 2 == 1, &name, 0, NULL);
     assert_script(&buffer, RL_SCRIPT_RELEASE_NOTIFY, i % 2 == 1, &name, 0, ENTRY);
   }
@@ -139,7 +145,8 @@ static void scripts_of_several_keys_equal_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(keys, sizeof keys);
   for (unsigned i = 0; i < COUNT_OF(counts) * COUNT_OF(scripts) * 2; i++) {
-    rl_command_key key = {keys, 0, TOKEN, 40, counts[i / 2 / COUNT_OF(scripts)], lengths};
+    rl_command_key key = {keys,    0,        TOKEN, 40, counts[i / 2 / COUNT_OF(scripts)],
+                          lengths, {NULL, 0}};
     for (unsigned k = 0; k < key.count; k++) {
       lengths[k] = (uint16_t)key_lengths[(k + i) % COUNT_OF(key_lengths)];
       key.key_length += lengths[k];
@@ -200,7 +207,7 @@ static void tokens_of_any_length_equal_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(token, sizeof token);
   for (size_t length = 0; length <= sizeof token; length++) {
-    rl_command_key name = {"k", 1, token, length, 1, NULL};
+    rl_command_key name = {"k", 1, token, length, 1, NULL, {NULL, 0}};
     const char *set[] = {"SET", "k", token, "NX", "PX", "5"};
     const size_t set_lengths[] = {3, 1, length, 2, 2, 1};
     const char *body = rl_command_script_text(RL_SCRIPT_RELEASE);
@@ -222,7 +229,8 @@ static void take_equals_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < 16; i++) {
     bool both = (i & 1) != 0, fenced = (i & 2) != 0, guarded = (i & 4) != 0, by_text = (i & 8) != 0;
-    rl_command_key key = {"abb", both ? 3 : 1, TOKEN, 40, both ? 2 : 0, both ? two : NULL};
+    rl_command_key key = {"abb",        both ? 3 : 1,      TOKEN,    40,
+                          both ? 2 : 0, both ? two : NULL, {NULL, 0}};
     rl_command_watch watch = {.script = RL_SCRIPT_TAKE,
                               .by_text = by_text,
                               .own = fenced,
@@ -269,7 +277,7 @@ static void take_equals_hiredis(void **state) {
 
 static void keep_and_confirm_equal_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
-  rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL};
+  rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL, {NULL, 0}};
   rl_command_watch keep = {
       .script = RL_SCRIPT_KEEP, .body = "text", .by_text = true, .fence = 7, .ttl_ms = 5};
   rl_command_watch confirm = {.script = RL_SCRIPT_CONFIRM, .fence = 8, .ttl_ms = 5};
@@ -304,8 +312,8 @@ static void guard_script_equals_hiredis(void **state) {
 static void attach_equals_hiredis(void **state) {
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
-  rl_command_key key = {"abb", 3, TOKEN, 40, 2, two};
-  rl_command_key old = {NULL, 0, "old", 3, 0, NULL};
+  rl_command_key key = {"abb", 3, TOKEN, 40, 2, two, {NULL, 0}};
+  rl_command_key old = {NULL, 0, "old", 3, 0, NULL, {NULL, 0}};
   rl_command_here here = {"redlock:lineage", "run1 5 empty", "run1"};
   for (unsigned guarded = 0; guarded < 2; guarded++) {
     size_t from = buffer.tail;
@@ -327,7 +335,7 @@ static void attach_equals_hiredis(void **state) {
 
 static void command_without_room_is_not_appended(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
-  rl_command_key name = {"k", 1, TOKEN, 40, 1, NULL};
+  rl_command_key name = {"k", 1, TOKEN, 40, 1, NULL, {NULL, 0}};
   assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 0, &name, 0, 0), 0);
   assert_null(buffer.data);
   assert_int_equal(rl_command_set(&buffer, &name, 1), 1);
