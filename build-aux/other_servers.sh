@@ -13,7 +13,7 @@ set -u
 directory=${OTHER_SERVERS:-build/other-servers}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 names="redis-7.0 redis-8.0 valkey-8.0 valkey-8.1 valkey-9.1"
-programs="guard fence notify queue_script doctor"
+programs="guard failover fence notify queue_script doctor"
 specs="spec/notify_spec"
 
 fail() {

@@ -217,6 +217,11 @@ tsan-programs:
 asan tsan valgrind:
 	@$(run_tests) --only $@/ check check-long
 
+# 1,000 fail-overs of one server with a replica.
+.PHONY: failover-1000
+failover-1000:
+	@$(run_tests) --only long/failover check-long
+
 # -------------------------------------------------------------------------- style, coverage, test
 
 .PHONY: lint format coverage setup test fresh

@@ -268,6 +268,10 @@ long_jobs() {
   job long/soak sleeping '' 5.4:chaos-programs "$MAKE soak"
   job long/auto_extend sleeping '' 5.4:build/test/integration/auto_extend_test 'AUTO_EXTEND_ROUNDS=100 build/test/integration/auto_extend_test'
   job long/guard sleeping '' 5.4:build/test/integration/guard_test 'GUARD_ROUNDS=1000 build/test/integration/guard_test'
+  for name in crash order FAILOVER Sentinel; do
+    job "long/failover-$name" sleeping '' 5.4:build/test/integration/failover_test \
+      "FAILOVER_ROUNDS=250 FAILOVER_WAY=$name build/test/integration/failover_test"
+  done
   job long/fence sleeping '' 5.4:build/test/integration/fence_test 'FENCE_ROUNDS=50 build/test/integration/fence_test'
   # A hundred losses of the lock, and jobs of three hosts.
   job long/cli_loss sleeping '' '5.4:build/test/integration/cli_loss_test 5.4:cli' 'CLI_ROUNDS=100 build/test/integration/cli_loss_test'
