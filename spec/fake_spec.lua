@@ -49,6 +49,7 @@ behaviour("redlock.fake", {
     doctor_finds_only_persistence_on_healthy_nodes = NO_SERVER,
     doctor_reports_unreachable_evicting_refusing_nodes_and_endless_keys = NO_SERVER,
     doctor_reports_missing_rights_of_ACL = NO_SERVER,
+    wrong_password_ends_campaign = NO_SERVER,
   },
 })
 

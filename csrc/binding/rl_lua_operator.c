@@ -36,6 +36,14 @@ static void set_label(lua_State *L, const char *label, size_t length) {
     set_token_field(L, "label", label, length);
 }
 
+/* Sets the field |fence| of the table on top of the stack, unless it is 0. */
+static void set_fence(lua_State *L, uint64_t fence) {
+  if (fence == 0)
+    return;
+  rl_lua_push_whole(L, fence);
+  lua_setfield(L, -2, "fence");
+}
+
 static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
   char name[RL_LUA_NAME_SIZE], text[RL_LUA_MESSAGE_SIZE];
   redlock_key_info info;
@@ -51,6 +59,7 @@ static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
     memcpy(label, info.label != NULL ? info.label : "", length);
     set_token_field(L, "token", info.token, info.token_length);
     set_label(L, length > 0 ? label : NULL, length);
+    set_fence(L, info.fence);
   }
   if (info.state == REDLOCK_KEY_HELD || info.state == REDLOCK_KEY_OTHER)
     set_ttl(L, info.ttl_us);
@@ -67,12 +76,14 @@ int rl_lua_lock_keys(lua_State *L) {
   lua_createtable(L, 0, 3);
   if (redlock_lock_holder(self->lock, &holder) == REDLOCK_OK) {
     redlock_duration ttl_us = holder.ttl_us;
+    uint64_t fence = holder.fence;
     char label[REDLOCK_LABEL_MAX];
     size_t length = holder.label_length;
     memcpy(label, holder.label != NULL ? holder.label : "", length);
     set_token_field(L, "holder", holder.token, holder.token_length);
     set_label(L, length > 0 ? label : NULL, length);
     set_ttl(L, ttl_us);
+    set_fence(L, fence);
   }
   lua_createtable(L, (int)count, 0);
   for (size_t index = 0; index < count; index++) {

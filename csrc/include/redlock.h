@@ -476,6 +476,7 @@ typedef struct redlock_key_info {
   char text[REDLOCK_TEXT_MAX]; /* holds |error| */
   const char *label; /* options.label of the holder, a part of |token|; NULL: it has none */
   size_t label_length;
+  uint64_t fence; /* counter of fencing tokens beside the key; 0: none, or not readable */
 } redlock_key_info;
 
 /* Holder of a lock when it was inspected: the token that a majority of the nodes had. */
@@ -486,6 +487,8 @@ typedef struct redlock_holder_info {
   redlock_duration ttl_us; /* time until it has no majority, unless it is extended */
   const char *label;       /* options.label of the holder, a part of |token|; NULL: it has none */
   size_t label_length;
+  uint64_t fence; /* its fencing token; 0: none, or not known. Of a holder without options.fence
+                     it is that of an earlier holder */
 } redlock_holder_info;
 
 /* One finding of the doctor. */

@@ -1,6 +1,7 @@
 --- Methods of the client that are written in Lua; core.client_methods also has those in C.
 
 local core = require "redlock.core"
+local lead = require "redlock.lead"
 local options = require "redlock.options"
 local section = require "redlock.section"
 
@@ -151,5 +152,7 @@ function methods.force_release(self, resource, token)
   if count then return count end
   return nil, message, code
 end
+
+lead.install(methods, { kind = KIND })
 
 return client

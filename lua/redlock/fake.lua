@@ -26,7 +26,8 @@ local function load_upon(fake_core, names)
 end
 
 local loaded = load_upon(core, {
-  "redlock.core", "redlock.options", "redlock.loss", "redlock.lock", "redlock.section", "redlock.client",
+  "redlock.core", "redlock.options", "redlock.loss", "redlock.lock", "redlock.section", "redlock.lead",
+  "redlock.client",
 })
 local client, options = loaded["redlock.client"], loaded["redlock.options"]
 

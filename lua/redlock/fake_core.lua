@@ -250,7 +250,7 @@ function core.keys(of)
       if matches and (other.ttl or huge) >= (one.ttl or huge) then longer = longer + 1 end
     end
     if longer >= needed and (not found.holder or (one.ttl or huge) > (found.ttl or huge)) then
-      found.holder, found.label, found.ttl = one.token, one.label, one.ttl
+      found.holder, found.label, found.ttl, found.fence = one.token, one.label, one.ttl, one.fence
     end
   end
   return found

@@ -160,6 +160,8 @@ function Node:inspect(key, token_max)
     row.state, row.error = "other", "it is a string that is too long for a token"
   else
     row.state, row.token, row.label = "held", entry.value, label.of(entry.value)
+    local counter = self:get(key .. ":redlock-fence")
+    row.fence = counter and math.floor(tonumber(counter.value) or 0) or nil
   end
   return row
 end

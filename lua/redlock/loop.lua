@@ -31,7 +31,8 @@ end
 local core = require "redlock.core"
 local client_module = require "redlock.client"
 local credentials = require "redlock.credentials"
-local loss = require "redlock.loss"
+local lead = require "redlock.lead"
+local report = require "redlock.loop_report"
 local section = require "redlock.section"
 require "redlock.lock"
 
@@ -48,6 +49,7 @@ local next_lost, watched, keep, left_of = core.next_lost, core.watched, core.kee
 
 local set_timer, now = core.set_timer, core.now
 
+local PAUSE = 0.2 -- seconds, after a failed acquire of lead()
 local CHECK_INTERVAL = 1 -- seconds between checks of leases and for closed coroutines
 
 local RELEASE = core.operations.release.code
@@ -67,26 +69,6 @@ end
 
 -- ------------------------------------------------------------------------------------------- turns
 
--- Returns true if a coroutine can wait within pcall: not in Lua 5.1.
-local can_wait_in_pcall = coroutine.resume(coroutine.create(function() assert(pcall(coroutine.yield)) end))
-
--- on_lost and on_event run in coroutines of their own, because they may wait. Another coroutine
--- resumes them and catches their errors. If the loop resumes waiting coroutines itself, pcall
--- catches them, or in Lua 5.1 the loop.
-local function report(self, on_lost, lock, reason)
-  local loop = self.loop
-  local spawned = loop.spawn(function()
-    if loop.collects then
-      loss.tell_yielding(on_lost, lock, reason)
-    elseif can_wait_in_pcall then
-      loss.tell(on_lost, lock, reason)
-    else
-      on_lost(lock, reason)
-    end
-  end)
-  if not spawned then loss.tell(on_lost, lock, reason) end
-end
-
 -- Returns the lock with this id, or nil if its handle has been collected. The finalizer of another
 -- object, such as a controller of cqueues, may still reach such a lock.
 local function find(self, id)
@@ -97,7 +79,7 @@ local function report_losses(self)
   local callback, subject, reason = next_lost(self.handle)
   while callback do
     if reason then subject = find(self, identify(subject)) end -- The subject of on_event is an event.
-    if subject then report(self, callback, subject, reason) end
+    if subject then report(self.loop, callback, subject, reason) end
     callback, subject, reason = next_lost(self.handle)
   end
 end
@@ -682,6 +664,19 @@ function client_methods.force_release(self, resource, token)
   if count then return count end
   return nil, message, code
 end
+
+-- A new campaign is refused while the client closes.
+lead.install(client_methods, {
+  kind = "table", check = check_client, here = check_here, wrap = wrap,
+  refuses = function(self, resource)
+    if self.closing then return select(2, closed(resource)) end
+  end,
+  pause = function(self)
+    local here = self.loop.here()
+    if here then wait_for(self, here, PAUSE, function() return self.closing end) end
+    return not here or self.gone or self.closing or self.handle:pollfd() ~= nil
+  end,
+})
 
 function client_methods.stats(self)
   local handle = check_client(self, "stats")

@@ -2,6 +2,7 @@
 
 local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
+local nginx_lead = require "redlock.nginx_lead"
 local nginx_tls = require "redlock.nginx_tls"
 local on_lost = require "redlock.nginx_on_lost"
 local options = require "redlock.options"
@@ -324,6 +325,9 @@ function client_methods.close(self)
   if driver.close(own, may_wait[get_phase()]) then return true end
   return nil, "not all nodes confirmed the releases in time", "unavailable"
 end
+
+nginx_lead.install(client_methods, blocking_client,
+  function(self, name) return type(self) == "userdata" and not driver_of(self, name) end, may_ask)
 
 -- These methods are for loops that drive a client with sockets of its own.
 for _, name in ipairs { "pollfd", "events", "timeout", "process", "next_ended" } do

@@ -642,6 +642,41 @@ function options.section(level, first, second, ...)
   return first, 2
 end
 
+-- Options that client:lead() sets itself, with the values that may be repeated.
+local of_leader = { auto_extend = true, fence = true, reentrant = false }
+if options.inside_nginx() then of_leader.owner = "request" end
+
+--- Checks the arguments of lead() after the name. Returns the options of its locks, the callable
+--- value, and on_error or nil.
+function options.lead(level, first, second)
+  if callable(first) and second == nil then first, second = nil, first end
+  if first ~= nil and type(first) ~= "table" then
+    error("redlock: lead() takes a name, options and a function, got " .. shown(first), level + 1)
+  elseif not callable(second) then
+    error("redlock: lead() needs a function to run, got " .. shown(second), level + 1)
+  end
+  local given = {}
+  for name, value in pairs(first or {}) do given[name] = value end
+  local on_error = given.on_error
+  given.on_error = nil
+  local wrong = on_error ~= nil and callback(on_error)
+  if wrong then error("redlock: option 'on_error' " .. wrong, level + 1) end
+  wrong = complaint(given, of_lock)
+  if wrong then error("redlock: " .. wrong, level + 1) end
+  for name, value in pairs(of_leader) do
+    local own = given[name]
+    if own == nil then
+      given[name] = value
+    elseif own ~= value and not (name == "auto_extend" and own) then
+      error(("redlock: option '%s' of client:lead() is always %s"):format(name, tostring(value)), level + 1)
+    end
+  end
+  if given.retry_count ~= nil then
+    error("redlock: option 'retry_count' does not go with client:lead(): limit a campaign by 'wait'", level + 1)
+  end
+  return given, second, on_error
+end
+
 --- Functions that check the argument of an operation, by the names in
 --- csrc/binding/rl_lua_operation.c. Each is called with (argument, level), unless the argument is
 --- nil, and returns the value for C.

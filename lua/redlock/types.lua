@@ -61,6 +61,11 @@
 ---@class redlock.SectionOptions: redlock.AcquireOptions
 ---@field release_wait? boolean false: with() does not wait for its release; default true
 
+--- Options of client:lead(), which sets auto_extend, fence and reentrant itself and takes no
+--- retry_count. Here `wait` limits a campaign; without it a campaign has no end.
+---@class redlock.LeadOptions: redlock.LockOptions
+---@field on_error? fun(message: string, code: redlock.Code): "resign"? called while too few nodes answer
+
 ---@class redlock.ClientOptions: redlock.LockOptions
 ---@field on_event? fun(event: redlock.Event) called when a node goes down or up, a lease is lost, a wait was long
 ---@field prefix? string text before every resource; default ""
@@ -122,14 +127,21 @@
 ---@field state "free"|"held"|"other"|"unknown" other: no token; unknown: no answer, or an error
 ---@field token? string token of the holder, any bytes
 ---@field label? string label in that token
+---@field fence? integer counter of fencing tokens beside the key
 ---@field ttl? redlock.Milliseconds rest of the key's life; nil if it does not expire
 ---@field error? string reason of "unknown", or type of "other"
 
 ---@class redlock.Inspection
 ---@field holder? string token that a majority of the nodes has
 ---@field label? string label in that token
+---@field fence? integer fencing token of the holder; of a holder without one, that of an earlier holder
 ---@field ttl? redlock.Milliseconds time until it loses its majority, unless it is extended
 ---@field nodes redlock.Key[]
+
+---@class redlock.Leader
+---@field label? string label of the leader
+---@field fence? integer fencing token of its term; nil while it is being confirmed
+---@field ttl? redlock.Milliseconds time until another client can lead, unless the leader extends its lease
 
 ---@alias redlock.FindingName
 ---| "down" # it does not answer
@@ -269,6 +281,29 @@ function client:acquire(resource, options) end
 ---@return any ... results of fn; or message, code (those of acquire, without calling fn)
 ---@overload fun(self: redlock.Client, resource: string|string[], fn: fun(lock: redlock.Lock, ...), ...): true?, ...
 function client:with(resource, options, fn, ...) end
+
+--- Waits until this client leads, and calls fn(term): the lock, which extends itself and has a
+--- fencing token. The term ends when fn has returned. If fn returned "resign", lead() returns true
+--- and the other results of fn; otherwise it campaigns again. Raises an error of fn again after the
+--- release. If the lease of the last term ended before fn resigned, returns nil, message, "expired"
+--- or "lost", and the other results.
+---@param name string any bytes
+---@param options redlock.LeadOptions|nil
+---@param fn fun(term: redlock.Lock): "resign"?, ...
+---@return true? ok
+---@return any ... results of fn; or message, code ("closed", "cancelled"; "unavailable": too few nodes
+--- accept the password; with `wait` those of acquire)
+---@overload fun(self: redlock.Client, name: string, fn: fun(term: redlock.Lock): "resign"?, ...): true?, ...
+function client:lead(name, options, fn) end
+
+--- Returns the client that leads, or holds the lock of this name, as a majority of the nodes knows
+--- it. Does not wait for the leader.
+---@param name string
+---@return redlock.Leader?
+---@return string? message
+---@return redlock.Code? code "not_held": no client leads; "unavailable", "cancelled", "closed"
+---@nodiscard
+function client:leader(name) end
 
 --- Returns the states of all nodes, in the order of redlock.new().
 ---@return redlock.NodeState[]

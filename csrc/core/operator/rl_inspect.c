@@ -10,6 +10,10 @@
  *   INSP-3. The operation succeeds if a majority has answered.
  *   INSP-4. A token that a majority holds is the holder's. Its majority ends when so many of its
  *           keys have expired that the rest is no majority.
+ *   INSP-5. The counter beside a key, if the user may read it, is the fencing token of its holder:
+ *           while a node has the key, only the holder's commands raise the counter. It counts if
+ *           a majority has the token and the same counter. A holder without a fencing token raises
+ *           no counter, so the nodes show the fencing token of an earlier holder.
  */
 #include "operator/rl_inspect.h"
 
@@ -18,11 +22,18 @@
 
 #include "operator/rl_ask.h"
 
-/* The answer is one string: "type ttl", and the value of a string that can be a token. */
+#define RL_INSPECT_FENCE_MAX ((uint64_t)9007199254740991u) /* as in the script TAKE */
+
+/*
+ * The answer is one string: "type ttl", and the value of a string that can be a token. Behind the
+ * ttl of such a string stands "/counter", if there is a counter.
+ */
 static const char rl_inspect_script[] =
     "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
     "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
     "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
+    "local f=redis.pcall('GET',KEYS[1]..':redlock-fence') "
+    "if type(f)=='string' and #f<=16 then a=a..'/'..f end "
     "a=a..' '..redis.call('GET',KEYS[1]) end return a";
 
 const char *redlock_key_state_name(int state) {
@@ -64,6 +75,24 @@ static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t
 }
 
 /*
+ * INSP-5. Cuts "/counter" off |word|. Returns the fencing token; 0 if there is none, or no number.
+ */
+static uint64_t rl_inspect_fence(char *word) {
+  char *digit = strchr(word, '/');
+  uint64_t fence = 0;
+  if (digit == NULL) {
+    return 0;
+  }
+  for (*digit++ = '\0'; *digit != '\0'; digit++) {
+    if (*digit < '0' || *digit > '9' || fence > RL_INSPECT_FENCE_MAX / 10) {
+      return 0;
+    }
+    fence = fence * 10 + (uint64_t)(*digit - '0');
+  }
+  return fence <= RL_INSPECT_FENCE_MAX ? fence : 0;
+}
+
+/*
  * Returns a number of milliseconds; for any other word, as -1, REDLOCK_NEVER: the key does not
  * expire.
  */
@@ -80,10 +109,11 @@ static redlock_duration rl_inspect_ttl(const char *word) {
 
 /* INSP-2. Reads "type ttl", or "string ttl value". */
 static void rl_inspect_read(rl_inspected *node, const rl_reply *reply, rl_answer *answer) {
-  char type[32], ttl[32];
+  char type[32], ttl[48];
   const char *bytes = reply->bytes;
   size_t used = rl_inspect_word(type, sizeof type, bytes, reply->length);
   size_t end = used + rl_inspect_word(ttl, sizeof ttl, bytes + used, reply->length - used);
+  node->fence = rl_inspect_fence(ttl);
   node->ttl_us = rl_inspect_ttl(ttl);
   if (end > used && bytes[end - 1] == ' ' && reply->length - end <= REDLOCK_TOKEN_MAX) {
     node->state = REDLOCK_KEY_HELD;
@@ -159,6 +189,21 @@ const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl
     }
   }
   return holder;
+}
+
+uint64_t rl_inspect_holder_fence(const rl_lock *lock, const rl_inspected *holder) {
+  const rl_inspected *inspected = rl_inspect_nodes(lock);
+  unsigned count = inspected == NULL ? 0 : lock->core->node_count;
+  for (unsigned i = 0; i < count; i++) {
+    unsigned same = 0;
+    for (unsigned j = 0; j < count; j++) {
+      same += inspected[j].fence == inspected[i].fence && rl_inspect_same(&inspected[j], holder);
+    }
+    if (same >= rl_quorum_majority(count)) {
+      return inspected[i].fence;
+    }
+  }
+  return 0;
 }
 
 const rl_steps rl_inspect_steps = {

@@ -20,6 +20,7 @@ typedef struct rl_inspected {
   uint8_t state; /* a redlock_key_state */
   uint16_t token_length;
   redlock_duration ttl_us; /* REDLOCK_NEVER: the key does not expire */
+  uint64_t fence;          /* counter beside the key; 0: none */
   char token[REDLOCK_TOKEN_MAX + 1];
 } rl_inspected;
 
@@ -33,6 +34,9 @@ const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node);
  */
 const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl_us,
                                       unsigned *nodes);
+
+/* INSP-5. Returns the fencing token of |holder|, of rl_inspect_holder(); 0: none, or not known. */
+uint64_t rl_inspect_holder_fence(const rl_lock *lock, const rl_inspected *holder);
 
 extern const rl_steps rl_inspect_steps;
 

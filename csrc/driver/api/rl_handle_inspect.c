@@ -29,6 +29,7 @@ static void rl_handle_read_key(redlock_lock *lock, unsigned index, redlock_key_i
                                         : rl_label_of(inspected->token, inspected->token_length,
                                                       &known->label_length);
     known->ttl_us = inspected->ttl_us;
+    known->fence = inspected->fence;
   }
   known->error = rl_client_copy_text(known->text,
                                      asked ? rl_round_reason(rl_lock_of(lock), index) : NULL, text);
@@ -54,6 +55,7 @@ int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_info *info, siz
   }
   rl_client_enter(rl_client_of(lock));
   const rl_inspected *holder = rl_inspect_holder(rl_lock_of(lock), &known.ttl_us, &nodes);
+  known.fence = holder != NULL ? rl_inspect_holder_fence(rl_lock_of(lock), holder) : 0;
   rl_client_leave(rl_client_of(lock));
   if (holder != NULL) {
     known.token = holder->token;

@@ -435,6 +435,8 @@ void sim_script_inspect(sim *s, int connection, const resp_request *command,
       "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
       "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
       "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
+      "local f=redis.pcall('GET',KEYS[1]..':redlock-fence') "
+      "if type(f)=='string' and #f<=16 then a=a..'/'..f end "
       "a=a..' '..redis.call('GET',KEYS[1]) end return a";
   const sim_connection *from = &s->connections[connection];
   unsigned resource = sim_script_resource(command, 3);

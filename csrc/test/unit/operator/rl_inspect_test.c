@@ -222,10 +222,51 @@ static void every_state_has_its_name(void **state) {
   assert_string_equal(redlock_key_state_name(99), "unknown");
 }
 
+/* INSP-5 */
+static void fence_of_holder_is_that_of_a_majority(void **state) {
+  static const struct {
+    const char *replies[3];
+    uint64_t fence;
+  } rows[] = {
+      {{"$18\r\nstring 5000/17 abc\r\n", "$18\r\nstring 4000/17 abc\r\n", "$-1\r\n"}, 17},
+      {{"$18\r\nstring 5000/17 abc\r\n", "$18\r\nstring 4000/18 abc\r\n", "$-1\r\n"}, 0},
+      {{"$18\r\nstring 5000/18 abc\r\n", "$18\r\nstring 4000/17 abc\r\n",
+        "$18\r\nstring 4000/17 abc\r\n"},
+       17},
+      {{"$18\r\nstring 5000/17 abc\r\n", "$18\r\nstring 4000/17 abd\r\n",
+        "$15\r\nstring 4000 abc\r\n"},
+       0},
+      {{"$15\r\nstring 5000 abc\r\n", "$15\r\nstring 4000 abc\r\n", "$-1\r\n"}, 0},
+      {{"$18\r\nstring 5000/1x abc\r\n", "$18\r\nstring 4000/1x abc\r\n", "$-1\r\n"}, 0},
+      {{"$32\r\nstring 5000/9007199254740991 abc\r\n",
+        "$32\r\nstring 5000/9007199254740991 abc\r\n", "$-1\r\n"},
+       9007199254740991},
+      {{"$32\r\nstring 5000/9007199254740992 abc\r\n",
+        "$32\r\nstring 5000/9007199254740992 abc\r\n", "$-1\r\n"},
+       0},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    fake_world *world = fake_world_new(3);
+    redlock_duration ttl_us;
+    unsigned nodes;
+    rl_lock *lock = begin(world);
+    for (unsigned node = 0; node < 3; node++) {
+      (void)fake_reply(world, node, rows[i].replies[node]);
+    }
+    const rl_inspected *holder = rl_inspect_holder(lock, &ttl_us, &nodes);
+    assert_non_null(holder);
+    assert_string_equal(holder->token, "abc");
+    assert_true(ttl_us >= 4 * SECONDS && ttl_us <= 5 * SECONDS);
+    assert_true(rl_inspect_holder_fence(lock, holder) == rows[i].fence);
+    assert_true(fake_world_end(world));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(inspection_changes_no_key),
       cmocka_unit_test(token_of_majority_is_holder),
+      cmocka_unit_test(fence_of_holder_is_that_of_a_majority),
       cmocka_unit_test(half_of_nodes_is_no_holder),
       cmocka_unit_test(late_answer_is_not_of_next_inspection),
       cmocka_unit_test(broken_connection_leaves_key_state_unknown),

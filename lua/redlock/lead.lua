@@ -1,0 +1,143 @@
+--- client:lead() and client:leader(): one leader among all clients that campaign for a name.
+---
+--- LEAD-1. A campaign is a row of acquires, each of which waits longer than the one before. Between
+---         two of them a failure is reported to on_error. With the option wait it is one acquire.
+--- LEAD-2. A granted acquire begins a term: fn(term) runs. The term is the lock, which extends
+---         itself and has a fencing token.
+--- LEAD-3. The term ends when fn has returned, however long the lease lasted. Then the lock is
+---         released. So this process never campaigns while its fn still runs.
+--- LEAD-4. If fn returned "resign", lead() returns. Otherwise the next campaign begins.
+--- LEAD-5. An error of fn releases the lock, and is raised by lead().
+---
+--- A campaign ends early if the client is closed, if its coroutine is closed, if the worker of
+--- nginx exits, and if so many nodes reject the password that too few are left.
+
+local core = require "redlock.core"
+local options = require "redlock.options"
+local section = require "redlock.section"
+
+local lead = {}
+
+local check_resource, check_lead, new_lock = options.resource, options.lead, core.lock
+local ipairs, min, select = ipairs, math.min, select
+local unpack = table.unpack or unpack -- luacheck: ignore
+
+-- LEAD-1. Milliseconds of the first acquire, and of the longest.
+local FIRST, LONGEST = 1000, 60000
+
+-- Failures after which the same acquire may succeed later.
+local passing = { taken = true, unavailable = true, expired = true }
+
+local rejections = { "WRONGPASS ", "NOAUTH ", "ERR invalid password", "ERR Client sent AUTH", "ERR AUTH ",
+  "an error that quotes the password" }
+
+local function rejects(node)
+  for _, start in ipairs(rejections) do
+    if node.error and node.error:sub(1, #start) == start then return true end
+  end
+  return false
+end
+
+-- Returns true if too few nodes accept the password: waiting does not help.
+local function is_rejected(client)
+  local nodes, rejected = client:nodes(), 0
+  for _, node in ipairs(nodes) do rejected = rejected + (rejects(node) and 1 or 0) end
+  return #nodes - rejected < client:stats().quorum
+end
+
+-- ------------------------------------------------------------------------------------------- steps
+-- A step returns nothing to go on, or the packed results of lead().
+
+local function pack(...)
+  return { n = select("#", ...), ... }
+end
+
+-- LEAD-1. An acquire has failed.
+local function failed(campaign, message, code)
+  local driver = campaign.driver
+  if driver.waited then driver.waited(campaign) end
+  if campaign.limit or not passing[code] then return pack(nil, message, code) end
+  campaign.wait = min(2 * campaign.wait, LONGEST)
+  if code == "taken" then return end
+  if is_rejected(campaign.client) then return pack(nil, message, code) end
+  local answer = campaign.on_error and campaign.on_error(message, code)
+  if answer == "resign" or driver.pause and not driver.pause(campaign.client) then return pack(nil, message, code) end
+end
+
+-- LEAD-4. The lease of a term has ended before fn.
+local function outlived(message, code, answer, ...)
+  if answer == "resign" then return pack(nil, message, code, ...) end
+end
+
+-- LEAD-4. A term has ended: with true and the results of fn, or as above.
+local function ended(campaign, ok, answer, ...)
+  campaign.led, campaign.wait = false, campaign.limit or FIRST
+  if not ok then return outlived(answer, ...) end
+  if answer == "resign" then return pack(true, ...) end
+end
+
+local function settle(campaign, ...)
+  if campaign.led then return ended(campaign, ...) end
+  return failed(campaign, select(2, ...))
+end
+
+-- LEAD-1. Returns a campaign, and the function that runs its terms.
+local function begin(client, driver, given, fn, on_error)
+  local campaign = { client = client, driver = driver, on_error = on_error, limit = given.wait,
+    wait = given.wait or FIRST, led = false }
+  return campaign, function(lock)
+    campaign.led = true
+    if driver.waited then driver.waited(campaign) end
+    return fn(lock)
+  end
+end
+
+-- ----------------------------------------------------------------------------------------- methods
+
+--- Adds lead() and leader() to the methods of a client. The driver is a table of
+---   kind                         type of clients
+---   check(client, method)        optional: returns the handle of a client, or raises misuse of it
+---   here(client, what)           optional: raises if the call cannot wait
+---   refuses(client, name)        optional: returns a message and a code if no campaign may begin
+---   wrap(client, handle)         optional: makes a lock
+---   waits(campaign, lock)        optional: an acquire of the lock is about to begin
+---   waited(campaign)             optional: it has ended
+---   pause(client)                optional: waits after a failure; returns true if it could
+function lead.install(methods, driver)
+  function methods.lead(self, resource, ...)
+    local handle = driver.check and driver.check(self, "lead") or self
+    check_resource(self, driver.kind, resource, "lead", 2)
+    local given, fn, on_error = check_lead(2, ...)
+    if driver.here then driver.here(self, "client:lead") end
+    local campaign, enter = begin(self, driver, given, fn, on_error)
+    local results
+    repeat
+      local lock, message, code
+      if driver.refuses then message, code = driver.refuses(self, resource) end
+      if code then return nil, message, code end
+      given.wait = campaign.wait
+      lock, message, code = new_lock(handle, resource, given)
+      if not lock then return nil, message, code end
+      if driver.wrap then lock = driver.wrap(self, lock) end
+      if driver.waits then driver.waits(campaign, lock) end
+      results = settle(campaign, section.run(lock, nil, enter))
+    until results
+    return unpack(results, 1, results.n)
+  end
+
+  function methods.leader(self, resource)
+    if driver.check then driver.check(self, "leader") end
+    check_resource(self, driver.kind, resource, "leader", 2)
+    if driver.here then driver.here(self, "client:leader") end
+    local seen, message, code = methods.inspect(self, resource)
+    if not seen then return nil, message, code end
+    if seen.holder then return { label = seen.label, fence = seen.fence, ttl = seen.ttl } end
+    local answers = 0
+    for _, node in ipairs(seen.nodes) do answers = answers + (node.state == "unknown" and 0 or 1) end
+    message = ("'%s': %d of %d nodes answered"):format(resource, answers, #seen.nodes)
+    if answers > #seen.nodes / 2 then return nil, message .. ", and no client leads", "not_held" end
+    return nil, message .. "; more than half of them are needed", "unavailable"
+  end
+end
+
+return lead
