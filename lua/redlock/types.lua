@@ -162,6 +162,7 @@
 ---| "endless_keys" # it has locks without an expiry
 ---| "options" # the ttl is too short for node_timeout
 ---| "replicas" # it has replicas
+---| "min_replicas" # the only node grants locks without its replicas
 ---| "mixed_versions" # nodes have different versions
 ---| "node_count" # fewer than three nodes, or an even number
 

@@ -40,8 +40,8 @@ typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE
  *   set get pttl pexpire exists del time info scan   why the node refused it: "command", "key", or
  *     "unknown" for a command that it does not know
  *
- *   version valkey run_id role read_only replicas maxmemory policy aof aof_write rdb_save cluster
- *     these lines of INFO
+ *   version valkey run_id role read_only master port replicas good maxmemory policy aof aof_write
+ *   rdb_save cluster   these lines of INFO; "good" is there with min-replicas-to-write only
  *
  *   own, now   1 if the user may read the lock's own key; the node's clock in microseconds
  *
@@ -70,7 +70,8 @@ static const char rl_doctor_script[] =
     "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "
     "local i=try('info','INFO') "
     "if i then for n,f in string.gmatch('version:redis_version valkey:valkey_version "
-    "run_id:run_id role:role read_only:slave_read_only replicas:connected_slaves "
+    "run_id:run_id role:role read_only:slave_read_only master:master_host port:master_port "
+    "replicas:connected_slaves good:min_slaves_good_slaves "
     "maxmemory:maxmemory policy:maxmemory_policy aof:aof_enabled "
     "aof_write:aof_last_write_status rdb_save:rdb_last_bgsave_status "
     "cluster:cluster_enabled','([%w_]+):([%w_]+)') do "
@@ -112,6 +113,11 @@ static void rl_doctor_prepare(rl_lock *lock, redlock_time now_us, const rl_quest
   doctor->keys = (question->flags & REDLOCK_DOCTOR_KEYS) != 0;
   doctor->guard = core->guards != NULL;
   doctor->fence = options->fence == REDLOCK_YES;
+  if (core->guards != NULL) {
+    doctor->quarantine_us = core->guards->quarantine_us;
+    doctor->spare_us =
+        rl_time_sub(core->guards->max_ttl_us, rl_time_add(options->ttl_us, options->lock_delay_us));
+  }
   doctor->ttl_us = options->ttl_us;
   doctor->node_timeout_us = rl_options_node_timeout(options, options->ttl_us);
   doctor->key = lock->resource->key;

@@ -16,6 +16,7 @@
 #define RL_FINDING_DIGITS_MAX 16
 #define RL_FINDING_OLD_MAJOR 5 /* the oldest tested version */
 #define RL_FINDING_CLOCKS_US (2 * REDLOCK_SECONDS)
+#define RL_FINDING_SPARE_US (3 * REDLOCK_SECONDS) /* for a min-replicas-max-lag of 1 s */
 #define RL_FINDING_DAY_US (86400 * REDLOCK_SECONDS)
 #define RL_FINDING_CERTIFICATE_US (30 * RL_FINDING_DAY_US)
 
@@ -151,6 +152,13 @@ static void rl_finding_check_down(rl_finding_search *search, const rl_doctor_nod
   if (node->answered || rl_finding_lacks_rights(node)) {
     return;
   }
+  if (node->sentinel && search->doctor->count == 1) {
+    rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
+                   "%.100s is a Sentinel, which keeps no keys: name the master that it watches, by "
+                   "an address that follows the master at a fail-over (docs/one-server.md)",
+                   node->name);
+    return;
+  }
   if (node->sentinel) {
     rl_finding_add(
         search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
@@ -216,26 +224,104 @@ static void rl_finding_check_same_server(rl_finding_search *search, const rl_doc
   }
 }
 
+/* Returns " of HOST:PORT", or "" if a replica does not report its master. */
+static const char *rl_finding_master(const rl_doctor_node *node, char of[static 160]) {
+  char host[RL_FINDING_WORD_MAX + 1], port[RL_FINDING_WORD_MAX + 1];
+  of[0] = '\0';
+  if (rl_finding_value(node, "master", host)[0] != '\0' &&
+      rl_finding_value(node, "port", port)[0] != '\0') {
+    bool brackets = strchr(host, ':') != NULL;
+    (void)snprintf(of, 160, " of %s%s%s:%s", brackets ? "[" : "", host, brackets ? "]" : "", port);
+  }
+  return of;
+}
+
 static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_node *node) {
-  uint64_t replicas;
+  char of[160];
   if (rl_finding_is(node, "role", "slave") && rl_finding_is(node, "read_only", "0")) {
     rl_finding_add(
         search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a replica that can be written to: its locks vanish when it synchronises with "
         "its master; make it an independent master (REPLICAOF NO ONE)",
         node->name);
+  } else if (rl_finding_is(node, "role", "slave") && search->doctor->count == 1) {
+    rl_finding_add(search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
+                   "%.100s is a read-only replica%s: name its master, by an address that follows "
+                   "the master at a fail-over (docs/one-server.md)",
+                   node->name, rl_finding_master(node, of));
   } else if (rl_finding_is(node, "role", "slave")) {
     rl_finding_add(
         search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
-        "%.100s is a read-only replica: replace it by an independent master, or make it one "
+        "%.100s is a read-only replica%s: replace it by an independent master, or make it one "
         "(REPLICAOF NO ONE)",
-        node->name);
-  } else if (rl_finding_number(node, "replicas", &replicas) && replicas > 0) {
+        node->name, rl_finding_master(node, of));
+  }
+}
+
+/* The only node, which fails over to a replica: its lost write alone makes two holders. */
+static void rl_finding_check_failover(rl_finding_search *search, const rl_doctor_node *node,
+                                      uint64_t replicas) {
+  const rl_doctor *doctor = search->doctor;
+  if (!doctor->guard) {
+    rl_finding_add(
+        search, rl_finding_name_replicas, REDLOCK_SEVERITY_WARNING,
+        "%.100s has %llu replica%s, and is the only node: client A acquires a lock, the master "
+        "crashes before it has sent the key, the replica is promoted, and client B acquires the "
+        "same lock; turn the guard on (docs/one-server.md)",
+        node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s");
+  } else {
     rl_finding_add(search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE,
-                   "%.100s has %llu replica%s: a promoted replica may lack the latest locks; %s",
+                   "%.100s has %llu replica%s: after a fail-over the guard grants no lock for "
+                   "%.1f s, until those that the promoted replica may lack have expired",
                    node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s",
-                   search->doctor->guard ? "the guard keeps it from voting until they have expired"
-                                         : "do not promote any, or turn the guard on");
+                   rl_finding_ms(doctor->quarantine_us) / 1000);
+  }
+}
+
+static void rl_finding_check_replicas(rl_finding_search *search, const rl_doctor_node *node) {
+  uint64_t replicas;
+  if (rl_finding_is(node, "role", "slave") || !rl_finding_number(node, "replicas", &replicas) ||
+      replicas == 0) {
+    return;
+  }
+  if (search->doctor->count == 1) {
+    rl_finding_check_failover(search, node, replicas);
+    return;
+  }
+  rl_finding_add(search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE,
+                 "%.100s has %llu replica%s: a promoted replica may lack the latest locks; %s",
+                 node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s",
+                 search->doctor->guard ? "the guard keeps it from voting until they have expired"
+                                       : "do not promote any, or turn the guard on");
+}
+
+/*
+ * The only node must stop when it is cut off from its replicas, before the promoted one votes. INFO
+ * shows the number of good replicas only if min-replicas-to-write is set, and never
+ * min-replicas-max-lag.
+ */
+static void rl_finding_check_min_replicas(rl_finding_search *search, const rl_doctor_node *node) {
+  const rl_doctor *doctor = search->doctor;
+  uint64_t replicas, good;
+  if (doctor->count != 1 || !doctor->guard || rl_finding_is(node, "role", "slave") ||
+      !rl_finding_number(node, "replicas", &replicas)) {
+    return;
+  }
+  if (!rl_finding_number(node, "good", &good)) {
+    if (replicas > 0) {
+      rl_finding_add(
+          search, rl_finding_name_min_replicas, REDLOCK_SEVERITY_WARNING,
+          "%.100s grants locks when it is cut off from its replicas, while a promoted replica does, "
+          "too: set min-replicas-to-write 1 on all servers (docs/one-server.md)",
+          node->name);
+    }
+  } else if (doctor->spare_us < RL_FINDING_SPARE_US) {
+    rl_finding_add(
+        search, rl_finding_name_min_replicas, REDLOCK_SEVERITY_WARNING,
+        "%.100s stops min-replicas-max-lag + 2 s after it was cut off from its replicas, "
+        "and max_ttl exceeds ttl + lock_delay by %.1f s: raise max_ttl to ttl + "
+        "lock_delay + min-replicas-max-lag + 2 s",
+        node->name, rl_finding_ms(doctor->spare_us) / 1000);
   }
 }
 
@@ -268,7 +354,10 @@ static void rl_finding_check_refuses(rl_finding_search *search, const rl_doctor_
   if (said != NULL && !rl_finding_is(node, "role", "slave") &&
       !rl_finding_is(node, "cluster", "1")) {
     rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
-                   "%.100s refuses what a lock needs: %.190s", node->name, said);
+                   "%.100s refuses what a lock needs: %.190s%s", node->name, said,
+                   strncmp(said, "NOREPLICAS", 10) == 0
+                       ? " Start a replica, or lower min-replicas-to-write"
+                       : "");
   }
 }
 
@@ -572,6 +661,8 @@ static void rl_finding_check_node(rl_finding_search *search, const rl_doctor_nod
   rl_finding_check_quarantined(search, node);
   rl_finding_check_same_server(search, node);
   rl_finding_check_role(search, node);
+  rl_finding_check_replicas(search, node);
+  rl_finding_check_min_replicas(search, node);
   rl_finding_check_cluster(search, node);
   rl_finding_check_eviction(search, node);
   rl_finding_check_refused(search, node, false);

@@ -37,11 +37,13 @@ typedef struct rl_doctor_node {
 } rl_doctor_node;
 
 typedef struct rl_doctor {
-  unsigned count; /* of nodes */
-  bool done;      /* the examination has ended */
-  bool keys;      /* the nodes searched their keys */
-  bool guard;     /* the client has a guard */
-  bool fence;     /* leases have fencing tokens */
+  unsigned count;                 /* of nodes */
+  bool done;                      /* the examination has ended */
+  bool keys;                      /* the nodes searched their keys */
+  bool guard;                     /* the client has a guard */
+  bool fence;                     /* leases have fencing tokens */
+  redlock_duration spare_us;      /* by which the guard's max_ttl exceeds ttl and lock_delay */
+  redlock_duration quarantine_us; /* of the guard */
   redlock_duration ttl_us;
   redlock_duration node_timeout_us;
   const char *key; /* the lock's */
@@ -72,6 +74,7 @@ typedef struct rl_doctor {
   X(endless_keys)                                                                                  \
   X(options)                                                                                       \
   X(replicas)                                                                                      \
+  X(min_replicas)                                                                                  \
   X(mixed_versions)                                                                                \
   X(node_count)
 

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "sentinel.h"
 #include "support.h"
 
 #define PASSWORD "hidden-word"
@@ -113,6 +114,49 @@ static void replicas_and_their_master_are_found(void **state) {
   assert_found("error writable_replica %s is a replica that can be written to", 2);
   assert_found("note replicas %s has 2 replicas", 0);
   assert_null(strstr(found, "refuses"));
+}
+
+/* Examines one server as the only node of a client with leases of 10 s. */
+static void examine_one(const char *address, bool guard) {
+  redlock_options options = once();
+  redlock_client *client;
+  options.ttl_us = 10 * REDLOCK_SECONDS;
+  redlock_settings settings = {.options = &options, .guard = guard ? REDLOCK_YES : REDLOCK_NO};
+  assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  assert_int_equal(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
+  (void)examine_as(client, "redlock-doctor", 0);
+}
+
+static void single_server_with_failover_is_found(void **state) {
+  sentinel watch;
+  char line[256], port[16];
+  (void)snprintf(port, sizeof port, "%d", three.nodes[0].port);
+  set(0, "repl-diskless-sync-delay", "0");
+  assert_string_equal(farm_command(&three, 1, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
+  eventually(follows(1));
+  examine_one(three.nodes[0].address, false);
+  assert_found("warning replicas %s has 1 replica, and is the only node: client A acquires", 0);
+  examine_one(three.nodes[0].address, true);
+  assert_found("note replicas %s has 1 replica: after a fail-over the guard grants no lock for 35.0"
+               " s",
+               0);
+  assert_found("warning min_replicas %s grants locks when it is cut off", 0);
+  set(0, "min-replicas-to-write", "1");
+  examine_one(three.nodes[0].address, true);
+  assert_null(strstr(found, "min_replicas"));
+  examine_one(three.nodes[1].address, true);
+  (void)snprintf(line, sizeof line, "error replica %%s is a read-only replica of 127.0.0.1:%s",
+                 port);
+  assert_found(line, 1);
+  assert_string_equal(farm_command(&three, 1, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  examine_one(three.nodes[0].address, true);
+  assert_found("error refuses %s refuses what a lock needs: NOREPLICAS", 0);
+  assert_contains(found, "Start a replica, or lower min-replicas-to-write");
+  set(0, "min-replicas-to-write", "0");
+  sentinel_start(&watch, three.scratch.path, three.nodes[0].port, NULL);
+  examine_one(watch.address, true);
+  sentinel_end(&watch);
+  assert_contains(found, "is a Sentinel, which keeps no keys: name the master that it watches");
 }
 
 static void eviction_and_full_memory_are_found(void **state) {
@@ -299,6 +343,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(healthy_nodes_have_no_finding_and_no_change),
       TEST(replicas_and_their_master_are_found),
+      TEST(single_server_with_failover_is_found),
       TEST(eviction_and_full_memory_are_found),
       TEST(each_missing_right_is_named),
       TEST(missing_rights_of_the_doctor_are_no_error),

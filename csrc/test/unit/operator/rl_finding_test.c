@@ -98,6 +98,9 @@ static const said_case said_cases[] = {
      REDLOCK_SEVERITY_ERROR, "replica",
      "two:2 is a read-only replica: replace it by an independent master, or make it one "
      "(REPLICAOF NO ONE)"},
+    {"role=slave read_only=1 master=10.0.0.9 port=6380", REDLOCK_SEVERITY_ERROR, "replica",
+     "two:2 is a read-only replica of 10.0.0.9:6380: replace it by an independent master, or make "
+     "it one (REPLICAOF NO ONE)"},
     {"role=slave read_only=0", REDLOCK_SEVERITY_ERROR, "writable_replica",
      "two:2 is a replica that can be written to: its locks vanish when it synchronises with its "
      "master; make it an independent master (REPLICAOF NO ONE)"},
@@ -105,6 +108,7 @@ static const said_case said_cases[] = {
      "two:2 has 1 replica: a promoted replica may lack the latest locks; do not promote "
      "any, or turn the guard on"},
     {"role=master replicas=0", 0, NULL, NULL},
+    {"role=master replicas=0 good=0", 0, NULL, NULL},
     {"cluster=1 said=Script attempted to access a non local key", REDLOCK_SEVERITY_ERROR, "cluster",
      "two:2 is in cluster mode: it has only some of the keys, and they move; use a server with "
      "cluster-enabled no"},
@@ -120,6 +124,9 @@ static const said_case said_cases[] = {
     {"maxmemory=1048576", 0, NULL, NULL},
     {"said=OOM command not allowed", REDLOCK_SEVERITY_ERROR, "refuses",
      "two:2 refuses what a lock needs: OOM command not allowed"},
+    {"said=NOREPLICAS Not enough good replicas to write.", REDLOCK_SEVERITY_ERROR, "refuses",
+     "two:2 refuses what a lock needs: NOREPLICAS Not enough good replicas to write. Start a "
+     "replica, or lower min-replicas-to-write"},
     {"aof=0", REDLOCK_SEVERITY_WARNING, "persistence",
      "two:2 forgets its latest locks when it restarts (appendonly no): turn the guard on, or wait "
      "for the longest ttl before you start it again"},
@@ -381,6 +388,88 @@ static void few_or_even_nodes_are_noted(void **state) {
                "4 nodes tolerate no more failures than 3: use an odd number");
 }
 
+/* ---------------------------------------------------------------- one server with fail-over */
+
+/* The only node answers |said|. The note about a single node is expected besides. */
+static void assert_one_finds(bool guard, redlock_duration spare_us, const char *said,
+                             redlock_severity severity, const char *name, const char *message) {
+  rl_doctor *doctor = world(1);
+  rl_finding finding = {0};
+  unsigned expected = message != NULL ? 2 : 1;
+  doctor->guard = guard;
+  doctor->spare_us = spare_us;
+  doctor->quarantine_us = 35002 * MS;
+  say(doctor, 0, said);
+  assert_true(rl_finding_at(doctor, 0, &finding));
+  if (message != NULL) {
+    assert_string_equal(finding.message, message);
+    assert_string_equal(finding.name, name);
+    assert_int_equal(finding.severity, severity);
+    assert_int_equal(finding.node, 0);
+  } else {
+    assert_string_equal(finding.name, "node_count");
+  }
+  assert_int_equal(count_of(doctor), expected);
+  free(doctor);
+}
+
+static void only_node_with_replicas_needs_a_guard(void **state) {
+  assert_one_finds(false, 0, "role=master replicas=2", REDLOCK_SEVERITY_WARNING, "replicas",
+                   "one:1 has 2 replicas, and is the only node: client A acquires a lock, the "
+                   "master crashes before it has sent the key, the replica is promoted, and client "
+                   "B acquires the same lock; turn the guard on (docs/one-server.md)");
+  assert_one_finds(true, 20 * SECONDS, "role=master replicas=2 good=2", REDLOCK_SEVERITY_NOTE,
+                   "replicas",
+                   "one:1 has 2 replicas: after a fail-over the guard grants no lock for 35.0 s, "
+                   "until those that the promoted replica may lack have expired");
+  assert_one_finds(false, 0, "role=master replicas=0", 0, NULL, NULL);
+  assert_one_finds(true, 0, "role=master replicas=0", 0, NULL, NULL);
+}
+
+static void only_node_must_stop_without_replicas(void **state) {
+  rl_doctor *doctor = world(1);
+  rl_finding finding = {0};
+  doctor->guard = true;
+  say(doctor, 0, "role=master replicas=1");
+  assert_true(rl_finding_at(doctor, 0, &finding));
+  assert_string_equal(finding.message,
+                      "one:1 grants locks when it is cut off from its replicas, while a promoted "
+                      "replica does, too: set min-replicas-to-write 1 on all servers "
+                      "(docs/one-server.md)");
+  assert_string_equal(finding.name, "min_replicas");
+  assert_int_equal(finding.severity, REDLOCK_SEVERITY_WARNING);
+  free(doctor);
+  assert_one_finds(true, 2500 * MS, "role=master replicas=0 good=0", REDLOCK_SEVERITY_WARNING,
+                   "min_replicas",
+                   "one:1 stops min-replicas-max-lag + 2 s after it was cut off from its replicas, "
+                   "and max_ttl exceeds ttl + lock_delay by 2.5 s: raise max_ttl to ttl + "
+                   "lock_delay + min-replicas-max-lag + 2 s");
+  assert_one_finds(true, 3 * SECONDS, "role=master replicas=0 good=0", 0, NULL, NULL);
+  assert_one_finds(false, 0, "role=master replicas=0 good=0", 0, NULL, NULL);
+}
+
+static void only_node_that_is_a_replica_names_its_master(void **state) {
+  assert_one_finds(true, 0, "role=slave read_only=1 master=fd00::9 port=6380",
+                   REDLOCK_SEVERITY_ERROR, "replica",
+                   "one:1 is a read-only replica of [fd00::9]:6380: name its master, by an address "
+                   "that follows the master at a fail-over (docs/one-server.md)");
+  assert_one_finds(true, 0, "role=slave read_only=1 port=6380", REDLOCK_SEVERITY_ERROR, "replica",
+                   "one:1 is a read-only replica: name its master, by an address "
+                   "that follows the master at a fail-over (docs/one-server.md)");
+}
+
+static void only_node_that_is_a_sentinel_is_named(void **state) {
+  rl_doctor *doctor = world(1);
+  rl_finding finding = {0};
+  fail_to_answer(doctor, 0, "ERR unknown command 'EVAL'");
+  doctor->nodes[0].sentinel = true;
+  assert_true(rl_finding_at(doctor, 0, &finding));
+  assert_string_equal(finding.message,
+                      "one:1 is a Sentinel, which keeps no keys: name the master that it watches, "
+                      "by an address that follows the master at a fail-over (docs/one-server.md)");
+  free(doctor);
+}
+
 static void ttl_must_be_four_node_timeouts(void **state) {
   rl_doctor *doctor = world(3);
   doctor->ttl_us = 400 * MS;
@@ -475,6 +564,10 @@ int main(void) {
       cmocka_unit_test(different_versions_are_noted_once),
       cmocka_unit_test(unmaintained_version_is_reported),
       cmocka_unit_test(few_or_even_nodes_are_noted),
+      cmocka_unit_test(only_node_with_replicas_needs_a_guard),
+      cmocka_unit_test(only_node_must_stop_without_replicas),
+      cmocka_unit_test(only_node_that_is_a_replica_names_its_master),
+      cmocka_unit_test(only_node_that_is_a_sentinel_is_named),
       cmocka_unit_test(ttl_must_be_four_node_timeouts),
       cmocka_unit_test(answer_of_node_is_only_text),
       cmocka_unit_test(message_of_longest_names_is_cut),
