@@ -483,6 +483,18 @@ static int lock_fence(lua_State *L) {
   return 1;
 }
 
+static int lock_slot(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:slot()");
+  unsigned slot = redlock_lock_slot(self->lock);
+
+  if (slot == 0) {
+    lua_pushnil(L);
+  } else {
+    lua_pushinteger(L, (lua_Integer)slot);
+  }
+  return 1;
+}
+
 /* (lock) -> the text for client:attach(); or nil, message, code. After success the lock is not
    held. */
 static int lock_detach(lua_State *L) {
@@ -642,19 +654,13 @@ void rl_lua_lock_register(lua_State *L) {
                                          {"__close", lock_end_of_scope},
                                          {"__tostring", lock_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"result", lock_result},
-                                     {"cancel", lock_cancel},
-                                     {"token", lock_token},
-                                     {"fence", lock_fence},
-                                     {"remaining", lock_remaining},
-                                     {"resource", lock_resource},
-                                     {"resources", lock_resources},
-                                     {"ttl", lock_ttl},
-                                     {"is_held", lock_is_held},
-                                     {"lost", lock_lost},
-                                     {"margin", lock_margin},
-                                     {"votes", lock_votes},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"result", lock_result},     {"cancel", lock_cancel},
+                                     {"token", lock_token},       {"fence", lock_fence},
+                                     {"slot", lock_slot},         {"remaining", lock_remaining},
+                                     {"resource", lock_resource}, {"resources", lock_resources},
+                                     {"ttl", lock_ttl},           {"is_held", lock_is_held},
+                                     {"lost", lock_lost},         {"margin", lock_margin},
+                                     {"votes", lock_votes},       {NULL, NULL}};
   static const luaL_Reg functions[] = {{"lock", lock_new},
                                        {"attach", lock_attach},
                                        {"detach", lock_detach},

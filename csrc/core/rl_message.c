@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lease/rl_permits.h"
 #include "lock/rl_result.h"
 #include "lock/rl_round.h"
 #include "rl_core.h"
@@ -227,11 +228,25 @@ static const char *rl_message_holder(const rl_lock *lock) {
   return extension != NULL && extension->holder.length > 0 ? extension->holder.text : "";
 }
 
+/* SEM-4. Adds that clients of the semaphore disagree. */
+static void rl_message_permits(rl_message *message, const rl_lock *lock) {
+  rl_message_add(message, " is taken: %u of %u nodes have no free slot of %d",
+                 message->result.quorum.denied, lock->core->node_count, lock->current->permits);
+  if (rl_permits_other(lock) != 0) {
+    rl_message_add(message, "; another client uses permits = %u: give all clients the same number",
+                   rl_permits_other(lock));
+  }
+  rl_message_add(message, ": ");
+  rl_message_nodes(message, lock, RL_COUNT_DENIED, false);
+}
+
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
   const char *holder = rl_message_holder(lock);
   if (rl_quorum_decide_acquire(&message->result.quorum, needed) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the last attempt was not answered in time");
+  } else if (rl_permits_of(lock) != NULL) {
+    rl_message_permits(message, lock);
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);
   } else if (holder[0] != '\0') {

@@ -147,6 +147,7 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_NODES_MAX 32
 #define REDLOCK_KEY_MAX 4096     /* bytes of prefix and resource together */
 #define REDLOCK_RESOURCES_MAX 64 /* resources of one lock */
+#define REDLOCK_PERMITS_MAX 1024 /* permits of a semaphore */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* 366 days */
 #define REDLOCK_TOKEN_LENGTH                                                                       \
   40                              /* hexadecimal digits of a token: 160 random bits. With a label,
@@ -251,6 +252,7 @@ typedef struct redlock_transport redlock_transport; /* redlock_tls.h has one */
 #define REDLOCK_RETRIES_NONE (-1) /* retry_count: try once */
 #define REDLOCK_DURATION_NONE                                                                      \
   (REDLOCK_NEVER - 1)             /* a duration of 0: no delay, no jitter, no wait */
+#define REDLOCK_PERMITS_NONE (-1) /* permits: a lock, no semaphore */
 #define REDLOCK_DRIFT_NONE (-1.0) /* drift_factor: 0 */
 #define REDLOCK_DB_ZERO (-1)      /* db: 0 */
 #define REDLOCK_YES 1
@@ -325,6 +327,11 @@ typedef struct redlock_options {
      and redlock_lock_key() return it. If a waiter has a label, too, its message of REDLOCK_E_TAKEN
      names that of the holder. A supplied token has none [none]. */
   const char *label;
+  /* Up to so many holders at once, from 1 to REDLOCK_PERMITS_MAX: the lock is a semaphore. All
+     clients of a resource must use the same number. A holder has one of the slots resource/1 to
+     resource/permits, each of which is a lock of its own: redlock_lock_slot(). A lock of the same
+     resource without permits excludes no holder. REDLOCK_PERMITS_NONE: a lock [none]. */
+  int permits;
 } redlock_options;
 
 /* One resource of a lock: any bytes. */
@@ -884,6 +891,14 @@ REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, si
  * each of them.
  */
 REDLOCK_EXTERN uint64_t redlock_lock_fence(const redlock_lock *lock);
+
+/*
+ * Returns the slot of a held semaphore, from 1 to options.permits; 0 if it is not held, or if the
+ * lock has no permits. At any time the slots of all holders differ, so a program may use it as the
+ * index of what the semaphore protects. Each slot has a counter of fencing tokens of its own: only
+ * tokens of one slot can be compared.
+ */
+REDLOCK_EXTERN unsigned redlock_lock_slot(const redlock_lock *lock);
 
 /*
  * Supplies the token for the next acquire of this lock, in place of a random one: |length| bytes of

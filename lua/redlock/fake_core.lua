@@ -61,6 +61,9 @@ local function begin_acquire(self, given, of_loop, level)
   local custom = given and given.token or self.token_given
   local on_lost, owner = given and given.on_lost, owner_of(self, given)
   self.token_given = nil
+  if custom and option.has_permits(options) then
+    misuse(level + 1, "'%s': %s", message.resources(self.resources), option.SUPPLIED)
+  end
   local started = operation.acquire(self, options, owner, custom, of_loop)
   note_on_lost(self, on_lost, started)
   return started
@@ -228,7 +231,8 @@ function core.detach(of)
   end
   local text = "redlock1." .. client.world:new_token()
   client.world.handovers[text] = { resources = own.resources, prefix = client.prefix, count = #client.nodes,
-    ttl = own.ttl, lock_delay = own.options.lock_delay, fence = own.fence, token = own.token }
+    ttl = own.ttl, lock_delay = own.options.lock_delay, fence = own.fence, token = own.token, slot = own.slot,
+    permits = own.options.permits }
   lease.leave(own, self)
   lease.stop(own)
   self.loss = nil

@@ -53,17 +53,28 @@ function label.complaint(text)
   return "must be at most " .. MOST .. " bytes of UTF-8 without control characters"
 end
 
---- Returns the digits with the label of some options, if they have one.
+--- Returns the digits with the permits and the label of some options, if they have any.
 function label.token(digits, options)
   local text = options.label
+  if (options.permits or 0) > 0 then digits = digits .. "/" .. options.permits end
   return text and text ~= "" and digits .. ":" .. text or digits
+end
+
+--- Returns how many permits the client of a semaphore's token uses, or nil.
+function label.permits(token)
+  local digits, count = token:sub(1, DIGITS), token:sub(DIGITS + 1):match("^/([1-9]%d*)")
+  local behind = count and token:sub(DIGITS + 2 + #count, DIGITS + 2 + #count)
+  count = tonumber(count)
+  return count and count <= 1024 and (behind == "" or behind == ":") and not digits:find("[^0-9a-f]") and count or nil
 end
 
 --- Returns the label in a token of any program, or nil.
 function label.of(token)
-  local digits, text = token:sub(1, DIGITS), token:sub(DIGITS + 2)
-  if token:sub(DIGITS + 1, DIGITS + 1) ~= ":" or digits:find("[^0-9a-f]") or not is_valid(text) then return nil end
-  return text
+  local permits = label.permits(token)
+  local digits = token:sub(1, DIGITS)
+  local text = token:sub(DIGITS + 1 + (permits and #tostring(permits) + 1 or 0))
+  if text:sub(1, 1) ~= ":" or digits:find("[^0-9a-f]") or not is_valid(text:sub(2)) then return nil end
+  return text:sub(2)
 end
 
 return label

@@ -300,13 +300,14 @@ local function draw_fence(client, keys, asked)
   return math.floor(fence)
 end
 
---- Returns the lease of a granted acquire. `from` has token, keys, resources, options, owner, began
---- and fence.
+--- Returns the lease of a granted acquire. `from` has token, keys, resources, options, owner,
+--- began, fence and slot.
 function lease.new(client, lock, from, asked)
   local options = from.options
   local self = {
     client = client, token = from.token, keys = from.keys, resources = from.resources, options = options,
     owner = from.owner, ttl = options.ttl, keys_end = from.began + options.ttl, known = {}, shares = { lock },
+    slot = from.slot,
     hold_until = options.auto_extend and options.max_hold > 0 and from.began + options.max_hold or nil,
   }
   self.deadline = from.began + valid(self, options.ttl)

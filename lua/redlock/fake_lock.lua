@@ -107,6 +107,9 @@ function lock.check_options(client, above, given, resources, level)
       misuse(level + 1, "'%s': %s", message.resources(resources), RESERVED)
     end
   end
+  if option.has_permits(options) and #resources > 1 then
+    misuse(level + 1, "'%s': %s", message.resources(resources), option.SEVERAL)
+  end
   if client.guard and options.ttl + options.lock_delay > client.guard then
     misuse(level + 1, "'%s': %s", message.resources(resources), option.TOO_LONG)
   end
@@ -159,9 +162,9 @@ function lock.attach(of, text, given)
   local options = lock.check_options(client, above, given, handover.resources, WRAPPED)
   local own = {}
   for name, value in pairs(options) do own[name] = value end
-  own.fence = handover.fence ~= nil
+  own.fence, own.permits = handover.fence ~= nil, handover.permits
   local made = new_lock(client, of, handover.resources, own, given)
-  records[made].handed = handover
+  records[made].handed, records[made].slot = handover, handover.slot
   return made
 end
 
@@ -223,6 +226,11 @@ end
 function methods.fence(of)
   local self = check_lock(of, DIRECT, "lock:fence()")
   return lease.lasts(self.lease) and self.lease.fence or nil
+end
+
+function methods.slot(of)
+  local self = check_lock(of, DIRECT, "lock:slot()")
+  return lease.lasts(self.lease) and self.lease.slot or nil
 end
 
 function methods.ttl(of)

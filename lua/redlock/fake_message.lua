@@ -77,6 +77,11 @@ function of_code.taken(result)
   local text
   if #result.resources > 1 then
     text = in_the_way(result)
+  elseif result.permits then
+    text = (" is taken: %d of %d nodes have no free slot of %d%s: %s")
+      :format(result.taken, #result.votes, result.permits, result.other and
+        ("; another client uses permits = %d: give all clients the same number"):format(result.other) or "",
+        nodes(result, TAKEN))
   elseif result.holder then
     text = (" is taken, held by '%s': %d of %d nodes hold it for another client: %s")
       :format(result.holder, result.taken, #result.votes, nodes(result, TAKEN))

@@ -187,9 +187,30 @@ end
 -- ---------------------------------------------------------------------------------------- acquire
 
 local function keys_of(lock)
-  local keys = {}
-  for index, resource in ipairs(lock.resources) do keys[index] = lock.client.prefix .. resource end
+  local keys, slot = {}, lock.slot and "/" .. lock.slot or ""
+  for index, resource in ipairs(lock.resources) do keys[index] = lock.client.prefix .. resource .. slot end
   return keys
+end
+
+-- Chooses the slot of a semaphore that the next attempt tries: one that is free on enough nodes.
+-- Notes the permits of another client that uses another number.
+local function choose_slot(self)
+  local lock, options = self.lock, self.options
+  if lock.handed then return end
+  lock.slot, self.other = nil, nil
+  if not option.has_permits(options) then return end
+  local base = keys_of(lock)[1] .. "/"
+  for slot = 1, options.permits do
+    local free = 0
+    for _, node in ipairs(lock.client.nodes) do
+      local entry = node:get(base .. slot)
+      local permits = entry and entry.kind == "string" and label.permits(entry.value)
+      free = free + (entry and 0 or 1)
+      if permits and permits ~= options.permits then self.other = permits end
+    end
+    if not lock.slot and free >= lock.client.quorum then lock.slot = slot end
+  end
+  lock.slot = lock.slot or 1
 end
 
 -- Returns the indices of the nodes that granted.
@@ -209,7 +230,8 @@ local function grant(self, token, asked)
   local lock, client = self.lock, self.lock.client
   local handed = lock.handed
   local own = lease.new(client, lock, { token = token, keys = keys_of(lock), resources = lock.resources,
-    options = self.options, owner = self.owner, began = asked.began, fence = handed and handed.fence }, asked)
+    options = self.options, owner = self.owner, began = asked.began, fence = handed and handed.fence,
+    slot = lock.slot }, asked)
   if not own then
     lease.clean(client, lock.resources, keys_of(lock), token)
     return finish(self, "expired", asked, { took = client.world.clock.now - asked.began, ttl = self.options.ttl })
@@ -221,11 +243,21 @@ local function grant(self, token, asked)
   finish(self, "ok", asked)
 end
 
+-- Returns the keys that may be in the way of the next attempt.
+local function obstacles(self)
+  local lock, keys = self.lock, {}
+  if not option.has_permits(self.options) or lock.handed then return keys_of(lock) end
+  for slot = 1, self.options.permits do keys[slot] = lock.client.prefix .. lock.resources[1] .. "/" .. slot end
+  return keys
+end
+
 -- Returns when the first of the keys that are in the way expires, or nil.
-local function next_expiry(lock)
+local function next_expiry(self)
+  local lock = self.lock
   local now, first = lock.client.world.clock.now, nil
+  local keys = obstacles(self)
   for _, node in ipairs(lock.client.nodes) do
-    for _, key in ipairs(keys_of(lock)) do
+    for _, key in ipairs(keys) do
       local entry = node:get(key)
       local expires = entry and entry.expires
       if expires and expires > now and (not first or expires < first) then first = expires end
@@ -260,7 +292,7 @@ local function wait(self)
   clock:cancel(self.last)
   clock:cancel(self.expiry)
   self.last = clock:at(self.deadline, function() try(self) end)
-  local expires = next_expiry(self.lock)
+  local expires = next_expiry(self)
   self.expiry = expires and expires < self.deadline and clock:at(expires, function() world:change() end) or nil
 end
 
@@ -272,7 +304,9 @@ local function failed(self, code, asked, token)
     if code == "taken" then return finish(self, "lost", asked, { denied = lease.deniers(asked) }) end
   end
   if client.world.clock.now >= self.deadline then
-    return finish(self, code, asked, { holder = code == "taken" and holder_of(self) or nil })
+    local semaphore = option.has_permits(self.options)
+    return finish(self, code, asked, { holder = code == "taken" and not semaphore and holder_of(self) or nil,
+      permits = semaphore and self.options.permits or nil, other = self.other })
   end
   wait(self)
 end
@@ -292,6 +326,7 @@ end
 try = function(self)
   local lock, client = self.lock, self.lock.client
   if self.over or self.round or try_to_nest(self) then return end
+  choose_slot(self)
   local token = self.custom or label.token(client.world:new_token(), self.options)
   self.version, self.token, self.round = client.world.version, token, true
   client.attempts = client.attempts + 1

@@ -94,6 +94,13 @@ function option.guard(given, options)
     own and "" or " (the default)")
 end
 
+--- Returns true if the options are those of a semaphore.
+function option.has_permits(options)
+  return (options.permits or 0) > 0
+end
+
+option.SEVERAL = "permits: a lock with several resources is no semaphore; make a lock with permits for each resource"
+option.SUPPLIED = "permits: an acquire of a semaphore supplies no token"
 option.TOO_LONG = "ttl and lock_delay together are more than the guard's max_ttl"
 
 --- Returns whole milliseconds, rounded down.

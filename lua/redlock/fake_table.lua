@@ -32,6 +32,7 @@ local rows = {
     fair flag 0 0
     notify flag 0 0
     label label 0 64
+    permits count 0 1024
   ]],
   client = [[
     prefix bytes 0 4096

@@ -44,6 +44,7 @@
 ---@field max_hold? redlock.Milliseconds with auto_extend: longest time that the lock is held; 0, the default: no limit
 ---@field notify_lost? boolean report a loss also without auto_extend; on_lost implies it; default false
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
+---@field permits? integer up to so many holders at once, 1 to 1024: a semaphore; 0: a lock; default none
 ---@field label? string text in each token that inspect() shows: at most 64 bytes of UTF-8; "" for none; default none
 ---@field notify? boolean nodes notify a waiter when the lock is free; false: poll instead; default true
 ---@field fair? boolean queue behind other waiters even if the lock is free; default false
@@ -467,9 +468,14 @@ function lock:resource() end
 ---@nodiscard
 function lock:resources() end
 
----@return string? token 40 hexadecimal digits, with a label a colon and the label; nil if the lock is not held
+--- Returns 40 hexadecimal digits; with permits also a slash and their number, with a label a colon and the label.
+---@return string? token nil if the lock is not held
 ---@nodiscard
 function lock:token() end
+
+---@return integer? slot of a held semaphore, 1 to permits; nil if it is not held, or has no permits
+---@nodiscard
+function lock:slot() end
 
 ---@return redlock.Milliseconds
 ---@nodiscard

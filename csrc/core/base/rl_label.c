@@ -13,7 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-static_assert(RL_LABELLED_MAX <= REDLOCK_TOKEN_MAX, "an inspection reads a token with a label");
+static_assert(RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX <= REDLOCK_TOKEN_MAX,
+              "an inspection reads a token with a label");
 
 /* Ranges of characters that no label has. Each terminal and log treats them in its own way. */
 static const uint32_t rl_label_forbidden[][2] = {
@@ -82,28 +83,58 @@ void rl_label_set(rl_label *label, const void *bytes, size_t length) {
   label->text[label->length] = '\0';
 }
 
-const char *rl_label_of(const void *token, size_t token_length, size_t *length) {
-  const char *bytes = token;
-  *length = 0;
-  if (token_length <= REDLOCK_TOKEN_LENGTH + 1 || bytes[REDLOCK_TOKEN_LENGTH] != ':') {
-    return NULL;
-  }
-  for (size_t i = 0; i < REDLOCK_TOKEN_LENGTH; i++) {
+/* Returns true if the token begins with as many random digits as those of this library. */
+static bool rl_label_follows_digits(const char *bytes, size_t length) {
+  for (size_t i = 0; i < REDLOCK_TOKEN_LENGTH && i < length; i++) {
     bool digit = (bytes[i] >= '0' && bytes[i] <= '9') || (bytes[i] >= 'a' && bytes[i] <= 'f');
     if (!digit) {
-      return NULL;
+      return false;
     }
   }
-  const char *label = bytes + REDLOCK_TOKEN_LENGTH + 1;
-  size_t label_length = token_length - REDLOCK_TOKEN_LENGTH - 1;
-  if (!rl_label_is_valid(label, label_length)) {
+  return length > REDLOCK_TOKEN_LENGTH;
+}
+
+/* Reads "/" and a number behind the digits. Returns its bytes; 0 if there is none. */
+static size_t rl_label_read_permits(const char *bytes, size_t length, unsigned *permits) {
+  size_t at = REDLOCK_TOKEN_LENGTH + 1;
+  *permits = 0;
+  if (!rl_label_follows_digits(bytes, length) || bytes[REDLOCK_TOKEN_LENGTH] != '/') {
+    return 0;
+  }
+  for (; at < length && at <= REDLOCK_TOKEN_LENGTH + RL_LABEL_PERMITS_MAX - 1 && bytes[at] >= '0' &&
+         bytes[at] <= '9';
+       at++) {
+    *permits = *permits * 10 + (unsigned)(bytes[at] - '0');
+  }
+  bool valid = *permits > 0 && *permits <= REDLOCK_PERMITS_MAX &&
+               bytes[REDLOCK_TOKEN_LENGTH + 1] != '0' && (at == length || bytes[at] == ':');
+  *permits = valid ? *permits : 0;
+  return valid ? at - REDLOCK_TOKEN_LENGTH : 0;
+}
+
+unsigned rl_label_permits(const void *token, size_t token_length) {
+  unsigned permits;
+  (void)rl_label_read_permits(token, token_length, &permits);
+  return permits;
+}
+
+const char *rl_label_of(const void *token, size_t token_length, size_t *length) {
+  const char *bytes = token;
+  unsigned permits;
+  size_t digits = REDLOCK_TOKEN_LENGTH + rl_label_read_permits(bytes, token_length, &permits);
+  *length = 0;
+  if (token_length <= digits + 1 || !rl_label_follows_digits(bytes, token_length) ||
+      bytes[digits] != ':' || !rl_label_is_valid(bytes + digits + 1, token_length - digits - 1)) {
     return NULL;
   }
-  *length = label_length;
-  return label;
+  *length = token_length - digits - 1;
+  return bytes + digits + 1;
 }
 
 size_t rl_label_secret(const void *token, size_t token_length) {
   size_t length;
-  return rl_label_of(token, token_length, &length) != NULL ? REDLOCK_TOKEN_LENGTH : token_length;
+  return rl_label_of(token, token_length, &length) != NULL ||
+                 rl_label_permits(token, token_length) > 0
+             ? REDLOCK_TOKEN_LENGTH
+             : token_length;
 }

@@ -14,6 +14,9 @@
 /* Bytes of a token with a label: the digits, a colon, the label. */
 #define RL_LABELLED_MAX (REDLOCK_TOKEN_LENGTH + 1 + REDLOCK_LABEL_MAX)
 
+/* Bytes of "/1024", behind the digits of a semaphore's token: how many permits its client uses. */
+#define RL_LABEL_PERMITS_MAX 5
+
 /* A label, or none if |length| is 0. Has a NUL. */
 typedef struct rl_label {
   unsigned char length;
@@ -34,6 +37,11 @@ void rl_label_set(rl_label *label, const void *bytes, size_t length);
  * may have made the token.
  */
 const char *rl_label_of(const void *token, size_t token_length, size_t *length);
+
+/*
+ * Returns how many permits the client of a semaphore's token uses; 0 for any other token.
+ */
+unsigned rl_label_permits(const void *token, size_t token_length);
 
 /* Returns how many bytes of a token must stay secret: the label may be shown. */
 size_t rl_label_secret(const void *token, size_t token_length);

@@ -30,6 +30,7 @@
 #include "lease/rl_attach.h"
 #include "lease/rl_backfill.h"
 #include "lease/rl_fence.h"
+#include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
 #include "lease/rl_twin.h"
@@ -62,26 +63,34 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift is not below the ttl. */
     return RL_BEGUN_ENDED;
   }
-  rl_release_settle_failed(lock, now_us, true);
+  memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
+  rl_permits_plan(lock, now_us);
+  if (!rl_permits_asks(lock)) {
+    rl_release_settle_failed(lock, now_us, true);
+  }
   if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us)) {
     rl_lock_end(lock, now_us, REDLOCK_OK); /* OWN-2 */
     rl_lock_end_grace(lock);
     return RL_BEGUN_ENDED;
   }
   if (lock->attempt == NULL) { /* Otherwise the caller supplied a token. */
-    lock->attempt = rl_attempt_new_labelled(&lock->core->attempts, lock->resource, lock, entropy,
-                                            &lock->current->label);
+    lock->attempt = rl_permits_of(lock) != NULL
+                        ? rl_permits_attempt(lock, entropy)
+                        : rl_attempt_new_labelled(&lock->core->attempts, lock->resource, lock,
+                                                  entropy, &lock->current->label);
   }
   if (lock->attempt == NULL) {
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
     return RL_BEGUN_ENDED;
   }
+  lock->core->random ^= lock->random;
+  if (rl_permits_asks(lock)) {
+    return RL_BEGUN;
+  }
   rl_fence_begin(lock, now_us);
   if (lock->waitlist != NULL) {
     rl_notify_attempt(lock->waitlist, now_us);
   }
-  memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
-  lock->core->random ^= lock->random;
   lock->core->stats.attempts++;
   return RL_BEGUN;
 }
@@ -109,6 +118,9 @@ static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node 
 
 /* ACQ-2 */
 static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  if (rl_permits_asks(lock)) {
+    return rl_permits_send(lock, now_us, node);
+  }
   redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if (key_ms == 0) {
@@ -130,6 +142,9 @@ static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
   rl_lock *lock = command->attempt->lock;
   if (command->kind == RL_OUTSTANDING_CONFIRM) {
     return rl_fence_send_text(node, now_us, command);
+  }
+  if (command->kind == RL_OUTSTANDING_SLOTS) {
+    return rl_permits_send_again(node, now_us, command);
   }
   if (lock == NULL || lock->round != command->round) {
     return false; /* The round of the command is over. */
@@ -157,9 +172,17 @@ static rl_decision rl_acquire_decision(const rl_lock *lock) {
 /* ACQ-5 */
 static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   rl_attempt *attempt = lock->attempt;
-  lock->attempt = NULL;
-  rl_release_failed(lock, now_us, attempt);
   redlock_duration delay_us = REDLOCK_NEVER;
+  lock->attempt = NULL;
+  if (rl_permits_asks(lock)) {
+    rl_permits_asked(lock);
+    rl_release_let_go(lock, now_us, attempt, true);
+  } else {
+    rl_release_failed(lock, now_us, attempt);
+    if (error == REDLOCK_E_TAKEN && rl_permits_ask(lock, now_us)) {
+      return;
+    }
+  }
   if (error == REDLOCK_E_TAKEN && rl_lock_attach(lock) != NULL) {
     error = REDLOCK_E_LOST; /* The nodes no longer have the lease that was handed over. */
   }
@@ -208,6 +231,9 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
 
 /* ACQ-3 to ACQ-5 */
 static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
+  if (rl_permits_asks(lock) && rl_permits_decide(lock, now_us)) {
+    return;
+  }
   rl_decision decision = rl_acquire_decision(lock);
   if (decision == RL_DECISION_MAJORITY && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
     decision = rl_fence_decide(lock, now_us);
@@ -223,6 +249,15 @@ static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
+static bool rl_acquire_note(rl_core *core, redlock_time now_us, rl_answer *answer) {
+  (void)core;
+  (void)now_us;
+  if (answer->command->kind == RL_OUTSTANDING_SLOTS) {
+    rl_permits_note(answer);
+  }
+  return true;
+}
+
 static void rl_acquire_grace_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   (void)rl_backfill(lock, now_us, node);
 }
@@ -231,6 +266,7 @@ const rl_steps rl_acquire_steps = {
     .begin = rl_acquire_begin,
     .send = rl_acquire_send,
     .send_again = rl_acquire_send_again,
+    .note = rl_acquire_note,
     .decide = rl_acquire_decide,
     .timed_out = rl_fence_time_out,
     .grace_up = rl_acquire_grace_up,

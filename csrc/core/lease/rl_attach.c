@@ -47,13 +47,35 @@ const char *rl_attach_fit_fence(rl_options *options, uint64_t fence) {
              : NULL;
 }
 
+unsigned rl_attach_permits(const rl_handover *handover, unsigned *slot, size_t *base_length) {
+  unsigned permits = rl_label_permits(handover->token, handover->token_length);
+  *slot = rl_resource_parse_slot(handover->resources[0].bytes, handover->resources[0].length,
+                                 base_length);
+  return handover->resource_count == 1 && *slot != 0 && *slot <= permits ? permits : 0;
+}
+
+/* Returns a reference to the resource of the handed lease: that of the lock, or its slot. */
+static rl_resource *rl_attach_resource(rl_lock *lock, const rl_handover *handover) {
+  unsigned slot;
+  size_t base_length;
+  if (rl_attach_permits(handover, &slot, &base_length) != 0) {
+    return rl_resource_new_slot(lock->resource, slot);
+  }
+  lock->resource->references++;
+  return lock->resource;
+}
+
 int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   rl_core *core = lock->core;
   rl_attach *attach = rl_lock_reserve_extension(lock) ? malloc(sizeof *attach) : NULL;
-  rl_attempt *handed = attach == NULL
+  rl_resource *resource = rl_attach_resource(lock, handover);
+  rl_attempt *handed = attach == NULL || resource == NULL
                            ? NULL
-                           : rl_attempt_new_custom(&core->attempts, lock->resource, NULL,
-                                                   handover->token, handover->token_length);
+                           : rl_attempt_new_custom(&core->attempts, resource, NULL, handover->token,
+                                                   handover->token_length);
+  if (resource != NULL) {
+    rl_resource_unref(resource);
+  }
   if (handed == NULL) {
     free(attach);
     return REDLOCK_E_NO_MEMORY;

@@ -27,6 +27,12 @@ typedef struct rl_attach {
 const char *rl_attach_fit_fence(rl_options *options, uint64_t fence);
 
 /*
+ * Returns how many permits the semaphore of the lease has, and its slot in |*slot| and the length
+ * of its name in |*base_length|. Returns 0 if the lease is that of a lock.
+ */
+unsigned rl_attach_permits(const rl_handover *handover, unsigned *slot, size_t *base_length);
+
+/*
  * Makes the next acquire of the lock attach the lease. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY.
  */
 int rl_attach_set(rl_lock *lock, const rl_handover *handover);

@@ -16,6 +16,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lease/rl_permits.h"
 #include "lease/rl_twin.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
@@ -171,6 +172,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   rl_release_go_on(core, now_us, attempt, grow);
   if (attempt->held) {
     rl_notify_released(core, attempt, false);
+    rl_permits_released(core, attempt);
     rl_waitlist_released(core, rl_attempt_base(attempt), now_us);
   }
 }
@@ -319,7 +321,7 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
 
 /* Returns true if the command leaves no key behind. */
 static bool rl_release_needs_none(const rl_outstanding *command) {
-  return command->kind >= RL_OUTSTANDING_CONFIRM; /* CONFIRM and the operations that ask */
+  return command->kind >= RL_OUTSTANDING_CONFIRM; /* CONFIRM, SLOTS and the operations that ask */
 }
 
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,

@@ -17,6 +17,7 @@
 #include "lease/rl_custom_token.h"
 #include "lease/rl_fence.h"
 #include "lease/rl_lease.h"
+#include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
 #include "lease/rl_renew.h"
@@ -174,6 +175,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_custom_token_forget(lock);
   rl_attach_forget(lock);
   rl_fence_free(lock);
+  rl_permits_free(lock);
   for (unsigned i = 0; lock->extension != NULL && i < RL_OPERATIONS_ASKED; i++) {
     free(lock->extension->answers[i]);
   }
@@ -355,11 +357,14 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (wrong == NULL) {
     wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
   }
+  if (wrong == NULL) {
+    wrong = rl_permits_wrong(lock, &current, custom != NULL);
+  }
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
-  if (!rl_renew_reserve(lock, &current) || !rl_fence_reserve(lock, &current) ||
-      (!held && !rl_lock_set_options(lock, &current))) {
+  if (!rl_renew_reserve(lock, &current) || !rl_permits_reserve(lock, &current) ||
+      !rl_fence_reserve(lock, &current) || (!held && !rl_lock_set_options(lock, &current))) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }
   if (!held) {

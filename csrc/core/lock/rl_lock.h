@@ -26,6 +26,7 @@
  * IDLE, GRACE -> SEND -> ROUND -> GRACE    success
  *                       ROUND -> IDLE     failure
  *                       ROUND -> DELAY -> SEND            acquire: between attempts
+ *                       ROUND -> SEND                     acquire of a semaphore: another slot
  *                SEND -> DELAY                            acquire: waits first
  *                SEND -> QUEUED -> DELAY or SEND          acquire: behind another lock
  *
@@ -49,6 +50,7 @@ typedef struct rl_extension {
   struct rl_attach *attach;   /* lease that the next acquire takes over, or NULL */
   rl_attempt *custom_token;   /* a reference: the caller-supplied token, or NULL */
   struct rl_fence *fence;     /* fencing tokens of its leases, or NULL */
+  struct rl_permits *permits; /* slots of a semaphore, or NULL */
   struct rl_reentry *reentry; /* owner of the lock and the ring of its leases, or NULL */
   rl_attempt *borrowed_lease; /* a reference: lease whose token the caller borrows, or NULL */
   void *answers
@@ -178,7 +180,8 @@ typedef struct rl_core {
   struct rl_notify_state *notify; /* NULL: notifications are off */
   struct rl_releases *releases;
   struct rl_backfills *backfills;
-  struct rl_losses *losses; /* unreported */
+  struct rl_losses *losses;       /* unreported */
+  struct rl_permits_known *slots; /* NULL: no semaphore was used */
   struct rl_reentries *reentries;
 } rl_core;
 

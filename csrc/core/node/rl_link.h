@@ -50,6 +50,7 @@ typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_RELEASE,
   RL_OUTSTANDING_ATTACH,
   RL_OUTSTANDING_CONFIRM, /* raises counters, and sets no key */
+  RL_OUTSTANDING_SLOTS,   /* asks which slots of a semaphore exist (rl_permits.h) */
   RL_OUTSTANDING_ENQUEUE, /* these have no attempt (rl_notify.c); |round| is the ticket's id */
   RL_OUTSTANDING_DEQUEUE,
   RL_OUTSTANDING_PROBE,

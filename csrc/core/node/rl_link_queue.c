@@ -126,6 +126,18 @@ bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attem
   return rl_link_queue_watched(link, &command, &watch);
 }
 
+bool rl_link_queue_slots(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                         bool by_text, unsigned permits) {
+  rl_outstanding command = {attempt, now_us, round,          RL_OUTSTANDING_SLOTS,
+                            by_text, 0,      RL_SCRIPT_SLOTS};
+  const rl_command_bytes base = {attempt->resource->key, attempt->resource->key_length};
+  command.by_text = by_text || !link->knows[RL_SCRIPT_SLOTS];
+  assert(link->phase == RL_LINK_UP);
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_slots(&link->output, command.by_text, &base, permits) &&
+         rl_link_append(link, &command);
+}
+
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms) {
   rl_outstanding command = {attempt, now_us, round, RL_OUTSTANDING_ATTACH, true, 0, RL_SCRIPT_NONE};

@@ -33,6 +33,10 @@ bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt,
 bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, uint64_t ttl_ms, uint64_t fence);
 
+/* Asks which slots of a semaphore exist: the resource of |attempt| is its name. */
+bool rl_link_queue_slots(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                         bool by_text, unsigned permits);
+
 /* Replaces the token of |handed| by the attempt's, if the key lives for more than |floor_ms|. */
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);

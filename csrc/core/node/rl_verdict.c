@@ -196,6 +196,9 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
   if (command->kind >= RL_OUTSTANDING_ASK && rules != rl_verdict_release) {
     return RL_VERDICT_GRANTED; /* The operation reads it. */
   }
+  if (command->kind == RL_OUTSTANDING_SLOTS) { /* rl_permits.c reads it. */
+    return reply->type == RL_REPLY_STRING ? RL_VERDICT_DENIED : RL_VERDICT_BROKEN;
+  }
   if (rl_verdict_key(command, reply) != 0) {
     return RL_VERDICT_DENIED;
   }

@@ -94,7 +94,9 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(fair, FLAG, fair, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")                            \
   X(notify, FLAG, notify, 0, 0, 0, REDLOCK_YES, "REDLOCK_YES or REDLOCK_NO")                       \
   X(label, LABEL, label, 0, REDLOCK_LABEL_MAX, 0, 0,                                               \
-    "at most 64 bytes of UTF-8 without control characters")
+    "at most 64 bytes of UTF-8 without control characters")                                        \
+  X(permits, COUNT, permits, 1, REDLOCK_PERMITS_MAX, RL_OPTION_NONE, 0,                            \
+    "from 1 to 1024, or REDLOCK_PERMITS_NONE")
 
 /*
  * Settings of a node, which default to those of its client. rl_address has a field for each.

@@ -107,7 +107,8 @@ void rl_waitlists_free(rl_core *core) {
 
 static bool rl_waitlist_is_for(const rl_lock *lock) {
   return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->attempt == NULL &&
-         lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock);
+         lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock) &&
+         lock->current->permits <= 0;
 }
 
 /* WAIT-1. Returns true if the options that the head applies for its waiters are equal. */

@@ -6,6 +6,7 @@
 #include "wire/rl_attempt.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ static rl_list **rl_attempt_free_list(rl_attempt_pool *pool, bool labelled) {
 }
 
 static size_t rl_attempt_size(bool labelled) {
-  size_t size = sizeof(rl_attempt) + (labelled ? RL_LABELLED_MAX : REDLOCK_TOKEN_LENGTH) + 1;
+  size_t size = sizeof(rl_attempt) +
+                (labelled ? RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX : REDLOCK_TOKEN_LENGTH) + 1;
   return (size + alignof(rl_attempt) - 1) / alignof(rl_attempt) * alignof(rl_attempt);
 }
 
@@ -74,6 +76,22 @@ rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource
     attempt->bytes[REDLOCK_TOKEN_LENGTH] = ':';
     memcpy(attempt->bytes + REDLOCK_TOKEN_LENGTH + 1, label->text, label->length + 1u);
     attempt->token_length = (uint16_t)(REDLOCK_TOKEN_LENGTH + 1 + label->length);
+  }
+  return attempt;
+}
+
+rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, rl_resource *base,
+                                struct rl_lock *lock, const unsigned char *entropy,
+                                unsigned permits, const rl_label *label) {
+  rl_attempt *attempt = rl_attempt_take(pool, slot, lock, true);
+  if (attempt != NULL) {
+    rl_token_write(attempt->bytes, entropy);
+    int length = snprintf(attempt->bytes + REDLOCK_TOKEN_LENGTH,
+                          RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX + 1 - REDLOCK_TOKEN_LENGTH,
+                          label->length > 0 ? "/%u:%s" : "/%u", permits, label->text);
+    attempt->token_length = (uint16_t)(REDLOCK_TOKEN_LENGTH + length);
+    attempt->base = base;
+    base->references++;
   }
   return attempt;
 }

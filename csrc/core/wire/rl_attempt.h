@@ -90,6 +90,14 @@ rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource
                                     struct rl_lock *lock, const unsigned char *entropy,
                                     const rl_label *label);
 
+/*
+ * Does the same for a slot of the semaphore |base|. The token says how many permits the client
+ * uses (rl_label_permits()).
+ */
+rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, rl_resource *base,
+                                struct rl_lock *lock, const unsigned char *entropy,
+                                unsigned permits, const rl_label *label);
+
 /* Does the same with a copy of a caller-supplied token. */
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
                                   struct rl_lock *lock, const void *token, size_t token_length);

@@ -269,6 +269,13 @@ static const rl_script_source rl_script_sources[] = {
              "ARGV[1]") "local n=(w-#s)/24 "
                         "if not r[1] then " RL_COMMAND_NOTIFY "end " RL_COMMAND_KEEP "return n",
          "38eb648fa12e6f064b8bb7073dd750a0e720fa3d"},
+    [RL_SCRIPT_SLOTS] =
+        {"local k,n,t,o,b,x=KEYS[1],tonumber(ARGV[1]),{},{},0,'' for i=1,n do t[i]=k..'/'..i end "
+         "local v=redis.call('MGET',(unpack or table.unpack)(t)) for i=1,n do b=b*2 if v[i] then "
+         "b=b+1 local p=string.match(v[i],'^%x+/(%d+)') if p and #v[i]-#p<=105 and p~=ARGV[1] "
+         "then x=' '..p end end if i%4==0 or i==n then for _=1,-i%4 do b=b*2 end "
+         "o[#o+1]=string.format('%x',b) b=0 end end return table.concat(o)..x",
+         "3afb380fcbfea9e48ba794531ce395579b2d03a2"},
 };
 
 /*
@@ -490,6 +497,19 @@ bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const c
   out = rl_command_argument(out, bytes, length);
   out = rl_command_text(out, entry);
   return rl_command_finish(buffer, enqueues ? rl_command_number(out, mode) : out);
+}
+
+bool rl_command_slots(rl_buffer *buffer, bool by_text, const rl_command_bytes *base,
+                      unsigned permits) {
+  const rl_script_source *source = &rl_script_sources[RL_SCRIPT_SLOTS];
+  size_t bound = rl_command_body_bound(source, by_text, 3) + base->length;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return false;
+  }
+  out = rl_command_body(rl_command_header(out, '*', 5), source, by_text);
+  out = rl_command_argument(RL_COMMAND_RAW(out, "$1\r\n1\r\n"), base->bytes, base->length);
+  return rl_command_finish(buffer, rl_command_number(out, permits));
 }
 
 bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,

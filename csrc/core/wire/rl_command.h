@@ -31,6 +31,7 @@ typedef enum rl_script {
   RL_SCRIPT_ENQUEUE,            /* enqueues a ticket (rl_command_queue()) */
   RL_SCRIPT_ENQUEUE_LABEL,      /* ENQUEUE, which also answers the label of the holder */
   RL_SCRIPT_DEQUEUE,            /* dequeues a ticket, and notifies the head if the key is free */
+  RL_SCRIPT_SLOTS,              /* which slots of a semaphore exist (rl_command_slots()) */
   RL_SCRIPT_TAKE_HERE,          /* TAKE, with the hash of one record in its text (rl_guard.c) */
   RL_SCRIPT_COUNT
 } rl_script;
@@ -142,6 +143,14 @@ typedef struct rl_command_watch {
 
 bool rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
                         const rl_command_watch *watch);
+
+/*
+ * Asks which of the slots 1 to |permits| of the semaphore |base| exist. It changes nothing. The
+ * answer is a hexadecimal digit for each four slots, the first slot in the highest bit; and, if a
+ * token names another number of permits (rl_label_permits()), a space and that number.
+ */
+bool rl_command_slots(rl_buffer *buffer, bool by_text, const rl_command_bytes *base,
+                      unsigned permits);
 
 /* The suffix of a key's counter of fencing tokens. */
 #define RL_COMMAND_COUNTER ":redlock-fence"

@@ -6,6 +6,7 @@
 #include "wire/rl_resource.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ rl_resource *rl_resource_new_many(const void *prefix, size_t prefix_length,
     return NULL;
   }
   made->references = 1;
-  made->count = (uint16_t)count;
+  made->count = (uint8_t)count;
+  made->suffix_length = 0;
   made->prefix_length = (uint16_t)prefix_length;
   made->key_length = (uint32_t)key_length;
   uint16_t *lengths = (uint16_t *)rl_resource_lengths(made);
@@ -61,6 +63,40 @@ rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const voi
                              size_t resource_length) {
   redlock_resource one = {resource, resource_length};
   return rl_resource_new_many(prefix, prefix_length, &one, 1);
+}
+
+rl_resource *rl_resource_new_slot(const rl_resource *base, unsigned slot) {
+  char suffix[16];
+  assert(base->count == 1 && base->suffix_length == 0);
+  int suffix_length = snprintf(suffix, sizeof suffix, "/%u", slot);
+  rl_resource *made = rl_resource_new(base->key, base->key_length, suffix, (size_t)suffix_length);
+  if (made != NULL) {
+    made->prefix_length = base->prefix_length;
+    made->suffix_length = (uint8_t)suffix_length;
+  }
+  return made;
+}
+
+unsigned rl_resource_parse_slot(const void *name, size_t length, size_t *base_length) {
+  const char *bytes = name;
+  size_t at = length;
+  unsigned slot = 0, unit = 1;
+  for (; at > 0 && length - at < RL_RESOURCE_SUFFIX_MAX && bytes[at - 1] >= '0' &&
+         bytes[at - 1] <= '9';
+       at--, unit *= 10) {
+    slot += unit * (unsigned)(bytes[at - 1] - '0');
+  }
+  bool named = at > 0 && at < length && bytes[at - 1] == '/' && bytes[at] != '0' &&
+               slot <= REDLOCK_PERMITS_MAX;
+  *base_length = named ? at - 1 : length;
+  return named ? slot : 0;
+}
+
+unsigned rl_resource_slot(const rl_resource *resource) {
+  size_t base_length;
+  return resource->suffix_length == 0
+             ? 0
+             : rl_resource_parse_slot(resource->key, resource->key_length, &base_length);
 }
 
 void rl_resource_unref(rl_resource *resource) {

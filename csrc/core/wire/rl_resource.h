@@ -12,13 +12,16 @@
 
 #include "redlock.h"
 
+#define RL_RESOURCE_SUFFIX_MAX 5 /* bytes of "/1024" */
+
 /* The keys of a lock, shared by its attempts. A key is the prefix followed by the resource. */
 typedef struct rl_resource {
   unsigned references;
   uint32_t key_length; /* of all keys together */
   uint16_t prefix_length;
-  uint16_t count; /* of keys */
-  char key[];     /* all keys; with several, their lengths follow */
+  uint8_t count;         /* of keys */
+  uint8_t suffix_length; /* of "/" and the number of a semaphore's slot at the end; 0: no slot */
+  char key[];            /* all keys; with several, their lengths follow */
 } rl_resource;
 
 /* A resource and its key. */
@@ -38,6 +41,26 @@ rl_resource *rl_resource_new_many(const void *prefix, size_t prefix_length,
 rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const void *resource,
                              size_t resource_length);
 void rl_resource_unref(rl_resource *resource);
+
+/*
+ * Returns one reference to the key of a semaphore's slot, from 1: the key of |base|, "/" and the
+ * number. NULL if out of memory.
+ */
+rl_resource *rl_resource_new_slot(const rl_resource *base, unsigned slot);
+
+/* Returns the number of the slot; 0 if the resource is none. */
+unsigned rl_resource_slot(const rl_resource *resource);
+
+/*
+ * Returns the number of the slot that the name ends in, and the length of the semaphore's name in
+ * |*base_length|; 0 if the name is none of a slot.
+ */
+unsigned rl_resource_parse_slot(const void *name, size_t length, size_t *base_length);
+
+/* Returns the length of the first key without the number of the slot. */
+static inline size_t rl_resource_base_length(const rl_resource *resource) {
+  return resource->key_length - resource->suffix_length;
+}
 
 /* Returns the lengths of several keys; NULL for one key. */
 const uint16_t *rl_resource_lengths(const rl_resource *resource);

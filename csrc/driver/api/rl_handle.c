@@ -9,6 +9,7 @@
 
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
+#include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
 #include "lifecycle/rl_lifecycle.h"
 
@@ -83,6 +84,9 @@ static int rl_handle_create(redlock_lock **made, redlock_client *client,
   }
   if (*wrong == NULL) {
     *wrong = rl_guard_too_long(client->core.guards, options.ttl_us, options.lock_delay_us);
+  }
+  if (*wrong == NULL) {
+    *wrong = rl_permits_wrong_count(&options, count);
   }
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;

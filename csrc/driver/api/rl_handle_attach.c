@@ -79,6 +79,9 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
                             const rl_handover *handover, const redlock_options *given,
                             size_t options_size, const char **wrong) {
   rl_options options = client->core.options;
+  redlock_resource base = handover->resources[0];
+  unsigned slot;
+  unsigned permits = rl_attach_permits(handover, &slot, &base.length);
   options.ttl_us = handover->ttl_us;
   options.lock_delay_us = handover->lock_delay_us;
   *wrong = rl_handle_wrong_handover(client, handover);
@@ -91,7 +94,9 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;
   }
-  int error = rl_handle_new(made, client, handover->resources, handover->resource_count, &options);
+  options.permits = (int)permits; /* those of the lease, whatever the options say */
+  int error = rl_handle_new(made, client, permits > 0 ? &base : handover->resources,
+                            handover->resource_count, &options);
   if (error == REDLOCK_OK && rl_attach_set(rl_lock_of(*made), handover) != REDLOCK_OK) {
     rl_handle_drop(*made);
     *made = NULL;

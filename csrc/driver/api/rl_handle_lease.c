@@ -11,6 +11,7 @@
 #include "lease/rl_custom_token.h"
 #include "lease/rl_fence.h"
 #include "lease/rl_margin.h"
+#include "lease/rl_permits.h"
 #include "lifecycle/rl_lifecycle.h"
 
 /* --------------------------------------------------------------------------------- operations */
@@ -120,6 +121,16 @@ int redlock_lock_margin(const redlock_lock *lock) {
   int margin = rl_margin_of(rl_lock_of(lock), redlock_now());
   rl_client_leave(rl_client_of(lock));
   return margin;
+}
+
+unsigned redlock_lock_slot(const redlock_lock *lock) {
+  if (lock == NULL) {
+    return 0;
+  }
+  rl_client_enter(rl_client_of(lock));
+  unsigned slot = rl_permits_slot(rl_lock_of(lock), redlock_now());
+  rl_client_leave(rl_client_of(lock));
+  return slot;
 }
 
 uint64_t redlock_lock_fence(const redlock_lock *lock) {

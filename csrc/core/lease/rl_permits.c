@@ -1,0 +1,345 @@
+/*
+ * Semaphores: locks with several permits, each of which is a slot with a lock of its own.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A semaphore of K permits has the slots name/1 to name/K. Each slot is a lock: a holder has the
+ * majority of the nodes for one slot, with a token of its own. The nodes count nothing: three nodes
+ * that each admitted two holders would give three clients a majority.
+ *   SEM-1. An attempt tries one slot by ACQ-1 to ACQ-5: the one that this client has released last,
+ *          otherwise a random one. If more than half of the slots were taken a moment ago, the
+ *          acquire begins with SEM-2 instead, because a random slot would probably be taken.
+ *   SEM-2. If the slot is taken, ask the nodes which slots exist. The question changes nothing. Its
+ *          attempt has no key, so it needs no release.
+ *   SEM-3. If a slot is free on as many nodes as an acquire needs, try one of these slots, a random
+ *          one. Decide as soon as the answers suffice. If no slot can be free on so many nodes, the
+ *          semaphore is taken, and ACQ-5 pauses. It also pauses after RL_PERMITS_TRIES slots.
+ *   SEM-4. The token names the number of permits that its client uses. An answer of SEM-2 names
+ *          another number, if a slot has one: then not all clients agree.
+ * The answers of SEM-2 may be late or wrong. They only choose a slot. Safety rests on the attempts.
+ */
+#include "lease/rl_permits.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rl_hash.h"
+#include "lease/rl_attach.h"
+#include "lock/rl_outbox.h"
+#include "lock/rl_ring.h"
+#include "lock/rl_round.h"
+#include "node/rl_link_queue.h"
+
+#define RL_PERMITS_TRIES 4                    /* slots that an attempt tries (SEM-3) */
+#define RL_PERMITS_CROWDED_US REDLOCK_SECONDS /* how long SEM-2 comes first */
+
+/* -------------------------------------------------------------------------- what a client knows */
+
+static uint64_t rl_permits_hash(const rl_resource *base) {
+  return rl_hash_bytes(0, base->key, base->key_length);
+}
+
+static unsigned rl_permits_at(uint64_t hash) {
+  return (unsigned)(hash >> 7) % RL_PERMITS_KNOWN;
+}
+
+static bool rl_permits_knows(const rl_core *core, uint64_t hash) {
+  return core->slots != NULL && core->slots->at[rl_permits_at(hash)].hash == (uint32_t)(hash >> 32);
+}
+
+/* Forgets another semaphore that shares the place. */
+static void rl_permits_learn(rl_core *core, uint64_t hash) {
+  unsigned at = rl_permits_at(hash);
+  if (core->slots != NULL && !rl_permits_knows(core, hash)) {
+    memset(&core->slots->at[at], 0, sizeof core->slots->at[at]);
+    core->slots->at[at].hash = (uint32_t)(hash >> 32);
+  }
+}
+
+void rl_permits_released(rl_core *core, const rl_attempt *lease) {
+  unsigned slot = rl_resource_slot(lease->resource);
+  if (slot != 0 && core->slots != NULL) {
+    uint64_t hash = rl_permits_hash(rl_attempt_base(lease));
+    rl_permits_learn(core, hash);
+    core->slots->at[rl_permits_at(hash)].slot = (uint16_t)slot;
+  }
+}
+
+/* Returns the slot that this client has released last, and forgets it; 0 if there is none. */
+static unsigned rl_permits_take_known(const rl_lock *lock) {
+  uint64_t hash = rl_permits_hash(lock->resource);
+  unsigned slot = 0;
+  if (rl_permits_knows(lock->core, hash)) {
+    slot = lock->core->slots->at[rl_permits_at(hash)].slot;
+    lock->core->slots->at[rl_permits_at(hash)].slot = 0;
+  }
+  return slot <= (unsigned)lock->current->permits ? slot : 0;
+}
+
+static bool rl_permits_is_crowded(const rl_lock *lock, redlock_time now_us) {
+  uint64_t hash = rl_permits_hash(lock->resource);
+  const rl_core *core = lock->core;
+  return rl_permits_knows(core, hash) && core->slots->at[rl_permits_at(hash)].slot == 0 &&
+         core->slots->at[rl_permits_at(hash)].crowded_until_us > now_us;
+}
+
+static void rl_permits_note_crowd(const rl_lock *lock, redlock_time until_us) {
+  uint64_t hash = rl_permits_hash(lock->resource);
+  rl_permits_learn(lock->core, hash);
+  if (lock->core->slots != NULL) {
+    lock->core->slots->at[rl_permits_at(hash)].crowded_until_us = until_us;
+  }
+}
+
+/* -------------------------------------------------------------------------------------- the lock */
+
+const char *rl_permits_wrong_count(const rl_options *options, size_t count) {
+  return options->permits > 0 && count > 1
+             ? "permits: a lock with several resources is no semaphore; make a lock with permits for "
+               "each resource"
+             : NULL;
+}
+
+const char *rl_permits_wrong(const rl_lock *lock, const rl_options *options, bool custom) {
+  if (options->permits <= 0) {
+    return NULL;
+  }
+  return lock->resource->count > 1 ? rl_permits_wrong_count(options, lock->resource->count)
+         : custom                  ? "permits: an acquire of a semaphore supplies no token"
+         : lock->resource->key_length + RL_RESOURCE_SUFFIX_MAX > REDLOCK_KEY_MAX
+             ? "permits: prefix, resource and the number of a slot together are longer than 4096 "
+               "bytes"
+             : NULL;
+}
+
+bool rl_permits_reserve(rl_lock *lock, const rl_options *options) {
+  if (options->permits <= 0) {
+    return true;
+  }
+  if (lock->core->slots == NULL) {
+    lock->core->slots = calloc(1, sizeof *lock->core->slots);
+  }
+  if (lock->core->slots == NULL || !rl_lock_reserve_extension(lock)) {
+    return false;
+  }
+  rl_permits *permits = lock->extension->permits;
+  if (permits != NULL && permits->count >= options->permits) {
+    return true;
+  }
+  permits = realloc(permits, sizeof *permits + (size_t)options->permits);
+  if (permits == NULL) {
+    return false;
+  }
+  if (lock->extension->permits == NULL) {
+    memset(permits, 0, sizeof *permits);
+  }
+  permits->count = (uint16_t)options->permits;
+  lock->extension->permits = permits;
+  return true;
+}
+
+void rl_permits_free(rl_lock *lock) {
+  rl_permits *permits = lock->extension != NULL ? lock->extension->permits : NULL;
+  if (permits != NULL && permits->slot != NULL) {
+    rl_resource_unref(permits->slot);
+  }
+  free(permits);
+}
+
+void rl_permits_forget(rl_core *core) {
+  free(core->slots);
+  core->slots = NULL;
+}
+
+unsigned rl_permits_slot(const rl_lock *lock, redlock_time now_us) {
+  const rl_lock *owner = rl_ring_owner(lock);
+  return rl_lock_remaining(owner, now_us) > 0 ? rl_resource_slot(owner->lease->resource) : 0;
+}
+
+unsigned rl_permits_other(const rl_lock *lock) {
+  const rl_permits *permits = rl_permits_of(lock);
+  return permits == NULL ? 0 : permits->other;
+}
+
+/* ---------------------------------------------------------------------------------------- SEM-1 */
+
+void rl_permits_plan(rl_lock *lock, redlock_time now_us) {
+  rl_permits *permits = rl_permits_of(lock);
+  if (permits == NULL || lock->result != REDLOCK_PENDING) {
+    return;
+  }
+  permits->next = permits->other = 0;
+  permits->tries = 0;
+  permits->full = false;
+  permits->asks = rl_lock_attach(lock) == NULL && lock->current->permits > 1 &&
+                  rl_permits_is_crowded(lock, now_us);
+}
+
+/* Makes |number| the slot that is tried. Returns false when out of memory. */
+static bool rl_permits_choose(const rl_lock *lock, rl_permits *permits, unsigned number) {
+  if (permits->slot != NULL && rl_resource_slot(permits->slot) == number) {
+    return true;
+  }
+  rl_resource *slot = rl_resource_new_slot(lock->resource, number);
+  if (slot != NULL && permits->slot != NULL) {
+    rl_resource_unref(permits->slot);
+  }
+  permits->slot = slot != NULL ? slot : permits->slot;
+  return slot != NULL;
+}
+
+static unsigned rl_permits_next(rl_lock *lock, rl_permits *permits) {
+  const rl_attach *attach = rl_lock_attach(lock);
+  if (attach != NULL) {
+    return rl_resource_slot(attach->handed->resource);
+  }
+  unsigned number = permits->next != 0 ? permits->next : rl_permits_take_known(lock);
+  permits->next = 0;
+  return number != 0 ? number : 1 + (unsigned)(lock->random % (unsigned)lock->current->permits);
+}
+
+rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy) {
+  rl_permits *permits = rl_permits_of(lock);
+  if (permits->asks) {
+    memset(permits->free, 0, (size_t)lock->current->permits);
+    return rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+  }
+  permits->tries++;
+  return rl_permits_choose(lock, permits, rl_permits_next(lock, permits))
+             ? rl_attempt_new_slot(&lock->core->attempts, permits->slot, lock->resource, lock,
+                                   entropy, (unsigned)lock->current->permits, &lock->current->label)
+             : NULL;
+}
+
+/* ---------------------------------------------------------------------------------------- SEM-2 */
+
+static void rl_permits_go_on(rl_lock *lock, redlock_time now_us) {
+  rl_round_await_none(lock);
+  rl_lock_set_result(lock, REDLOCK_E_TAKEN);
+  rl_outbox_enter(lock, now_us);
+}
+
+bool rl_permits_ask(rl_lock *lock, redlock_time now_us) {
+  rl_permits *permits = rl_permits_of(lock);
+  if (permits == NULL || rl_lock_attach(lock) != NULL || lock->current->permits < 2 ||
+      permits->asks || permits->tries >= RL_PERMITS_TRIES) {
+    return false;
+  }
+  permits->asks = true;
+  rl_permits_go_on(lock, now_us);
+  return true;
+}
+
+const char *rl_permits_send(const rl_lock *lock, redlock_time now_us, rl_node *node) {
+  return rl_link_queue_slots(&node->link, now_us, lock->attempt, lock->round, false,
+                             (unsigned)lock->current->permits)
+             ? NULL
+             : "out of memory";
+}
+
+bool rl_permits_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *command) {
+  const rl_lock *lock = command->attempt->lock;
+  return lock != NULL && lock->phase == RL_PHASE_ROUND && lock->attempt == command->attempt &&
+         now_us < lock->round_deadline_us &&
+         rl_link_queue_slots(&node->link, now_us, command->attempt, command->round, true,
+                             (unsigned)lock->current->permits);
+}
+
+/* Returns the value of a hexadecimal digit; 16 if it is none. */
+static unsigned rl_permits_digit(char digit) {
+  return digit >= '0' && digit <= '9'   ? (unsigned)(digit - '0')
+         : digit >= 'a' && digit <= 'f' ? (unsigned)(digit - 'a' + 10)
+                                        : 16;
+}
+
+/* Notes the slots that are free by the digits: four slots each, a bit for each slot that exists. */
+static bool rl_permits_read(rl_permits *permits, unsigned count, const char *bytes, size_t length) {
+  size_t digits = (count + 3) / 4;
+  unsigned other = 0;
+  for (size_t i = 0; i < digits; i++) {
+    if (i >= length || rl_permits_digit(bytes[i]) > 15) {
+      return false;
+    }
+  }
+  for (unsigned slot = 0; slot < count; slot++) {
+    permits->free[slot] += (rl_permits_digit(bytes[slot / 4]) >> (3 - slot % 4) & 1) == 0;
+  }
+  for (size_t i = digits + 1; i < length && bytes[digits] == ' ' && other <= REDLOCK_PERMITS_MAX &&
+                              bytes[i] >= '0' && bytes[i] <= '9';
+       i++) {
+    other = other * 10 + (unsigned)(bytes[i] - '0');
+  }
+  permits->other = other > 0 && other <= REDLOCK_PERMITS_MAX ? (uint16_t)other : permits->other;
+  return true;
+}
+
+void rl_permits_note(rl_answer *answer) {
+  rl_lock *lock = answer->command->attempt->lock;
+  const rl_reply *reply = &answer->node->link.reader.reply;
+  if (reply->type != RL_REPLY_STRING || lock == NULL || lock->phase != RL_PHASE_ROUND ||
+      lock->attempt != answer->command->attempt || lock->round != answer->command->round ||
+      lock->votes[answer->node->index].settled) {
+    return;
+  }
+  if (!rl_permits_read(rl_permits_of(lock), (unsigned)lock->current->permits, reply->bytes,
+                       reply->length)) {
+    answer->verdict = rl_verdict_broken();
+  }
+}
+
+/* ---------------------------------------------------------------------------------------- SEM-3 */
+
+/* Returns the number of slots that are free on |needed| nodes; |*most| receives the most nodes. */
+static unsigned rl_permits_count(const rl_permits *permits, unsigned count, unsigned needed,
+                                 unsigned *most) {
+  unsigned found = 0;
+  *most = 0;
+  for (unsigned slot = 0; slot < count; slot++) {
+    found += permits->free[slot] >= needed;
+    *most = permits->free[slot] > *most ? permits->free[slot] : *most;
+  }
+  return found;
+}
+
+/* Returns one of |found| slots that are free on |needed| nodes. */
+static unsigned rl_permits_pick(const rl_permits *permits, unsigned needed, uint64_t pick) {
+  for (unsigned slot = 0;; slot++) {
+    if (permits->free[slot] >= needed && pick-- == 0) {
+      return slot + 1;
+    }
+  }
+}
+
+bool rl_permits_decide(rl_lock *lock, redlock_time now_us) {
+  rl_permits *permits = rl_permits_of(lock);
+  unsigned count = (unsigned)lock->current->permits;
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
+  const rl_quorum *quorum = &lock->quorum;
+  unsigned open = quorum->nodes - quorum->granted - quorum->denied - quorum->failed;
+  unsigned most;
+  unsigned found = rl_permits_count(permits, count, needed, &most);
+  if (found == 0 && most + open >= needed && open > 0) {
+    return true;
+  }
+  permits->full = found == 0 && quorum->denied >= needed;
+  if (found == 0) {
+    return false;
+  }
+  rl_permits_note_crowd(lock,
+                        found < (count + 1) / 2 ? rl_time_add(now_us, RL_PERMITS_CROWDED_US) : 0);
+  rl_attempt *question = lock->attempt;
+  lock->attempt = NULL;
+  question->lock = NULL;
+  rl_attempt_unref(&lock->core->attempts, question);
+  permits->next = (uint16_t)rl_permits_pick(permits, needed, lock->random % found);
+  permits->asks = false;
+  rl_permits_go_on(lock, now_us);
+  return true;
+}
+
+void rl_permits_asked(rl_lock *lock) {
+  rl_permits *permits = rl_permits_of(lock);
+  permits->asks = false;
+  permits->tries = 0;
+}
