@@ -31,13 +31,14 @@ VERSION := $(shell sed -n 's/^.define REDLOCK_VERSION "\(.*\)"/\1/p' csrc/includ
 ABI = 0
 SYMBOL_VERSION = REDLOCK_$(ABI)
 
-LUA_VERSIONS = 5.1 5.2 5.3 5.4 jit
+LUA_VERSIONS = 5.1 5.2 5.3 5.4 5.5 jit
 ifeq ($(filter $(LUA_VERSION),$(LUA_VERSIONS)),)
   $(error LUA_VERSION=$(LUA_VERSION): it is one of $(LUA_VERSIONS))
 endif
 
 # ------------------------------------------------------------------------------- dependencies
 # Looked up at first use, so that the library needs no Lua.
+comma := ,
 
 # LuaJIT keeps its modules where Lua 5.1 does.
 LUA_DIR = $(if $(filter jit,$(LUA_VERSION)),5.1,$(LUA_VERSION))
@@ -50,18 +51,23 @@ first_package = $(firstword $(foreach name,$(1),$(shell $(PKG_CONFIG) --exists $
 once = $(eval $(1) := $(2))$($(1))
 
 LUA_PACKAGE = $(call once,LUA_PACKAGE,$(call first_package,$(LUA_PACKAGES)))
+# Where build-aux/newer_lua.sh has unpacked a Lua that this system does not have.
+LUA_TREE = $(if $(LUA_PACKAGE),,$(abspath $(wildcard build/other-luas/$(LUA_VERSION))))
 ifdef LUA_INCDIR
   LUA_CFLAGS ?= -I$(LUA_INCDIR)
 endif
 ifeq ($(origin LUA_CFLAGS),undefined)
-  LUA_CFLAGS = $(call once,LUA_CFLAGS,$(if $(LUA_PACKAGE),$(shell $(PKG_CONFIG) --cflags $(LUA_PACKAGE)),$(error \
-    no Lua $(LUA_VERSION): none of $(LUA_PACKAGES) is known to $(PKG_CONFIG); `make setup` can help, or set LUA_CFLAGS)))
+  LUA_CFLAGS = $(call once,LUA_CFLAGS,$(if $(LUA_PACKAGE),$(shell $(PKG_CONFIG) --cflags $(LUA_PACKAGE)),$(if \
+    $(LUA_TREE),-I$(LUA_TREE)/include,$(error \
+    no Lua $(LUA_VERSION): none of $(LUA_PACKAGES) is known to $(PKG_CONFIG); `make setup` can help, or set LUA_CFLAGS))))
 endif
 ifeq ($(origin LUA_LIBS),undefined)
-  LUA_LIBS = $(call once,LUA_LIBS,$(shell $(PKG_CONFIG) --libs $(LUA_PACKAGE)))
+  LUA_LIBS = $(call once,LUA_LIBS,$(if $(LUA_TREE),-Wl$(comma)--allow-shlib-undefined $(wildcard \
+    $(LUA_TREE)/root/usr/lib/*/liblua$(LUA_VERSION).so),$(shell $(PKG_CONFIG) --libs $(LUA_PACKAGE))))
 endif
 LUA ?= $(if $(filter jit,$(LUA_VERSION)),luajit,$(call once,LUA_COMMAND,$(shell \
-  command -v lua$(LUA_VERSION) || command -v lua$(subst .,,$(LUA_VERSION)) || echo lua)))
+  command -v lua$(LUA_VERSION) || command -v lua$(subst .,,$(LUA_VERSION)) || \
+  { test -z '$(LUA_TREE)' || echo '$(LUA_TREE)/lua$(LUA_VERSION)'; } || echo lua)))
 
 # For a hiredis outside the directories of the compiler: HIREDIS_PREFIX=/opt/hiredis, or
 # PKG_CONFIG_PATH.
@@ -90,7 +96,6 @@ endif
 # TLS is a separate library. TLS=1 requires it, TLS=0 omits it; otherwise it is built if there is an
 # OpenSSL: that of pkg-config, or OPENSSL_DIR=/opt/openssl.
 OPENSSL_PACKAGE = openssl >= 1.1.1
-comma := ,
 ifdef OPENSSL_DIR
   OPENSSL_INCDIR ?= $(OPENSSL_DIR)/include
   OPENSSL_LIBDIR ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(OPENSSL_DIR)/lib/libssl.so $(OPENSSL_DIR)/lib64/libssl.so \
@@ -331,7 +336,8 @@ uninstall:
 # LuaRocks sets the directory of Lua's headers, and not its version.
 .PHONY: luarocks-build luarocks-install
 ROCKS_VERSION = $(if $(wildcard $(LUA_INCDIR)/luajit.h),jit,$(shell \
-  sed -n 's/^.define LUA_VERSION_NUM[^0-9]*5\([0-9]\)\([0-9]\).*/5.\2/p' $(LUA_INCDIR)/lua.h))
+  sed -n -e 's/^.define LUA_VERSION_NUM[^0-9]*5\([0-9]\)\([0-9]\).*/5.\2/p' \
+  -e 's/^.define LUA_VERSION_MINOR_N[^0-9]*\([0-9]\).*/5.\1/p' $(LUA_INCDIR)/lua.h))
 ROCKS_MAKE = $(MAKE) LUA_VERSION=$(ROCKS_VERSION) BUILD=$(BUILD)/luarocks
 luarocks-build:
 	+$(ROCKS_MAKE) lua

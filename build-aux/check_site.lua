@@ -20,8 +20,8 @@ end
 -- Returns an array of the broken links of a page, and its number of links.
 local function faults_of(page, text, read)
   local faults, count = {}, 0
-  for target in text:gsub("<!%-%-.-%-%->", ""):gmatch('<%a[^>]-%s[hs]r[ec]f?="([^"]*)"') do
-    target = without_entities(target)
+  for attribute in text:gsub("<!%-%-.-%-%->", ""):gmatch('<%a[^>]-%s[hs]r[ec]f?="([^"]*)"') do
+    local target = without_entities(attribute)
     if not links.is_external(target) and not target:find("^//") then
       count = count + 1
       local path, anchor = links.resolve(target:find("^/") and "" or page, (target:gsub("^/", "")))

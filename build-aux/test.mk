@@ -96,6 +96,7 @@ spec: lua lib cli $(WITNESS_MODULE)
 	BUILD=$(BUILD) sh build-aux/spec.sh $(LUA_VERSION) $(SPECS)
 
 luas:
+	sh build-aux/newer_lua.sh --get
 	for version in $(LUA_VERSIONS); do $(MAKE) --no-print-directory lua LUA_VERSION=$$version || exit 1; done
 	REDLOCK_BUILD=$(BUILD) sh spec/all_luas.sh $(LUA_VERSIONS)
 
@@ -183,7 +184,7 @@ werror:
 	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
 
 # Unit tests and a spec with another hiredis: make newer-hiredis
-# HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh).
+# HIREDIS_PREFIX=... (build-aux/debian_tree.sh).
 .PHONY: newer-hiredis newer-hiredis-run
 newer-hiredis:
 	@test -n '$(HIREDIS_LIBDIR)' || { echo 'newer-hiredis: set HIREDIS_PREFIX'; exit 1; }

@@ -220,6 +220,37 @@ page_jobs() {
   done
 }
 
+# Lua 5.5, which comes from another suite of Debian. Everything else runs on it in check-long.
+newer_lua_programs='rl_lua_host rl_lua_result'
+newer_lua_specs='gc redlock close reentry fake fake_world'
+newer_lua_jobs() {
+  local name arguments
+  job luas/build computing '' '5.4:lib 5.4:cli' \
+    "sh build-aux/newer_lua.sh --get && $MAKE lua unit-lua-programs build/5.5/witness.so LUA_VERSION=5.5"
+  for name in $1; do
+    arguments=
+    [ "$name" != rl_lua_oom ] || arguments=' lua'
+    job "luas/unit/$name@5.5" computing luas/build '' "sh build-aux/newer_lua.sh --run build/5.5/test/${name}_test$arguments"
+  done
+  for name in $2; do
+    job "luas/spec/$name@5.5" sleeping luas/build '' "sh build-aux/spec.sh 5.5 spec/${name}_spec.lua"
+  done
+}
+
+# What check leaves out of Lua 5.5.
+newer_lua_long_jobs() {
+  local name programs='' specs=''
+  for name in $(programs "$UNIT" | grep ^rl_lua_); do
+    [[ " $newer_lua_programs " == *" $name "* || $name == rl_lua_nginx_* ]] || programs+=" $name"
+  done
+  for name in spec/*_spec.lua spec/integration/*_spec.lua; do
+    [[ " $(versions_of "$name") " == *' 5.4 '* ]] || continue
+    name=${name#spec/} name=${name%_spec.lua}
+    [[ " $newer_lua_specs " == *" $name "* ]] || specs+=" $name"
+  done
+  newer_lua_jobs "$programs" "$specs"
+}
+
 check_jobs() {
   local part
   server_jobs
@@ -233,7 +264,8 @@ check_jobs() {
     job "lint/tidy-$part" computing '' '' "$MAKE lint-step STEP='tidy $part/4'"
   done
   job packages/newer-hiredis computing '' '' \
-    "sh build-aux/newer_hiredis.sh \$TMPDIR/hiredis && $MAKE newer-hiredis HIREDIS_PREFIX=\$TMPDIR/hiredis/usr"
+    "sh build-aux/debian_tree.sh --get --only 'libhiredis*' build/other-hiredis trixie libhiredis-dev && \
+$MAKE newer-hiredis HIREDIS_PREFIX=\$PWD/build/other-hiredis/root/usr"
   job packages/without-tls computing '' '' "$MAKE check-without-tls"
   job packages/install sleeping '' '5.1:lua 5.4:lua jit:lua 5.4:lib 5.4:cli' "$MAKE check-install"
   container_job
@@ -243,7 +275,8 @@ check_jobs() {
   job model/replay computing '' 5.4:model-programs "$MAKE model-replay"
   job model/controls computing '' 5.4:model-programs "$MAKE model-controls SIM_PROCESSES=1"
   valgrind_jobs
-  job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
+  newer_lua_jobs "$newer_lua_programs" "$newer_lua_specs"
+  job luas/luas sleeping luas/build '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
   for part in cppcheck lua format words manual; do
     job "lint/$part" computing '' '' "$MAKE lint-step STEP=$part"
   done
@@ -284,6 +317,7 @@ long_jobs() {
   done
   job long/fake sleeping '' '5.4:lua 5.4:build/5.4/witness.so' \
     'FAKE_SEEDS=1000 FAKE_CALLS=300 sh build-aux/spec.sh 5.4 spec/fake_random_spec.lua'
+  newer_lua_long_jobs
   job long/site computing '' '' "$MAKE check-site"
   # Creates and closes clients and leases 1,000 times under each leak checker.
   job asan/build computing '' '' "$MAKE asan-programs"

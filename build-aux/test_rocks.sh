@@ -60,6 +60,17 @@ try_again 'LuaJIT loads what was made for 5.1' env LUA_PATH="$scratch/5.1/share/
   LUA_CPATH="$scratch/5.1/lib/lua/5.1/?.so" luajit -e "
     local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
     assert(lock:release())"
+# What LuaRocks runs: that of Debian 12 knows no Lua 5.5.
+place=$scratch/5.5
+export PATH="$PATH:$PWD/build/other-luas/5.5"
+try 'newer_lua.sh --get' sh build-aux/newer_lua.sh --get
+for step in build install; do
+  try "make luarocks-$step, Lua 5.5" "${MAKE:-make}" "luarocks-$step" LUA_INCDIR="$(sh build-aux/newer_lua.sh --headers)" \
+    INSTALL_LMOD="$place/share/lua/5.5" INSTALL_CMOD="$place/lib/lua/5.5"
+done
+try_again 'Lua 5.5 loads and locks' env LUA_PATH="$place/share/lua/5.5/?.lua" LUA_CPATH="$place/lib/lua/5.5/?.so" lua5.5 -e "
+    local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
+    assert(lock:release())"
 # OpenSSL is no dependency of the rock: it only enables TLS.
 for version in 5.4 5.1; do
   try "Lua $version has TLS" test -r "$scratch/$version/lib/lua/$version/redlock/tls.so"

@@ -8,13 +8,13 @@ source = {
 description = {
    summary = "Distributed lock over independent Redis or Valkey masters",
    detailed = [[
-The Redlock algorithm for Lua 5.1 to 5.4 and LuaJIT, on a C core: a majority of
+The Redlock algorithm for Lua 5.1 to 5.5 and LuaJIT, on a C core: a majority of
 N independent masters decides, and every lock says how long it is still valid.]],
    license = "MIT",
    labels = { "redis", "valkey", "lock", "distributed" },
 }
 dependencies = {
-   "lua >= 5.1, < 5.5",
+   "lua >= 5.1, < 5.6",
 }
 external_dependencies = {
    HIREDIS = {

@@ -155,10 +155,20 @@ describe("garbage", function()
     other:close()
   end)
 
+  -- Sets the pause of the collector and its multiplier of steps, in percent. Returns a function
+  -- that restores them.
+  local function set_collector(pause, stepmul)
+    if _VERSION < "Lua 5.5" then
+      pause, stepmul = collectgarbage("setpause", pause), collectgarbage("setstepmul", stepmul)
+    else
+      pause, stepmul = collectgarbage("param", "pause", pause), collectgarbage("param", "stepmul", stepmul)
+    end
+    return function() set_collector(pause, stepmul) end
+  end
+
   it("locks_work_with_the_most_eager_collector", function()
     local client = new_client()
-    collectgarbage("setpause", 0)
-    collectgarbage("setstepmul", 10000)
+    local restore = set_collector(0, 10000)
     for round = 1, 100 do
       local lock = assert(client:acquire("r" .. round))
       assert(#lock:votes() == 5)
@@ -166,8 +176,7 @@ describe("garbage", function()
       if round % 3 == 0 then assert(lock:release()) end
       if round % 7 == 0 then client:nodes() end
     end
-    collectgarbage("setpause", 200)
-    collectgarbage("setstepmul", 200)
+    restore()
     collect()
     eventually_empty(client)
     client:close()

@@ -10,6 +10,9 @@
  *     luaL_checkversion    -        -         x     x     x
  *     64-bit lua_Integer   ?        ?         ?     x     x     (before 5.3: as wide as a pointer)
  *
+ * 5.5 has all that 5.4 has. Its lua_gc() takes the size of a step as a size_t in bytes, and older
+ * versions take an int in units of 1024 bytes.
+ *
  * A user value must be a table, because 5.1, LuaJIT and 5.2 take nothing else.
  */
 #ifndef RL_LUA_COMPAT_H
@@ -50,5 +53,11 @@ static inline void rl_lua_setfuncs(lua_State *L, const luaL_Reg *functions) {
 #define luaL_setfuncs(L, functions, upvalues) rl_lua_setfuncs((L), (functions))
 
 #endif /* LUA_VERSION_NUM < 502 */
+
+#if LUA_VERSION_NUM >= 505
+#define rl_lua_gc_step(bytes) ((size_t)(bytes))
+#else
+#define rl_lua_gc_step(bytes) ((int)((bytes) / 1024))
+#endif
 
 #endif /* RL_LUA_COMPAT_H */

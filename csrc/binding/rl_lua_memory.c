@@ -5,6 +5,8 @@
  */
 #include "rl_lua_memory.h"
 
+#include "rl_lua_compat.h"
+
 #define RL_LUA_MEMORY_BATCH ((size_t)32 * 1024)
 
 /* Lua 5.1 does not know this request; LuaJIT, which loads modules built for 5.1, does. */
@@ -28,7 +30,7 @@ void rl_lua_memory_take(lua_State *L, rl_lua_memory *memory, size_t bytes) {
   case 0:
     break; /* The program has stopped the collector. */
   case 1:
-    (void)lua_gc(L, LUA_GCSTEP, (int)(batch / 1024));
+    (void)lua_gc(L, LUA_GCSTEP, rl_lua_gc_step(batch));
     break;
   default:
     /* A step would restart a stopped collector. Garbage of the same size does not. */

@@ -192,6 +192,14 @@ static int protected_body(lua_State *L, run *self) {
 #endif
 }
 
+static lua_State *new_state(memory *self) {
+#if LUA_VERSION_NUM >= 505
+  return lua_newstate(allocate, self, 1);
+#else
+  return lua_newstate(allocate, self);
+#endif
+}
+
 /* Returns true if the script came to its end. */
 static int run_once(run *self, size_t fail_at, size_t fail_count) {
   size_t descriptors = count_descriptors();
@@ -202,7 +210,7 @@ static int run_once(run *self, size_t fail_at, size_t fail_count) {
   memset(&self->memory, 0, sizeof self->memory);
   self->memory.fail_at = fail_at;
   self->memory.fail_count = fail_count;
-  L = lua_newstate(allocate, &self->memory);
+  L = new_state(&self->memory);
   if (L == NULL) {
     fprintf(stderr, "lua_newstate() failed\n");
     exit(2);
