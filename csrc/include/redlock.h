@@ -1058,6 +1058,66 @@ typedef void redlock_lost_function(redlock_client *client, void *data);
 REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_function *on_lost,
                                           void *data);
 
+/* ------------------------------------------------------------------------------ leader election */
+
+/*
+ * Runs |lead| while this client leads: at most one client of a resource does. Blocks in the calling
+ * thread, which also calls the functions:
+ *
+ *     static int lead(redlock_lock *term, void *data) {
+ *       uint64_t fence = redlock_lock_fence(term);
+ *       while (redlock_lock_remaining(term) > 0 && !stopped)
+ *         step(data, fence);
+ *       return stopped ? REDLOCK_RESIGN : REDLOCK_CAMPAIGN;
+ *     }
+ *
+ *     error = redlock_client_lead(client, "scheduler", 9, NULL, lead, NULL, data);
+ *
+ * It waits for the lock of the resource, for as long as it takes, and calls |lead| with the held
+ * lock, the term. The lease extends itself (the watchdog), and has a fencing token that is greater
+ * than that of each term before. If the lease is lost, redlock_lock_lost() and the functions of
+ * "Automatic extends" report it. |lead| must then return. The term ends when |lead| has returned:
+ * the lock is released, unless |lead| has released it, and freed. Only then the next campaign
+ * begins, unless |lead| has returned REDLOCK_RESIGN. |lead| may use the client, but must not free
+ * the lock.
+ *
+ * So two terms never overlap while |lead| stops at the end of its lease. A paused process cannot
+ * stop: pass the fencing token with each write, to a store that rejects a smaller one.
+ *
+ * While too few nodes answer, |failed| is called after 1 s, then after 2, 4, ... 60 s more, with
+ * the result (UNAVAILABLE, EXPIRED) and the text of redlock_lock_message(). If it returns
+ * REDLOCK_RESIGN, the call ends with that result. NULL: no reports.
+ *
+ * |options| are those of the lock, and may be NULL. auto_extend and fence are always on. wait_us
+ * limits each campaign, and the call then ends with the failure; unset and REDLOCK_NEVER: no limit.
+ * Values of the client's options for these three, retry_count and permits have no effect.
+ *
+ * Ends with REDLOCK_OK after REDLOCK_RESIGN, or with EXPIRED, LOST or MAX_HOLD if the lease of the
+ * last term had ended before. redlock_client_wakeup() ends a campaign with CANCELLED; it does not
+ * end |lead|: set a flag that |lead| checks, and repeat the wakeup until the call has ended.
+ * redlock_client_close() ends a campaign with CLOSED. After a failure redlock_client_message()
+ * explains it. redlock_lock_inspect() and redlock_lock_holder() name the leader: label, fence, ttl.
+ * Errors: UNAVAILABLE (too few nodes accept the password, or |failed| resigned), CANCELLED, CLOSED;
+ * with wait_us also TAKEN, EXPIRED; INVALID (also: retry_count, permits, auto_extend or fence
+ * REDLOCK_NO), LIMIT, NO_MEMORY, SYSTEM.
+ */
+#define REDLOCK_CAMPAIGN 0 /* go on: campaign again */
+#define REDLOCK_RESIGN 1   /* end redlock_client_lead() */
+typedef int redlock_lead_function(redlock_lock *term, void *data);
+typedef int redlock_failed_function(redlock_client *client, int error, const char *message,
+                                    void *data);
+REDLOCK_EXTERN int redlock_client_lead_sized(redlock_client *client, const void *resource,
+                                             size_t resource_length, const redlock_options *options,
+                                             size_t options_size, redlock_lead_function *lead,
+                                             redlock_failed_function *failed, void *data);
+REDLOCK_INLINE int redlock_client_lead(redlock_client *client, const void *resource,
+                                       size_t resource_length, const redlock_options *options,
+                                       redlock_lead_function *lead, redlock_failed_function *failed,
+                                       void *data) {
+  return redlock_client_lead_sized(client, resource, resource_length, options,
+                                   sizeof(redlock_options), lead, failed, data);
+}
+
 /* ------------------------------------------------------------------------ statistics and events */
 
 /*

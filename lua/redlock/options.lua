@@ -643,7 +643,7 @@ function options.section(level, first, second, ...)
 end
 
 -- Options that client:lead() sets itself, with the values that may be repeated.
-local of_leader = { auto_extend = true, fence = true, reentrant = false }
+local of_leader = { auto_extend = true, fence = true, reentrant = false, permits = 0 }
 if options.inside_nginx() then of_leader.owner = "request" end
 
 --- Checks the arguments of lead() after the name. Returns the options of its locks, the callable
