@@ -483,9 +483,10 @@ struct sim {
   sim_naming namings[SIM_NAMINGS_MAX];  /* the last names of texts for one process alone */
   sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
   char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
-  uint64_t calls; /* of the core */
-  bool notifying; /* all runs are with notifications */
-  bool labels;    /* most locks have a label */
+  uint64_t calls;        /* of the core */
+  bool notifying;        /* all runs are with notifications */
+  bool labels;           /* most locks have a label */
+  unsigned nodes_wanted; /* 0: drawn */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us
       [SIM_RESOURCES_MAX]; /* true time: since when it has been free; SIM_NEVER: it is held */

@@ -216,6 +216,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_config *config = &s->config;
   memset(config, 0, sizeof *config);
   config->nodes = nodes[sim_below(random, sizeof nodes / sizeof nodes[0])];
+  config->nodes = s->nodes_wanted > 0 ? s->nodes_wanted : config->nodes;
   config->clients = (unsigned)sim_between(random, 2, SIM_CLIENTS_MAX);
   config->locks = sim_below(random, 3) == 0 ? 2 : 1;
   config->resources = config->clients * config->locks > 3 && sim_below(random, 2) == 0 ? 2 : 1;

@@ -16,6 +16,7 @@
  *       --labels       most locks have a label
  *       --fence        all runs are with fencing tokens
  *       --guard        all runs are with a guard; with --break no violation must be detected then
+ *       --nodes N      all runs are with so many nodes
  *       --fault NAME   this fault is frequent in all runs
  *       --need N       fail if an event occurred fewer than N times in all runs
  *       --counters     print the events of sim_counters.h
@@ -32,7 +33,7 @@
 #include "sim_trace.h"
 
 typedef struct sim_arguments {
-  uint64_t seed, runs, need, from_ms, until_ms;
+  uint64_t seed, runs, nodes, need, from_ms, until_ms;
   bool timeline, counters, hash, fenced, guarded, notifying, labels;
   const char *svg, *only;
   int often, breach;
@@ -60,11 +61,9 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
   const struct {
     const char *word;
     uint64_t *number;
-  } numbers[] = {{"--seed", &arguments->seed},
-                 {"--runs", &arguments->runs},
-                 {"--need", &arguments->need},
-                 {"--from", &arguments->from_ms},
-                 {"--until", &arguments->until_ms}};
+  } numbers[] = {{"--seed", &arguments->seed},    {"--runs", &arguments->runs},
+                 {"--nodes", &arguments->nodes},  {"--need", &arguments->need},
+                 {"--from", &arguments->from_ms}, {"--until", &arguments->until_ms}};
   for (int i = 1; i < count; i++) {
     const char *word = words[i];
     bool known = false;
@@ -95,7 +94,7 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
       return false;
     }
   }
-  return true;
+  return arguments->nodes <= SIM_NODES_MAX;
 }
 
 static const char *const sim_counter_texts[SIM_COUNTER_COUNT] = {
@@ -218,7 +217,7 @@ int main(int count, char **words) {
     (void)fprintf(
         stderr,
         "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--labels] [--notify] [--fence] [--guard] [--fault NAME] [--only NAME] [--need N] "
+        "[--break NAME] [--labels] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
   }
@@ -233,6 +232,7 @@ int main(int count, char **words) {
   s->guarded = arguments.guarded;
   s->notifying = arguments.notifying;
   s->labels = arguments.labels;
+  s->nodes_wanted = (unsigned)arguments.nodes;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {
