@@ -2,7 +2,7 @@
 # Unpacks packages of other suites and architectures of Debian, and runs their programs with their
 # own C library. Installs nothing and needs no rights.
 #
-#     debian_tree.sh --get [--arch ARCH] [--only PATTERN] TREE SUITES PACKAGE...
+#     debian_tree.sh --get [--arch ARCH] [--only PATTERNS] TREE SUITES PACKAGE...
 #         unpacks the packages and all that they need into TREE/root, once
 #     debian_tree.sh --get-source DIRECTORY SUITE PACKAGE...
 #         unpacks the sources of the packages, without Debian's changes, into DIRECTORY, once
@@ -12,7 +12,7 @@
 #
 # SUITES     for apt, separated by spaces; the packages are in the first one
 # --arch     an architecture of Debian; that of this machine by default
-# --only     unpacks only packages whose names match this pattern of the shell
+# --only     unpacks only packages whose names match one of these patterns of the shell
 #
 # --get needs apt-get and a network. Processes may get the same tree at the same time.
 set -u
@@ -56,13 +56,12 @@ unpack() {
   mkdir -p "$new/root" || exit 1
   apt install --yes --download-only --no-install-recommends --target-release "${suites%% *}" "$@" ||
     fail "cannot get $*: apt-get found no such packages of $arch in ${suites%% *}"
-  for archive in "$apt/cache/archives"/*.deb; do
-    # shellcheck disable=SC2254
-    case ${archive##*/} in
-    $only)
+  set -f
+  for pattern in $only; do
+    set +f
+    for archive in "$apt/cache/archives"/$pattern.deb; do
       dpkg-deb --fsys-tarfile "$archive" | tar -x -C "$new/root" --no-same-owner --exclude './dev/*' || exit 1
-      ;;
-    esac
+    done
   done
   rm -rf "$apt"
 }

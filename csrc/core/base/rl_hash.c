@@ -6,7 +6,8 @@
 #include "base/rl_hash.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/rl_word.h"
 
 #define RL_HASH_BUCKETS_MIN 16
 
@@ -14,10 +15,8 @@ uint64_t rl_hash_bytes(uint64_t seed, const void *bytes, size_t length) {
   const char *at = bytes;
   uint64_t hash = seed ^ length;
   while (length > 0) {
-    uint64_t word = 0;
-    size_t taken = length < sizeof word ? length : sizeof word;
-    memcpy(&word, at, taken);
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    size_t taken = length < sizeof hash ? length : sizeof hash;
+    hash = (hash ^ rl_word_read(at, taken)) * 0xff51afd7ed558ccdu;
     hash ^= hash >> 32;
     hash += seed;
     at += taken;

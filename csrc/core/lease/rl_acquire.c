@@ -24,9 +24,8 @@
  */
 #include "lease/rl_acquire.h"
 
-#include <string.h>
-
 #include "base/rl_validity.h"
+#include "base/rl_word.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_backfill.h"
 #include "lease/rl_fence.h"
@@ -63,7 +62,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift is not below the ttl. */
     return RL_BEGUN_ENDED;
   }
-  memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
+  lock->random = rl_word_read(entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   rl_permits_plan(lock, now_us);
   if (!rl_permits_asks(lock)) {
     rl_release_settle_failed(lock, now_us, true);

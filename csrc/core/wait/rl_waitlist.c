@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_ring.h"
@@ -138,8 +139,7 @@ bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *
     return false;
   }
   if (core->waitlists->seed == 0) {
-    memcpy(&core->waitlists->seed, entropy, sizeof core->waitlists->seed);
-    core->waitlists->seed |= 1;
+    core->waitlists->seed = rl_word_read(entropy, sizeof core->waitlists->seed) | 1;
     core->waitlists->random = core->waitlists->seed;
   }
   uint64_t hash = rl_waits_hash(core, lock->resource);
