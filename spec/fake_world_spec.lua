@@ -351,11 +351,12 @@ describe("redlock.fake", function()
       ended = ended + 1
       for index = 1, 40 do kept[#kept + 1] = watched:new_lock("of event " .. ended .. " " .. index) end
     end })
-    assert(client:acquire("r", { ttl = 60000 }))
+    local held = assert(client:acquire("r", { ttl = 60000 })) -- A collected lock would be released.
     for _ = 1, 20 do fake:spawn(function() return watched:acquire("r", { wait = 50000 }) end) end
     fake:advance(2000)
     fake:reset()
     assert.are.equal(20, ended)
+    assert.is_false(held:is_held())
   end)
 
   it("reset_forgets_locks_coroutines_and_settings_and_keeps_clients", function()
