@@ -314,8 +314,7 @@ typedef struct redlock_options {
      40 s count as 40 s [2 s]. */
   redlock_duration poll_interval_us;
   /* REDLOCK_YES: an acquire never overtakes waiters, even if the lock is free. This costs one
-     round trip. No effect on an acquire that tries once, has an owner, several resources or a
-     supplied token. Without it only an acquire that arrives at a free lock may overtake; waiters
+     round trip. No effect on an acquire that tries once, or has several resources. Without it only an acquire that arrives at a free lock may overtake; waiters
      keep their order [REDLOCK_NO]. */
   int fair;
   /* REDLOCK_NO: poll instead of waiting for notifications. If a client's options set it, the
@@ -904,7 +903,9 @@ REDLOCK_EXTERN unsigned redlock_lock_slot(const redlock_lock *lock);
  * Supplies the token for the next acquire of this lock, in place of a random one: |length| bytes of
  * any kind, from 1 to REDLOCK_TOKEN_MAX. For programs that share a lock with another library under
  * a value that both know (LockTake of StackExchange.Redis, WithValue of redsync). The next acquire
- * uses it up, whatever its result, and tries once. A forked child has no supplied token.
+ * uses it up, whatever its result, and makes one attempt. It waits in the queues of the nodes before
+ * that attempt with options.fair, or if the client has just seen the lock contended. A forked child
+ * has no supplied token.
  *
  * DANGER: safety depends on tokens that no other holder has and that are never used twice. A second
  * holder with the same token extends and releases the lock of the first. A late release of the
@@ -978,7 +979,8 @@ REDLOCK_EXTERN void *redlock_lock_data(const redlock_lock *lock);
  *     one with options.fence if the lease has no fencing token.
  *   - If the lease has run out or is lost, a nested acquire returns REDLOCK_E_EXPIRED or
  *     REDLOCK_E_LOST until all locks that share it are released.
- *   - Two acquires of one owner that are in flight compete; the loser shares when it is retried.
+ *   - Two acquires of one owner may be in flight. As soon as one is granted, the others share its
+ *     lease, if it has all their resources.
  *   - The locks may be in several threads. During an extend of one, an extend of another one
  *     returns REDLOCK_E_BUSY, and an acquire shares without waiting for it.
  *   - redlock_lock_detach() returns REDLOCK_E_HELD while other locks share the lease.

@@ -309,6 +309,8 @@ local list = {
     "memcmp(one->owner, other->owner, one->owner_length) == 0", "true" },
   { "reentry-on-a-part", "an acquire counts though its owner holds only a part of it",
     ": !all ?", ": false ?" },
+  { "reentry-waits-for-itself", "a waiter does not share the lease that another lock of its owner has got",
+    "(waiter = rl_reentry_next_waiter(lock)) != NULL;", "(waiter = NULL) != NULL;" },
   { "reentry-failed-counts", "a nested acquire whose extend has failed counts",
     "return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->nesting;", "return false;" },
   { "reentry-waits-with-the-lease", "a nested acquire lasts as long as the one that took the lease might",

@@ -122,7 +122,8 @@ return {
   { "rl_reentry_own", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
   { "rl_reentry_move", "> to >=", why = equal },
   { "rl_reentry_move", "+ 1 to + 2", why = "any number of a round that is new will do" },
-  { "rl_reentry_set_owner", "+ 1 to + 2", why = "room for one more than needed" },
+  { "rl_reentry_set_owner", "+ 1 to + 2", 1, why = "room for one more than needed" },
+  { "rl_reentry_set_owner", "+ 1 to + 2", 2, why = "room for one more than needed" },
   { "rl_reentry_set_owner", "> to >=", 2, why = nothing },
   -- csrc/core/lease/rl_release.c
   { "rl_release_waits", "> to >=", 1, why = one_microsecond },

@@ -51,6 +51,17 @@ static bool rl_acquire_is_retry(const rl_lock *lock) {
          (lock->waitlist == NULL || lock->waitlist->attempt_us != 0);
 }
 
+/* OWN-2. Ends the acquire of |lock| if it now shares a lease of its owner. */
+static bool rl_acquire_shares(rl_lock *lock, redlock_time now_us) {
+  bool shares =
+      lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us);
+  if (shares) {
+    rl_lock_end(lock, now_us, REDLOCK_OK);
+    rl_lock_end_grace(lock);
+  }
+  return shares;
+}
+
 /* ACQ-1 */
 static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) &&
@@ -67,9 +78,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   if (!rl_permits_asks(lock)) {
     rl_release_settle_failed(lock, now_us, true);
   }
-  if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us)) {
-    rl_lock_end(lock, now_us, REDLOCK_OK); /* OWN-2 */
-    rl_lock_end_grace(lock);
+  if (rl_acquire_shares(lock, now_us)) {
     return RL_BEGUN_ENDED;
   }
   if (lock->attempt == NULL) { /* Otherwise the caller supplied a token. */
@@ -172,6 +181,10 @@ static rl_decision rl_acquire_decision(const rl_lock *lock) {
 static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   rl_attempt *attempt = lock->attempt;
   redlock_duration delay_us = REDLOCK_NEVER;
+  if (attempt->custom) { /* rl_custom_token.c */
+    lock->attempts_left = 1;
+    rl_notify_denied_last(lock, now_us, error);
+  }
   lock->attempt = NULL;
   if (rl_permits_asks(lock)) {
     rl_permits_asked(lock);
@@ -197,6 +210,9 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   }
   if (lock->attempts_left > 0) {
     delay_us = rl_pause_next(lock, lock->random, now_us);
+  }
+  if (rl_acquire_shares(lock, now_us)) {
+    return;
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);
@@ -226,6 +242,11 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   rl_reentry_granted(lock);
   rl_lock_end(lock, now_us, REDLOCK_OK);
   rl_backfill_begin(lock, now_us);
+  for (rl_lock *waiter; (waiter = rl_reentry_next_waiter(lock)) != NULL;) {
+    if (!rl_acquire_shares(waiter, now_us)) {
+      break; /* Out of memory. It shares before its next attempt. */
+    }
+  }
 }
 
 /* ACQ-3 to ACQ-5 */

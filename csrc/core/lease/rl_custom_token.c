@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * No token may be used twice: a late release of its first use deletes the key of its second use. So
- * a supplied token serves one attempt, and the acquire makes no other.
+ * a supplied token serves one attempt, and the acquire makes no other. The lock waits in the queues
+ * of the nodes before that attempt (NTF-2 of rl_notify.c).
  */
 #include "lease/rl_custom_token.h"
 

@@ -9,7 +9,9 @@
  *          are in a ring with it, and each of them is held as long as the lease lasts.
  *   OWN-2. An acquire of resources that its owner holds by one lease, all of them, shares it: the
  *          lock enters the ring and the operation ends at once. Nothing is sent. This is checked at
- *          the beginning and before each attempt.
+ *          the beginning, before and after each attempt, and for all waiters of the owner when one
+ *          of them is granted a lease: no waiter waits for its own owner. A waiter that needs
+ *          further resources, or brings a token, waits for the release, as another owner would.
  *   OWN-3. Two thirds of the requested time must be left, because otherwise an extend would be due
  *          (REN-1). If less is left, the acquiring lock becomes the lease owner and extends the
  *          lease first (EXT-1 to EXT-6). It shares the lease if that succeeds. Otherwise it leaves
@@ -201,8 +203,9 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
     return REDLOCK_E_HELD;
   }
   if (reentry == NULL) {
-    bool room =
-        rl_lock_reserve_extension(lock) && rl_hash_reserve(&all->lease_owners, all->owned + 1);
+    bool room = rl_lock_reserve_extension(lock) &&
+                rl_hash_reserve(&all->lease_owners, all->owned + 1) &&
+                rl_hash_reserve(&all->acquiring, all->owned + 1);
     reentry = room ? calloc(1, sizeof *reentry) : NULL;
     if (reentry == NULL) {
       return REDLOCK_E_NO_MEMORY;
@@ -325,12 +328,53 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   return RL_REENTRY_EXTENDS;
 }
 
-bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us) {
+/* Returns the lock whose lease |lock|, which acquires, may share; or NULL. */
+static rl_lock *rl_reentry_to_share(const rl_lock *lock, redlock_time now_us) {
   bool all;
   rl_lock *lease_owner = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
-  return lease_owner != NULL && all && rl_lock_remaining(lease_owner, now_us) > 0 &&
-         !rl_reentry_lacks_fence(lease_owner, lock->current) &&
-         rl_reentry_share(lock, lease_owner, now_us);
+  bool may = lease_owner != NULL && all && rl_lock_remaining(lease_owner, now_us) > 0 &&
+             !rl_reentry_lacks_fence(lease_owner, lock->current);
+  return may ? lease_owner : NULL;
+}
+
+bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us) {
+  rl_lock *lease_owner = rl_reentry_to_share(lock, now_us);
+  return lease_owner != NULL && rl_reentry_share(lock, lease_owner, now_us);
+}
+
+void rl_reentry_begin(rl_lock *lock) {
+  rl_reentry *reentry = rl_reentry_of(lock);
+  if (rl_ring_is_owned(lock) && !reentry->acquiring) {
+    reentry->acquiring = true;
+    rl_hash_insert(&lock->core->reentries->acquiring, &reentry->acquires,
+                   rl_reentry_hash_owner(reentry));
+  }
+}
+
+void rl_reentry_ended(rl_lock *lock) {
+  rl_reentry *reentry = rl_reentry_of(lock);
+  if (reentry != NULL && reentry->acquiring) {
+    reentry->acquiring = false;
+    rl_hash_remove(&lock->core->reentries->acquiring, &reentry->acquires);
+  }
+}
+
+rl_lock *rl_reentry_next_waiter(const rl_lock *lock) {
+  const rl_core *core = lock->core;
+  rl_hash_entry *entry = NULL;
+  if (rl_ring_is_owned(lock)) {
+    entry = rl_hash_find(&core->reentries->acquiring, rl_reentry_hash_owner(rl_reentry_of(lock)));
+  }
+  for (; entry != NULL; entry = rl_hash_find_next(entry)) {
+    rl_lock *waiter = RL_OWNER(entry, rl_reentry, acquires)->lock;
+    bool waits = waiter->phase == RL_PHASE_QUEUED || waiter->phase == RL_PHASE_DELAY ||
+                 waiter->phase == RL_PHASE_SEND;
+    if (waits && waiter->attempt == NULL && rl_lock_attach(waiter) == NULL &&
+        rl_reentry_to_share(waiter, core->now_us) == lock) {
+      return waiter;
+    }
+  }
+  return NULL;
 }
 
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
@@ -402,6 +446,7 @@ void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
 void rl_reentry_free(rl_lock *lock) {
   if (rl_reentry_of(lock) != NULL) {
     assert(rl_reentry_of(lock)->lease_resource == NULL && rl_ring_next(lock) == lock);
+    assert(!rl_reentry_of(lock)->acquiring);
     lock->core->reentries->owned--;
     free(rl_reentry_of(lock));
     lock->extension->reentry = NULL;
@@ -410,4 +455,5 @@ void rl_reentry_free(rl_lock *lock) {
 
 void rl_reentries_free(rl_core *core) {
   rl_hash_free(&core->reentries->lease_owners);
+  rl_hash_free(&core->reentries->acquiring);
 }

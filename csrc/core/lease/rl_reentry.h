@@ -11,6 +11,7 @@
 
 typedef struct rl_reentries {
   rl_hash lease_owners; /* by owner and resource; with several resources, by the owner alone */
+  rl_hash acquiring;    /* locks with an acquire in flight, by owner */
   size_t owned;         /* locks that have or had an owner */
 } rl_reentries;
 
@@ -33,6 +34,16 @@ typedef enum rl_reentry_answer {
  */
 rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const rl_options *asked,
                                      bool custom, int *error, const char **refused);
+
+/* OWN-2. An acquire of a lock with an owner is in flight; or it has ended. */
+void rl_reentry_begin(rl_lock *lock);
+void rl_reentry_ended(rl_lock *lock);
+
+/*
+ * OWN-2. Returns a lock that waits for what its owner has just acquired by |lock|, or NULL. It must
+ * share the lease.
+ */
+rl_lock *rl_reentry_next_waiter(const rl_lock *lock);
 
 /* OWN-2. An attempt begins. Returns true if the lock now shares a lease of its owner. */
 bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us);

@@ -72,12 +72,17 @@ bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *comman
   rl_attempt *attempt = command->attempt;
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
   uint32_t twins = attempt->set & ~rl_node_bit(node);
+  bool known =
+      extends && node->twins != 0; /* It may have refused this lease under its other name. */
   if ((!extends && command->kind != RL_OUTSTANDING_RELEASE) ||
-      verdict->vote != REDLOCK_VOTE_GRANTED || !rl_twin_lacks(attempt, node) || twins == 0 ||
-      rl_twin_is_explained(core, node)) {
+      verdict->vote != REDLOCK_VOTE_GRANTED ||
+      (!known &&
+       (!rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node)))) {
     return false;
   }
-  rl_twin_found(core, node, twins);
+  if (!known) {
+    rl_twin_found(core, node, twins);
+  }
   if (!extends) {
     attempt->twins = true;
     return false;

@@ -103,6 +103,7 @@ static void rl_lock_drop_custom_token(rl_lock *lock, redlock_time now_us) {
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     rl_attach_forget(lock);
+    rl_reentry_ended(lock);
   }
   if (rl_reentry_failed(lock, result)) {
     rl_lease_drop(lock, now_us, true); /* OWN-3 */
@@ -395,9 +396,10 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   lock->attempts_left =
       attempts < RL_LOCK_ATTEMPTS_ALL ? attempts & RL_LOCK_ATTEMPTS_ALL : RL_LOCK_ATTEMPTS_ALL;
   lock->attempt = custom;
-  if (custom != NULL || rl_lock_attach(lock) != NULL) {
-    lock->attempts_left = 1; /* rl_custom_token.c, ATT-7 */
+  if (rl_lock_attach(lock) != NULL) {
+    lock->attempts_left = 1; /* ATT-7 */
   }
+  rl_reentry_begin(lock);
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
 }
 

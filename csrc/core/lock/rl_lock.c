@@ -49,8 +49,8 @@ static const uint8_t rl_lock_next_phases[] = {
     [RL_PHASE_SEND] = RL_LOCK_TO(ROUND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(QUEUED) |
                       RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
     [RL_PHASE_ROUND] = RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
-    [RL_PHASE_DELAY] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
-    [RL_PHASE_QUEUED] = RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_DELAY] = RL_LOCK_TO(SEND) | RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_QUEUED] = RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
 };
 
 void rl_lock_enter(rl_lock *lock, rl_phase phase) {

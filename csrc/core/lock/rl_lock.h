@@ -29,6 +29,7 @@
  *                       ROUND -> SEND                     acquire of a semaphore: another slot
  *                SEND -> DELAY                            acquire: waits first
  *                SEND -> QUEUED -> DELAY or SEND          acquire: behind another lock
+ *                SEND, DELAY, QUEUED -> GRACE             acquire: shares a lease of its owner
  *
  * Cancelling leads from each phase to IDLE.
  */

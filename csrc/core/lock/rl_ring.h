@@ -14,9 +14,11 @@ typedef struct rl_reentry {
   rl_lock *lock;
   rl_list ring;                /* locks that share the lease; alone: only itself */
   rl_hash_entry entry;         /* by resource and owner, while the lock has lease_resource */
+  rl_hash_entry acquires;      /* by owner, while |acquiring| */
   rl_resource *lease_resource; /* resource of its lease, also after a loss; a reference, or NULL */
   redlock_duration node_timeout_us; /* of a nested acquire, while |nesting| */
   uint32_t depth;                   /* further acquires of this lock, released before the lease */
+  bool acquiring;                   /* an acquire that asks the nodes is in flight */
   bool nesting;                     /* a nested acquire succeeds if the extend in flight succeeds */
   uint8_t owner_length;
   unsigned char owner[REDLOCK_OWNER_MAX];

@@ -18,7 +18,9 @@
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
- *          contention and |fair|, the first attempt is a plain SET, and costs no queue command.
+ *          contention and |fair|, the first attempt is a plain SET, and costs no queue command. A
+ *          caller-supplied token serves one attempt. If that is denied, the resource is recently
+ *          contended, so that the next acquire enqueues first.
  *   NTF-3. A release deletes the key and notifies the head of the queue. The result of PUBLISH
  *          shows whether a subscriber received the message, so the script evicts disconnected
  *          waiters. A notified head stays in the queue until it dequeues, so a notification may be
@@ -254,6 +256,14 @@ bool rl_notify_timer(rl_lock *lock, redlock_time now_us) {
   redlock_duration answers_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
   return true;
+}
+
+void rl_notify_denied_last(rl_lock *lock, redlock_time now_us, int error) {
+  if (error == REDLOCK_E_TAKEN && rl_notify_is_for_lock(lock)) {
+    lock->core->notify->wanted = true;
+    lock->core->notify->used_us = now_us;
+    rl_notify_note_contention(lock->core, lock->resource, now_us);
+  }
 }
 
 /* Takes the ticket from the wait list. The ticket is freed after its commands are sent. */

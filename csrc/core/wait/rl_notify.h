@@ -55,6 +55,11 @@ void rl_notify_give_up(struct rl_core *core, rl_waitlist *waitlist);
  */
 void rl_notify_copy_holder(struct rl_lock *lock);
 
+/*
+ * NTF-2. The only attempt of |lock| has failed with |error|. Lets its next acquire enqueue first.
+ */
+void rl_notify_denied_last(rl_lock *lock, redlock_time now_us, int error);
+
 /* Returns true if a majority of the nodes will notify the wait list. */
 bool rl_notify_is_awaited(const struct rl_core *core, const rl_waitlist *waitlist);
 

@@ -5,12 +5,13 @@
  *
  *   WAIT-1. An acquire that may make several attempts enters the wait list of its resource before
  *           the first one. The first waiter begins the list, and is its head. Later waiters are
- *           queued: none of their commands are sent. Four kinds of locks enter none: locks that try
- *           once, have several resources, have an owner (whose other lock may hold the lease), or
- *           have a caller-supplied token. The waiters of one wait list have equal options, because
- *           the head asks, polls and is notified for all of them. A waiter with other options
- *           begins another wait list of the resource. A resource has at most sixteen wait lists:
- *           further waiters enter none, and poll.
+ *           queued: none of their commands are sent. Locks that try once, attach a lease, or have
+ *           several resources enter none. The waiters of one wait list have equal options, because
+ *           the head asks, polls and is notified for all of them. Owners and caller-supplied tokens
+ *           may differ: no command of a waiting head has them. A waiter with other options begins
+ *           another wait list of the resource. So do at most RL_WAITLIST_KINDS_MAX, of those with
+ *           and of those without notifications: a further waiter enters one of them. Its own options
+ *           apply when it is the head.
  *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
  *           pauses (rl_pause_limit()).
  *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head
@@ -35,7 +36,7 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_pause.h"
 
-#define RL_WAITLIST_KINDS_MAX 16 /* wait lists of one resource (WAIT-1) */
+#define RL_WAITLIST_KINDS_MAX 64 /* wait lists of one resource (WAIT-1) */
 #define RL_WAITLIST_OWN_DELAYS 5 /* delays for which a client may keep a resource (WAIT-4) */
 
 /* ----------------------------------------------------------------------------- the hash table */
@@ -107,9 +108,8 @@ void rl_waitlists_free(rl_core *core) {
 /* ----------------------------------------------------------------------------- WAIT-1, WAIT-2 */
 
 static bool rl_waitlist_is_for(const rl_lock *lock) {
-  return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->attempt == NULL &&
-         lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock) &&
-         lock->current->permits <= 0;
+  return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->resource->count == 1 &&
+         rl_lock_attach(lock) == NULL && lock->current->permits <= 0;
 }
 
 /* WAIT-1. Returns true if the options that the head applies for its waiters are equal. */
@@ -133,6 +133,27 @@ static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time
   rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);
 }
 
+/*
+ * WAIT-1. Returns the wait list that |lock| enters, of those of its resource from |first| on; NULL
+ *         if it begins one. Beyond the limit that is any with the same |notify|.
+ */
+static rl_waitlist *rl_waitlist_choose(const rl_lock *lock, rl_waitlist *first) {
+  rl_waitlist *any = NULL;
+  uint64_t random = 0;
+  unsigned kinds = 0;
+  for (rl_waitlist *at = first; at != NULL; at = rl_waitlist_another(at)) {
+    if (rl_waitlist_waits_alike(lock, at->head)) {
+      return at;
+    }
+    if (lock->current->notify == at->head->current->notify) {
+      random = kinds == 0 ? rl_waits_random(lock->core) : random;
+      any = kinds == random % RL_WAITLIST_KINDS_MAX ? at : any;
+      kinds++;
+    }
+  }
+  return kinds < RL_WAITLIST_KINDS_MAX ? NULL : any;
+}
+
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   rl_core *core = lock->core;
   if (lock->waitlist != NULL || !rl_waitlist_is_for(lock)) {
@@ -144,15 +165,12 @@ bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *
   }
   uint64_t hash = rl_waits_hash(core, lock->resource);
   rl_waitlist *waitlist = rl_waitlist_lookup(core, lock->resource, hash);
-  unsigned kinds = 0;
-  for (; waitlist != NULL && !rl_waitlist_waits_alike(lock, waitlist->head); kinds++) {
-    waitlist = rl_waitlist_another(waitlist);
-  }
+  waitlist = rl_waitlist_choose(lock, waitlist);
   if (waitlist != NULL) {
     rl_waitlist_queue(lock, waitlist, now_us);
     return true;
   }
-  lock->waitlist = kinds < RL_WAITLIST_KINDS_MAX ? rl_waitlist_new(core, lock, hash) : NULL;
+  lock->waitlist = rl_waitlist_new(core, lock, hash);
   return false;
 }
 

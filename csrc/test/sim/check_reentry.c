@@ -1,5 +1,6 @@
 /*
  * A lease lasts as long as one of its owner's locks counts on it, and ends with the last of them.
+ * No lock waits for a lease of its own owner.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -7,6 +8,7 @@
  * core's rings.
  */
 #include "check.h"
+#include "lease/rl_fence.h"
 #include "lease/rl_reentry.h"
 
 const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uint32_t token) {
@@ -41,9 +43,34 @@ unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t to
   return count;
 }
 
+static bool check_reentry_covers(const sim_lock *holder, const sim_lock *own) {
+  return holder->both || (!own->named_both && holder->resource == own->named);
+}
+
+/* Returns true if the lock waits for a lease that it could share. */
+static bool check_reentry_waits(const sim *s, const sim_client *client, const sim_lock *own) {
+  const rl_lock *lock = own->lock;
+  bool waits = lock != NULL && own->owner != 0 && own->state == SIM_APPLICATION_BUSY &&
+               own->operation == RL_OPERATION_ACQUIRE && lock->attempt == NULL &&
+               (lock->phase == RL_PHASE_QUEUED || lock->phase == RL_PHASE_DELAY);
+  for (unsigned i = 0; i < s->config.locks && waits; i++) {
+    const sim_lock *other = &client->locks[i];
+    if (other != own && other->lock != NULL && other->owner == own->owner &&
+        rl_lock_remaining(other->lock, client->reading_us) > 0 &&
+        check_reentry_covers(other, own) &&
+        (lock->current->fence != REDLOCK_YES || rl_fence_token(other->lock) != 0)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static void check_reentry_turned(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks && !client->closing; i++) {
     const sim_lock *own = &client->locks[i];
+    if (check_reentry_waits(s, client, own)) {
+      sim_violation(s, "reentry", "client %u, lock %u: waits for its own owner", client->index, i);
+    }
     if (own->lock == NULL || own->inside == 0 || own->lock->lost) {
       continue;
     }
@@ -58,10 +85,6 @@ static void check_reentry_turned(sim *s, sim_client *client) {
                     client->index, i, own->inside_token);
     }
   }
-}
-
-static bool check_reentry_covers(const sim_lock *holder, const sim_lock *own) {
-  return holder->both || (!own->named_both && holder->resource == own->named);
 }
 
 void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *own) {

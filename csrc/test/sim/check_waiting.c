@@ -186,7 +186,7 @@ static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
 }
 
 /* A waiter with less time left is not promoted (rl_waitlist.c) while there are other waiters. */
-#define CHECK_WAITING_LEFT_US 2000
+#define CHECK_WAITING_LEFT_US 7000
 
 static bool check_waiting_has_time(const sim *s, const sim_client *client, const sim_lock *other) {
   uint64_t slower_us = 2 * s->config.delay_to_us; /* So slow the nodes may have been before. */

@@ -341,23 +341,22 @@ static void nested_acquire_extends_no_lease_beyond_max_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void next_attempt_does_not_share_expired_lease(void **state) {
+/* The waiter cannot share the lease while that lasts: it has no fencing token. */
+static void waiter_does_not_share_expired_lease(void **state) {
   fake_world *world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 1, .retry_delay_us = 5 * SECONDS};
   rl_lock *first = fake_lock(world, KEY, &options);
+  options.fence = REDLOCK_YES;
   rl_lock *second = fake_lock(world, KEY, &options);
   own(world, first, "me");
   own(world, second, "me");
   assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
   assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
   fake_turn(world);
   fake_settle(world);
-  if (rl_lock_result(first) == REDLOCK_PENDING) {
-    rl_lock *other = first;
-    first = second;
-    second = other;
-  }
   assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_result(second), REDLOCK_PENDING);
   while (rl_lock_result(second) == REDLOCK_PENDING) {
     fake_pass(world, 100 * MS);
     fake_settle(world);
@@ -876,23 +875,60 @@ static void each_lock_with_notify_lost_reports_loss(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void next_attempt_shares_lease_of_owner(void **state) {
+/* The second lock is queued behind the first; or, with other options, asks the nodes, too. */
+static void waiter_shares_lease_as_soon_as_its_owner_has_one(void **state) {
+  for (unsigned apart = 0; apart <= 1; apart++) {
+    fake_world *world = fake_world_new(3);
+    redlock_options options = {.retry_count = 3};
+    rl_lock *first = fake_lock(world, KEY, &options);
+    options.retry_delay_us = apart ? SECONDS : 0;
+    rl_lock *second = fake_lock(world, KEY, &options);
+    rl_lock *stranger = fake_lock(world, KEY, &options);
+    own(world, first, "me");
+    own(world, second, "me");
+    own(world, stranger, "you");
+    assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
+    assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
+    assert_error(rl_lock_acquire(stranger, world->now_us, NULL, true), REDLOCK_OK);
+    fake_turn(world);
+    assert_int_equal(second->phase, apart ? RL_PHASE_ROUND : RL_PHASE_QUEUED);
+    fake_settle(world);
+    assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
+    assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
+    assert_error(rl_lock_result(stranger), REDLOCK_PENDING);
+    assert_int_equal(world->nodes[0].sets, 1 + apart);
+    assert_ptr_equal(rl_ring_next(first), second);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* A granted lock ends the waits of its owner, wherever they stand in the wait list. */
+static void lease_of_owner_ends_each_wait_of_owner(void **state) {
+  enum { COUNT = 6 };
+  static const char *const owners[COUNT] = {"me", "you", "me", "you", "me", "me"};
   fake_world *world = fake_world_new(3);
-  redlock_options options = {.retry_count = 3};
-  rl_lock *first = fake_lock(world, KEY, &options);
-  rl_lock *second = fake_lock(world, KEY, &options);
-  own(world, first, "me");
-  own(world, second, "me");
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
-  assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
-  fake_turn(world);
+  redlock_options options = {.wait_us = 60 * SECONDS};
+  rl_lock *locks[COUNT];
+  for (unsigned i = 0; i < COUNT; i++) {
+    locks[i] = fake_lock(world, KEY, &options);
+    own(world, locks[i], owners[i]);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, true), REDLOCK_OK);
+  }
   fake_settle(world);
-  assert_int_not_equal(rl_lock_result(first), rl_lock_result(second)); /* One of them is pending. */
-  unsigned before = commands(world);
-  fake_pass(world, SECONDS);
-  assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
-  assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
-  assert_int_equal(commands(world), before);
+  for (unsigned turn = 0; turn < 2; turn++) {
+    const char *owner = turn == 0 ? "me" : "you";
+    for (unsigned i = 0; i < COUNT; i++) {
+      bool own = strcmp(owners[i], owner) == 0;
+      assert_int_equal(rl_lock_result(locks[i]) == REDLOCK_PENDING, turn == 0 && !own);
+      if (own) {
+        assert_error(release(world, locks[i]), REDLOCK_OK);
+      }
+    }
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_int_equal(world->nodes[0].sets, 2);
   assert_true(fake_world_end(world));
 }
 
@@ -1011,7 +1047,8 @@ int main(void) {
       cmocka_unit_test(failed_nested_acquire_keeps_lease_of_owner),
       cmocka_unit_test(lost_lock_is_inspected_beside_other_releases),
       cmocka_unit_test(each_fire_and_forget_release_of_lock_counts),
-      cmocka_unit_test(next_attempt_shares_lease_of_owner),
+      cmocka_unit_test(waiter_shares_lease_as_soon_as_its_owner_has_one),
+      cmocka_unit_test(lease_of_owner_ends_each_wait_of_owner),
       cmocka_unit_test(each_lock_with_notify_lost_reports_loss),
       cmocka_unit_test(expired_nested_lock_does_not_report_max_hold),
       cmocka_unit_test(delayed_nested_extend_asks_for_rest_of_max_hold),
@@ -1049,7 +1086,7 @@ int main(void) {
       cmocka_unit_test(acquire_of_some_held_resources_shares_and_more_is_refused),
       cmocka_unit_test(extend_during_extend_of_same_owner_is_busy),
       cmocka_unit_test(nested_acquire_extends_no_lease_beyond_max_hold),
-      cmocka_unit_test(next_attempt_does_not_share_expired_lease),
+      cmocka_unit_test(waiter_does_not_share_expired_lease),
       cmocka_unit_test(closed_client_releases_shared_lease),
       cmocka_unit_test(forked_child_shares_no_lease),
       cmocka_unit_test(late_reply_of_former_lease_owner_is_no_vote),

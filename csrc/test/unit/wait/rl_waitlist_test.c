@@ -7,6 +7,7 @@
 
 #include "calling_world.h"
 #include "lease/rl_custom_token.h"
+#include "lease/rl_reentry.h"
 #include "wait/rl_notify.h"
 
 static rl_lock *begin_without_answers(fake_world *world, const char *key,
@@ -119,19 +120,53 @@ static void waiter_with_other_options_joins_another_wait_list(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* Nobody waits as somebody else likes to; but who comes last is called by nobody. */
-static void resource_has_at_most_sixteen_wait_lists(void **state) {
+/* A waiter beyond the limit enters a list of other options, but of the same |notify|. */
+static void waiter_with_one_more_kind_of_options_is_queued(void **state) {
+  enum { KINDS = 64 };
   fake_world *world = fake_world_new(1);
   take_key(world, 1, REDLOCK_NEVER);
-  for (unsigned i = 0; i < 40; i++) {
+  for (unsigned i = 0; i < 4 * KINDS; i++) {
     redlock_options options = patient();
     options.retry_delay_us = (1 + i) * MS;
-    rl_lock *lock = begin_of(world, KEY, &options);
-    assert_int_equal(lock->waitlist != NULL, i < 16);
+    options.notify = i < 2 * KINDS ? REDLOCK_YES : REDLOCK_NO;
+    const rl_lock *lock = begin_of(world, KEY, &options);
+    assert_non_null(lock->waitlist);
+    assert_int_equal(lock->phase == RL_PHASE_QUEUED, i % (2 * KINDS) >= KINDS);
+    assert_int_equal(lock->waitlist->head->current->notify, options.notify);
   }
-  assert_int_equal(world->core.waitlists->table.count, 16);
-  assert_int_equal(world->core.waitlists->queued_count, 0);
-  assert_int_equal(world->nodes[0].sets, 40);
+  assert_int_equal(world->core.waitlists->table.count, 2 * KINDS);
+  assert_int_equal(world->core.waitlists->queued_count, 2 * KINDS);
+  assert_true(fake_world_end(world));
+}
+
+static void locks_with_owners_or_tokens_share_a_wait_list(void **state) {
+  redlock_options options = patient();
+  fake_world *world = fake_world_new_calling(3);
+  make_subscribers(world);
+  take_key(world, 7, REDLOCK_NEVER);
+  unsigned before = world->nodes[0].sets;
+  rl_lock *front = begin_patient(world);
+  rl_lock *owned = fake_lock(world, KEY, &options);
+  rl_lock *supplied = fake_lock(world, KEY, &options);
+  assert_error(rl_reentry_set_owner(owned, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(rl_custom_token_set(supplied, "a token", 7), REDLOCK_OK);
+  assert_error(rl_lock_acquire(owned, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(supplied, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_queued(owned, front);
+  assert_queued(supplied, front);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    rl_lock *const locks[] = {front, owned, supplied};
+    pass(world, SECONDS);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+  }
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_int_equal(world->nodes[0].sets, before + 4);
   assert_true(fake_world_end(world));
 }
 
@@ -559,7 +594,8 @@ int main(void) {
       cmocka_unit_test(single_attempt_joins_no_wait_list),
       cmocka_unit_test(lock_on_several_resources_joins_no_wait_list),
       cmocka_unit_test(waiter_with_other_options_joins_another_wait_list),
-      cmocka_unit_test(resource_has_at_most_sixteen_wait_lists),
+      cmocka_unit_test(waiter_with_one_more_kind_of_options_is_queued),
+      cmocka_unit_test(locks_with_owners_or_tokens_share_a_wait_list),
       cmocka_unit_test(each_resource_has_its_own_wait_list),
       cmocka_unit_test(queued_waiter_keeps_its_budget),
       cmocka_unit_test(retry_count_limits_the_time_of_a_queued_waiter),
