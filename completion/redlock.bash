@@ -65,6 +65,7 @@ _redlock() {
   esac
   case $verb in
   run) options='--node -n --nodes-file --ttl -t --node-timeout --quorum --guard --guard-max-ttl --guard-cluster --prefix -p --wait -w --conflict-exit-code -E --max-hold --label --no-label --fence --hold-for --on-lost --strict --kill-after --quiet -q --verbose -v --tls --tls-ca --tls-ca-path --tls-crl --tls-cert --tls-key --tls-key-password-file --tls-server-name --tls-min-version --tls-ciphers --tls-dangerously-unverified --help -h --version -V' ;;
+  lead) options='--node -n --nodes-file --ttl -t --node-timeout --quorum --guard --guard-max-ttl --guard-cluster --prefix -p --wait -w --conflict-exit-code -E --max-hold --label --no-label --strict --kill-after --quiet -q --verbose -v --tls --tls-ca --tls-ca-path --tls-crl --tls-cert --tls-key --tls-key-password-file --tls-server-name --tls-min-version --tls-ciphers --tls-dangerously-unverified --help -h --version -V' ;;
   acquire) options='--node -n --nodes-file --ttl -t --node-timeout --quorum --guard --guard-max-ttl --guard-cluster --prefix -p --wait -w --conflict-exit-code -E --label --no-label --fence --quiet -q --verbose -v --json --tls --tls-ca --tls-ca-path --tls-crl --tls-cert --tls-key --tls-key-password-file --tls-server-name --tls-min-version --tls-ciphers --tls-dangerously-unverified --help -h --version -V' ;;
   extend) options='--node -n --nodes-file --ttl -t --node-timeout --quorum --guard --guard-max-ttl --guard-cluster --prefix -p --label --no-label --quiet -q --verbose -v --json --tls --tls-ca --tls-ca-path --tls-crl --tls-cert --tls-key --tls-key-password-file --tls-server-name --tls-min-version --tls-ciphers --tls-dangerously-unverified --help -h --version -V' ;;
   release) options='--node -n --nodes-file --ttl -t --node-timeout --quorum --guard --guard-max-ttl --guard-cluster --prefix -p --quiet -q --verbose -v --json --tls --tls-ca --tls-ca-path --tls-crl --tls-cert --tls-key --tls-key-password-file --tls-server-name --tls-min-version --tls-ciphers --tls-dangerously-unverified --help -h --version -V' ;;
@@ -82,9 +83,9 @@ _redlock() {
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
   elif [[ -z $verb ]]; then
-    mapfile -t COMPREPLY < <(compgen -W 'run acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W 'run lead acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help' -- "$current")
   elif [[ $verb == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W 'run acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W 'run lead acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help' -- "$current")
   fi
 }
 complete -F _redlock redlock

@@ -90,6 +90,9 @@ void cli_inspection_json(cli_json *json, const cli_inspection *inspection) {
     const redlock_holder_info *holder = &inspection->holder;
     cli_json_token(json, "token", holder->token, holder->token_length);
     cli_json_label(json, holder->label, holder->label_length);
+    if (holder->fence > 0) {
+      cli_json_number(json, "fence", holder->fence);
+    }
     cli_json_number(json, "holding", holder->nodes);
     cli_json_time(json, "ttl_ms", holder->ttl_us);
   }
@@ -171,8 +174,11 @@ static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *
                       cli_lock_state_name(inspection->state));
   switch (inspection->state) {
   case CLI_LOCK_HELD:
-    (void)printf(" on %zu of %zu nodes; ends %s%s unless its holder extends it\n",
-                 inspection->holder.nodes, inspection->node_count,
+    (void)printf(" on %zu of %zu nodes", inspection->holder.nodes, inspection->node_count);
+    if (inspection->holder.fence > 0) {
+      (void)printf(" with the fencing token %llu", (unsigned long long)inspection->holder.fence);
+    }
+    (void)printf("; ends %s%s unless its holder extends it\n",
                  inspection->holder.ttl_us == REDLOCK_NEVER ? "" : "in ",
                  inspection->holder.ttl_us == REDLOCK_NEVER
                      ? "never"

@@ -15,7 +15,7 @@ void cli_label_set(cli_settings *settings) {
   char host[256] = "";
   const char *command = settings->line.verb->name;
   long pid = (long)getpid();
-  if (settings->line.verb->call == cli_run) {
+  if (settings->line.verb->call == cli_run || settings->line.verb->call == cli_lead) {
     const char *slash = strrchr(settings->operands[2], '/');
     command = slash != NULL && slash[1] != '\0' ? slash + 1 : settings->operands[2];
   } else if (settings->line.verb->call != cli_hold) {

@@ -23,6 +23,7 @@
   X(LABEL, "Label of the lock, for people")                                                        \
   X(FENCE, "Fencing token")                                                                        \
   X(RUN, "The command")                                                                            \
+  X(STOP, "Stopping the command")                                                                  \
   X(KEYS, "Examination")                                                                           \
   X(TALK, "Messages")                                                                              \
   X(JSON, "Output")                                                                                \
@@ -54,7 +55,7 @@
     "name of the list of nodes [a hash of the list]")                                              \
   X(PREFIX, 'p', "prefix", "TEXT", CLIENT, "text before the name of the resource")                 \
   X(WAIT, 'w', "wait", "TIME", WAIT,                                                               \
-    "time to wait, or inf; 0 = try once [0.6s if taken, 1s if nodes hang]")                        \
+    "time to wait, or inf; 0 = try once [0.6s if taken, 1s if nodes hang; lead: inf]")             \
   X(CONFLICT, 'E', "conflict-exit-code", "NUMBER", WAIT, "exit status if the lock is taken [1]")   \
   X(MAX_HOLD, 0, "max-hold", "TIME", KEEP,                                                         \
     "time after which the lock is not extended any longer [unlimited]")                            \
@@ -65,8 +66,8 @@
     "the lock lasts for TIME to TIME + ttl, even if the command ends earlier")                     \
   X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
     "if the lock ends: stop the command (term), or only report it (warn) [term]")                  \
-  X(STRICT, 0, "strict", NULL, RUN, "kill the command before the lock ends")                       \
-  X(KILL_AFTER, 0, "kill-after", "TIME", RUN,                                                      \
+  X(STRICT, 0, "strict", NULL, STOP, "kill the command before the lock ends")                      \
+  X(KILL_AFTER, 0, "kill-after", "TIME", STOP,                                                     \
     "time from SIGTERM to SIGKILL; with --strict at most ttl/4 [5s]")                              \
   X(KEYS, 0, "keys", NULL, KEYS, "also search for locks that never expire")                        \
   X(QUIET, 'q', "quiet", NULL, TALK, "write no messages except about mistakes of usage")           \
@@ -100,8 +101,11 @@
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_RUN |    \
-        CLI_FOR_TALK,                                                                              \
+        CLI_FOR_STOP | CLI_FOR_TALK,                                                               \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
+  X(lead, "lead", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                     \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_STOP | CLI_FOR_TALK,     \
+    "stands by until it leads, runs the command while it leads, and stops it afterwards")          \
   X(acquire, "acquire", 1, 1, " RESOURCE",                                                         \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_REPORT,                 \
     "takes a lock, and prints a text of it for extend and release")                                \

@@ -26,6 +26,7 @@
 #include "cli.h"
 #include "cli_command.h"
 #include "cli_output.h"
+#include "cli_run.h"
 #include "cli_take.h"
 
 /* Time that the sender of a signal has to signal each process of a group. */
@@ -35,24 +36,18 @@
 /* Time that killed processes have to disappear. */
 #define CLI_RUN_DEAD_US (5 * REDLOCK_SECONDS)
 
-typedef struct cli_run_state {
-  const cli_settings *settings;
-  cli_loop *loop;
-  redlock_lock *lock;
-  char name[CLI_NAME_SIZE]; /* of the lock, for messages */
-  cli_command command;
-  redlock_time hold_until_us; /* 0 without --hold-for */
-  redlock_time check_us;      /* time of the next extend of RUN-3 */
-  uint64_t signals;           /* bits of those to be passed on at |pass_us| */
-  redlock_time pass_us;       /* REDLOCK_NEVER if nothing has come */
-  bool stopping;              /* RUN-4: SIGTERM was sent */
-  redlock_time kill_us;       /* RUN-4: time of the next SIGKILL */
-  redlock_time give_up_us;    /* end of the patience with killed processes; 0 before SIGKILL */
-  bool reported;              /* processes that cannot be killed */
-} cli_run_state;
-
 static redlock_time cli_run_earlier(redlock_time a, redlock_time b) {
   return a < b ? a : b;
+}
+
+void cli_run_open(cli_run_state *run, const cli_settings *settings, cli_loop *loop,
+                  redlock_lock *lock) {
+  *run = (cli_run_state){.settings = settings,
+                         .loop = loop,
+                         .lock = lock,
+                         .kill_us = REDLOCK_NEVER,
+                         .pass_us = REDLOCK_NEVER};
+  (void)cli_lock_name(run->name, lock);
 }
 
 /* --------------------------------------------------------------------------------------- RUN-1 */
@@ -95,8 +90,7 @@ static int cli_run_death(const cli_settings *settings) {
   return settings->on_lost == CLI_ON_LOST_WARN ? 0 : settings->strict ? SIGKILL : SIGTERM;
 }
 
-/* Returns -1, or the exit status after a message. */
-static int cli_run_start(cli_run_state *run) {
+int cli_run_start(cli_run_state *run) {
   const char *word = run->settings->operands[2];
   run->command = (cli_command){.loop = run->loop,
                                .line = &run->settings->line,
@@ -160,12 +154,11 @@ static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
   }
 }
 
-/* Names the nodes that are not connected. */
-static void cli_run_report_nodes(const cli_run_state *run) {
+void cli_run_report_nodes(const cli_settings *settings, redlock_client *client) {
   redlock_node_info node;
-  for (size_t i = 0; redlock_client_node_info(run->loop->client, i, &node) == REDLOCK_OK; i++) {
+  for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
     if (node.state != REDLOCK_NODE_UP) {
-      (void)cli_report(run->settings, 0, "%s: %s", node.name,
+      (void)cli_report(settings, 0, "%s: %s", node.name,
                        node.error != NULL ? node.error : "not connected");
     }
   }
@@ -193,7 +186,7 @@ static void cli_run_report(cli_run_state *run, redlock_time now_us) {
     (void)cli_report(run->settings, 0, "'%s' has ended, and the command %s: %s", name,
                      warn ? "still runs" : "is stopped", redlock_strerror(error));
   }
-  cli_run_report_nodes(run);
+  cli_run_report_nodes(run->settings, run->loop->client);
 }
 
 /*
@@ -241,6 +234,7 @@ static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now
   bool came = number > 0 && number != SIGCHLD;
   if (came) {
     run->signals |= (uint64_t)1 << number;
+    run->came |= (uint64_t)1 << number;
   }
   if (came || cli_command_lacks_canary(&run->command)) {
     run->pass_us = cli_run_earlier(run->pass_us, now_us + CLI_RUN_GATHER_US);
@@ -273,8 +267,7 @@ static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
   return run->hold_until_us != 0 ? cli_run_earlier(due_us, run->check_us) : due_us;
 }
 
-/* Waits for the end of the command. Returns its exit status. */
-static int cli_run_wait(cli_run_state *run) {
+int cli_run_wait(cli_run_state *run) {
   redlock_time now_us = redlock_now();
   run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
   cli_command_reap(&run->command);
@@ -338,12 +331,8 @@ static int cli_run_end(cli_run_state *run, int status) {
 }
 
 static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  cli_run_state run = {.settings = settings,
-                       .loop = loop,
-                       .lock = lock,
-                       .kill_us = REDLOCK_NEVER,
-                       .pass_us = REDLOCK_NEVER};
-  (void)cli_lock_name(run.name, lock);
+  cli_run_state run;
+  cli_run_open(&run, settings, loop, lock);
   int status = cli_run_acquire(&run);
   if (status >= 0) {
     return status;

@@ -1,0 +1,142 @@
+/*
+ * redlock lead: runs a command while it leads, and stands by otherwise.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   STBY-1. Acquire the lock, for as long as it takes or for --wait. A signal ends this, and so
+ *           does a wrong password. Report it once when too few nodes are connected.
+ *   STBY-2. Start the command: a term begins.
+ *   STBY-3. While the command runs, the lease extends itself. If it ends all the same, end the
+ *           command and its descendants (RUN-4).
+ *   STBY-4. If the command has ended by itself, release the lock, and exit with its status.
+ *   STBY-5. If this program has ended it, release, and campaign again. No process of the command
+ *           is left then: otherwise exit with 75, because two terms would overlap. A signal that
+ *           has come meanwhile ends this program.
+ */
+#include <signal.h>
+
+#include "cli_run.h"
+#include "cli_take.h"
+
+#define CLI_LEAD_CHECK_US REDLOCK_SECONDS
+
+/* The connections during a campaign. */
+typedef struct cli_lead_nodes {
+  const cli_settings *settings;
+  const redlock_lock *lock;
+  redlock_time check_us; /* time of the next check */
+  bool lacking;          /* too few were connected at the last check */
+  bool reported;
+} cli_lead_nodes;
+
+/* STBY-1. Two checks must agree, because a node that has been idle is connected anew. */
+static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
+  const cli_settings *settings = nodes->settings;
+  redlock_node_info node;
+  char name[CLI_NAME_SIZE];
+  size_t count = redlock_client_node_count(client);
+  size_t needed = settings->client.quorum != 0 ? (size_t)settings->client.quorum : count / 2 + 1;
+  size_t up = 0;
+  for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
+    up += node.state == REDLOCK_NODE_UP;
+  }
+  bool lacks = up < needed;
+  if (lacks && nodes->lacking && !nodes->reported) {
+    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes are connected (%zu needed); waiting",
+                     cli_lock_name(name, nodes->lock), up, count, needed);
+    cli_run_report_nodes(settings, client);
+  } else if (!lacks && nodes->reported) {
+    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes are connected again",
+                     cli_lock_name(name, nodes->lock), up, count);
+  }
+  nodes->reported = lacks && (nodes->lacking || nodes->reported);
+  nodes->lacking = lacks;
+}
+
+/* Is a cli_turn. */
+static int cli_lead_turn(void *context, cli_loop *loop, redlock_time until_us) {
+  cli_lead_nodes *nodes = context;
+  redlock_time due_us = nodes->check_us < until_us ? nodes->check_us : until_us;
+  int number = cli_loop_turn(loop, due_us);
+  redlock_time now_us = redlock_now();
+  if (now_us >= nodes->check_us) {
+    nodes->check_us = now_us + CLI_LEAD_CHECK_US;
+    cli_lead_check(nodes, loop->client);
+  }
+  return number;
+}
+
+/* STBY-1. Returns -1 when this program leads, or the exit status. */
+static int cli_lead_campaign(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  bool limited = settings->options.wait_us != 0 && settings->options.wait_us != REDLOCK_TTL_MAX_US;
+  redlock_options options = {.auto_extend = REDLOCK_YES,
+                             .fence = REDLOCK_YES,
+                             .permits = REDLOCK_PERMITS_NONE,
+                             .max_hold_us = settings->max_hold_us,
+                             .wait_us = limited ? settings->options.wait_us : REDLOCK_TTL_MAX_US};
+  cli_lead_nodes nodes = {
+      .settings = settings, .lock = lock, .check_us = redlock_now() + CLI_LEAD_CHECK_US};
+  int status = cli_take(settings, loop, lock, &options, cli_lead_turn, &nodes);
+  status = status < 0 ? cli_result(settings, lock) : status;
+  if (status < 0 && settings->verbose && !settings->quiet) {
+    char name[CLI_NAME_SIZE];
+    (void)cli_report(settings, 0, "'%s': leads with the fencing token %llu",
+                     cli_lock_name(name, lock), (unsigned long long)redlock_lock_fence(lock));
+  }
+  return status;
+}
+
+/* Returns the exit status of a signal that has come and ends programs; -1 if there was none. */
+static int cli_lead_signal(const cli_run_state *run) {
+  static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+  for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
+    if ((run->came >> ending[i] & 1) != 0) {
+      return CLI_SIGNAL + ending[i];
+    }
+  }
+  return -1;
+}
+
+/* STBY-4, STBY-5. Returns -1 to campaign again, or the exit status. */
+static int cli_lead_end(cli_run_state *run, int status) {
+  bool over = redlock_lock_remaining(run->lock) == 0;
+  size_t living = run->stopping ? cli_command_signal(&run->command, 0) : 0;
+  int error = redlock_lock_release(run->lock);
+  if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
+    (void)cli_report(run->settings, 0, "%s", redlock_lock_message(run->lock));
+  }
+  if (!run->stopping) {
+    return (over || error == REDLOCK_E_LOST) && status == 0
+               ? cli_report(run->settings, CLI_LOST, "'%s' ended before the command did", run->name)
+               : status;
+  }
+  return living > 0 ? CLI_LOST : cli_lead_signal(run);
+}
+
+/* One term. Returns as above. */
+static int cli_lead_term(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  cli_run_state run;
+  cli_run_open(&run, settings, loop, lock);
+  int status = cli_lead_campaign(settings, loop, lock);
+  if (status >= 0) {
+    return status;
+  }
+  status = cli_run_start(&run);
+  if (status >= 0) {
+    status = cli_lead_end(&run, status);
+    return status == CLI_UNAVAILABLE ? -1 : status; /* The lease ended before the command began. */
+  }
+  return cli_lead_end(&run, cli_run_wait(&run));
+}
+
+static int cli_lead_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  int status = -1;
+  while (status < 0) {
+    status = cli_lead_term(settings, loop, lock);
+  }
+  return status;
+}
+
+int cli_lead(const cli_settings *settings, redlock_client *client) {
+  return cli_with_lock(settings, client, settings->operands[1], cli_lead_step);
+}

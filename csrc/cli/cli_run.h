@@ -1,0 +1,52 @@
+/*
+ * redlock(1): runs a command while a lock is held, for the verbs run and lead.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include <stdint.h>
+
+#include "cli.h"
+#include "cli_command.h"
+#include "cli_output.h"
+
+/* The rules are in cli_run.c. */
+typedef struct cli_run_state {
+  const cli_settings *settings;
+  cli_loop *loop;
+  redlock_lock *lock;
+  char name[CLI_NAME_SIZE]; /* of the lock, for messages */
+  cli_command command;
+  redlock_time hold_until_us; /* 0 without --hold-for */
+  redlock_time check_us;      /* time of the next extend of RUN-3 */
+  uint64_t signals;           /* bits of those to be passed on at |pass_us| */
+  uint64_t came;              /* bits of all that have come */
+  redlock_time pass_us;       /* REDLOCK_NEVER if nothing has come */
+  bool stopping;              /* RUN-4: SIGTERM was sent */
+  redlock_time kill_us;       /* RUN-4: time of the next SIGKILL */
+  redlock_time give_up_us;    /* end of the patience with killed processes; 0 before SIGKILL */
+  bool reported;              /* processes that cannot be killed */
+} cli_run_state;
+
+/* Prepares one run. */
+void cli_run_open(cli_run_state *run, const cli_settings *settings, cli_loop *loop,
+                  redlock_lock *lock);
+
+/*
+ * Starts the command under the held lock. Returns -1, or the exit status after a message:
+ * CLI_UNAVAILABLE if the lease ended before.
+ */
+int cli_run_start(cli_run_state *run);
+
+/*
+ * Waits for the end of the command. If the lease ends before, ends it and its descendants. Returns
+ * the exit status of the command.
+ */
+int cli_run_wait(cli_run_state *run);
+
+/* Names the nodes that are not connected. */
+void cli_run_report_nodes(const cli_settings *settings, redlock_client *client);
+
+#endif

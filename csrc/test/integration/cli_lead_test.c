@@ -1,0 +1,183 @@
+/*
+ * redlock lead: a command that runs while its host leads.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_support.h"
+
+static int start(void **state) {
+  (void)cli_start(state);
+  cli_define("SHOW", "echo \"$REDLOCK_RESOURCE $REDLOCK_FENCE $REDLOCK_NODES.\"; exit 3");
+  cli_define("LEADER", "trap 'echo ended $REDLOCK_FENCE; exit 0' TERM\n"
+                       "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
+  cli_define("POLITE", "trap 'echo got TERM; exit 5' TERM\n"
+                       "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
+  cli_define("STUBBORN", "trap '' TERM\necho began $REDLOCK_FENCE; while :; do sleep 0.01; done");
+  return 0;
+}
+
+/* Returns the fencing token behind the |number|th occurrence of |word|, from 0; 0 if there is none. */
+static unsigned long long fence_after(const tool_run *run, const char *word, unsigned number) {
+  const char *at = strstr(run->text, word);
+  for (; at != NULL && number > 0; number--) {
+    at = strstr(at + 1, word);
+  }
+  return at != NULL ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+#define until_fence(run, word, number)                                                             \
+  eventually(!tool_read((run), 2) || fence_after((run), (word), (number)) > 0)
+
+static void delete_lock(void) {
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_non_null(farm_command(&three, i, "DEL", "job", NULL));
+  }
+}
+
+static void lead_ends_with_the_status_of_its_command(void **state) {
+  char environment[64];
+  cli_check("lead job -- SHOW", 3);
+  unsigned long long fence = fence_after(&cli_last, "job ", 0);
+  assert_true(fence > 0);
+  (void)snprintf(environment, sizeof environment, "job %llu .", fence);
+  assert_contains(cli_last.text, environment);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  cli_check("lead job SHOW", 3);
+  assert_true(fence_after(&cli_last, "job ", 0) > fence);
+  cli_check("lead job true", 0);
+  cli_check("lead job -- /nonexistent/command", 127);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void command_is_stopped_after_a_loss_and_started_in_the_next_term(void **state) {
+  tool_run run = cli_begin("-t 1500ms -v lead job -- LEADER");
+  for (unsigned term = 0; term < 3; term++) {
+    until_fence(&run, "began ", term);
+    delete_lock();
+    until_fence(&run, "ended ", term);
+  }
+  until_fence(&run, "began ", 3);
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 0); /* The command has ended by itself. */
+  unsigned long long last = 0;
+  const char *at = cli_last.text;
+  for (unsigned term = 0; term < 4; term++) { /* One term at a time, in the order of the fences. */
+    unsigned long long fence = fence_after(&cli_last, "began ", term);
+    assert_true(fence > last);
+    assert_true(fence_after(&cli_last, "ended ", term) == fence);
+    last = fence;
+    const char *began = strstr(at, "began ");
+    const char *ended = strstr(at, "ended ");
+    assert_true(began != NULL && ended != NULL && began < ended);
+    at = ended + 1;
+    assert_true(strstr(at, "ended ") == NULL || strstr(at, "began ") < strstr(at, "ended "));
+  }
+  assert_contains(cli_last.text, "'job' has ended, and the command is stopped");
+  assert_contains(cli_last.text, "'job': leads with the fencing token ");
+}
+
+static void standby_leads_after_the_death_of_the_leader(void **state) {
+  tool_run first = cli_begin("-t 1500ms lead job -- LEADER");
+  until_fence(&first, "began ", 0);
+  tool_run second = cli_begin("-t 1500ms lead job -- LEADER");
+  (void)kill(first.pid, SIGKILL);
+  until_fence(&second, "began ", 0);
+  assert_true(fence_after(&second, "began ", 0) > fence_after(&first, "began ", 0));
+  (void)kill(second.pid, SIGTERM);
+  cli_finish(&second, 0);
+  cli_finish(&first, 128 + SIGKILL);
+}
+
+static void signal_ends_standby(void **state) {
+  static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+  redlock_lock *held = held_lock(client_of(&three, 3, NULL), "job");
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    tool_run run = cli_begin("-v lead job -- LEADER");
+    tool_until_output(&run, "is held by");
+    (void)kill(run.pid, numbers[i]);
+    cli_finish(&run, 128 + numbers[i]);
+    assert_null(strstr(cli_last.text, "began"));
+  }
+  free_with_client(held);
+}
+
+static void signal_at_leader_is_passed_to_the_command(void **state) {
+  tool_run run = cli_begin("lead job -- POLITE");
+  until_fence(&run, "began ", 0);
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 5);
+  assert_contains(cli_last.text, "got TERM");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+/* The command ignores SIGTERM, so it is ended by SIGKILL after a loss. */
+static void signal_during_the_stop_of_the_command_ends_lead(void **state) {
+  tool_run run = cli_begin("-t 1500ms --kill-after 2s lead job -- STUBBORN");
+  until_fence(&run, "began ", 0);
+  delete_lock();
+  tool_until_output(&run, "the command is stopped");
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 128 + SIGTERM);
+  assert_true(fence_after(&cli_last, "began ", 1) == 0);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void wait_limits_the_campaign_of_lead(void **state) {
+  redlock_lock *held = held_lock(client_of(&three, 3, NULL), "job");
+  cli_check("-w 0 lead job -- LEADER", 1);
+  cli_check("-w 50ms -E 9 lead job -- LEADER", 9);
+  free_with_client(held);
+}
+
+static void unreachable_nodes_are_reported_once(void **state) {
+  for (unsigned i = 0; i < 2; i++) {
+    farm_kill(&three, i);
+  }
+  tool_run run = cli_begin("lead job -- LEADER");
+  tool_until_output(&run, "'job': 1 of 3 nodes are connected (2 needed); waiting");
+  tool_until_output(&run, three.nodes[1].address);
+  for (unsigned i = 0; i < 2; i++) {
+    farm_restart(&three, i);
+  }
+  until_fence(&run, "began ", 0);
+  (void)kill(run.pid, SIGTERM);
+  cli_finish(&run, 0);
+  const char *once = strstr(cli_last.text, "waiting");
+  assert_null(strstr(once + 1, "waiting"));
+}
+
+static void rejected_password_ends_the_campaign(void **state) {
+  cli_check_shell("exec \"$0\" -n redis://u:hidden@$1,redis://u:hidden@$2,$3 lead job true", 69);
+  assert_contains(cli_last.text, "'job': 2 of 3 nodes reject the password");
+  assert_null(strstr(cli_last.text, "hidden"));
+}
+
+static void lead_rejects_options_of_run(void **state) {
+  static const char *const lines[] = {"--fence lead job true",
+                                      "--hold-for 1s lead job true",
+                                      "--on-lost=warn lead job true",
+                                      "--json lead job true",
+                                      "lead job",
+                                      "lead"};
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    cli_check(lines[i], 64);
+  }
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(lead_ends_with_the_status_of_its_command),
+      TEST(command_is_stopped_after_a_loss_and_started_in_the_next_term),
+      TEST(standby_leads_after_the_death_of_the_leader),
+      TEST(signal_ends_standby),
+      TEST(signal_at_leader_is_passed_to_the_command),
+      TEST(signal_during_the_stop_of_the_command_ends_lead),
+      TEST(wait_limits_the_campaign_of_lead),
+      TEST(unreachable_nodes_are_reported_once),
+      TEST(lead_rejects_options_of_run),
+      TEST(rejected_password_ends_the_campaign),
+  };
+  return cmocka_run_group_tests(tests, start, three_end);
+}
