@@ -8,3 +8,4 @@ files["lua/redlock/nginx_pages.lua"] = { std = "luajit", globals = { "ngx" } } -
 files["spec"] = { std = "max+busted" }
 files["bench"] = { std = "max" }
 files["examples"] = { std = "max" }
+files["conformance"] = { std = "max" }

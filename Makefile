@@ -395,6 +395,7 @@ include csrc/test/sim/sim.mk
 include csrc/test/chaos/chaos.mk
 include csrc/test/model/model.mk
 include csrc/test/fuzz/fuzz.mk
+include conformance/conformance.mk
 
 # -------------------------------------------------------------------------------------- the rest
 
@@ -411,6 +412,7 @@ help:
 	@echo 'fresh                             runs demo and test on new systems (debootstrap)'
 	@echo 'lint unit spec luas examples-test check-pure check-exports check-abi abidiff check-header check-install check-rocks check-without-tls other-servers'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
+	@echo 'conformance interop conformance-quick   other libraries on faulty nodes, and against this one: docs/conformance.md'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
 	@echo 'sim timeline sim-test sim-long controls mutants fuzz     docs/testing.md'
 	@echo 'asan tsan valgrind coverage bench format clean'

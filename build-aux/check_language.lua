@@ -8,7 +8,7 @@
 -- SPDX-License-Identifier: MIT
 
 local PRODUCT = "csrc/core csrc/driver csrc/binding csrc/tls csrc/cli csrc/include lua"
-local TESTS = "csrc/test spec bench examples build-aux"
+local TESTS = "csrc/test spec bench examples build-aux conformance"
 local DOCS = "README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs"
 local TREE = PRODUCT .. " " .. TESTS .. " " .. DOCS
 

@@ -41,7 +41,7 @@ check() {
 }
 
 lua_files() {
-  find lua spec examples bench rockspec build-aux csrc -name '*.lua' -o -name '*.rockspec' 2>/dev/null
+  find lua spec examples bench rockspec build-aux conformance csrc -name '*.lua' -o -name '*.rockspec' 2>/dev/null
 }
 
 lint_lua() {
@@ -59,7 +59,7 @@ clean_words() {
 
 shell_syntax() {
   local script
-  for script in build-aux/*.sh examples/*.sh .ci/run $(find spec bench -name '*.sh' -o -path bench/run 2>/dev/null); do
+  for script in build-aux/*.sh conformance/*.sh examples/*.sh .ci/run $(find spec bench -name '*.sh' -o -path bench/run 2>/dev/null); do
     bash -n "$script" || return 1
   done
 }

@@ -8,6 +8,7 @@
 #     setup.sh lint                    to check the style of the code
 #     setup.sh check                   to check pages in a browser and figures with promtool
 #     setup.sh site                    to build and check the site of the docs
+#     setup.sh interop                 to run other lock libraries: make interop, make conformance
 #     setup.sh all                     everything
 set -u
 purpose=${1:-test}
@@ -102,6 +103,15 @@ command:promtool|prometheus|golang-github-prometheus|prometheus
 command:chromium|chromium|chromium|chromium
 command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver
 '
+# For libraries of Node, PHP and Python.
+needs_interop='
+command:node|nodejs|nodejs|nodejs
+command:npm|npm|npm|npm
+file:/usr/bin/python3|python3|python3|python3
+command:php|php-cli|php-cli|php-cli
+php:redis|php-redis|php-redis|php-redis
+file:/usr/share/php/Symfony/Component/Lock/autoload.php|php-symfony-lock|-|-
+'
 # For bench and coverage.
 needs_measure='
 command:gcovr|gcovr|gcovr|gcovr
@@ -114,10 +124,11 @@ demo) needs="$needs_demo$(echo "$needs_lua" | sed -n "s/^$lua_version|//p")" ;;
 test) needs="$needs_demo$needs_luas$needs_test" ;;
 lint) needs=$needs_lint ;;
 check) needs=$needs_check ;;
+interop) needs=$needs_interop ;;
 site) needs=$needs_site ;;
 all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_check$needs_site$needs_measure" ;;
 *)
-  echo "setup: demo, test, lint, check, site or all, not $purpose" >&2
+  echo "setup: demo, test, lint, check, site, interop or all, not $purpose" >&2
   exit 2
   ;;
 esac
@@ -131,6 +142,7 @@ have() {
     file) test -e "$name" ;;
     package) "$PKG_CONFIG" --exists "$name" ;;
     header) echo "#include <$name>" | cc -fsyntax-only -x c - ;;
+    php) php -m | grep -qx "$name" ;;
     module51) luajit -e "require '$name'" ;;
     module) lua5.4 -e "require '$name'" && luajit -e "require '$name'" ;;
     esac >/dev/null 2>&1 && return 0

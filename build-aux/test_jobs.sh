@@ -257,6 +257,7 @@ check_jobs() {
   page_jobs
   job chaos/controls sleeping '' 5.4:chaos-programs "$MAKE chaos-controls"
   job chaos/run sleeping '' 5.4:chaos-programs "$MAKE chaos-run"
+  job conformance/quick sleeping '' '5.4:conformance-programs' "$MAKE conformance-quick"
   job controls/controls computing '' 5.4:build/sim/sim "$MAKE controls SIM_PROCESSES=1"
   asan_jobs
   job model/model computing '' 5.4:model-programs "$MAKE model"
@@ -291,6 +292,7 @@ $MAKE newer-hiredis HIREDIS_PREFIX=\$PWD/build/other-hiredis/root/usr"
   job checks/charts computing '' '' "$MAKE check-charts"
   job checks/messages computing '' '' "$MAKE check-messages"
   job checks/manual computing '' '' "$MAKE check-manual"
+  job checks/conformance-page computing '' '' "$MAKE check-conformance-page"
 }
 
 long_jobs() {
