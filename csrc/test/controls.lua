@@ -127,6 +127,20 @@ local list = {
   { "fence-not-attached", "a lease that is attached loses its fencing token",
     "rl_fence_adopt(lock, attach->fence);", "" },
 
+  -- Leaders.
+  { "campaign-before-the-end", "a client campaigns while the function of its last term still runs",
+    "return campaign->stage == RL_CAMPAIGN_SEEKS;", "return campaign->stage != RL_CAMPAIGN_OVER;",
+    by = { "simulator", arguments = "--lead --only term" } },
+  { "terms-by-half", "half the nodes are a majority, so that two terms overlap",
+    "return nodes / 2 + 1;", "return nodes < 2 ? 1 : nodes / 2;",
+    by = { "simulator", arguments = "--lead --only term" } },
+  { "term-before-the-end", "a client leads for longer than its lease, so that the next term begins before its end",
+    "return rl_time_add(start_us, rl_time_sub(ttl_us,", "return rl_time_add(start_us + ttl_us, rl_time_sub(ttl_us,",
+    by = { "simulator", arguments = "--lead --only term" } },
+  { "term-with-smaller-fence", "the fencing token of a term is unconfirmed, and may be smaller than that of the last",
+    "if (rl_quorum_count(fence->confirmed) >= needed) {", "if (fence->settled) {",
+    by = { "simulator", arguments = "--lead --only term" } },
+
   -- Two nodes that are one server.
   { "twins-vote-twice", "an extend counts the server that is two nodes twice",
     "verdict->vote = REDLOCK_VOTE_ERROR;", "" },

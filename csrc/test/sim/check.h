@@ -19,6 +19,7 @@
   X(exclusion)                                                                                     \
   X(guard)                                                                                         \
   X(fence)                                                                                         \
+  X(term)                                                                                          \
   X(leftover)                                                                                      \
   X(touch)                                                                                         \
   X(margin)                                                                                        \
@@ -47,6 +48,8 @@
  *   lost        the core reports that a lease is lost
  *   used        an application is about to use a lease
  *   locked      an application has learned that it holds a lock
+ *   led         a term has begun: an application has learned that it leads
+ *   campaigned  an application is about to campaign
  *   sent        the core has sent a command with a token; the token does not have it yet
  *   asked       the core has sent an operator's command for the lock |own|; NULL: for no lock
  *   answered    an inspection or a force has ended with |result|
@@ -69,6 +72,8 @@
     (s, client, own, reason))                                                                      \
   X(used, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))              \
   X(locked, (sim * s), (s))                                                                        \
+  X(led, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))               \
+  X(campaigned, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))        \
   X(sent, (sim * s, const sim_client *client, unsigned node, const sim_sent *sent),                \
     (s, client, node, sent))                                                                       \
   X(asked,                                                                                         \

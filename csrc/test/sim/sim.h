@@ -43,6 +43,7 @@
 #include "sim_clock.h"
 #include "sim_config.h"
 #include "sim_counters.h"
+#include "sim_leader.h"
 #include "sim_network.h"
 #include "sim_random.h"
 
@@ -266,8 +267,7 @@ typedef struct sim_lock {
   uint64_t queued_call;     /* call of the core after which it was first in a wait list; 0: none */
   uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */
   uint64_t slept_paused_us;
-  unsigned
-      slept_rows; /* maximum of the rows of eight waiters before it in the queues, since then */
+  unsigned slept_rows;     /* maximum of the rows of eight waiters before it in the queues, then */
   uint64_t slept_needs_us; /* round trip time of a majority, then */
   uint64_t slept_since_us; /* start of its wait or of its last poll, then */
   uint32_t slept_round;    /* of the lock, then */
@@ -290,6 +290,7 @@ typedef struct sim_lock {
   bool over_seen;
   bool calm; /* its taking was begun after the faults had stopped, with time enough to extend it */
   int reported; /* reported reason of its loss; REDLOCK_OK: none */
+  sim_term term;
 
   bool attaches;         /* the acquire takes over a detached lease */
   uint64_t detached_us;  /* true time: when that was */
@@ -464,15 +465,16 @@ struct sim {
   bool breached; /* the assumption has been broken */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
-      random_client, random_operator, random_watch, random_calls;
+      random_client, random_operator, random_watch, random_calls, random_term;
   sim_queue queue;
   sim_connection connections[SIM_CONNECTIONS_MAX];
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
   sim_node nodes[SIM_NODES_MAX];
   sim_client clients[SIM_CLIENTS_MAX];
   sim_handover handovers[SIM_HANDOVERS_MAX];
-  uint64_t taken_us[SIM_RESOURCES_MAX]; /* true time: when a lease of it began last */
-  sim_fence *fences[SIM_RESOURCES_MAX]; /* in the order in which they were handed out */
+  uint64_t taken_us[SIM_RESOURCES_MAX];    /* true time: when a lease of it began last */
+  uint64_t term_fences[SIM_RESOURCES_MAX]; /* of the last terms */
+  sim_fence *fences[SIM_RESOURCES_MAX];    /* in the order in which they were handed out */
   size_t fence_count[SIM_RESOURCES_MAX], fence_capacity[SIM_RESOURCES_MAX];
   sim_token *tokens;
   size_t token_count, token_capacity;
@@ -488,16 +490,14 @@ struct sim {
   bool labels;           /* most locks have a label */
   unsigned nodes_wanted; /* 0: drawn */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
-  uint64_t free_us
-      [SIM_RESOURCES_MAX]; /* true time: since when it has been free; SIM_NEVER: it is held */
-  uint64_t grants;         /* in this run */
-  uint64_t forced;         /* keys deleted by force in this run */
-  uint64_t forgotten;      /* keys that nodes have lost before their time */
-  bool fenced;             /* all runs are with fencing tokens */
-  int often;               /* a fault that is frequent in all runs; -1: none */
-  bool guarded;            /* all runs are with a guard, those with a breach, too */
-  uint32_t asks;           /* inspections and forces in this run */
-  bool calm_grant;         /* one after the faults had stopped */
+  uint64_t free_us[SIM_RESOURCES_MAX]; /* true time: free since then; SIM_NEVER: it is held */
+  uint64_t grants, forced;             /* in this run; keys deleted by force in this run */
+  uint64_t forgotten;                  /* keys that nodes have lost before their time */
+  bool fenced, leading;                /* all runs are with fencing tokens, with leaders */
+  int often;                           /* a fault that is frequent in all runs; -1: none */
+  bool guarded;                        /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;                       /* inspections and forces in this run */
+  bool calm_grant;                     /* one after the faults had stopped */
   uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */

@@ -13,6 +13,7 @@
 #include "lease/rl_renew.h"
 #include "sim.h"
 #include "sim_application.h"
+#include "sim_term.h"
 #include "sim_trace.h"
 
 #define SIM_CALM_RETRY_US 40000
@@ -117,7 +118,7 @@ static redlock_options sim_application_explicit(const rl_options *options) {
 /* Sets a caller-supplied token that no other client has. Returns it, or SIM_NO_TOKEN. */
 static uint32_t sim_application_supply_token(sim *s, const sim_client *client, sim_lock *own) {
   char text[REDLOCK_TOKEN_LENGTH + 1];
-  if (s->breach != SIM_BREACH_NONE || own->attaches ||
+  if (s->breach != SIM_BREACH_NONE || own->attaches || sim_term_leads(s, client, own) ||
       !sim_chance(&s->random_application, s->config.supplied)) {
     return SIM_NO_TOKEN;
   }
@@ -214,6 +215,7 @@ static void sim_application_draw_options(sim *s, const sim_client *client, const
         fenced && !(own->attaches && own->handed_fence == 0); /* It cannot be asked for later. */
     options->fence = fenced ? REDLOCK_YES : REDLOCK_NO;
   }
+  sim_term_options(s, client, own, options);
 }
 
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
@@ -393,6 +395,21 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
   }
 }
 
+/* Something is to be done in a term. */
+static void sim_application_lead(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
+  check_used(s, client, own);
+  switch (sim_term_use(s, client, own, reading_us)) {
+  case SIM_TERM_GOES_ON:
+    sim_application_schedule(s, own, 1 + sim_application_hold(s, own));
+    break;
+  case SIM_TERM_RETURNS:
+    sim_application_release(s, client, own, reading_us);
+    break;
+  case SIM_TERM_CAMPAIGNS:
+    sim_application_acquire(s, client, own, reading_us);
+  }
+}
+
 static void sim_application_interrupt(sim *s, sim_client *client, sim_lock *own,
                                       uint64_t reading_us) {
   unsigned index = (unsigned)(own - client->locks);
@@ -423,6 +440,10 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
       if (s->phase >= SIM_PHASE_SETTLE) {
         own->state = SIM_APPLICATION_DONE;
         own->due_us = SIM_NEVER;
+      } else if (sim_term_leads(s, client, own)) {
+        if (sim_term_campaigns(s, client, own)) {
+          sim_application_acquire(s, client, own, reading_us);
+        }
       } else if (sim_operator_begins(s, client, own, reading_us)) {
         break;
       } else if (sim_application_draw(s, 60) == 0) {
@@ -441,7 +462,8 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
       break;
     case SIM_APPLICATION_HOLD:
       sim_operator_mistakes(s, client, own, reading_us);
-      sim_application_use(s, client, own, reading_us);
+      (sim_term_leads(s, client, own) ? sim_application_lead : sim_application_use)(s, client, own,
+                                                                                    reading_us);
       break;
     case SIM_APPLICATION_BUSY:
       sim_application_interrupt(s, client, own, reading_us);

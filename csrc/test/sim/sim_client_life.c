@@ -9,6 +9,7 @@
 #include "check.h"
 #include "sim.h"
 #include "sim_client.h"
+#include "sim_term.h"
 #include "sim_trace.h"
 
 static void sim_client_draw_clock(sim *s, sim_client *client) {
@@ -253,6 +254,7 @@ void sim_client_fork(sim *s, unsigned index) {
     rl_list_remove(&client->locks[i].lock->queue);
     client->locks[i].state = SIM_APPLICATION_IDLE;
     client->locks[i].inside = 0;
+    sim_term_forget(&client->locks[i]);
     sim_application_schedule(s, &client->locks[i],
                              sim_below(&s->random_client, s->config.think_us));
   }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim.h"
+#include "sim_term.h"
 
 #define SIM_CONFIG_OFTEN 40 /* weight of a frequent fault; others have at most 24 */
 
@@ -253,6 +254,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_config_draw_quorum(s, random);
   sim_waiting_draw(s, random);
   sim_config_draw_twins(s, random);
+  sim_term_draw(s);
 }
 
 unsigned sim_config_server(const sim_config *config, unsigned node) {

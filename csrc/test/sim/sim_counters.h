@@ -53,6 +53,11 @@
   X(INJECTED_PARTIAL_WRITE, "socket takes a part of the bytes")                                    \
   X(TWIN_TESTED, "node that refused tested for being the server that granted")                     \
   X(ZOMBIE_EXECUTED, "command executed on a connection that was given up")                         \
+  X(TERM_BEGUN, "leader elected")                                                                  \
+  X(TERM_OUTLIVED, "leader that goes on after the loss of its lease")                              \
+  X(TERM_LOST, "leader that stops after the loss of its lease")                                    \
+  X(TERM_RETURNED, "leader that returns, and campaigns again")                                     \
+  X(TERM_RESIGNED, "leader that resigns")                                                          \
   X(SET_GRANTED, "SET: OK")                                                                        \
   X(SET_TAKEN, "SET: nil")                                                                         \
   X(SCRIPT_GRANTED, "script: 1")                                                                   \

@@ -34,7 +34,7 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
-  bool timeline, counters, hash, fenced, guarded, notifying, labels;
+  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -56,8 +56,8 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
     bool *flag;
   } flags[] = {{"--timeline", &arguments->timeline}, {"--counters", &arguments->counters},
                {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
-               {"--guard", &arguments->guarded},     {"--notify", &arguments->notifying},
-               {"--labels", &arguments->labels}};
+               {"--lead", &arguments->leading},      {"--guard", &arguments->guarded},
+               {"--notify", &arguments->notifying},  {"--labels", &arguments->labels}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -228,7 +228,8 @@ int main(int count, char **words) {
   (void)signal(SIGABRT, sim_main_aborted);
   s->breach = (sim_breach)arguments.breach;
   s->often = arguments.often;
-  s->fenced = arguments.fenced;
+  s->fenced = arguments.fenced || arguments.leading;
+  s->leading = arguments.leading;
   s->guarded = arguments.guarded;
   s->notifying = arguments.notifying;
   s->labels = arguments.labels;

@@ -9,6 +9,7 @@
 #include "lease/rl_renew.h"
 #include "sim.h"
 #include "sim_application.h"
+#include "sim_term.h"
 #include "sim_trace.h"
 
 /*
@@ -72,6 +73,7 @@ static bool sim_application_quarantined(const sim *s, const sim_client *client,
 
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
                                      bool ran_out) {
+  sim_term_acquired(s, client, own, result);
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_ACQUIRE_OK);
