@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_system.h"
 
 #define CLI_FILE_MAX ((size_t)65536)
 #define CLI_SEPARATORS ", \t\r\n"
@@ -115,7 +116,7 @@ void cli_addresses_free(cli_settings *settings) {
   while (settings->texts != NULL) {
     cli_text *text = settings->texts;
     settings->texts = text->next;
-    explicit_bzero(text->bytes, text->size);
+    cli_wipe(text->bytes, text->size);
     free(text);
   }
 }

@@ -6,7 +6,6 @@
 #include "cli_command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,6 +17,7 @@
 #endif
 
 #include "cli_descendants.h"
+#include "cli_system.h"
 
 /*
  * Ends the canary. Its number is above those of the signals that the loop takes: of several pending
@@ -129,7 +129,7 @@ static void cli_command_add_canary(cli_command *command) {
   int ends[2];
   command->canary_shot = command->canary_gone = false;
   command->canary = 0;
-  if (pipe2(ends, O_CLOEXEC) != 0) {
+  if (!cli_pipe(ends)) {
     return;
   }
   pid_t pid = cli_command_fork(&before);
@@ -185,7 +185,7 @@ int cli_command_start(cli_command *command) {
   int error = 0;
   sigset_t before;
   pid_t parent = getpid();
-  if (pipe2(ends, O_CLOEXEC) != 0 || pipe2(canary, O_CLOEXEC) != 0) {
+  if (!cli_pipe(ends) || !cli_pipe(canary)) {
     return errno;
   }
 #ifdef __linux__

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h> /* macOS has getentropy() here */
 #include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__

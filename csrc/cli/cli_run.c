@@ -27,6 +27,7 @@
 #include "cli_command.h"
 #include "cli_output.h"
 #include "cli_run.h"
+#include "cli_system.h"
 #include "cli_take.h"
 
 /* Time that the sender of a signal has to signal each process of a group. */
@@ -308,7 +309,7 @@ static int cli_run_keep(const cli_run_state *run) {
     cli_run_settle(run);
   }
   int error = redlock_lock_detach(run->lock, text, sizeof text, NULL);
-  explicit_bzero(text, sizeof text);
+  cli_wipe(text, sizeof text);
   return error;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_system.h"
 
 #define CLI_KILL_AFTER_US (5 * REDLOCK_SECONDS)
 
@@ -170,7 +171,7 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
 }
 
 void cli_settings_free(cli_settings *settings) {
-  explicit_bzero(settings->key_password, sizeof settings->key_password);
+  cli_wipe(settings->key_password, sizeof settings->key_password);
   cli_addresses_free(settings);
   cli_line_free(&settings->line);
 }

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "os/rl_descriptor.h"
 #include "os/rl_thread.h"
 
 #define RL_RESOLVER_STACK                                                                          \
@@ -99,7 +100,7 @@ static rl_resolver *rl_resolver_create(const char *host, int port) {
   if (resolver == NULL) {
     return NULL;
   }
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, resolver->fds) != 0) {
+  if (!rl_descriptor_pair(resolver->fds)) {
     free(resolver);
     return NULL;
   }

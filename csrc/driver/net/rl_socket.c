@@ -23,6 +23,7 @@
 
 #include "base/rl_time.h"
 #include "node/rl_node.h"
+#include "os/rl_descriptor.h"
 
 #define RL_SOCKET_ADDRESS_MIN_US (250 * REDLOCK_MILLISECONDS)
 
@@ -136,7 +137,7 @@ static void rl_socket_tune(int fd, int family) {
 static int rl_socket_begin(rl_socket *socket_, int family, const struct sockaddr *address,
                            socklen_t length) {
   rl_socket_close_fd(socket_);
-  socket_->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  socket_->fd = rl_descriptor_socket(family);
   if (socket_->fd < 0) {
     return errno;
   }

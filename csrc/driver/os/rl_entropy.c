@@ -26,7 +26,8 @@ bool rl_entropy_fill(unsigned char *bytes, size_t length) {
   return true;
 }
 #else
-#include <unistd.h>
+#include <sys/random.h> /* macOS */
+#include <unistd.h>     /* other systems */
 
 #define RL_ENTROPY_CHUNK 256 /* bytes that getentropy() returns at once */
 

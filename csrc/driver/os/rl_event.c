@@ -6,12 +6,13 @@
 #include "os/rl_event.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <unistd.h>
 
 #if defined(__linux__)
 #include <sys/eventfd.h>
+#else
+#include "os/rl_descriptor.h"
 #endif
 
 void rl_event_init(rl_event *event) {
@@ -28,12 +29,8 @@ bool rl_event_open(rl_event *event) {
   }
 #else
   int fds[2];
-  if (pipe(fds) != 0) {
+  if (!rl_descriptor_pipe(fds)) {
     return false;
-  }
-  for (unsigned i = 0; i < 2; i++) {
-    (void)fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-    (void)fcntl(fds[i], F_SETFL, O_NONBLOCK);
   }
 #endif
   atomic_store(&event->waited, fds[0]);

@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "base/rl_time.h"
 #include "os/rl_clock.h"
 
 #if RL_SEMAPHORE_IS_NATIVE
@@ -45,7 +46,9 @@ bool rl_semaphore_init(rl_semaphore *semaphore) {
   if (pthread_condattr_init(&attributes) != 0) {
     return false;
   }
+#if !defined(__APPLE__)
   (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
   int error = pthread_cond_init(&semaphore->condition, &attributes);
   (void)pthread_condattr_destroy(&attributes);
   if (error == 0) {
@@ -66,15 +69,29 @@ void rl_semaphore_post(rl_semaphore *semaphore) {
   (void)pthread_mutex_unlock(&semaphore->mutex);
 }
 
-bool rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
+/* Sleeps until |until_us|, or for a shorter time. */
+static void rl_semaphore_sleep(rl_semaphore *semaphore, redlock_time until_us) {
+#if defined(__APPLE__)
+  /* Its conditions wait on no monotonic clock, but for a time. */
+  redlock_duration wait_us = rl_time_sub(until_us, redlock_now());
+  wait_us = wait_us < REDLOCK_SECONDS ? wait_us : REDLOCK_SECONDS;
+  struct timespec wait = {(time_t)(wait_us / REDLOCK_SECONDS),
+                          (long)(wait_us % REDLOCK_SECONDS) * 1000};
+  (void)pthread_cond_timedwait_relative_np(&semaphore->condition, &semaphore->mutex, &wait);
+#else
   struct timespec until;
+  rl_clock_monotonic(until_us, &until);
+  (void)pthread_cond_timedwait(&semaphore->condition, &semaphore->mutex, &until);
+#endif
+}
+
+bool rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   (void)pthread_mutex_lock(&semaphore->mutex);
   while (!semaphore->posted && redlock_now() < until_us) {
     if (until_us == REDLOCK_NEVER) {
       (void)pthread_cond_wait(&semaphore->condition, &semaphore->mutex);
     } else {
-      rl_clock_monotonic(until_us, &until);
-      (void)pthread_cond_timedwait(&semaphore->condition, &semaphore->mutex, &until);
+      rl_semaphore_sleep(semaphore, until_us);
     }
   }
   bool posted = semaphore->posted;
