@@ -5,7 +5,7 @@
 
 local LUA = "lua5.4"
 local build = os.getenv("BUILD") or "build"
-local DEBIAN_PYTHON = { PYTHONPATH = build .. "/interop/python/usr/lib/python3/dist-packages" }
+local DEBIAN_PYTHON = { PYTHONPATH = build .. "/interop/python/root/usr/lib/python3/dist-packages" }
 local NODE = { "node", "conformance/adapters/node.mjs" }
 local PYTHON = { "/usr/bin/python3", "conformance/adapters/python.py" }
 local PHP = { "php", "conformance/adapters/symfony.php" }
@@ -44,6 +44,8 @@ library { name = "aioredlock", title = "aioredlock", from = "Debian",
   environment = DEBIAN_PYTHON }
 library { name = "redis-py", title = "redis-py", from = "Debian", command = with(PYTHON, "redis-py"),
   environment = DEBIAN_PYTHON, nodes = 1 }
+library { name = "simple-redis-mutex", title = "simple-redis-mutex", from = "npm",
+  command = with(NODE, "simple-redis-mutex"), prefix = "@simple-redis-mutex:lock-", nodes = 1, interop = true }
 library { name = "redisson", title = "Redisson's commands", from = "commands",
   command = lua("commands.lua", "redisson"), nodes = 1, interop = true }
 library { name = "locktake", title = "StackExchange.Redis' commands", from = "commands",

@@ -9,8 +9,8 @@
 --     lua5.4 conformance/run.lua command STATEMENT|all COMMAND...     your own adapter
 --
 -- CONFORMANCE_SECONDS is the length of a contest, CONFORMANCE_WIDTH the number of statements that
--- run at once. quick prints "ok" or "not ok" for each statement, and fails if one of ours does not hold
--- or a control was not detected. The other modes only report.
+-- run at once. quick prints "ok" or "not ok" for each statement. It fails if one of ours does not
+-- hold, or if a control was not detected. The other modes only report.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -187,7 +187,8 @@ local function reported(runs)
   return rows
 end
 
--- Runs statements with each library that wanted(kind) selects. Results of other runs stay in the file.
+-- Runs statements with each library that wanted(kind) selects. With ONLY, the file keeps the results
+-- of earlier runs.
 local function all(list, wanted, path)
   local runs, only = {}, os.getenv("ONLY") or ""
   for _, kind in ipairs(adapters) do

@@ -329,7 +329,7 @@ of_several("restart-empty", "A node that restarts without its keys gives no seco
   end
   holder:release()
   if not task.eventually(world.deadline, function() return other:acquire(LONG).ok end) then
-    World.untested("the second client gets no lock from these nodes at all")
+    World.untested("the second client gets no lock from these nodes at all: %s", other:acquire(LONG).error or "")
   end
 end)
 

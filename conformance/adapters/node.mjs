@@ -17,6 +17,17 @@ const connect = (timeout) => (address) => {
   redis.on("error", () => {});
   return redis;
 };
+// The same with node-redis. A reply is awaited until the connection is idle for so long; without a
+// strategy, the client then never connects again.
+const connectNodeRedis = (timeout) => async (address) => {
+  const { createClient } = require("redis");
+  const client = createClient({
+    url: `redis://${address}`, commandOptions: { timeout },
+    socket: { socketTimeout: timeout, reconnectStrategy: (retries) => Math.min(50 * retries, 1000) },
+  });
+  client.on("error", () => {});
+  return client.connect();
+};
 const rest = (end) => Math.floor(Number(end) - Date.now());
 
 // Each library: open(nodes, timeout) returns acquire(resource, ttl), which returns a lock or throws.
@@ -69,12 +80,7 @@ const libraries = {
   },
   "redis-kit": async (nodes, timeout) => {
     const { Redlock } = require("@redis-kit/lock");
-    const { createClient } = require("redis");
-    const clients = nodes.map((address) => createClient({
-      url: `redis://${address}`, socket: { socketTimeout: timeout }, commandOptions: { timeout },
-    }));
-    for (const client of clients) client.on("error", () => {});
-    await Promise.all(clients.map((client) => client.connect()));
+    const clients = await Promise.all(nodes.map(connectNodeRedis(timeout)));
     const redlock = new Redlock(clients, { maxRetryAttempts: 0 });
     return async (resource, ttl) => {
       const lock = await redlock.acquire(resource, ttl);
@@ -86,6 +92,15 @@ const libraries = {
         },
         release: () => lock.release(),
       };
+    };
+  },
+  "simple-redis-mutex": async (nodes, timeout) => {
+    const { tryLock } = require("simple-redis-mutex");
+    const client = await connectNodeRedis(timeout)(nodes[0]);
+    return async (resource, ttl) => {
+      const [held, release] = await tryLock(client, resource, { timeout: ttl });
+      if (!held) throw new Error("not acquired");
+      return { extend: () => release.refreshTimeout(), release };
     };
   },
 };
