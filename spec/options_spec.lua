@@ -193,7 +193,7 @@ describe("wrong arguments", function()
       assert.is_nil(err:find("secret", 1, true), err)
     end
     for _, address in ipairs { "host", "host:1", "[::1]:1", "redis://host", "redis://u:p@host:1/3",
-      "redis://:p%40@host", "unix:///p", "unix://u:p@/p?db=2" } do
+      "redis://:p%40@host", "unix:///p", "unix://u:p@/p?db=2", "sentinel://a,b:1/m" } do
       assert.is_truthy(tostring(redlock.new({ address })), address)
     end
   end)

@@ -29,7 +29,7 @@
 /* Userdata of redlock.tls (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_transport. */
 #define RL_LUA_TRANSPORT "redlock.transport/1"
 
-#define RL_LUA_NAME_SIZE 320     /* bytes of a node's name: a socket's path, or a host and a port */
+#define RL_LUA_NAME_SIZE 352     /* bytes of a node's name: the longest is a list of Sentinels */
 #define RL_LUA_MESSAGE_SIZE 2048 /* bytes of any message of the library */
 
 /* Level of the function that an error is reported for: the caller of the C function, or, for C

@@ -13,7 +13,9 @@
 #include "cli_system.h"
 
 #define CLI_FILE_MAX ((size_t)65536)
-#define CLI_SEPARATORS ", \t\r\n"
+#define CLI_SPACES " \t\r\n"
+#define CLI_SEPARATORS "," CLI_SPACES
+#define CLI_SENTINELS "sentinel://"        /* begins a list of its own, with commas */
 #define CLI_BYTE_ORDER_MARK "\xef\xbb\xbf" /* begins a text of some editors */
 
 /*
@@ -34,7 +36,8 @@ static int cli_addresses_add(cli_settings *settings, char *text, bool comments) 
       return cli_fail(CLI_USAGE, "more than %d nodes", REDLOCK_NODES_MAX);
     }
     settings->nodes[settings->node_count++] = text;
-    text += strcspn(text, CLI_SEPARATORS);
+    bool sentinels = strncmp(text, CLI_SENTINELS, strlen(CLI_SENTINELS)) == 0;
+    text += strcspn(text, sentinels ? CLI_SPACES : CLI_SEPARATORS);
     if (*text != '\0') {
       *text++ = '\0';
     }

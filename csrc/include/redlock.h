@@ -639,7 +639,10 @@ REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_set
  * Adds a node. |address| is one of
  *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
  *     unix:/path   unix:///path   unix://[user]:password@/path?db=n   rediss://...
- * User, password and path may have %XX escapes; only a password may have a NUL (%00). Sends
+ *     sentinel://[[user]:password@]host[:port][,host[:port]...]/master
+ * The last one is the master that more than half of these Sentinels name. They are asked for each
+ * new connection, without TLS. Their user and password are in the address, those of the master in
+ * the settings. User, password and path may have %XX escapes; only a password may have a NUL (%00). Sends
  * nothing: the client connects when it first needs the node. |message| is as for
  * redlock_client_new().
  *

@@ -2,6 +2,7 @@
 --- address, which may contain a password.
 
 local HOST_MAX, PATH_MAX, TEXT_MAX, DB_MAX = 255, 107, 512, 1000000
+local SENTINELS_MAX, MASTER_MAX = 9, 64
 
 local address = {}
 
@@ -88,6 +89,37 @@ local function read_url(node, text)
   return read_host_port(node, host_port) or (db ~= "" and read_db(node, db)) or nil
 end
 
+-- Appends the Sentinel that was read into `host` and `port`. Returns nothing, or a message.
+local function add_sentinel(node, list)
+  local host = node.host:find(":", 1, true) and "[" .. node.host .. "]" or node.host
+  local one = ("%s:%d"):format(host, node.port)
+  for _, named in ipairs(list) do
+    if named == one then return "a Sentinel is named twice" end
+  end
+  if #list == SENTINELS_MAX then return "more than " .. SENTINELS_MAX .. " Sentinels are named" end
+  list[#list + 1] = one
+  if #table.concat(list, ",") > HOST_MAX then
+    return "the list of Sentinels is longer than " .. HOST_MAX .. " bytes"
+  end
+end
+
+-- The login before the list is that of the Sentinels, not of the master.
+local function read_sentinels(node, text)
+  if node.has_username and not node.has_password then return "a username needs a password" end
+  node.has_username, node.has_password = nil, nil
+  local hosts, name = text:match("^([^/]*)/?(.*)$")
+  if name == "" or #name > MASTER_MAX or name:find("[^%w._-]") then
+    return "Sentinels need the name of a master: sentinel://HOST,HOST/NAME"
+  end
+  local list = {}
+  for part in (hosts .. ","):gmatch("([^,]*),") do
+    node.port = 26379
+    local wrong = read_host_port(node, part) or add_sentinel(node, list)
+    if wrong then return wrong end
+  end
+  node.sentinels = "sentinel://" .. table.concat(list, ",") .. "/" .. name
+end
+
 local function read_text(node, text)
   if text == "" then return "the address is empty" end
   if text:find("^unix:/") and not text:find("^unix://") then return read_path(node, text:sub(6)) end
@@ -98,8 +130,8 @@ local function read_text(node, text)
     end
     return read_host_port(node, text)
   end
-  if scheme ~= "redis" and scheme ~= "rediss" and scheme ~= "unix" then
-    return "the scheme must be redis://, rediss:// or unix://"
+  if scheme ~= "redis" and scheme ~= "rediss" and scheme ~= "unix" and scheme ~= "sentinel" then
+    return "the scheme must be redis://, rediss://, unix:// or sentinel://"
   end
   local user, behind
   if scheme == "unix" then
@@ -111,6 +143,7 @@ local function read_text(node, text)
   if wrong then return wrong end
   rest = behind or rest
   if scheme == "unix" then return read_path(node, rest) end
+  if scheme == "sentinel" then return read_sentinels(node, rest) end
   return read_url(node, rest)
 end
 
@@ -157,6 +190,7 @@ function address.read(given, above)
   wrong = wrong or inherit(node, parts, above)
   if wrong then return nil, wrong end
   if node.path then return "unix:" .. node.path, node.db end
+  if node.sentinels then return node.sentinels, node.db end
   local host = node.host:find(":", 1, true) and "[" .. node.host .. "]" or node.host
   return ("%s:%d"):format(host, node.port), node.db
 end

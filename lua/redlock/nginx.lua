@@ -344,6 +344,9 @@ local nginx = {}
 
 -- Adds a node, and its TLS parameters to `routes`. Returns nothing, or a message.
 local function add(made, handle, node, given, routes, index)
+  if type(node) == "string" and node:find("^sentinel://") then
+    return "Sentinels cannot be asked inside nginx: name the master by a DNS name that follows it"
+  end
   local ok, message = core.add(made, node)
   if not ok then return message end
   local host, _, tls, name = native.address(handle, index)

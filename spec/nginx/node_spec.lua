@@ -125,7 +125,7 @@ describe("nodes in nginx", function()
     farm:shut()
   end)
 
-  it("tls_parts_of_nginx_configuration_are_refused", function()
+  it("tls_parts_of_nginx_configuration_and_sentinels_are_refused", function()
     nginx = server.start {
       addresses = {},
       server = [[location / { content_by_lua_block {
@@ -141,6 +141,7 @@ describe("nodes in nginx", function()
         reported("redlock", { "a" }, { tls = { cert = "/etc/passwd", key = "/etc/passwd" } })
         reported("redlock", { { path = "/s", tls = true } })
         reported("redlock.nginx_blocking", { "rediss://a" })
+        reported("redlock", { "sentinel://:secret@a,b/m" })
         ngx.say(tostring(package.loaded["redlock.tls"]))
       } }]],
     }
@@ -162,6 +163,7 @@ describe("nodes in nginx", function()
     says("nginx cannot use /etc/passwd")
     says("node 1: unix:/s: TLS over a Unix socket needs tls.server_name")
     says("node 1: TLS would load a second OpenSSL")
+    says("node 1: Sentinels cannot be asked inside nginx: name the master by a DNS name that follows it")
     says("nil")
     nginx:stop()
   end)

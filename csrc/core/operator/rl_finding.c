@@ -152,19 +152,13 @@ static void rl_finding_check_down(rl_finding_search *search, const rl_doctor_nod
   if (node->answered || rl_finding_lacks_rights(node)) {
     return;
   }
-  if (node->sentinel && search->doctor->count == 1) {
-    rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
-                   "%.100s is a Sentinel, which keeps no keys: name the master that it watches, by "
-                   "an address that follows the master at a fail-over (docs/one-server.md)",
-                   node->name);
-    return;
-  }
   if (node->sentinel) {
-    rl_finding_add(
-        search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
-        "%.100s is a Sentinel, which keeps no keys: name servers that are independent of "
-        "each other instead, by their own addresses",
-        node->name);
+    rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
+                   "%.100s is a Sentinel, which keeps no keys: %s", node->name,
+                   search->doctor->count == 1
+                       ? "name its master by a list of Sentinels, sentinel://HOST,HOST/MASTER"
+                       : "name servers that are independent of each other instead, by their own "
+                         "addresses");
     return;
   }
   if (strncmp(node->said, "it is the same server as ", 25) == 0) {

@@ -5,6 +5,7 @@
  *
  *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
  *     unix:/path[?db=n]   unix://[[user]:password@]/path[?db=n]   rediss://...
+ *     sentinel://[[user]:password@]host[:port][,host[:port]...]/master
  *
  * A message names the fault and does not quote the address, which may contain a password.
  */
@@ -215,6 +216,90 @@ static int rl_address_url(rl_address_parser *parser, const char *text, size_t le
   return error;
 }
 
+/* ----------------------------------------------------------------------------- Sentinels */
+
+/* Appends the Sentinel that was read into |host| and |port|. */
+static int rl_address_add_sentinel(rl_address_parser *parser) {
+  rl_address *address = parser->address;
+  rl_address_sentinels *sentinels = &address->sentinels;
+  char one[RL_ADDRESS_HOST_MAX + 16];
+  bool brackets = strchr(address->host, ':') != NULL;
+  size_t used = strlen(sentinels->list);
+  int length =
+      snprintf(one, sizeof one, brackets ? "[%s]:%d" : "%s:%d", address->host, address->port);
+  for (const char *at = sentinels->list; used > 0 && at != NULL; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (strncmp(at, one, (size_t)length) == 0 && strchr(",", at[length]) != NULL) {
+      return rl_address_fail(parser, "a Sentinel is named twice");
+    }
+  }
+  if (sentinels->count == RL_ADDRESS_SENTINELS_MAX) {
+    return rl_address_fail(parser, "more than %d Sentinels are named", RL_ADDRESS_SENTINELS_MAX);
+  }
+  if (used + (used > 0) + (size_t)length > RL_ADDRESS_HOST_MAX) {
+    return rl_address_fail(parser, "the list of Sentinels is longer than %d bytes",
+                           RL_ADDRESS_HOST_MAX);
+  }
+  (void)snprintf(sentinels->list + used, sizeof sentinels->list - used, "%s%s", used > 0 ? "," : "",
+                 one);
+  sentinels->count++;
+  return REDLOCK_OK;
+}
+
+/* The name of the master at its Sentinels: letters, digits, '.', '-' and '_'. */
+static int rl_address_master(rl_address_parser *parser, const char *name) {
+  size_t length = strlen(name);
+  bool plain =
+      strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
+  if (length == 0 || length > RL_ADDRESS_MASTER_MAX || !plain) {
+    return rl_address_fail(parser,
+                           "Sentinels need the name of a master: sentinel://HOST,HOST/NAME");
+  }
+  memcpy(parser->address->sentinels.master, name, length + 1);
+  return REDLOCK_OK;
+}
+
+/* The login before the list is that of the Sentinels. The master has that of the options. */
+static int rl_address_move_login(rl_address_parser *parser) {
+  rl_address *address = parser->address;
+  rl_address_sentinels *sentinels = &address->sentinels;
+  if (address->has_username && !address->has_password) {
+    return rl_address_fail(parser, "a username needs a password");
+  }
+  sentinels->has_username = address->has_username;
+  sentinels->has_password = address->has_password;
+  memcpy(sentinels->username, address->username, sizeof address->username);
+  memcpy(sentinels->password, address->password, sizeof address->password);
+  sentinels->password_length = address->password_length;
+  memset(address->username, 0, sizeof address->username);
+  memset(address->password, 0, sizeof address->password);
+  address->has_username = address->has_password = 0;
+  address->password_length = 0;
+  return REDLOCK_OK;
+}
+
+/* The part of a URL behind "sentinel://" and the login */
+static int rl_address_read_sentinels(rl_address_parser *parser, const char *text) {
+  rl_address *address = parser->address;
+  size_t length = strcspn(text, "/");
+  int error = rl_address_move_login(parser);
+  if (error == REDLOCK_OK) {
+    error = rl_address_master(parser, text[length] == '/' ? text + length + 1 : "");
+  }
+  for (size_t at = 0; error == REDLOCK_OK && at <= length;) {
+    const char *comma = memchr(text + at, ',', length - at);
+    size_t end = comma != NULL ? (size_t)(comma - text) : length;
+    address->port = RL_ADDRESS_SENTINEL_PORT;
+    error = rl_address_host_port(parser, text + at, end - at);
+    error = error == REDLOCK_OK ? rl_address_add_sentinel(parser) : error;
+    at = end + 1;
+  }
+  memset(address->host, 0, sizeof address->host);
+  return error;
+}
+
+/* ------------------------------------------------------------------------------ all parts */
+
 static bool rl_address_starts(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -230,6 +315,7 @@ static const char *rl_address_last(const char *text, char byte, size_t length) {
 static int rl_address_text(rl_address_parser *parser, const char *text) {
   bool local = rl_address_starts(text, "unix://");
   bool tls = rl_address_starts(text, "rediss://");
+  bool sentinels = rl_address_starts(text, "sentinel://");
   const char *scheme = strstr(text, "://");
   if (text[0] == '\0') {
     return rl_address_fail(parser, "the address is empty");
@@ -245,8 +331,9 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
     }
     return rl_address_host_port(parser, text, strlen(text));
   }
-  if (!local && !tls && !rl_address_starts(text, "redis://")) {
-    return rl_address_fail(parser, "the scheme must be redis://, rediss:// or unix://");
+  if (!local && !tls && !sentinels && !rl_address_starts(text, "redis://")) {
+    return rl_address_fail(parser,
+                           "the scheme must be redis://, rediss://, unix:// or sentinel://");
   }
   parser->address->tls = tls ? REDLOCK_YES : local ? REDLOCK_NO : 0;
   const char *rest = scheme + 3;
@@ -259,8 +346,9 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
     }
     rest = at + 1;
   }
-  return local ? rl_address_path(parser, rest, strlen(rest))
-               : rl_address_url(parser, rest, strlen(rest));
+  return local       ? rl_address_path(parser, rest, strlen(rest))
+         : sentinels ? rl_address_read_sentinels(parser, rest)
+                     : rl_address_url(parser, rest, strlen(rest));
 }
 
 static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *has, const char *own,
@@ -335,8 +423,12 @@ static int rl_address_inherit(rl_address_parser *parser, const redlock_node *nod
 }
 
 static void rl_address_name(rl_address *address) {
+  const rl_address_sentinels *sentinels = &address->sentinels;
   if (address->path[0] != '\0') {
     (void)snprintf(address->name, sizeof address->name, "unix:%s", address->path);
+  } else if (sentinels->count > 0) {
+    (void)snprintf(address->name, sizeof address->name, "sentinel://%s/%s", sentinels->list,
+                   sentinels->master);
   } else if (strchr(address->host, ':') != NULL) {
     (void)snprintf(address->name, sizeof address->name, "[%s]:%d", address->host, address->port);
   } else {
@@ -386,6 +478,11 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
   }
   if (address->has_username && !address->has_password && settings->credentials == NULL) {
     return rl_address_fail(&parser, "a username needs a password");
+  }
+  if (address->sentinels.count > 0 && address->tls) {
+    return rl_address_fail(&parser,
+                           "Sentinels are asked without TLS: name the master by a DNS name "
+                           "that follows it");
   }
   rl_address_name(address);
   return REDLOCK_OK;

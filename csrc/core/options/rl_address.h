@@ -15,8 +15,12 @@
 
 #define RL_ADDRESS_PORT 6379
 #define RL_ADDRESS_HOST_MAX 255 /* bytes of a DNS name */
+#define RL_ADDRESS_NAME_MAX 335 /* "sentinel://LIST/MASTER" */
 #define RL_ADDRESS_PATH_MAX 107 /* bytes of a Unix socket's path */
 #define RL_ADDRESS_TEXT_MAX 512
+#define RL_ADDRESS_SENTINEL_PORT 26379
+#define RL_ADDRESS_SENTINELS_MAX 9
+#define RL_ADDRESS_MASTER_MAX 64 /* bytes of a master's name at its Sentinels */
 typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
 
 /*
@@ -35,13 +39,24 @@ typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
   rl_address_string field;
 #define RL_ADDRESS_FIELD(name, kind, field, low, high, also, must) RL_ADDRESS_FIELD_##kind(field)
 
+/* The Sentinels that know a node's address. |count| is 0 if the node has an address of its own. */
+typedef struct rl_address_sentinels {
+  unsigned count;
+  char list[RL_ADDRESS_HOST_MAX + 1]; /* "10.0.0.1:26379,[::1]:26379" */
+  char master[RL_ADDRESS_MASTER_MAX + 1];
+  int has_username, has_password; /* their own, not those of the master */
+  rl_address_string username, password;
+  size_t password_length;
+} rl_address_sentinels;
+
 /* Absent strings are empty. The driver checks if it supports |tls|. */
 typedef struct rl_address {
-  char host[RL_ADDRESS_HOST_MAX + 1]; /* without brackets; empty when path is set */
+  char host[RL_ADDRESS_HOST_MAX + 1]; /* without brackets; empty with a path or Sentinels */
   char path[RL_ADDRESS_PATH_MAX + 1];
   int port;
+  rl_address_sentinels sentinels;
   RL_OPTIONS_INHERITED(RL_ADDRESS_FIELD)
-  char name[RL_ADDRESS_HOST_MAX + 16]; /* for people, without secrets */
+  char name[RL_ADDRESS_NAME_MAX + 1]; /* for people, without secrets */
 } rl_address;
 
 /*

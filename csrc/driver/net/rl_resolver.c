@@ -1,7 +1,9 @@
 /*
- * Resolves host names without blocking.
+ * Resolves host names, and asks Sentinels, without blocking.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * Sentinels are asked by the same thread, because they have names, too (rl_sentinel.c).
  *
  * Only getaddrinfo() resolves names as the machine is configured, and it blocks for tens of seconds
  * if a name server is down. So it runs in a detached thread, which shares only a reference-counted
@@ -23,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/rl_sentinel.h"
 #include "os/rl_descriptor.h"
 #include "os/rl_thread.h"
 
@@ -36,10 +39,10 @@ struct rl_resolver {
   atomic_int references; /* the caller's and the thread's */
   atomic_bool done;
   int fds[2]; /* the thread writes to [1], the caller waits for [0] */
-  int error;
   struct addrinfo *addresses;
-  char port[8];
-  char host[];
+  char error[RL_STREAM_ERROR_MAX]; /* if there are no addresses */
+  rl_sentinel_master target;       /* its host and port, or those that the Sentinels name */
+  rl_address_sentinels sentinels;
 };
 
 /* Counts one more thread. Returns false if the limit is reached. */
@@ -83,10 +86,15 @@ static void rl_resolver_hints(struct addrinfo *hints, int flags) {
 static void *rl_resolver_run(void *argument) {
   rl_resolver *resolver = argument;
   struct addrinfo hints;
+  rl_sentinel_master *target = &resolver->target;
+  bool known = resolver->sentinels.count == 0 ||
+               rl_sentinel_find(&resolver->sentinels, target, resolver->error);
   rl_resolver_hints(&hints, AI_ADDRCONFIG);
-  resolver->error = getaddrinfo(resolver->host, resolver->port, &hints, &resolver->addresses);
-  if (resolver->error != 0) {
+  int error = known ? getaddrinfo(target->host, target->port, &hints, &resolver->addresses) : 0;
+  if (error != 0) {
     resolver->addresses = NULL;
+    (void)snprintf(resolver->error, sizeof resolver->error, "cannot resolve the name: %s",
+                   gai_strerror(error));
   }
   atomic_store(&resolver->done, true);
   rl_resolver_leave();
@@ -95,8 +103,8 @@ static void *rl_resolver_run(void *argument) {
   return NULL;
 }
 
-static rl_resolver *rl_resolver_create(const char *host, int port) {
-  rl_resolver *resolver = calloc(1, sizeof *resolver + strlen(host) + 1);
+static rl_resolver *rl_resolver_create(const rl_address *address) {
+  rl_resolver *resolver = calloc(1, sizeof *resolver);
   if (resolver == NULL) {
     return NULL;
   }
@@ -104,8 +112,9 @@ static rl_resolver *rl_resolver_create(const char *host, int port) {
     free(resolver);
     return NULL;
   }
-  memcpy(resolver->host, host, strlen(host)); /* calloc() has set the NUL. */
-  (void)snprintf(resolver->port, sizeof resolver->port, "%d", port);
+  memcpy(resolver->target.host, address->host, sizeof address->host);
+  (void)snprintf(resolver->target.port, sizeof resolver->target.port, "%d", address->port);
+  resolver->sentinels = address->sentinels;
   atomic_init(&resolver->references, 2);
   atomic_init(&resolver->done, false);
   if (rl_thread_start(NULL, RL_RESOLVER_STACK, rl_resolver_run, resolver) != 0) {
@@ -116,12 +125,12 @@ static rl_resolver *rl_resolver_create(const char *host, int port) {
   return resolver;
 }
 
-rl_resolver *rl_resolver_new(const char *host, int port, bool *busy) {
+rl_resolver *rl_resolver_new(const rl_address *address, bool *busy) {
   *busy = !rl_resolver_enter();
   if (*busy) {
     return NULL;
   }
-  rl_resolver *resolver = rl_resolver_create(host, port);
+  rl_resolver *resolver = rl_resolver_create(address);
   if (resolver == NULL) {
     rl_resolver_leave();
   }
@@ -144,7 +153,7 @@ bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const 
   }
   *addresses = resolver->addresses;
   resolver->addresses = NULL;
-  *error = resolver->error != 0 ? gai_strerror(resolver->error) : "the name has no address";
+  *error = resolver->error[0] != '\0' ? resolver->error : "the name has no address";
   return true;
 }
 

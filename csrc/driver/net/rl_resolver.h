@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "options/rl_address.h"
+
 struct addrinfo;
 
 typedef struct rl_resolver rl_resolver;
@@ -16,11 +18,12 @@ typedef struct rl_resolver rl_resolver;
 #define RL_RESOLVER_THREADS_MAX 32
 
 /*
- * Begins to resolve |host|, in a thread of its own, for stream sockets on |port|. Returns NULL
- * without memory, descriptor or thread; also, with |*busy|, if too many look-ups are in progress:
- * retry later. Give it up with rl_resolver_free() at any time.
+ * Begins to look up |address|, in a thread of its own, for stream sockets: its host, or the master
+ * that its Sentinels name. Returns NULL without memory, descriptor or thread; also, with |*busy|,
+ * if too many look-ups are in progress: retry later. Give it up with rl_resolver_free() at any
+ * time.
  */
-rl_resolver *rl_resolver_new(const char *host, int port, bool *busy);
+rl_resolver *rl_resolver_new(const rl_address *address, bool *busy);
 
 /* Never waits for the thread. NULL is allowed. */
 void rl_resolver_free(rl_resolver *resolver);
@@ -30,7 +33,7 @@ int rl_resolver_fd(const rl_resolver *resolver);
 
 /*
  * Returns true if the answer has come. |*addresses| is then the list, which the caller frees with
- * freeaddrinfo(); or NULL, and |*error| is the reason.
+ * freeaddrinfo(); or NULL, and |*error| is the reason, until the resolver is freed.
  */
 bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const char **error);
 

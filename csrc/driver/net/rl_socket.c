@@ -208,13 +208,15 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   if (!rl_resolver_take(socket->resolver, &socket->addresses, &error)) {
     return;
   }
+  if (socket->addresses == NULL) {
+    (void)snprintf(socket->error, sizeof socket->error, "%s", error);
+  }
   rl_socket_unregister(socket);
   rl_resolver_free(socket->resolver);
   socket->resolver = NULL;
   socket->changes++;
   socket->current = socket->addresses;
   if (socket->addresses == NULL) {
-    (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: %s", error);
     rl_socket_close(socket);
     return;
   }
@@ -225,7 +227,7 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
 static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
   bool busy = false;
   if (socket->resolver == NULL) {
-    socket->resolver = rl_resolver_new(socket->address->host, socket->address->port, &busy);
+    socket->resolver = rl_resolver_new(socket->address, &busy);
     socket->changes++;
   }
   if (busy) {
@@ -254,7 +256,9 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_ro
     rl_socket_connect_path(socket, address);
     return;
   }
-  socket->addresses = rl_resolver_numeric(address->host, address->port);
+  if (address->sentinels.count == 0) {
+    socket->addresses = rl_resolver_numeric(address->host, address->port);
+  }
   if (socket->addresses != NULL) {
     socket->current = socket->addresses;
     rl_socket_try(socket, now_us);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "cli_support.h"
+#include "sentinel.h"
 
 static void mistakes_are_reported(void **state) {
   static const struct {
@@ -167,6 +168,27 @@ static void shell_variables_are_read(void **state) {
   }
 }
 
+/* The commas of a list of Sentinels separate no nodes. No process listens on the first port. */
+static void list_of_sentinels_is_one_node(void **state) {
+  sentinel watch;
+  char command[160];
+  sentinel_start(&watch, three.scratch.path, three.nodes[0].port, NULL);
+  (void)snprintf(command, sizeof command,
+                 "REDLOCK_NODES=sentinel://%s/mymaster,x exec \"$0\" nodes", watch.address);
+  cli_check_shell(command, 64);
+  (void)snprintf(command, sizeof command,
+                 "exec \"$0\" --node-timeout 10s -n \"sentinel://%s,[::1]:1,%s1/mymaster\" nodes",
+                 watch.address, "127.0.0.1:");
+  cli_check_shell(command, 69);
+  assert_contains(cli_last.text, ",[::1]:1,127.0.0.1:1/mymaster");
+  assert_contains(cli_last.text, "too few Sentinels name a master: ");
+  (void)snprintf(command, sizeof command,
+                 "exec \"$0\" --node-timeout 10s -n sentinel://%s/mymaster nodes", watch.address);
+  cli_check_shell(command, 0);
+  assert_contains(cli_last.text, "sentinel://127.0.0.1:");
+  sentinel_end(&watch);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, three_reset)
 
 int main(void) {
@@ -177,6 +199,7 @@ int main(void) {
       TEST(options_stand_before_and_after_the_verb),
       TEST(help_shows_the_options_of_the_verb),
       TEST(shell_variables_are_read),
+      TEST(list_of_sentinels_is_one_node),
   };
   return cmocka_run_group_tests(tests, cli_start, three_end);
 }

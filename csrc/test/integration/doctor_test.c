@@ -156,7 +156,8 @@ static void single_server_with_failover_is_found(void **state) {
   sentinel_start(&watch, three.scratch.path, three.nodes[0].port, NULL);
   examine_one(watch.address, true);
   sentinel_end(&watch);
-  assert_contains(found, "is a Sentinel, which keeps no keys: name the master that it watches");
+  assert_contains(found,
+                  "is a Sentinel, which keeps no keys: name its master by a list of Sentinels");
 }
 
 static void eviction_and_full_memory_are_found(void **state) {

@@ -1,5 +1,6 @@
 /*
- * One server with fail-over: a master, a replica, and one address that follows the master.
+ * One server with fail-over: a master, a replica, and one address that follows the master, or a
+ * Sentinel that knows it.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -160,10 +161,14 @@ static void hand_over(bool lags) {
   eventually(reports(replica(), "role:master"));
 }
 
+static char by_sentinel[64]; /* "sentinel://127.0.0.1:26379/mymaster" */
+
 static void follow_directly(void) {
   follow(two.servers.nodes[two.master].port);
   if (two.watch.pid == 0) {
     sentinel_start(&two.watch, two.servers.scratch.path, two.servers.nodes[two.master].port, NULL);
+    (void)snprintf(by_sentinel, sizeof by_sentinel, "sentinel://%s/" SENTINEL_MASTER,
+                   two.watch.address);
   }
   eventually(sentinel_replicas(&two.watch) == 1);
 }
@@ -183,11 +188,12 @@ static const struct way {
   void (*lag)(void);
   void (*fail_over)(bool lags);
   redlock_duration ttl_us;
+  const char *address; /* of the clients */
 } ways[] = {
-    {"crash", follow_link, fall_behind, crash, MS(3600)},
-    {"order", follow_link, fall_behind, order, MS(3600)},
-    {"FAILOVER", follow_link, fall_behind, hand_over, MS(3600)},
-    {"Sentinel", follow_directly, sleep_meanwhile, elect, MS(6000)}, /* It needs two seconds. */
+    {"crash", follow_link, fall_behind, crash, MS(3600), two.way.address},
+    {"order", follow_link, fall_behind, order, MS(3600), two.way.address},
+    {"FAILOVER", follow_link, fall_behind, hand_over, MS(3600), two.way.address},
+    {"Sentinel", follow_directly, sleep_meanwhile, elect, MS(6000), by_sentinel}, /* takes 2 s */
 };
 #define WAYS (sizeof ways / sizeof ways[0])
 
@@ -244,7 +250,7 @@ static void contend(const struct way *way, bool lags, bool guard, redlock_lock *
   bool kept = false;
   way->fail_over(lags);
   move_address();
-  redlock_client *newcomers = client_by(two.way.address, guard, way->ttl_us, way->ttl_us);
+  redlock_client *newcomers = client_by(way->address, guard, way->ttl_us, way->ttl_us);
   redlock_lock *newcomer = new_lock(newcomers, KEY), *other = new_lock(newcomers, "other");
   bool found = false, granted = false;
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
@@ -290,11 +296,12 @@ static void round_of(const struct way *way, bool lags, bool guard, redlock_lock 
 
 static outcome rounds_of(const struct way *way, bool guard, unsigned rounds) {
   outcome all = {0};
-  redlock_client *one = client_by(two.way.address, guard, way->ttl_us, way->ttl_us);
-  redlock_client *another = client_by(two.way.address, guard, way->ttl_us, way->ttl_us);
+  way->follow();
+  redlock_client *one = client_by(way->address, guard, way->ttl_us, way->ttl_us);
+  redlock_client *another = client_by(way->address, guard, way->ttl_us, way->ttl_us);
   redlock_lock *holder = new_lock(one, KEY), *rival = new_lock(another, KEY);
   if (guard) {
-    assert_int_equal(redlock_client_bootstrap(one), REDLOCK_OK);
+    eventually(redlock_client_bootstrap(one) == REDLOCK_OK);
   }
   for (unsigned i = 0; i < rounds; i++) {
     round_of(way, !guard || i % CLEAN_EVERY != 1, guard, holder, rival, &all);
@@ -361,6 +368,54 @@ static void handed_over_lease_is_extended_during_the_quarantine(void **state) {
   assert_ok(holder, redlock_lock_release(holder));
   redlock_lock_free(other);
   free_with_client(holder);
+}
+
+static const char *ask_sentinel(const char *const *words) {
+  static char reply[SERVER_REPLY_MAX];
+  return server_ask(two.watch.port, 30000, reply, words);
+}
+
+/* The old master becomes a replica, and answers READONLY: the client asks the Sentinel again. */
+static void client_leaves_a_demoted_master(void **state) {
+  static const char *const order_it[] = {"SENTINEL", "FAILOVER", SENTINEL_MASTER, NULL};
+  follow_directly();
+  redlock_client *client = client_by(by_sentinel, false, MS(30000), 0);
+  redlock_lock *lock = new_lock(client, KEY);
+  redlock_node_info info;
+  acquire_at_last(lock);
+  assert_int_equal(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
+  assert_string_equal(info.name, by_sentinel);
+  eventually(in_step());
+  eventually(strcmp(ask_sentinel(order_it), "OK") == 0);
+  eventually(reports(two.master, "role:slave"));
+  two.master = replica();
+  assert_ok(lock, redlock_lock_release(lock));
+  eventually(is_granted(lock) && farm_count(&two.servers, KEY, NULL) > 0 &&
+             strcmp(farm_command(&two.servers, two.master, "EXISTS", KEY, NULL), "1") == 0);
+  free_with_client(lock);
+  sentinel_end(&two.watch);
+}
+
+static void login_of_a_sentinel_is_no_secret_of_messages(void **state) {
+  static const char *const protect[] = {"ACL",       "SETUSER",      "default",
+                                        "resetpass", ">hidden-word", NULL};
+  char address[128];
+  follow_directly();
+  assert_string_equal(ask_sentinel(protect), "OK");
+  (void)snprintf(address, sizeof address, "sentinel://:hidden-word@%s/" SENTINEL_MASTER,
+                 two.watch.address);
+  redlock_lock *lock = new_lock(client_by(address, false, MS(30000), 0), KEY);
+  acquire_at_last(lock);
+  assert_ok(lock, redlock_lock_release(lock));
+  free_with_client(lock);
+  (void)snprintf(address, sizeof address, "sentinel://:wrong-word@%s/" SENTINEL_MASTER,
+                 two.watch.address);
+  lock = new_lock(client_by(address, false, MS(30000), 0), KEY);
+  eventually(!is_granted(lock) &&
+             strstr(redlock_lock_message(lock), ": it answers WRONGPASS") != NULL);
+  assert_null(strstr(redlock_lock_message(lock), "wrong-word"));
+  free_with_client(lock);
+  sentinel_end(&two.watch);
 }
 
 /* ------------------------------------------------------------------------- two masters at once */
@@ -448,6 +503,8 @@ int main(void) {
       TEST(promoted_replica_grants_nothing_while_a_lease_lasts),
       TEST(promoted_replica_without_a_guard_grants),
       TEST(handed_over_lease_is_extended_during_the_quarantine),
+      TEST(client_leaves_a_demoted_master),
+      TEST(login_of_a_sentinel_is_no_secret_of_messages),
       TEST(divided_masters_both_grant),
       TEST(divided_master_without_replicas_stops_before_the_other_grants),
   };

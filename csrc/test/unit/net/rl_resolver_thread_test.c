@@ -22,9 +22,15 @@
 /* Thread-local memory of the program, which is part of each stack. */
 static _Thread_local volatile char host_memory[(size_t)1 << 20];
 
+static rl_resolver *begin(const char *host, int port, bool *busy) {
+  rl_address address = {.port = port};
+  (void)snprintf(address.host, sizeof address.host, "%s", host);
+  return rl_resolver_new(&address, busy);
+}
+
 static rl_resolver *look_up(const char *host, int port) {
   bool busy = true;
-  rl_resolver *resolver = rl_resolver_new(host, port, &busy);
+  rl_resolver *resolver = begin(host, port, &busy);
   assert_false(busy);
   return resolver;
 }
@@ -120,7 +126,7 @@ static rl_resolver *look_up_in_turn(const char *host, int port) {
   redlock_time until_us = redlock_now() + PATIENCE_US;
   for (;;) {
     bool busy = true;
-    rl_resolver *resolver = rl_resolver_new(host, port, &busy);
+    rl_resolver *resolver = begin(host, port, &busy);
     if (!busy) {
       return resolver;
     }
@@ -193,7 +199,7 @@ static void failed_look_up_frees_its_slot(void **state) {
   no_thread = true;
   for (unsigned i = 0; i < 2 * RL_RESOLVER_THREADS_MAX; i++) {
     bool busy = true;
-    assert_null(rl_resolver_new("localhost", 1, &busy));
+    assert_null(begin("localhost", 1, &busy));
     assert_false(busy);
   }
   no_thread = false;
@@ -215,13 +221,13 @@ static void the_33rd_concurrent_look_up_is_busy(void **state) {
     assert_non_null(hanging[i]);
   }
   for (unsigned i = 0; i < 3; i++) {
-    assert_null(rl_resolver_new("localhost", 1, &busy));
+    assert_null(begin("localhost", 1, &busy));
     assert_true(busy);
   }
   for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
     rl_resolver_free(hanging[i]); /* They are abandoned, and still hang. */
   }
-  assert_null(rl_resolver_new("localhost", 1, &busy));
+  assert_null(begin("localhost", 1, &busy));
   assert_true(busy);
   atomic_store(&look_ups_wait, false);
   rl_resolver *next = look_up_in_turn("localhost", 1);

@@ -465,8 +465,8 @@ static void only_node_that_is_a_sentinel_is_named(void **state) {
   doctor->nodes[0].sentinel = true;
   assert_true(rl_finding_at(doctor, 0, &finding));
   assert_string_equal(finding.message,
-                      "one:1 is a Sentinel, which keeps no keys: name the master that it watches, "
-                      "by an address that follows the master at a fail-over (docs/one-server.md)");
+                      "one:1 is a Sentinel, which keeps no keys: name its master by a list of "
+                      "Sentinels, sentinel://HOST,HOST/MASTER");
   free(doctor);
 }
 

@@ -141,10 +141,10 @@ static const refused refused_forms[] = {
     {"<h>", "the host has a character that no host name has"},
     {"redis://h?x", "the host has a character that no host name has"},
     {"u:" SECRET "@h", "an address with a username or a password must begin with redis://"},
-    {"http://h", "the scheme must be redis://, rediss:// or unix://"},
-    {"REDIS://h", "the scheme must be redis://, rediss:// or unix://"},
-    {"tcp://u:" SECRET "@h", "the scheme must be redis://, rediss:// or unix://"},
-    {"://h", "the scheme must be redis://, rediss:// or unix://"},
+    {"http://h", "the scheme must be redis://, rediss://, unix:// or sentinel://"},
+    {"REDIS://h", "the scheme must be redis://, rediss://, unix:// or sentinel://"},
+    {"tcp://u:" SECRET "@h", "the scheme must be redis://, rediss://, unix:// or sentinel://"},
+    {"://h", "the scheme must be redis://, rediss://, unix:// or sentinel://"},
     {"redis://h/x", "the database must be a number from 0 to 1000000"},
     {"redis://h/-1", "the database must be a number from 0 to 1000000"},
     {"redis://h/1000001", "the database must be a number from 0 to 1000000"},
@@ -170,6 +170,21 @@ static const refused refused_forms[] = {
     {"unix:///r?db=x", "the database must be a number from 0 to 1000000"},
     {"unix:///r?db=1&x=2", "the database must be a number from 0 to 1000000"},
     {"unix:///r%", "the path has a %-escape that is not two hex digits"},
+    {"sentinel://", "Sentinels need the name of a master: sentinel://HOST,HOST/NAME"},
+    {"sentinel://h", "Sentinels need the name of a master: sentinel://HOST,HOST/NAME"},
+    {"sentinel://h/", "Sentinels need the name of a master: sentinel://HOST,HOST/NAME"},
+    {"sentinel://h/my master", "Sentinels need the name of a master: sentinel://HOST,HOST/NAME"},
+    {"sentinel://h/m?db=1", "Sentinels need the name of a master: sentinel://HOST,HOST/NAME"},
+    {"sentinel:///m", "the host is missing"},
+    {"sentinel://a,/m", "the host is missing"},
+    {"sentinel://,a/m", "the host is missing"},
+    {"sentinel://a,b,a/m", "a Sentinel is named twice"},
+    {"sentinel://a:1,b,a:1/m", "a Sentinel is named twice"},
+    {"sentinel://a:0/m", "the port must be a number from 1 to 65535"},
+    {"sentinel://::1/m", "an IPv6 address needs brackets: [::1]:6379"},
+    {"sentinel://a,b,c,d,e,f,g,h,i,j/m", "more than 9 Sentinels are named"},
+    {"sentinel://u@a/m", "a username needs a password"},
+    {"sentinel://u:%" SECRET "@a/m", "the password has a %-escape that is not two hex digits"},
 };
 
 static void wrong_form_is_named_without_its_password(void **state) {
@@ -185,9 +200,9 @@ static void wrong_form_is_named_without_its_password(void **state) {
 
 /* Whatever one byte of an address is changed to, nothing crashes and nothing is quoted. */
 static void message_never_contains_a_password(void **state) {
-  static const char *const texts[] = {"redis://user:" SECRET "@host:6379/3",
-                                      "unix://user:" SECRET "@/path?db=3",
-                                      "rediss://user:" SECRET "@host"};
+  static const char *const texts[] = {
+      "redis://user:" SECRET "@host:6379/3", "unix://user:" SECRET "@/path?db=3",
+      "rediss://user:" SECRET "@host", "sentinel://user:" SECRET "@a,b:1/m"};
   for (unsigned i = 0; i < COUNT_OF(texts); i++) {
     for (size_t at = 0; at < strlen(texts[i]); at++) {
       for (int byte = 0; byte < 256; byte++) {
@@ -202,6 +217,59 @@ static void message_never_contains_a_password(void **state) {
       }
     }
   }
+}
+
+static void sentinels_are_read(void **state) {
+  rl_address address;
+  char message[256], text[600];
+  assert_error(read_text(&address, "sentinel://a,10.0.0.2:7,[::1]:8,[::2]/my-master.1_", message,
+                         sizeof message),
+               REDLOCK_OK);
+  assert_int_equal(address.sentinels.count, 4);
+  assert_string_equal(address.sentinels.list, "a:26379,10.0.0.2:7,[::1]:8,[::2]:26379");
+  assert_string_equal(address.sentinels.master, "my-master.1_");
+  assert_string_equal(address.name,
+                      "sentinel://a:26379,10.0.0.2:7,[::1]:8,[::2]:26379/my-master.1_");
+  assert_string_equal(address.host, "");
+  assert_int_equal(address.sentinels.has_password, 0);
+  assert_error(read_text(&address, "sentinel://a:1,a:11,a/m", message, sizeof message), REDLOCK_OK);
+  (void)snprintf(text, sizeof text, "sentinel://%0*d,b/m", 243, 1); /* with port and comma: 255 */
+  assert_error(read_text(&address, text, message, sizeof message), REDLOCK_E_INVALID);
+  assert_string_equal(message, "the list of Sentinels is longer than 255 bytes");
+  (void)snprintf(text, sizeof text, "sentinel://%0*d/%0*d", 249, 1, 64, 1);
+  assert_error(read_text(&address, text, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(strlen(address.name), 11 + 255 + 1 + 64);
+}
+
+/* The login of the address is that of the Sentinels; the master has that of the options. */
+static void sentinels_have_their_own_login(void **state) {
+  rl_address address;
+  char message[256] = "";
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.address = "sentinel://watch:" SECRET "%40@a/m";
+  settings.username = "locks";
+  settings.password = "another";
+  settings.db = 3;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_string_equal(address.sentinels.username, "watch");
+  assert_string_equal(address.sentinels.password, SECRET "@");
+  assert_int_equal(address.sentinels.password_length, strlen(SECRET "@"));
+  assert_string_equal(address.username, "locks");
+  assert_string_equal(address.password, "another");
+  assert_int_equal(address.db, 3);
+  assert_null(strstr(address.name, SECRET));
+  node.address = "sentinel://:" SECRET "@a/m";
+  settings = nothing();
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.sentinels.has_username, 0);
+  assert_int_equal(address.has_password, 0);
+  settings.tls = REDLOCK_YES;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message,
+                      "Sentinels are asked without TLS: name the master by a DNS name that "
+                      "follows it");
 }
 
 static void tls_is_asked_for_by_scheme_node_or_client(void **state) {
@@ -500,6 +568,8 @@ int main(void) {
       cmocka_unit_test(every_form_is_read),
       cmocka_unit_test(wrong_form_is_named_without_its_password),
       cmocka_unit_test(message_never_contains_a_password),
+      cmocka_unit_test(sentinels_are_read),
+      cmocka_unit_test(sentinels_have_their_own_login),
       cmocka_unit_test(tls_is_asked_for_by_scheme_node_or_client),
       cmocka_unit_test(lengths_are_limited),
       cmocka_unit_test(password_has_any_bytes),
