@@ -187,8 +187,8 @@ local function reported(runs)
   return rows
 end
 
--- Runs statements with each library that wanted(kind) selects. With ONLY, the file keeps the results
--- of earlier runs.
+-- Runs statements with each library that wanted(kind) selects. With ONLY, the file keeps the
+-- results of earlier runs.
 local function all(list, wanted, path)
   local runs, only = {}, os.getenv("ONLY") or ""
   for _, kind in ipairs(adapters) do

@@ -14,7 +14,9 @@ local statements = {}
 
 local function statement(name, says, run) table.insert(statements, { name = name, says = says, run = run }) end
 local function of_several(name, says, run)
-  table.insert(statements, { name = name, says = says, run = run, several = true })
+  local entry = { name = name, says = says, run = run, several = true }
+  table.insert(statements, entry)
+  return entry
 end
 
 -- Holds the replies of the nodes from the second on, so that a client which asks one node after the
@@ -106,6 +108,13 @@ of_several("majority-taken", "If two nodes of three refuse, the grant of the thi
   world:must_vanish("after a failed acquire", { 3 })
 end)
 
+of_several("tie", "With two nodes, of which one refuses, an acquire ends without a lock.", function(world)
+  local client = world:client()
+  world:occupy(1)
+  if client:acquire(LONG).ok then World.fails("one node of two granted a lock") end
+  world:must_vanish("after a failed acquire", { 2 })
+end).nodes = 2
+
 of_several("reply-lost", "A grant whose reply is lost is deleted after a failed acquire.", function(world)
   local client = world:client()
   world:occupy(1, 2)
@@ -133,6 +142,16 @@ of_several("late-request", "A node that executes the acquire after its failure k
 end)
 
 -- ------------------------------------------------------------------------------------- time
+
+statement("slow", "Slow nodes (300 ms each way) do not prevent a lock and its release.", function(world)
+  local client = world:client()
+  for _, relay in ipairs(world.relays) do relay:slow(300) end
+  local answer = client:acquire(LONG)
+  if not answer.ok then World.fails("no lock: %s", answer.error or "no reason") end
+  client:release()
+  world:must_vanish("released")
+  return ("%.0f ms"):format(answer.received - answer.sent)
+end)
 
 statement("elapsed", "The validity does not include the time that the acquire took.", function(world)
   local client = world:client { timeout = 5000 }
@@ -321,7 +340,7 @@ end)
 of_several("restart-empty", "A node that restarts without its keys gives no second holder.", function(world)
   local holder, other = world:client(), world:client { own_relays = true }
   world.relays[3]:refuse() -- for the holder only
-  holder:must_acquire(LONG)
+  holder:must_acquire(LONG, 2)
   world.farm:restart_empty(2)
   for _ = 1, 5 do -- the first may find broken connections
     other:must_be_refused("from a node that had lost its key")

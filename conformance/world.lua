@@ -30,8 +30,8 @@ function World.untested(...) verdict("untested", ...) end
 function World.new(settings, statement)
   local self = setmetatable({ farm = settings.farm, kind = settings.kind, settings = settings, clients = {},
     all_relays = {}, deadline = settings.deadline }, World)
-  self.nodes = settings.kind.nodes or settings.farm.count
-  self.resource = "conformance:" .. statement
+  self.nodes = settings.kind.nodes or statement.nodes or settings.farm.count
+  self.resource = "conformance:" .. statement.name
   self.key = (settings.kind.prefix or "") .. self.resource
   self.relays = self:new_relays()
   return self
@@ -123,10 +123,13 @@ end
 
 function Client:acquire(ttl) return self:settle(self:begin_acquire(ttl), "acquire") end
 
---- Acquires, as a condition of the statement.
-function Client:must_acquire(ttl)
+--- Acquires, as a condition of the statement. A library returns as soon as a majority has granted:
+--- waits until the rest of |nodes|, or of all, has the key too.
+function Client:must_acquire(ttl, nodes)
+  local world = self.world
   local answer = self:acquire(ttl)
   if not answer.ok then World.untested("the lock was not granted: %s", answer.error or "no reason") end
+  task.eventually(math.min(ttl / 4, 5000), function() return world:holders() >= (nodes or world.nodes) end)
   return answer
 end
 
@@ -176,9 +179,11 @@ end
 function World:must_be_unchanged(values, ends, what)
   local now_values, now_ends = self:snapshot()
   for node = 1, self.nodes do
-    if values[node] and not now_values[node] then World.fails("%s deleted the holder's key", what) end
-    if values[node] ~= now_values[node] then World.fails("%s changed the holder's key", what) end
-    if now_ends[node] > ends[node] + 1000 then World.fails("%s prolonged the holder's key", what) end
+    if values[node] then -- otherwise the holder's own request may have been late
+      if not now_values[node] then World.fails("%s deleted the holder's key", what) end
+      if values[node] ~= now_values[node] then World.fails("%s changed the holder's key", what) end
+      if now_ends[node] > ends[node] + 1000 then World.fails("%s prolonged the holder's key", what) end
+    end
   end
 end
 
@@ -252,7 +257,7 @@ end
 function World.judge(settings, statement)
   local world
   local ok, result = xpcall(function()
-    world = World.new(settings, statement.name)
+    world = World.new(settings, statement)
     return statement.run(world)
   end, function(failure)
     return getmetatable(failure) == Verdict and failure or debug.traceback(tostring(failure))
