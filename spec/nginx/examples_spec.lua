@@ -70,6 +70,32 @@ describe("examples for nginx", function()
     free()
   end)
 
+  local function leader(known)
+    return helper.eventually(function()
+      local status, body = nginx:get("/leader")
+      local worker, fence = body:match("^worker (%d+) leads with fence (%d+) for")
+      fence = tonumber(fence)
+      return status == 200 and fence and fence > known and { worker = tonumber(worker), fence = fence }
+    end, "a leader")
+  end
+
+  -- The worker that leads is killed, and then nginx is reloaded.
+  it("leader_conf_has_one_leader_of_all_workers", function()
+    start("leader.conf")
+    local first = leader(0)
+    helper.eventually(function()
+      return select(2, nginx:get("/step")) == ("1 leader, %d with fence %.0f\n"):format(first.worker, first.fence)
+    end, "a step of the leader")
+    os.execute("kill -KILL " .. first.worker)
+    local second = leader(first.fence)
+    assert.are_not.equal(first.worker, second.worker)
+    nginx:reload() -- waits for the end of the old workers
+    leader(second.fence)
+    assert.are.equal("", nginx:complaints("exited on signal 9"))
+    nginx:stop()
+    helper.eventually(function() return farm:count("leader:job") == 0 end, "the key to be gone")
+  end)
+
   it("monitoring_conf_shows_figures_of_both_workers_health_and_status", function()
     start("monitoring.conf")
     for index = 1, 20 do assert.are.equal("done\n", select(2, nginx:get("/order?id=" .. index))) end

@@ -1,0 +1,65 @@
+--- client:lead() in workers that exit, and in phases that cannot wait.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local LOCATIONS = [[
+  location /campaign {
+    content_by_lua_block {
+      local done = ngx.shared.done
+      assert(ngx.timer.at(0, function()
+        done:set("begun", true)
+        local ok, message, code = client:lead("r", { wait = 600000 }, function() done:set("led", true) end)
+        done:set("result", tostring(ok) .. " " .. tostring(code) .. " " .. tostring(message))
+      end))
+    }
+  }
+  location /done { content_by_lua_block { ngx.print(tostring(ngx.shared.done:get(ngx.var.arg_name))) } }
+  location /log {
+    content_by_lua_block { ngx.print("body") }
+    log_by_lua_block {
+      local ok, message, code = client:lead("r", error)
+      ngx.shared.done:set("log", tostring(ok) .. " " .. tostring(code) .. " " .. tostring(message))
+    }
+  }
+]]
+
+describe("lead() inside nginx", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    nginx = server.start {
+      http = "lua_shared_dict done 1m;",
+      init = ("client = require('resty.redlock').new({ '%s', '%s', '%s' }, { node_timeout = 20000 })")
+        :format(farm.addresses[1], farm.addresses[2], farm.addresses[3]),
+      server = LOCATIONS,
+    }
+  end)
+  after_each(function() nginx:stop() end)
+
+  local function done(name) return select(2, nginx:get("/done?name=" .. name)) end
+
+  -- The old worker would otherwise wait for ten minutes.
+  it("exiting_worker_ends_its_campaign", function()
+    for index = 1, 3 do farm[index]:command("SET", "r", "another client", "PX", "1000000") end
+    nginx:get("/campaign")
+    helper.eventually(function() return done("begun") == "true" end, "the campaign to begin")
+    nginx:reload()
+    helper.eventually(function() return done("result") ~= "nil" end, "the end of the campaign")
+    assert.is_truthy(done("result"):find("^nil cancelled "), done("result"))
+    assert.are.equal("nil", done("led"))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("lead_in_phase_that_cannot_wait_is_refused", function()
+    nginx:get("/log")
+    helper.eventually(function() return done("log") ~= "nil" end, "the log phase")
+    assert.is_truthy(done("log"):find("^nil unavailable client:lead%(%) must wait, .* phase log"), done("log"))
+  end)
+end)
