@@ -62,7 +62,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require(address.password_length <= RL_ADDRESS_TEXT_MAX);
   fuzz_require(address.password[address.password_length] == '\0');
   fuzz_require(memchr(address.name, '\0', sizeof address.name) != NULL && address.name[0] != '\0');
-  fuzz_require((address.host[0] == '\0') != (address.path[0] == '\0'));
+  fuzz_require(
+      (address.host[0] != '\0') + (address.path[0] != '\0') + (address.sentinels.count != 0) == 1);
+  fuzz_require(address.sentinels.count <= RL_ADDRESS_SENTINELS_MAX);
+  fuzz_require(address.sentinels.count == 0 || !address.tls);
   fuzz_require(address.port >= 1 && address.port <= 65535);
   fuzz_require(address.db >= 0 && address.db <= RL_OPTION_DB_MAX);
   fuzz_require(address.tls == 0 || address.tls == 1);
