@@ -200,7 +200,6 @@ return {
   -- csrc/driver/net/rl_resolver.c
   { "rl_resolver_enter", "(! to (",
     why = "only threads that begin a look-up at the same instant could tell: they would be counted once" },
-  { "rl_resolver_create", "+ 1 to + 2", why = "a byte more than needed" },
   -- csrc/driver/net/rl_socket.c
   { "rl_socket_register", "!= to ==",
     why = "instead of being changed it is taken out and put in again; another was taken out when it was closed" },
