@@ -19,6 +19,7 @@
 local both = { "simulator", "replay" }
 local replay = { "replay" }
 local labelled = { "simulator", arguments = "--labels" }
+local permits = { "simulator", arguments = "--permits" }
 local notifying = { "simulator", arguments = "--notify" }
 
 local function exclusion(...)
@@ -69,6 +70,23 @@ local list = {
   { "counts-too-many", "a worker goes on after the last release of a nested lock", switch = true,
     by = { chaos = "exclusion" } },
   { "logs-wrong-holder", "a worker logs an inspection with a wrong holder", switch = true, by = { chaos = "inspect" } },
+
+  -- Semaphores.
+  { "counted-per-node", "each node admits as many holders as there are permits, in any slot", switch = true,
+    by = permits },
+  { "slot-named-wrong", "a lock is granted one slot, and names another one",
+    "return rl_lock_remaining(owner, now_us) > 0 ? rl_resource_slot(owner->lease->resource) : 0;",
+    "return rl_lock_remaining(owner, now_us) > 0 ? 3 - rl_resource_slot(owner->lease->resource) : 0;",
+    by = permits },
+  { "another-slot-released", "a release of a semaphore is for another slot",
+    "lock->attempt->held = true;",
+    "lock->attempt->held = true; if (lock->attempt->base != NULL) { "
+      .. "lock->attempt->resource->key[lock->attempt->resource->key_length - 1] ^= 3; }",
+    by = permits },
+  { "slot-kept", "a released semaphore keeps its slot on the nodes",
+    "return attempt->sent & (attempt->uncertain |",
+    "return attempt->base != NULL && attempt->held ? 0 : attempt->sent & (attempt->uncertain |",
+    by = permits },
 
   -- Counting votes.
   { "quorum-off-by-one", "half the nodes are a majority",

@@ -92,13 +92,13 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_ENDED;
   }
   lock->core->random ^= lock->random;
+  if (lock->waitlist != NULL) {
+    rl_notify_attempt(lock->waitlist, now_us);
+  }
   if (rl_permits_asks(lock)) {
     return RL_BEGUN;
   }
   rl_fence_begin(lock, now_us);
-  if (lock->waitlist != NULL) {
-    rl_notify_attempt(lock->waitlist, now_us);
-  }
   lock->core->stats.attempts++;
   return RL_BEGUN;
 }
@@ -216,6 +216,11 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);
+    return;
+  }
+  if (rl_waitlist_join(lock, now_us)) {
+    rl_lock_set_result(lock, error);
+    rl_round_await_none(lock);
     return;
   }
   rl_lock_pause(lock, error, rl_time_add(now_us, delay_us));

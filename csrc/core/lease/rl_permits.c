@@ -14,6 +14,8 @@
  *   SEM-3. If a slot is free on as many nodes as an acquire needs, try one of these slots, a random
  *          one. Decide as soon as the answers suffice. If no slot can be free on so many nodes, the
  *          semaphore is taken, and ACQ-5 pauses. It also pauses after RL_PERMITS_TRIES slots.
+ *          A waiter enters the wait list then (WAIT-1). When a node notifies it of a slot, it tries
+ *          that slot; otherwise its attempts begin with SEM-2.
  *   SEM-4. The token names the number of permits that its client uses. An answer of SEM-2 names
  *          another number, if a slot has one: then not all clients agree.
  * The answers of SEM-2 may be late or wrong. They only choose a slot. Safety rests on the attempts.
@@ -30,6 +32,7 @@
 #include "lock/rl_ring.h"
 #include "lock/rl_round.h"
 #include "node/rl_link_queue.h"
+#include "wait/rl_notify.h"
 
 #define RL_PERMITS_TRIES 4                    /* slots that an attempt tries (SEM-3) */
 #define RL_PERMITS_CROWDED_US REDLOCK_SECONDS /* how long SEM-2 comes first */
@@ -113,6 +116,13 @@ const char *rl_permits_wrong(const rl_lock *lock, const rl_options *options, boo
              : NULL;
 }
 
+/* An acquire begins. */
+static void rl_permits_begin(rl_permits *permits) {
+  permits->next = permits->other = 0;
+  permits->tries = 0;
+  permits->asks = permits->full = false;
+}
+
 bool rl_permits_reserve(rl_lock *lock, const rl_options *options) {
   if (options->permits <= 0) {
     return true;
@@ -125,6 +135,7 @@ bool rl_permits_reserve(rl_lock *lock, const rl_options *options) {
   }
   rl_permits *permits = lock->extension->permits;
   if (permits != NULL && permits->count >= options->permits) {
+    rl_permits_begin(permits);
     return true;
   }
   permits = realloc(permits, sizeof *permits + (size_t)options->permits);
@@ -136,6 +147,7 @@ bool rl_permits_reserve(rl_lock *lock, const rl_options *options) {
   }
   permits->count = (uint16_t)options->permits;
   lock->extension->permits = permits;
+  rl_permits_begin(permits);
   return true;
 }
 
@@ -166,14 +178,13 @@ unsigned rl_permits_other(const rl_lock *lock) {
 
 void rl_permits_plan(rl_lock *lock, redlock_time now_us) {
   rl_permits *permits = rl_permits_of(lock);
-  if (permits == NULL || lock->result != REDLOCK_PENDING) {
+  if (permits == NULL || permits->tries > 0 || permits->next != 0 || permits->asks) {
     return;
   }
-  permits->next = permits->other = 0;
-  permits->tries = 0;
-  permits->full = false;
-  permits->asks = rl_lock_attach(lock) == NULL && lock->current->permits > 1 &&
-                  rl_permits_is_crowded(lock, now_us);
+  permits->next = (uint16_t)rl_notify_slot(lock->core, lock->waitlist);
+  bool crowded = lock->result == REDLOCK_E_TAKEN || rl_permits_is_crowded(lock, now_us);
+  permits->asks =
+      permits->next == 0 && rl_lock_attach(lock) == NULL && lock->current->permits > 1 && crowded;
 }
 
 /* Makes |number| the slot that is tried. Returns false when out of memory. */
@@ -253,22 +264,33 @@ static unsigned rl_permits_digit(char digit) {
                                         : 16;
 }
 
-/* Notes the slots that are free by the digits: four slots each, a bit for each slot that exists. */
-static bool rl_permits_read(rl_permits *permits, unsigned count, const char *bytes, size_t length) {
-  size_t digits = (count + 3) / 4;
-  unsigned other = 0;
-  for (size_t i = 0; i < digits; i++) {
-    if (i >= length || rl_permits_digit(bytes[i]) > 15) {
-      return false;
+/*
+ * Returns how many digits an answer has, of four slots each; 0 if it is none. |*other| receives the
+ * number behind them, or 0.
+ */
+static size_t rl_permits_digits(const char *bytes, size_t length, unsigned *other) {
+  size_t digits = 0;
+  *other = 0;
+  while (digits < length && rl_permits_digit(bytes[digits]) <= 15) {
+    digits++;
+  }
+  for (size_t i = digits + 1; i < length; i++) {
+    if (bytes[i] < '0' || bytes[i] > '9' || *other > REDLOCK_PERMITS_MAX) {
+      return 0;
     }
+    *other = *other * 10 + (unsigned)(bytes[i] - '0');
+  }
+  return digits == length || bytes[digits] == ' ' ? digits : 0;
+}
+
+/* Notes the slots that are free: a bit for each slot that exists. */
+static bool rl_permits_read(rl_permits *permits, unsigned count, const char *bytes, size_t length) {
+  unsigned other;
+  if (rl_permits_digits(bytes, length, &other) != (count + 3) / 4) {
+    return false;
   }
   for (unsigned slot = 0; slot < count; slot++) {
     permits->free[slot] += (rl_permits_digit(bytes[slot / 4]) >> (3 - slot % 4) & 1) == 0;
-  }
-  for (size_t i = digits + 1; i < length && bytes[digits] == ' ' && other <= REDLOCK_PERMITS_MAX &&
-                              bytes[i] >= '0' && bytes[i] <= '9';
-       i++) {
-    other = other * 10 + (unsigned)(bytes[i] - '0');
   }
   permits->other = other > 0 && other <= REDLOCK_PERMITS_MAX ? (uint16_t)other : permits->other;
   return true;
@@ -277,9 +299,16 @@ static bool rl_permits_read(rl_permits *permits, unsigned count, const char *byt
 void rl_permits_note(rl_answer *answer) {
   rl_lock *lock = answer->command->attempt->lock;
   const rl_reply *reply = &answer->node->link.reader.reply;
-  if (reply->type != RL_REPLY_STRING || lock == NULL || lock->phase != RL_PHASE_ROUND ||
-      lock->attempt != answer->command->attempt || lock->round != answer->command->round ||
-      lock->votes[answer->node->index].settled) {
+  unsigned other;
+  if (reply->type != RL_REPLY_STRING) {
+    return;
+  }
+  if (rl_permits_digits(reply->bytes, reply->length, &other) == 0) {
+    answer->verdict = rl_verdict_broken();
+    return;
+  }
+  if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->attempt != answer->command->attempt ||
+      lock->round != answer->command->round || lock->votes[answer->node->index].settled) {
     return;
   }
   if (!rl_permits_read(rl_permits_of(lock), (unsigned)lock->current->permits, reply->bytes,

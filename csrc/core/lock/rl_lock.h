@@ -27,6 +27,7 @@
  *                       ROUND -> IDLE     failure
  *                       ROUND -> DELAY -> SEND            acquire: between attempts
  *                       ROUND -> SEND                     acquire of a semaphore: another slot
+ *                       ROUND -> QUEUED                   acquire of a semaphore: it waits
  *                SEND -> DELAY                            acquire: waits first
  *                SEND -> QUEUED -> DELAY or SEND          acquire: behind another lock
  *                SEND, DELAY, QUEUED -> GRACE             acquire: shares a lease of its owner

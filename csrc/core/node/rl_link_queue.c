@@ -179,23 +179,27 @@ bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
 }
 
 bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry, unsigned mode, bool labels) {
-  rl_script script = labels ? RL_SCRIPT_ENQUEUE_LABEL : RL_SCRIPT_ENQUEUE;
+                           size_t length, const char *entry, unsigned mode, bool labels,
+                           unsigned permits) {
+  rl_script script = permits > 0 ? RL_SCRIPT_ENQUEUE_SLOTS
+                     : labels    ? RL_SCRIPT_ENQUEUE_LABEL
+                                 : RL_SCRIPT_ENQUEUE;
   bool by_text = !link->knows[script];
   rl_outstanding command = {NULL,    now_us, ticket,         RL_OUTSTANDING_ENQUEUE,
                             by_text, 0,      (uint8_t)script};
   return rl_link_reserve_outstanding(link, true) &&
-         rl_command_queue(&link->output, script, by_text, key, length, entry, mode) &&
+         rl_command_queue(&link->output, script, by_text, key, length, entry, mode, permits) &&
          rl_link_append(link, &command);
 }
 
 bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry) {
-  rl_outstanding command = {NULL, now_us, ticket, RL_OUTSTANDING_DEQUEUE, 0, 0, RL_SCRIPT_DEQUEUE};
-  command.by_text = !link->knows[RL_SCRIPT_DEQUEUE];
+                           size_t length, const char *entry, unsigned permits) {
+  rl_script script = permits > 0 ? RL_SCRIPT_DEQUEUE_SLOTS : RL_SCRIPT_DEQUEUE;
+  rl_outstanding command = {NULL, now_us, ticket, RL_OUTSTANDING_DEQUEUE, 0, 0, (uint8_t)script};
+  command.by_text = !link->knows[script];
   return rl_link_reserve_outstanding(link, true) &&
-         rl_command_queue(&link->output, RL_SCRIPT_DEQUEUE, command.by_text, key, length, entry,
-                          RL_COMMAND_ENQUEUE_NEW) &&
+         rl_command_queue(&link->output, script, command.by_text, key, length, entry,
+                          RL_COMMAND_ENQUEUE_NEW, permits) &&
          rl_link_append(link, &command);
 }
 

@@ -50,12 +50,13 @@ bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
 
 /*
  * ENQUEUE, or ENQUEUE_LABEL with |labels|, and DEQUEUE of |entry| in the queue of the base key |key|
- * (rl_command.h).
+ * (rl_command.h). |permits| of a semaphore, or 0.
  */
 bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry, unsigned mode, bool labels);
+                           size_t length, const char *entry, unsigned mode, bool labels,
+                           unsigned permits);
 bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
-                           size_t length, const char *entry);
+                           size_t length, const char *entry, unsigned permits);
 
 /* PUBLISH of an empty message to |channel|. */
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);

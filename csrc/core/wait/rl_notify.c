@@ -42,6 +42,8 @@
  *          until their budgets end.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket.
+ *          A ticket of a semaphore is dequeued at once: its release may be long after that of
+ *          another slot, which is for the next waiter. A node with a free slot notifies that waiter.
  *   NTF-7. A waiter that gives up dequeues on all nodes. A node where the key is free then notifies
  *          the next waiter, because the last notification may have been for the waiter that gave
  *          up.
@@ -94,11 +96,15 @@ void rl_notify_note_contention(rl_core *core, const rl_resource *resource, redlo
   }
 }
 
+bool rl_notify_was_contended(const rl_core *core, uint64_t hash, redlock_time now_us) {
+  unsigned at = rl_notify_contended_at(hash);
+  return core->notify != NULL && core->notify->contended[at].hash == (uint32_t)(hash >> 32) &&
+         core->notify->contended[at].until_us > now_us;
+}
+
 static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitlist,
                                    redlock_time now_us) {
-  unsigned at = rl_notify_contended_at(waitlist->entry.hash);
-  return core->notify->contended[at].hash == (uint32_t)(waitlist->entry.hash >> 32) &&
-         core->notify->contended[at].until_us > now_us;
+  return rl_notify_was_contended(core, waitlist->entry.hash, now_us);
 }
 
 /* --------------------------------------------------------------------------- NTF-5, deciding */
@@ -139,9 +145,31 @@ static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time n
   rl_notify_hurry(head, ticket, rl_time_max(due_us, now_us));
 }
 
-/* NTF-5. Lets the head try: a majority has notified it. */
+unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
+  const rl_ticket *ticket = waitlist != NULL ? waitlist->ticket : NULL;
+  bool agreed = ticket != NULL && rl_quorum_count(ticket->slot_nodes) >= rl_notify_needed(core);
+  return agreed ? ticket->slot : 0;
+}
+
+/* Returns a random time, 50 to 100 ms after the last attempt. */
+static redlock_time rl_notify_apart(rl_core *core, const rl_ticket *ticket) {
+  redlock_duration range_us = rl_time_max(RL_NOTIFY_HURRY_US, 4 * rl_pause_needs(core));
+  redlock_duration apart_us = RL_NOTIFY_HURRY_US + rl_waits_random(core) % (range_us + 1);
+  return rl_time_add(ticket->waitlist->attempt_us, apart_us);
+}
+
+/*
+ * NTF-5. Lets the head try: a majority has notified it. Nodes that do not name the same slot of a
+ *        semaphore may have different ones: then the head does not hurry.
+ */
 static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
-  if (rl_notify_was_denied(head, ticket)) {
+  bool apart = ticket->permits > 0 && ticket->waitlist->attempt_us != 0 &&
+               rl_notify_slot(head->core, ticket->waitlist) == 0;
+  if (apart && rl_notify_apart(head->core, ticket) > now_us) {
+    if (!ticket->attempt_due) {
+      rl_notify_hurry(head, ticket, rl_notify_apart(head->core, ticket));
+    }
+  } else if (rl_notify_was_denied(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
     rl_outbox_enter(head, now_us);
   } else {
@@ -152,15 +180,13 @@ static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) 
 /* NTF-5. Lets the head try a little later: the first notification has come. */
 static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
-  redlock_duration range_us = rl_time_max(RL_NOTIFY_HURRY_US, 4 * needs_us);
   redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_GRACE_US, needs_us));
   if (!rl_notify_was_denied(head, ticket)) {
     rl_notify_keep_pace(head, ticket, now_us);
     return;
   }
   if (ticket->waitlist->attempt_us != 0) {
-    redlock_duration apart_us = RL_NOTIFY_HURRY_US + rl_waits_random(core) % (range_us + 1);
-    due_us = rl_time_max(due_us, rl_time_add(ticket->waitlist->attempt_us, apart_us));
+    due_us = rl_time_max(due_us, rl_notify_apart(core, ticket));
   }
   rl_notify_hurry(head, ticket, due_us);
 }
@@ -222,6 +248,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
     waitlist->ticket->waitlist = waitlist;
     waitlist->ticket->base = waitlist->resource;
     waitlist->ticket->contended = false;
+    waitlist->ticket->permits = (uint16_t)(lock->current->permits > 0 ? lock->current->permits : 0);
     waitlist->resource->references++;
   }
   rl_ticket *ticket = waitlist->ticket;
@@ -238,6 +265,8 @@ void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us) {
   waitlist->attempt_us = now_us;
   if (waitlist->ticket != NULL) {
     waitlist->ticket->notified = 0;
+    waitlist->ticket->slot = 0;
+    waitlist->ticket->slot_nodes = 0;
     waitlist->ticket->attempt_due = waitlist->ticket->polls = false;
   }
 }
@@ -287,10 +316,14 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
   if (ticket->contended) { /* Otherwise a lock without contention would queue first, too. */
     rl_notify_note_contention(core, waitlist->resource, now_us);
   }
-  lease->ticket = ticket->id;
-  lease->enqueued = standing & lease->sent;
-  ticket->to_dequeue = standing & ~lease->sent;
-  ticket->granted = true;
+  if (ticket->permits > 0) { /* Another slot may be free for the next waiter. */
+    ticket->to_dequeue = standing;
+  } else {
+    lease->ticket = ticket->id;
+    lease->enqueued = standing & lease->sent;
+    ticket->to_dequeue = standing & ~lease->sent;
+    ticket->granted = true;
+  }
   rl_notify_detach(core->notify, waitlist, now_us);
 }
 
@@ -569,15 +602,37 @@ static bool rl_notify_read_id(const rl_reply *reply, uint32_t *id) {
   return true;
 }
 
-/* NTF-8. Answers a notification of an unknown ticket with DEQUEUE. */
+/*
+ * NTF-8. Answers a notification of an unknown ticket with DEQUEUE. The key may be that of a lock, or
+ *        of a semaphore's slot: DEQUEUE does nothing in the queue of the other one.
+ */
 static void rl_notify_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
                               const char *key, size_t length) {
   char entry[RL_LINK_ENTRY_SIZE];
+  size_t base_length = length;
   rl_link_entry(core->notify->channel, id, entry);
   bool complete =
       length > 0 && length <= RL_REPLY_BYTES_MAX - RL_NOTIFY_PAYLOAD; /* the whole key is known */
+  bool slot = complete && rl_resource_parse_slot(key, length, &base_length) != 0;
   if (complete && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
-    (void)rl_link_queue_dequeue(&node->link, now_us, id, key, length, entry);
+    (void)rl_link_queue_dequeue(&node->link, now_us, id, key, length, entry, 0);
+  }
+  if (slot && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
+    (void)rl_link_queue_dequeue(&node->link, now_us, id, key, base_length, entry, 0);
+  }
+}
+
+/* Notes which slot of a semaphore is free, by the first message since the last attempt. */
+static void rl_notify_note_slot(rl_ticket *ticket, uint32_t bit, const rl_reply *reply) {
+  size_t base_length;
+  if (ticket->permits == 0) {
+    return;
+  }
+  unsigned slot = rl_resource_parse_slot(reply->bytes + RL_NOTIFY_PAYLOAD,
+                                         reply->length - RL_NOTIFY_PAYLOAD, &base_length);
+  if (slot <= ticket->permits && base_length == ticket->base->key_length) {
+    ticket->slot = ticket->slot == 0 ? (uint16_t)slot : ticket->slot;
+    ticket->slot_nodes |= ticket->slot == slot ? bit : 0;
   }
 }
 
@@ -599,6 +654,7 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
   ticket->notified |= bit;
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
+  rl_notify_note_slot(ticket, bit, reply);
   rl_lock *head = ticket->waitlist->head;
   rl_notify_weigh(core, ticket, now_us);
   if (head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {

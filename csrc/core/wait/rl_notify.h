@@ -31,6 +31,9 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us);
  */
 bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us);
 
+/* NTF-5. Returns the slot of a semaphore that a majority has notified to the head; 0: none. */
+unsigned rl_notify_slot(const struct rl_core *core, const rl_waitlist *waitlist);
+
 /* NTF-5. Notes that the head begins an attempt, and drops earlier notifications. */
 void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us);
 
@@ -62,6 +65,9 @@ void rl_notify_denied_last(rl_lock *lock, redlock_time now_us, int error);
 
 /* Returns true if a majority of the nodes will notify the wait list. */
 bool rl_notify_is_awaited(const struct rl_core *core, const rl_waitlist *waitlist);
+
+/* NTF-2. Returns true if the resource with that hash (rl_waits_hash()) is recently contended. */
+bool rl_notify_was_contended(const struct rl_core *core, uint64_t hash, redlock_time now_us);
 
 /* NTF-2. Notes that another client waits for the resource: it is now recently contended. */
 void rl_notify_note_contention(struct rl_core *core, const rl_resource *resource,

@@ -139,13 +139,14 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
       continue;
     }
     if ((ticket->to_dequeue & bit) != 0) {
-      (void)rl_link_queue_dequeue(link, now_us, ticket->id, base->key, base->key_length, entry);
+      (void)rl_link_queue_dequeue(link, now_us, ticket->id, base->key, base->key_length, entry,
+                                  ticket->permits);
       ticket->enqueued &= ~bit;
     }
     unsigned mode = rl_ticket_mode(ticket, i);
     if ((ticket->to_enqueue & bit) != 0 &&
         rl_link_queue_enqueue(link, now_us, ticket->id, base->key, base->key_length, entry, mode,
-                              rl_ticket_wants_label(ticket))) {
+                              rl_ticket_wants_label(ticket), ticket->permits)) {
       ticket->outstanding |= bit;
       ticket->enqueued |= bit;
       ticket->unqueried =

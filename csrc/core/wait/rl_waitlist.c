@@ -12,6 +12,9 @@
  *           another wait list of the resource. So do at most RL_WAITLIST_KINDS_MAX, of those with
  *           and of those without notifications: a further waiter enters one of them. Its own options
  *           apply when it is the head.
+ *           An acquire of a semaphore first tries without a wait list, unless other waiters wait, or
+ *           NTF-2 applies: others of the client may get another slot meanwhile. It enters the wait
+ *           list after its first attempt.
  *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
  *           pauses (rl_pause_limit()).
  *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head
@@ -107,24 +110,26 @@ void rl_waitlists_free(rl_core *core) {
 
 /* ----------------------------------------------------------------------------- WAIT-1, WAIT-2 */
 
+static bool rl_waitlist_may_wait(const rl_lock *lock) {
+  return lock->resource->count == 1 && rl_lock_attach(lock) == NULL;
+}
+
 static bool rl_waitlist_is_for(const rl_lock *lock) {
-  return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->resource->count == 1 &&
-         rl_lock_attach(lock) == NULL && lock->current->permits <= 0;
+  return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && rl_waitlist_may_wait(lock);
 }
 
 /* WAIT-1. Returns true if the options that the head applies for its waiters are equal. */
 static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
   const rl_options *a = lock->current;
   const rl_options *b = head->current;
-  return a->retry_delay_us == b->retry_delay_us && a->retry_jitter_us == b->retry_jitter_us &&
-         a->poll_interval_us == b->poll_interval_us && a->notify == b->notify &&
-         a->fence == b->fence && !(a->drift_factor < b->drift_factor) &&
+  return a->permits == b->permits && a->retry_delay_us == b->retry_delay_us &&
+         a->retry_jitter_us == b->retry_jitter_us && a->poll_interval_us == b->poll_interval_us &&
+         a->notify == b->notify && a->fence == b->fence && !(a->drift_factor < b->drift_factor) &&
          !(a->drift_factor > b->drift_factor) &&
          rl_options_node_timeout(a, lock->ttl_us) == rl_options_node_timeout(b, head->ttl_us);
 }
 
 static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
-  rl_outbox_leave(lock);
   rl_lock_enter(lock, RL_PHASE_QUEUED);
   lock->waitlist = waitlist;
   rl_list_append(&waitlist->queued, &lock->queue);
@@ -145,7 +150,8 @@ static rl_waitlist *rl_waitlist_choose(const rl_lock *lock, rl_waitlist *first) 
     if (rl_waitlist_waits_alike(lock, at->head)) {
       return at;
     }
-    if (lock->current->notify == at->head->current->notify) {
+    if (lock->current->notify == at->head->current->notify &&
+        lock->current->permits == at->head->current->permits) {
       random = kinds == 0 ? rl_waits_random(lock->core) : random;
       any = kinds == random % RL_WAITLIST_KINDS_MAX ? at : any;
       kinds++;
@@ -154,24 +160,53 @@ static rl_waitlist *rl_waitlist_choose(const rl_lock *lock, rl_waitlist *first) 
   return kinds < RL_WAITLIST_KINDS_MAX ? NULL : any;
 }
 
+/* Draws the seed of the hash, once. */
+static void rl_waitlist_seed(rl_core *core, uint64_t random) {
+  if (core->waitlists->seed == 0) {
+    core->waitlists->seed = random | 1;
+    core->waitlists->random = core->waitlists->seed;
+  }
+}
+
+/*
+ * WAIT-1. Puts |lock| into a wait list of its resource. Returns true if it is queued behind the
+ *         head. With |alone| false it begins no wait list.
+ */
+static bool rl_waitlist_put(rl_lock *lock, redlock_time now_us, uint64_t hash, bool alone) {
+  rl_waitlist *waitlist =
+      rl_waitlist_choose(lock, rl_waitlist_lookup(lock->core, lock->resource, hash));
+  if (waitlist != NULL) {
+    if (lock->phase == RL_PHASE_SEND) {
+      rl_outbox_leave(lock);
+    }
+    rl_waitlist_queue(lock, waitlist, now_us);
+    return true;
+  }
+  if (alone) {
+    lock->waitlist = rl_waitlist_new(lock->core, lock, hash);
+  }
+  return false;
+}
+
+bool rl_waitlist_join(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  if (lock->waitlist != NULL || lock->current->permits <= 0 || !rl_waitlist_may_wait(lock)) {
+    return false;
+  }
+  rl_waitlist_seed(core, lock->random);
+  return rl_waitlist_put(lock, now_us, rl_waits_hash(core, lock->resource), true);
+}
+
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   rl_core *core = lock->core;
   if (lock->waitlist != NULL || !rl_waitlist_is_for(lock)) {
     return false;
   }
-  if (core->waitlists->seed == 0) {
-    core->waitlists->seed = rl_word_read(entropy, sizeof core->waitlists->seed) | 1;
-    core->waitlists->random = core->waitlists->seed;
-  }
+  rl_waitlist_seed(core, rl_word_read(entropy, sizeof core->waitlists->seed));
   uint64_t hash = rl_waits_hash(core, lock->resource);
-  rl_waitlist *waitlist = rl_waitlist_lookup(core, lock->resource, hash);
-  waitlist = rl_waitlist_choose(lock, waitlist);
-  if (waitlist != NULL) {
-    rl_waitlist_queue(lock, waitlist, now_us);
-    return true;
-  }
-  lock->waitlist = rl_waitlist_new(core, lock, hash);
-  return false;
+  bool tries = lock->current->permits > 0 && lock->current->fair != REDLOCK_YES &&
+               !rl_notify_was_contended(core, hash, now_us);
+  return rl_waitlist_put(lock, now_us, hash, !tries);
 }
 
 /* ------------------------------------------------------------------------------------- WAIT-3 */

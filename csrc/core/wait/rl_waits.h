@@ -17,6 +17,9 @@ typedef struct rl_ticket {
   rl_list queue;                /* of tickets to send, or of free tickets */
   struct rl_waitlist *waitlist; /* of the head; NULL: the ticket is dequeued, then freed */
   rl_resource *base;            /* a reference: its key names the queue; NULL: a free ticket */
+  uint16_t permits;             /* of a semaphore, or 0 */
+  uint16_t slot;                /* of a semaphore, that nodes have notified; 0: none */
+  uint32_t slot_nodes;          /* nodes that have notified that slot */
   uint32_t id;                  /* names the ticket in notifications */
   uint32_t to_enqueue;          /* nodes to which ENQUEUE is still to be sent */
   uint32_t to_dequeue;          /* nodes to which DEQUEUE is still to be sent */

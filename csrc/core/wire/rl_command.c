@@ -96,12 +96,13 @@ typedef struct rl_script_source {
  * receiver evicts a disconnected waiter. All such waiters are evicted at once, at 4 us each: a host
  * that dies with a hundred clients would otherwise delay the next waiter by as many polls.
  */
-#define RL_COMMAND_PUBLISH                                                                         \
-  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
+#define RL_COMMAND_PUBLISH(name)                                                                   \
+  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23).." name
 #define RL_COMMAND_WAITS "at<=#s and at<24576" /* a waiter at |at|; a queue has at most 1,024 */
-#define RL_COMMAND_NOTIFY                                                                          \
-  "local at=1 while " RL_COMMAND_WAITS " do local h=redis.pcall(" RL_COMMAND_PUBLISH ") "          \
-  "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
+#define RL_COMMAND_NOTIFY(name)                                                                    \
+  "local at=1 while " RL_COMMAND_WAITS " do local h=redis.pcall(" RL_COMMAND_PUBLISH(              \
+      name) ") "                                                                                   \
+            "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
 
 /* A string that is no list of entries is left alone. */
 #define RL_COMMAND_READ "if not s or #s%24~=0 then s='' end local w=#s "
@@ -129,27 +130,47 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
 /*
  * ENQUEUE. It is the body of a function in ENQUEUE_LABEL, which adds the label of the holder.
  */
-#define RL_COMMAND_ENQUEUES                                                                        \
-  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                     \
-  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                         \
-  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                  \
-  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                  \
-  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                      \
-  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                \
-  "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_FLAG ") end end "                      \
-  "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "                       \
-  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS               \
-  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                               \
-  "redis.call(" RL_COMMAND_PUBLISH ")>0 then break end at=at+24 end "                              \
-  "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "              \
-  "if first then if at>1 or joins then put() end return 0 end end "                                \
-  "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                            \
-  "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "       \
-  "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_FLAG        \
-  ") else put() end return (math.min(left,1e11)+2)*2000+n"
+#define RL_COMMAND_ENQUEUES(look, name)                                                                \
+  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                         \
+  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                             \
+  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                      \
+  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                      \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                          \
+  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                    \
+  "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_FLAG ") end end " look                     \
+  "local p=m>0 and string.find(s,w,1,true) "                                                           \
+  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS                   \
+  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
+  "redis.call(" RL_COMMAND_PUBLISH(                                                                    \
+      name) ")>0 then break end at=at+24 end "                                                         \
+            "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "        \
+            "if first then if at>1 or joins then put() end return 0 end end "                          \
+            "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                      \
+            "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end " \
+            "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_FLAG  \
+            ") else put() end return (math.min(left,1e11)+2)*2000+n"
+
+#define RL_COMMAND_ENQUEUES_KEY RL_COMMAND_ENQUEUES("local left=redis.call('PTTL',k) ", "k")
+
+/*
+ * Of a semaphore |k| with so many slots as |argument|: |t| are its slots, |f| is the first free
+ * one, or nil. A notification names that slot.
+ */
+#define RL_COMMAND_FREE(argument)                                                                  \
+  "local z,t,f=tonumber(" argument "),{} for i=1,z do t[i]=k..'/'..i end "                         \
+  "if redis.call('EXISTS',(unpack or table.unpack)(t))<z then for i=1,z do "                       \
+  "if redis.call('EXISTS',t[i])==0 then f=t[i] break end end end "
+
+/* Of up to 64 slots, |left| is the time until the first one expires. */
+#define RL_COMMAND_ENQUEUES_SLOTS                                                                  \
+  RL_COMMAND_ENQUEUES(                                                                             \
+      RL_COMMAND_FREE("ARGV[3]") "local left=-1 if f then left=-2 elseif z<=64 then for i=1,z do " \
+                                 "local x=redis.call('PTTL',t[i]) if x>=0 and (left<0 or x<left) " \
+                                 "then left=x end end end ",                                       \
+      "f")
 
 #define RL_COMMAND_ENQUEUES_LABEL                                                                  \
-  "local function enqueue() " RL_COMMAND_ENQUEUES " end local n=enqueue() "                        \
+  "local function enqueue() " RL_COMMAND_ENQUEUES_KEY " end local n=enqueue() "                    \
   "if type(n)~='number' or n<4000 then return n end local v=redis.pcall('GET',KEYS[1]) "           \
   "local l=type(v)=='string' and #v<=105 and string.match(v,'^%x+(:.+)$') "                        \
   "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l"
@@ -243,32 +264,39 @@ static const rl_script_source rl_script_sources[] = {
                   "v,s=r[1],r[2] if r.err then v=redis.call('GET',l) c=3 end "
                   "if v==ARGV[1] then redis.call('DEL',l) end "
                   "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
-                      RL_COMMAND_WITHOUT(
-                          "e") "if not v or v==ARGV[1] then " RL_COMMAND_NOTIFY
-                               "end " RL_COMMAND_KEEP
+                      RL_COMMAND_WITHOUT("e") "if not v or v==ARGV[1] then " RL_COMMAND_NOTIFY(
+                          "l") "end " RL_COMMAND_KEEP
                                "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_FLAG
                                ") end if v==ARGV[1] then return c end return 0",
-         "849f919296cc5734f9fa1a356d10495f08f80655"},
+         "375ef235c7e47ac4dd8ce61b0adac32448bc9832"},
     [RL_SCRIPT_RELEASE_ALL_NOTIFY] =
         {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
          "elseif v==ARGV[1] then " RL_COMMAND_DELETE(
              "k") "d=d+1 if n==3 then c=3 elseif n==2 then "
                   "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-                  "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY RL_COMMAND_KEEP
-                  "if s~='' then redis.pcall(" RL_COMMAND_FLAG
-                  ") end end end end if e then return e end "
-                  "if d==#KEYS then return c end return 0",
+                  "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY("k") RL_COMMAND_KEEP
+         "if s~='' then redis.pcall(" RL_COMMAND_FLAG ") end end end end if e then return e end "
+         "if d==#KEYS then return c end return 0",
          "c0dd7d51bf06178d55561a02bd04a4448357c519"},
-    [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES, "1b98b77d836b47634d527959c31f10818e1501f7"},
+    [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES_KEY, "1b98b77d836b47634d527959c31f10818e1501f7"},
     [RL_SCRIPT_ENQUEUE_LABEL] = {RL_COMMAND_ENQUEUES_LABEL,
                                  "4f8b144d5b53d4b234527901d7c05660a8580407"},
     [RL_SCRIPT_DEQUEUE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
          "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
              "ARGV[1]") "local n=(w-#s)/24 "
-                        "if not r[1] then " RL_COMMAND_NOTIFY "end " RL_COMMAND_KEEP "return n",
+                        "if not r[1] then " RL_COMMAND_NOTIFY("k") "end " RL_COMMAND_KEEP
+                                                                   "return n",
          "38eb648fa12e6f064b8bb7073dd750a0e720fa3d"},
+    [RL_SCRIPT_ENQUEUE_SLOTS] = {RL_COMMAND_ENQUEUES_SLOTS,
+                                 "5abed3c01d15235b5294e79b6edfa50d7434b842"},
+    [RL_SCRIPT_DEQUEUE_SLOTS] =
+        {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local s=redis.call('GET',q) " RL_COMMAND_READ
+             RL_COMMAND_WITHOUT("ARGV[1]") "local n=(w-#s)/24 if s~='' then " RL_COMMAND_FREE(
+                 "ARGV[2]") "if f then " RL_COMMAND_NOTIFY("f") "end end " RL_COMMAND_KEEP
+                                                                "return n",
+         "844d33acc69b2183dbd97dee43e49f738a88f19e"},
     [RL_SCRIPT_SLOTS] =
         {"local k,n,t,o,b,x=KEYS[1],tonumber(ARGV[1]),{},{},0,'' for i=1,n do t[i]=k..'/'..i end "
          "local v=redis.call('MGET',(unpack or table.unpack)(t)) for i=1,n do b=b*2 if v[i] then "
@@ -483,20 +511,21 @@ bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
 }
 
 bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
-                      size_t length, const char *entry, unsigned mode) {
+                      size_t length, const char *entry, unsigned mode, unsigned permits) {
   const rl_script_source *source = &rl_script_sources[script];
-  bool enqueues = script != RL_SCRIPT_DEQUEUE;
-  size_t bound = rl_command_body_bound(source, by_text, 4) + length + strlen(entry);
+  bool enqueues = script != RL_SCRIPT_DEQUEUE && script != RL_SCRIPT_DEQUEUE_SLOTS;
+  size_t bound = rl_command_body_bound(source, by_text, 5) + length + strlen(entry);
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
     return false;
   }
-  out = rl_command_header(out, '*', enqueues ? 6 : 5);
+  out = rl_command_header(out, '*', 5u + enqueues + (permits > 0));
   out = rl_command_body(out, source, by_text);
   out = rl_command_argument(out, "1", 1);
   out = rl_command_argument(out, bytes, length);
   out = rl_command_text(out, entry);
-  return rl_command_finish(buffer, enqueues ? rl_command_number(out, mode) : out);
+  out = enqueues ? rl_command_number(out, mode) : out;
+  return rl_command_finish(buffer, permits > 0 ? rl_command_number(out, permits) : out);
 }
 
 bool rl_command_slots(rl_buffer *buffer, bool by_text, const rl_command_bytes *base,

@@ -31,6 +31,8 @@ typedef enum rl_script {
   RL_SCRIPT_ENQUEUE,            /* enqueues a ticket (rl_command_queue()) */
   RL_SCRIPT_ENQUEUE_LABEL,      /* ENQUEUE, which also answers the label of the holder */
   RL_SCRIPT_DEQUEUE,            /* dequeues a ticket, and notifies the head if the key is free */
+  RL_SCRIPT_ENQUEUE_SLOTS,      /* ENQUEUE of a semaphore */
+  RL_SCRIPT_DEQUEUE_SLOTS,      /* DEQUEUE of a semaphore */
   RL_SCRIPT_SLOTS,              /* which slots of a semaphore exist (rl_command_slots()) */
   RL_SCRIPT_TAKE_HERE,          /* TAKE, with the hash of one record in its text (rl_guard.c) */
   RL_SCRIPT_COUNT
@@ -103,6 +105,9 @@ bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
  * in the queue, from 1, or 0 if the queue is full, plus units: the remaining ms of the key and two
  * more; none if the key is free and an earlier waiter is notified; one if the key does not expire,
  * or if the queue is full.
+ * Of a semaphore, ENQUEUE_SLOTS and DEQUEUE_SLOTS also get its number of |permits|; otherwise that is
+ * 0. Its key counts as free if a slot is, and a notification names that slot instead of the base
+ * key. The remaining ms are those of the slot that expires first, if there are up to 64.
  * ENQUEUE_LABEL answers a string if the key expires and its token may have a label: that number, a
  * colon, the label. The caller must check the label (rl_label.h).
  */
@@ -116,7 +121,7 @@ typedef enum rl_command_enqueue {
 } rl_command_enqueue;
 
 bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
-                      size_t length, const char *entry, unsigned mode);
+                      size_t length, const char *entry, unsigned mode, unsigned permits);
 
 /*
  * TAKE, KEEP and CONFIRM. Each answers "word now fence": the node's clock in microseconds, and the

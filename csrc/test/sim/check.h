@@ -17,6 +17,7 @@
   X(votes)                                                                                         \
   X(validity)                                                                                      \
   X(exclusion)                                                                                     \
+  X(permits)                                                                                       \
   X(guard)                                                                                         \
   X(fence)                                                                                         \
   X(term)                                                                                          \
@@ -133,6 +134,9 @@ void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *ow
 
 /* Notes a lease of the client that is gone. |lock| is NULL if its lock was freed. */
 void check_stats_lease_ended(sim_client *client, const rl_lock *lock, uint64_t deadline_us);
+
+/* Rounds of an attempt of a semaphore: it tries four slots at most, and asks after each. */
+#define CHECK_BUDGET_ROUNDS 8u
 
 /* How long one round of the lock's operation may take. */
 uint64_t check_budget_round_us(const sim_lock *lock);

@@ -35,6 +35,9 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
                : options->retry_count > 0                     ? (uint64_t)options->retry_count + 1
                : waits                                        ? UINT32_MAX
                                                               : 4;
+    if (s->config.permits > 0 && attempts < UINT32_MAX) {
+      attempts *= CHECK_BUDGET_ROUNDS;
+    }
     if (lock->attempts > attempts) {
       sim_violation(s, "budget", "client %u: acquire makes %u attempts, may make %llu",
                     client->index, lock->attempts, (ull)attempts);

@@ -43,8 +43,9 @@ unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t to
   return count;
 }
 
-static bool check_reentry_covers(const sim_lock *holder, const sim_lock *own) {
-  return holder->both || (!own->named_both && holder->resource == own->named);
+static bool check_reentry_covers(const sim *s, const sim_lock *holder, const sim_lock *own) {
+  return s->config.permits > 0 || holder->both ||
+         (!own->named_both && holder->resource == own->named);
 }
 
 /* Returns true if the lock waits for a lease that it could share. */
@@ -57,7 +58,7 @@ static bool check_reentry_waits(const sim *s, const sim_client *client, const si
     const sim_lock *other = &client->locks[i];
     if (other != own && other->lock != NULL && other->owner == own->owner &&
         rl_lock_remaining(other->lock, client->reading_us) > 0 &&
-        check_reentry_covers(other, own) &&
+        check_reentry_covers(s, other, own) &&
         (lock->current->fence != REDLOCK_YES || rl_fence_token(other->lock) != 0)) {
       return true;
     }
@@ -95,7 +96,7 @@ void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *ow
   } else if (holder != own && (own->owner == 0 || holder->owner != own->owner)) {
     sim_violation(s, "reentry", "client %u: a lock of owner %u counts on one of owner %u",
                   client->index, own->owner, holder->owner);
-  } else if (!check_reentry_covers(holder, own)) {
+  } else if (!check_reentry_covers(s, holder, own)) {
     sim_violation(s, "reentry", "client %u: a lock counts on a lease of other resources",
                   client->index);
   }

@@ -100,7 +100,8 @@ static void check_waiting_pace(sim *s, const sim_client *client, const sim_lock 
   pace_us = pace_us > CHECK_WAITING_HURRY_US ? CHECK_WAITING_HURRY_US : pace_us;
   pace_us = pace_us < REDLOCK_MILLISECONDS ? REDLOCK_MILLISECONDS : pace_us;
   uint64_t others = sim_waiting_others(s, client->index, own->named) - own->attempts_before;
-  if (own->attempts > CHECK_WAITING_ATTEMPTS + spent_us / pace_us + 2 * others) {
+  uint64_t most = CHECK_WAITING_ATTEMPTS + spent_us / pace_us + 2 * others;
+  if (own->attempts > (s->config.permits > 0 ? CHECK_BUDGET_ROUNDS * most : most)) {
     sim_violation(s, "waiting", "client %u, lock %u: %u attempts in %llu us, others have made %llu",
                   client->index, (unsigned)(own - client->locks), own->attempts, (ull)spent_us,
                   (ull)others);
@@ -131,8 +132,8 @@ static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t 
   const rl_notify_state *calls = client->core.notify;
   for (uint32_t i = 0; calls != NULL && i < calls->ticket_count; i++) {
     const rl_ticket *at = calls->tickets[i];
-    if (at->id == place && (at->waitlist != NULL ||
-                            (at->base != NULL && rl_list_is_in(&at->queue)) || at->granted)) {
+    if (at->id == place &&
+        (at->waitlist != NULL || (at->base != NULL && rl_list_is_in(&at->queue)) || at->granted)) {
       return true;
     }
   }

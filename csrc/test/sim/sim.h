@@ -66,7 +66,7 @@
 #define SIM_RECORD_MAX 512  /* bytes */
 #define SIM_ENTRY_LENGTH 24 /* and 8 digits of a ticket */
 #define SIM_WAITERS_MAX 48  /* in a queue; a real one takes 1024 */
-#define SIM_CALLS_SCRIPTS 5
+#define SIM_CALLS_SCRIPTS 8
 #define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
 #define SIM_HANDOVERS_MAX 3
 #define SIM_HANDOVER_TEXT_MAX 512
@@ -86,7 +86,7 @@ typedef struct sim_key {
   uint64_t expire_ms;  /* on the node's wall clock */
   uint64_t written_us; /* true time */
   uint8_t value_length;
-  char value[RL_LABELLED_MAX];
+  char value[RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX];
 } sim_key;
 
 typedef struct sim_record {
@@ -303,7 +303,7 @@ typedef struct sim_lock {
   sim_seen seen[SIM_NODES_MAX];
   uint32_t forced; /* token to be deleted by force, or SIM_NO_TOKEN: any */
   uint32_t found; /* token that the inspection has found, for a release by force; or SIM_NO_TOKEN */
-  char found_text[RL_LABELLED_MAX];
+  char found_text[RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX];
   size_t found_length;
 } sim_lock;
 
@@ -489,6 +489,7 @@ struct sim {
   bool notifying;        /* all runs are with notifications */
   bool labels;           /* most locks have a label */
   unsigned nodes_wanted; /* 0: drawn */
+  bool permits;          /* all locks are semaphores */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us[SIM_RESOURCES_MAX]; /* true time: free since then; SIM_NEVER: it is held */
   uint64_t grants, forced;             /* in this run; keys deleted by force in this run */
@@ -539,6 +540,11 @@ void sim_config_weigh(sim_config *config);
 /* The longest that a key of the run can live, in true time, without backward steps. */
 uint64_t sim_config_life_us(const sim_config *config);
 const char *sim_resource(unsigned resource, size_t *length);
+
+/* The key of a slot of the semaphore SIM_SEMAPHORE: slot 1 is resource 0. */
+#define SIM_SEMAPHORE "app:pool"
+#define SIM_PERMITS 2
+const char *sim_slot(unsigned resource, size_t *length);
 
 /* How many nodes an acquire and an extend need. */
 unsigned sim_config_quorum(const sim_config *config, unsigned nodes);

@@ -21,11 +21,12 @@
 #define SIM_CALLS_LIFE_MS 60000
 
 /* Common parts of the scripts. */
-#define SIM_CALLS_PUBLISH                                                                          \
-  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
-#define SIM_CALLS_FIRST                                                                            \
-  "local at=1 while at<=#s and at<24576 do local h=redis.pcall(" SIM_CALLS_PUBLISH ") "            \
-  "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
+#define SIM_CALLS_PUBLISH(name)                                                                    \
+  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23).." name
+#define SIM_CALLS_FIRST(name)                                                                      \
+  "local at=1 while at<=#s and at<24576 do local h=redis.pcall(" SIM_CALLS_PUBLISH(                \
+      name) ") "                                                                                   \
+            "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
 #define SIM_CALLS_DELETE(key)                                                                      \
   "n=redis.pcall('DEL'," key ",k..':redlock-wait') "                                               \
   "if n~=1 and n~=2 then redis.call('DEL'," key ") n=3 end "
@@ -38,25 +39,40 @@
   "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end elseif #s~=w and "        \
   "redis.pcall('SET',q,s,'PX',60000).err and type(redis.pcall('DEL',q))=='table' then c=3 end "
 
-#define SIM_CALLS_STANDS                                                                           \
-  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                     \
-  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                         \
-  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                  \
-  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                  \
-  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                      \
-  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                \
-  "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end "                       \
-  "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "                       \
-  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while "                                \
-  "at<=#s and at<24576"                                                                            \
-  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                               \
-  "redis.call(" SIM_CALLS_PUBLISH ")>0 then break end at=at+24 end "                               \
-  "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "              \
-  "if first then if at>1 or joins then put() end return 0 end end "                                \
-  "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                            \
-  "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "       \
-  "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" SIM_CALLS_SIGN         \
-  ") else put() end return (math.min(left,1e11)+2)*2000+n"
+#define SIM_CALLS_STANDS(look, name)                                                                   \
+  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                         \
+  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                             \
+  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                      \
+  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                      \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                          \
+  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                    \
+  "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end " look                      \
+  "local p=m>0 and string.find(s,w,1,true) "                                                           \
+  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while "                                    \
+  "at<=#s and at<24576"                                                                                \
+  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
+  "redis.call(" SIM_CALLS_PUBLISH(                                                                     \
+      name) ")>0 then break end at=at+24 end "                                                         \
+            "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "        \
+            "if first then if at>1 or joins then put() end return 0 end end "                          \
+            "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                      \
+            "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end " \
+            "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" SIM_CALLS_SIGN   \
+            ") else put() end return (math.min(left,1e11)+2)*2000+n"
+
+#define SIM_CALLS_STANDS_KEY SIM_CALLS_STANDS("local left=redis.call('PTTL',k) ", "k")
+
+/* Of a semaphore. */
+#define SIM_CALLS_FREE(argument)                                                                   \
+  "local z,t,f=tonumber(" argument "),{} for i=1,z do t[i]=k..'/'..i end "                         \
+  "if redis.call('EXISTS',(unpack or table.unpack)(t))<z then for i=1,z do "                       \
+  "if redis.call('EXISTS',t[i])==0 then f=t[i] break end end end "
+#define SIM_CALLS_STANDS_SLOTS                                                                     \
+  SIM_CALLS_STANDS(                                                                                \
+      SIM_CALLS_FREE("ARGV[3]") "local left=-1 if f then left=-2 elseif z<=64 then for i=1,z do "  \
+                                "local x=redis.call('PTTL',t[i]) if x>=0 and (left<0 or x<left) "  \
+                                "then left=x end end end ",                                        \
+      "f")
 
 typedef enum sim_calls_script {
   SIM_CALLS_RELEASE,
@@ -64,6 +80,9 @@ typedef enum sim_calls_script {
   SIM_CALLS_STAND,
   SIM_CALLS_STAND_LABEL,
   SIM_CALLS_LEAVE,
+  SIM_CALLS_STAND_SLOTS,
+  SIM_CALLS_LEAVE_SLOTS,
+  SIM_CALLS_SLOTS,
   SIM_CALLS_NONE
 } sim_calls_script;
 
@@ -76,8 +95,8 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
                  "v,s=r[1],r[2] if r.err then v=redis.call('GET',l) c=3 end "
                  "if v==ARGV[1] then redis.call('DEL',l) end "
                  "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
-                     SIM_CALLS_WITHOUT(
-                         "e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
+                     SIM_CALLS_WITHOUT("e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST(
+                         "l") "end " SIM_CALLS_KEEP
                               "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
                               ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
@@ -86,13 +105,12 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         "elseif v==ARGV[1] then " SIM_CALLS_DELETE(
             "k") "d=d+1 if n==3 then c=3 elseif n==2 then "
                  "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-                 "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST SIM_CALLS_KEEP
-                 "if s~='' then redis.pcall(" SIM_CALLS_SIGN
-                 ") end end end end if e then return e end "
-                 "if d==#KEYS then return c end return 0",
-    [SIM_CALLS_STAND] = SIM_CALLS_STANDS,
+                 "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST("k") SIM_CALLS_KEEP
+    "if s~='' then redis.pcall(" SIM_CALLS_SIGN ") end end end end if e then return e end "
+    "if d==#KEYS then return c end return 0",
+    [SIM_CALLS_STAND] = SIM_CALLS_STANDS_KEY,
     [SIM_CALLS_STAND_LABEL] =
-        "local function enqueue() " SIM_CALLS_STANDS " end local n=enqueue() "
+        "local function enqueue() " SIM_CALLS_STANDS_KEY " end local n=enqueue() "
         "if type(n)~='number' or n<4000 then return n end local v=redis.pcall('GET',KEYS[1]) "
         "local l=type(v)=='string' and #v<=105 and string.match(v,'^%x+(:.+)$') "
         "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l",
@@ -100,7 +118,18 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         "local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
         "local s=r[2] " SIM_CALLS_READ SIM_CALLS_WITHOUT(
             "ARGV[1]") "local n=(w-#s)/24 "
-                       "if not r[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP "return n",
+                       "if not r[1] then " SIM_CALLS_FIRST("k") "end " SIM_CALLS_KEEP "return n",
+    [SIM_CALLS_STAND_SLOTS] = SIM_CALLS_STANDS_SLOTS,
+    [SIM_CALLS_LEAVE_SLOTS] =
+        "local k,c=KEYS[1],1 local q=k..':redlock-queue' local s=redis.call('GET',q) " SIM_CALLS_READ
+            SIM_CALLS_WITHOUT("ARGV[1]") "local n=(w-#s)/24 if s~='' then " SIM_CALLS_FREE(
+                "ARGV[2]") "if f then " SIM_CALLS_FIRST("f") "end end " SIM_CALLS_KEEP "return n",
+    [SIM_CALLS_SLOTS] =
+        "local k,n,t,o,b,x=KEYS[1],tonumber(ARGV[1]),{},{},0,'' for i=1,n do t[i]=k..'/'..i end "
+        "local v=redis.call('MGET',(unpack or table.unpack)(t)) for i=1,n do b=b*2 if v[i] then b=b+1 "
+        "local p=string.match(v[i],'^%x+/(%d+)') if p and #v[i]-#p<=105 and p~=ARGV[1] then x=' '..p end end "
+        "if i%4==0 or i==n then for _=1,-i%4 do b=b*2 end "
+        "o[#o+1]=string.format('%x',b) b=0 end end return table.concat(o)..x",
 };
 
 /* ------------------------------------------------------------------------------- what is asked */
@@ -121,25 +150,56 @@ static sim_calls_script sim_calls_find(sim *s, const resp_request *command) {
 
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
   static const sim_command_kind kinds[] = {
-      [SIM_CALLS_RELEASE] = SIM_COMMAND_RELEASE, [SIM_CALLS_RELEASE_ALL] = SIM_COMMAND_RELEASE,
-      [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,   [SIM_CALLS_STAND_LABEL] = SIM_COMMAND_ENQUEUE,
-      [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,   [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
+      [SIM_CALLS_RELEASE] = SIM_COMMAND_RELEASE,     [SIM_CALLS_RELEASE_ALL] = SIM_COMMAND_RELEASE,
+      [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,       [SIM_CALLS_STAND_LABEL] = SIM_COMMAND_ENQUEUE,
+      [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,       [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
+      [SIM_CALLS_STAND_SLOTS] = SIM_COMMAND_ENQUEUE, [SIM_CALLS_LEAVE_SLOTS] = SIM_COMMAND_DEQUEUE,
+      [SIM_CALLS_SLOTS] = SIM_COMMAND_SLOTS,
   };
+  if (s->config.permits > 0 && command->count == 5 &&
+      sim_calls_find(s, command) == SIM_CALLS_SLOTS) {
+    return SIM_COMMAND_SLOTS;
+  }
   if (!s->config.notifications) {
     return SIM_COMMAND_UNKNOWN;
   }
   if (command->count == 3 && resp_is(command, 0, "PUBLISH")) {
     return SIM_COMMAND_PROBE;
   }
-  bool script = (command->count == 5 || command->count == 6) &&
+  bool script = command->count >= 5 && command->count <= 7 &&
                 (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA"));
   return script ? kinds[sim_calls_find(s, command)] : SIM_COMMAND_UNKNOWN;
+}
+
+static bool sim_calls_is_semaphore(const resp_request *command) {
+  return resp_equals(command, 3, SIM_SEMAPHORE, sizeof SIM_SEMAPHORE - 1);
+}
+
+/* EVALSHA or EVAL, script, 1, key, permits: which slots exist. */
+static void sim_calls_slots(sim *s, int connection, const resp_request *command,
+                            const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  char reply[32];
+  unsigned digit = 0;
+  if (!sim_calls_is_semaphore(command) || resp_number(command, 4) != s->config.permits) {
+    sim_violation(s, "wire", "a question about slots that the node does not understand");
+    return;
+  }
+  for (unsigned i = 0; i < 4; i++) {
+    const sim_key *key =
+        i < s->config.permits ? sim_key_find(s, from->node, from->database, i) : NULL;
+    digit = digit * 2 + (key != NULL && !key->foreign_type);
+  }
+  (void)snprintf(reply, sizeof reply, "$1\r\n%x\r\n", digit);
+  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
 }
 
 unsigned sim_calls_resource(const sim *s, const resp_request *command) {
   bool understood = s->config.notifications && command->count >= 5 && resp_is(command, 2, "1") &&
                     command->lengths[4] == SIM_ENTRY_LENGTH;
-  return understood ? sim_script_resource(command, 3) : SIM_RESOURCES_MAX;
+  return !understood                       ? SIM_RESOURCES_MAX
+         : sim_calls_is_semaphore(command) ? 0
+                                           : sim_script_resource(command, 3);
 }
 
 uint32_t sim_calls_place(const char *entry) {
@@ -212,7 +272,8 @@ static unsigned sim_calls_publish(sim *s, unsigned node, const char *channel, co
 static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const char *entry) {
   char message[128];
   size_t length;
-  const char *key = sim_resource(resource, &length);
+  const char *key =
+      s->config.permits > 0 ? sim_slot(resource, &length) : sim_resource(resource, &length);
   memcpy(message, entry + SIM_CHANNEL_LENGTH, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH);
   memcpy(message + SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH, key, length);
   unsigned heard =
@@ -241,7 +302,8 @@ static int sim_calls_notify(void *context, const char *entry) {
 /* Fills |queue|; sim_calls_close() stores what has become of it. */
 static sim_waiters *sim_calls_open(sim_calls_queue *queue, sim *s, const sim_connection *from,
                                    unsigned resource) {
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  sim_waiters *waiters =
+      sim_calls_waiters(s, from->node, from->database, s->config.permits > 0 ? 0 : resource);
   wait_queue model = {waiters->entries, waiters->count, s->config.waiters_max, false,
                       sim_calls_notify, queue};
   *queue = (sim_calls_queue){model, s, from->node, resource, waiters};
@@ -365,7 +427,9 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
   const sim_connection *from = &s->connections[connection];
   unsigned resource = sim_script_resource(command, 3);
   bool leaves = command->count == 6;
+  bool based = command->count == 7 && resp_is(command, 5, "") && resp_is(command, 6, SIM_SEMAPHORE);
   if (resource == SIM_RESOURCES_MAX || !resp_is(command, 2, "1") ||
+      based != (s->config.permits > 0) ||
       !sim_tap_is_token(command->words[4], command->lengths[4]) ||
       (leaves && command->lengths[5] != SIM_ENTRY_LENGTH)) {
     sim_violation(s, "wire", "a release that calls, which the node does not understand");
@@ -440,11 +504,28 @@ static void sim_calls_live(sim *s, unsigned node, sim_waiters *waiters) {
  * Returns the answer of ENQUEUE; -1 if it is forbidden, or there is no memory for it. A script that
  * finds no memory has changed nothing but the entries that it removed.
  */
+/*
+ * Returns a key that keeps a waiter out: that of the resource, or of the slot of a semaphore that
+ * expires first, if no slot is free. Otherwise NULL, and |*resource| is free.
+ */
+static const sim_key *sim_calls_holder(sim *s, const sim_connection *from, unsigned *resource) {
+  const sim_key *first = sim_key_find(s, from->node, from->database, *resource);
+  for (unsigned i = 0; i < s->config.permits; i++) {
+    const sim_key *key = sim_key_find(s, from->node, from->database, i);
+    if (key == NULL) {
+      *resource = i;
+      return NULL;
+    }
+    first = i == 0 || key->expire_ms < first->expire_ms ? key : first;
+  }
+  return first;
+}
+
 static int64_t sim_calls_enqueue(sim *s, const sim_connection *from, unsigned resource,
                                  const char *entry, uint64_t mode, sim_request *request) {
   sim_calls_queue queue;
+  const sim_key *key = sim_calls_holder(s, from, &resource);
   sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
-  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
   bool full = sim_calls_is_full(s, from->node), appends = mode == RL_COMMAND_ENQUEUE_APPEND;
   unsigned before = waiters->count;
   if (full && (appends || key != NULL)) {
@@ -501,7 +582,8 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   char reply[256];
   uint64_t mode =
       resp_number(command, 5); /* 0: new; 1: it may be there; else the position of before */
-  if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_ENQUEUE_APPEND) {
+  if (resource == SIM_RESOURCES_MAX || command->count != (s->config.permits > 0 ? 7 : 6) ||
+      mode > RL_COMMAND_ENQUEUE_APPEND) {
     sim_violation(s, "wire", "a STAND that the node does not understand");
     return;
   }
@@ -534,7 +616,8 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
                             const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   unsigned resource = sim_calls_resource(s, command);
-  if (resource == SIM_RESOURCES_MAX || command->count != 5) {
+  bool slots = sim_calls_find(s, command) == SIM_CALLS_LEAVE_SLOTS;
+  if (resource == SIM_RESOURCES_MAX || command->count != (slots ? 6 : 5)) {
     sim_violation(s, "wire", "a LEAVE that the node does not understand");
     return;
   }
@@ -542,14 +625,20 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
     sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
     return;
   }
+  if (s->config.permits > 0 && !sim_calls_is_semaphore(command)) { /* A slot has no queue. */
+    sim_node_reply(s, connection, request, ":0\r\n", SIM_OUTCOME_GRANTED);
+    return;
+  }
   sim_calls_queue queue;
+  bool held = sim_calls_holder(s, from, &resource) != NULL;
   sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   unsigned before = waiters->count;
   unsigned count = 0;
   while (wait_queue_remove(&queue.model, command->words[4])) {
     count++;
   }
-  bool called = sim_key_find(s, from->node, from->database, resource) == NULL &&
+  /* The semaphore's name is no key, so DEQUEUE takes it for free. */
+  bool called = (!held || (s->config.permits > 0 && !slots)) &&
                 wait_queue_notify_head(&queue.model) == WAIT_QUEUE_NOTIFIED;
   sim_calls_close(&queue);
   sim_calls_keep(s, from->node, waiters, before, sim_calls_is_full(s, from->node));
@@ -611,6 +700,12 @@ void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_req
   case SIM_CALLS_STAND:
   case SIM_CALLS_STAND_LABEL:
     sim_calls_stand(s, connection, command, request);
+    break;
+  case SIM_CALLS_STAND_SLOTS:
+    sim_calls_stand(s, connection, command, request);
+    break;
+  case SIM_CALLS_SLOTS:
+    sim_calls_slots(s, connection, command, request);
     break;
   default:
     sim_calls_leave(s, connection, command, request);

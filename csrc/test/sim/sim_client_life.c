@@ -82,6 +82,11 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
   own->lease = own->attempt = own->drawn = own->forced = own->found = SIM_NO_TOKEN;
   const char *name = sim_resource(own->resource, &length);
+  if (s->config.permits > 0) {
+    own->resource = 0;
+    name = SIM_SEMAPHORE;
+    length = strlen(name);
+  }
   own->both = (s->config.several >> client->index & 1) != 0 && sim_below(&s->random_client, 3) > 0;
   own->named = own->resource;
   own->named_both = own->both;
@@ -89,6 +94,7 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   options.ttl_us = s->config.ttl_us[0];
   options.drift_factor = s->config.drift_factor;
   options.lock_delay_us = s->config.lock_delay_us;
+  options.permits = (int)s->config.permits;
   if (s->labels) {
     sim_client_label(s, client->index, index, &options.label);
   }

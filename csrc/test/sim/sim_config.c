@@ -22,6 +22,11 @@ const char *sim_resource(unsigned resource, size_t *length) {
   return resource == 0 ? sim_resource_0 : sim_resource_1;
 }
 
+const char *sim_slot(unsigned resource, size_t *length) {
+  *length = sizeof SIM_SEMAPHORE "/1" - 1;
+  return resource == 0 ? SIM_SEMAPHORE "/1" : SIM_SEMAPHORE "/2";
+}
+
 uint64_t sim_config_life_us(const sim_config *config) {
   return (config->ttl_max_us + config->lock_delay_us) * 13 / 10 + 10000;
 }
@@ -211,6 +216,16 @@ static void sim_config_draw_twins(sim *s, sim_random *random) {
                   config->nodes >= 3 && !config->guard;
 }
 
+/* All locks are the same semaphore. Its slots are the two resources. */
+static void sim_config_draw_permits(sim *s) {
+  sim_config *config = &s->config;
+  if (s->permits) {
+    config->permits = SIM_PERMITS;
+    config->resources = SIM_PERMITS;
+    config->several = config->supplied = config->operators = config->forces = 0;
+  }
+}
+
 void sim_config_draw(sim *s, sim_random *random) {
   static const unsigned nodes[] = {1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7};
   static const unsigned chances[] = {0, 300, 1000, 3000};
@@ -255,6 +270,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_waiting_draw(s, random);
   sim_config_draw_twins(s, random);
   sim_term_draw(s);
+  sim_config_draw_permits(s);
 }
 
 unsigned sim_config_server(const sim_config *config, unsigned node) {

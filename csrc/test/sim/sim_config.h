@@ -69,7 +69,8 @@ typedef enum sim_fault {
   X(NOT_ATOMIC, "not-atomic")                                                                      \
   X(LATE_READING, "late-reading")                                                                  \
   X(LATE_HOLDER, "late-holder")                                                                    \
-  X(COUNTERS_LOST, "counters-lost")
+  X(COUNTERS_LOST, "counters-lost")                                                                \
+  X(COUNTED_PER_NODE, "counted-per-node")
 
 typedef enum sim_breach {
 #define SIM_BREACH_NAME(breach, name) SIM_BREACH_##breach,
@@ -131,6 +132,7 @@ typedef struct sim_config {
   unsigned dies;        /* or their client is killed */
   unsigned fair;        /* in so many of 10000 cases an acquire does not overtake */
   unsigned patient;     /* in so many of 10000 cases it may wait for long */
+  unsigned permits;     /* all locks are semaphores with so many slots; 0: none is */
   unsigned waiters_max; /* that a queue takes */
   uint64_t poll_interval_us;
 } sim_config;

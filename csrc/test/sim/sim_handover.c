@@ -40,7 +40,8 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
 void sim_handover_take(sim *s, const sim_client *client, sim_lock *own) {
   sim_handover *text = &s->handovers[sim_below(&s->random_application, SIM_HANDOVERS_MAX)];
   rl_handover handover;
-  if (text->tries_left == 0 || text->both != own->both || text->resource != own->resource ||
+  if (text->tries_left == 0 || text->both != own->both ||
+      (text->resource != own->resource && s->config.permits == 0) ||
       rl_ring_remaining(own->lock, sim_client_clock(s, client)) > 0) {
     return;
   }

@@ -14,6 +14,7 @@
  *       --break NAME   break an assumption; success if a violation is detected
  *       --notify       all runs are with notifications
  *       --labels       most locks have a label
+ *       --permits      all locks are semaphores
  *       --fence        all runs are with fencing tokens
  *       --guard        all runs are with a guard; with --break no violation must be detected then
  *       --nodes N      all runs are with so many nodes
@@ -34,7 +35,7 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
-  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading;
+  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -57,7 +58,8 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
   } flags[] = {{"--timeline", &arguments->timeline}, {"--counters", &arguments->counters},
                {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
                {"--lead", &arguments->leading},      {"--guard", &arguments->guarded},
-               {"--notify", &arguments->notifying},  {"--labels", &arguments->labels}};
+               {"--notify", &arguments->notifying},  {"--labels", &arguments->labels},
+               {"--permits", &arguments->permits}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -217,7 +219,7 @@ int main(int count, char **words) {
     (void)fprintf(
         stderr,
         "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--labels] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
+        "[--break NAME] [--labels] [--permits] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
   }
@@ -234,6 +236,7 @@ int main(int count, char **words) {
   s->notifying = arguments.notifying;
   s->labels = arguments.labels;
   s->nodes_wanted = (unsigned)arguments.nodes;
+  s->permits = arguments.permits;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

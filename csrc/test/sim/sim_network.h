@@ -73,6 +73,7 @@ typedef enum sim_command_kind {
   SIM_COMMAND_ENQUEUE, /* these have no token */
   SIM_COMMAND_DEQUEUE,
   SIM_COMMAND_PROBE,
+  SIM_COMMAND_SLOTS,
   SIM_COMMAND_MESSAGE /* no command: a message to a subscriber */
 } sim_command_kind;
 

@@ -82,7 +82,8 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
     text = "-ERR the proxy lost its patience\r\n";
     note.read_only = false;
     note.outcome = SIM_OUTCOME_ERROR;
-  } else if (node->odd_replies > 0 && sim_calls_is_queue(request->kind)) {
+  } else if (node->odd_replies > 0 && request->kind != SIM_COMMAND_SLOTS &&
+             sim_calls_is_queue(request->kind)) {
     node->odd_replies--;
     text = sim_calls_odd(s); /* The core may believe it, and keeps the connection. */
     note.full = false;

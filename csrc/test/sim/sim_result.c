@@ -27,7 +27,8 @@ static const sim_lock *sim_application_counts_on(const sim *s, const sim_client 
   }
   for (unsigned i = 0; i < s->config.locks && own->lease == SIM_NO_TOKEN; i++) {
     const sim_lock *other = &client->locks[i];
-    bool covers = other->both || (!own->named_both && other->resource == own->named);
+    bool covers =
+        s->config.permits > 0 || other->both || (!own->named_both && other->resource == own->named);
     if (other->lock == NULL || other->lease == SIM_NO_TOKEN || other->owner != own->owner ||
         !covers) {
       continue;

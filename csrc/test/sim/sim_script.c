@@ -104,6 +104,11 @@ unsigned sim_script_resource(const resp_request *command, unsigned argument) {
         memcmp(command->words[argument], name, length) == 0) {
       return i;
     }
+    name = sim_slot(i, &length);
+    if (command->lengths[argument] == length &&
+        memcmp(command->words[argument], name, length) == 0) {
+      return i;
+    }
   }
   return SIM_RESOURCES_MAX;
 }
@@ -130,6 +135,12 @@ void sim_script_set(sim *s, int connection, const resp_request *command,
   if (s->breach == SIM_BREACH_NOT_ATOMIC && held != NULL && sim_below(&s->random_node, 8) == 0) {
     held = NULL;
     s->breached = true;
+  }
+  if (held != NULL && nx && s->breach == SIM_BREACH_COUNTED_PER_NODE && s->config.permits > 0 &&
+      sim_key_find(s, from->node, from->database, 1 - resource) == NULL) {
+    s->breached = true; /* The node admits as many holders as there are permits. */
+    resource = 1 - resource;
+    held = NULL;
   }
   if (held != NULL && nx) {
     sim_count(s, SIM_SET_TAKEN);

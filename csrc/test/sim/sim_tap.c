@@ -12,6 +12,7 @@
 #include "resp.h"
 #include "sim.h"
 #include "sim_calls.h"
+#include "sim_script.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
 
@@ -64,8 +65,8 @@ static const unsigned char sim_tap_digits[256] = {
 /* Returns true for the bytes of a token, with a label or without. */
 bool sim_tap_is_token(const char *text, size_t length) {
   return length == REDLOCK_TOKEN_LENGTH ||
-         (length > REDLOCK_TOKEN_LENGTH + 1 && length <= RL_LABELLED_MAX &&
-          text[REDLOCK_TOKEN_LENGTH] == ':');
+         (length > REDLOCK_TOKEN_LENGTH + 1 && length <= RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX &&
+          (text[REDLOCK_TOKEN_LENGTH] == ':' || text[REDLOCK_TOKEN_LENGTH] == '/'));
 }
 
 /* The first 32 bits of a token are its number: the simulator brings the entropy. */
@@ -233,11 +234,12 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
                          sim_sent *sent) {
   sim_command_kind kind = sim_calls_kind(s, command);
   bool stands = kind == SIM_COMMAND_ENQUEUE;
-  if (!stands && kind != SIM_COMMAND_DEQUEUE && kind != SIM_COMMAND_PROBE) {
+  if (!stands && kind != SIM_COMMAND_DEQUEUE && kind != SIM_COMMAND_PROBE &&
+      kind != SIM_COMMAND_SLOTS) {
     return false;
   }
   sent->kind = (uint8_t)kind;
-  if (kind != SIM_COMMAND_PROBE) {
+  if (kind != SIM_COMMAND_PROBE && kind != SIM_COMMAND_SLOTS) {
     unsigned resource = sim_calls_resource(s, command);
     if (resource == SIM_RESOURCES_MAX) {
       return true; /* The node will refuse it. */
@@ -271,6 +273,20 @@ static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_toke
          (s->config.twins || client->sockets[node].tested < 2 * s->config.nodes || sent->by_text);
 }
 
+/* Notes which slot of a semaphore the SET tries. */
+static void sim_tap_slot(const sim *s, sim_client *client, sim_token *token,
+                         const resp_request *command) {
+  sim_lock *own = &client->locks[token->lock];
+  unsigned resource = sim_script_resource(command, resp_is(command, 0, "SET") ? 1 : 3);
+  if (s->config.permits == 0 || resource == SIM_RESOURCES_MAX) {
+    return;
+  }
+  token->resource = (uint8_t)resource;
+  if (own->lease == SIM_NO_TOKEN) {
+    own->resource = resource;
+  }
+}
+
 /* Notes a command with a token. */
 static void sim_tap_sends(sim *s, sim_client *client, unsigned node, const resp_request *command,
                           sim_sent *sent) {
@@ -283,6 +299,7 @@ static void sim_tap_sends(sim *s, sim_client *client, unsigned node, const resp_
     sent->leaves = sim_calls_leaves(s, command, &sent->ticket);
   }
   if (sent->kind == SIM_COMMAND_SET) {
+    sim_tap_slot(s, client, token, command);
     sim_tap_set(s, client, node, sent);
   } else {
     check_sent(s, client, node, sent);
@@ -582,6 +599,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
         !socket->odd) {
       sim_violation(s, "simulator", "a reply does not match what was asked");
     }
+    client->account.replies[node] += sent.kind == SIM_COMMAND_SLOTS;
     if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
       if (note->full) {
         sim_tap_ticket(client, node, sent.ticket, 0, false);

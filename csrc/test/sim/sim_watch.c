@@ -259,6 +259,8 @@ static unsigned sim_watch_known(sim *s, sim_node *node, const resp_request *comm
 static bool sim_watch_counter(const resp_request *command, unsigned word, unsigned resource) {
   size_t length, behind = strlen(RL_COMMAND_COUNTER);
   const char *name = sim_resource(resource, &length);
+  bool slot = memcmp(command->words[word], SIM_SEMAPHORE "/", sizeof SIM_SEMAPHORE) == 0;
+  name = slot ? sim_slot(resource, &length) : name;
   return command->lengths[word] == length + behind &&
          memcmp(command->words[word], name, length) == 0 &&
          memcmp(command->words[word] + length, RL_COMMAND_COUNTER, behind) == 0;

@@ -175,7 +175,37 @@ static void queue_scripts_equal_hiredis(void **state) {
     if (enqueues) {
       add_text(&expected, modes[i % 4]);
     }
-    assert_true(rl_command_queue(&buffer, script, by_text, key, length, ENTRY, i % 4 % 3));
+    assert_true(rl_command_queue(&buffer, script, by_text, key, length, ENTRY, i % 4 % 3, 0));
+    assert_formatted(&buffer, from, expected.count, expected.words, expected.lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+static void scripts_of_a_semaphore_equal_hiredis(void **state) {
+  char key[REDLOCK_KEY_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2 * 3; i++) {
+    static const rl_script scripts[] = {RL_SCRIPT_SLOTS, RL_SCRIPT_ENQUEUE_SLOTS,
+                                        RL_SCRIPT_DEQUEUE_SLOTS};
+    size_t length = key_lengths[i / 6], from = buffer.tail;
+    rl_script script = scripts[i % 3];
+    bool by_text = i / 3 % 2 == 1;
+    const rl_command_bytes base = {key, length};
+    command_words expected;
+    fill(key, length);
+    add_script(&expected, script, by_text);
+    add_text(&expected, "1");
+    add(&expected, key, length);
+    if (script != RL_SCRIPT_SLOTS) {
+      add_text(&expected, ENTRY);
+    }
+    if (script == RL_SCRIPT_ENQUEUE_SLOTS) {
+      add_text(&expected, "2");
+    }
+    add_text(&expected, "1024");
+    assert_true(script == RL_SCRIPT_SLOTS
+                    ? rl_command_slots(&buffer, by_text, &base, 1024)
+                    : rl_command_queue(&buffer, script, by_text, key, length, ENTRY, 2, 1024));
     assert_formatted(&buffer, from, expected.count, expected.words, expected.lengths);
   }
   rl_buffer_free(&buffer);
@@ -355,6 +385,7 @@ int main(void) {
       cmocka_unit_test(set_equals_hiredis),
       cmocka_unit_test(scripts_equal_hiredis),
       cmocka_unit_test(queue_scripts_equal_hiredis),
+      cmocka_unit_test(scripts_of_a_semaphore_equal_hiredis),
       cmocka_unit_test(scripts_of_several_keys_equal_hiredis),
       cmocka_unit_test(arguments_equal_hiredis),
       cmocka_unit_test(tokens_of_any_length_equal_hiredis),
