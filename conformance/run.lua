@@ -164,7 +164,7 @@ end
 
 local function write_rows(path, rows)
   local list = {}
-  for _, line in pairs(rows) do list[#list + 1] = line end
+  for _, line in pairs(rows) do list[#list + 1] = line:match("^(.-)%s*$") end
   table.sort(list)
   local file = assert(io.open(path, "w"))
   file:write("library\tstatement\tverdict\tobservation\n", table.concat(list, "\n"), "\n")
