@@ -73,6 +73,38 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
+    test("coroutines_of_one_client_lead_one_after_the_other", function()
+      local client, inside, terms, last = new(), 0, 0, 0
+      at_once(5, function()
+        local left = 3
+        assert(client:lead("r", function(term)
+          inside, terms, left = inside + 1, terms + 1, left - 1
+          assert.are.equal(1, inside)
+          assert.is_true(term:fence() > last)
+          last = term:fence()
+          sleep(0.002)
+          inside = inside - 1
+          return left == 0 and "resign" or nil
+        end))
+      end)
+      assert.are.equal(15, terms)
+      run(function() client:close() end)
+    end)
+
+    test("close_in_another_coroutine_ends_campaign", function()
+      local client, other, code = new(), new(), nil
+      run(function()
+        local held = assert(other:acquire("r", { ttl = 60000 }))
+        spawn(function() code = select(3, client:lead("r", error)) end)
+        sleep(0.05)
+        client:close()
+        repeat sleep(0.002) until code
+        assert.is_true(held:is_held())
+        other:close()
+      end)
+      assert.are.equal("closed", code)
+    end)
+
     -- Of a node, with those that scripts call.
     local function commands()
       local sum = 0

@@ -76,6 +76,36 @@ describe("redlock.luv", function()
       run(function() client:close() end)
     end)
 
+    it("closed_coroutine_ends_campaign_and_term", function()
+      farm:reset()
+      local client, began, led = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000 }), false, false
+      local other = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000 })
+      local function close(thread) assert(coroutine.close(thread)) end -- luacheck: ignore
+      run(function()
+        local leader = coroutine.create(function()
+          client:lead("r", function()
+            began = true
+            coroutine.yield()
+          end)
+        end)
+        assert(coroutine.resume(leader))
+        repeat sleep(0.005) until began
+        local standby = coroutine.create(function() other:lead("r", function() led = true end) end)
+        assert(coroutine.resume(standby))
+        sleep(0.05)
+        close(standby)
+        close(leader)
+        helper.eventually(function()
+          sleep(0.005)
+          return farm:count("r") == 0
+        end, "the release")
+        assert.is_true((client:lead("r", function() return "resign" end)))
+        client:close()
+        other:close()
+      end)
+      assert.is_false(led)
+    end)
+
     -- One that waits for what another client has, until it is closed.
     local function start_to_wait(client)
       local thread = coroutine.create(function() client:acquire("r", { wait = 60000 }) end)
