@@ -415,6 +415,7 @@ help:
 	@echo 'conformance interop conformance-quick   other libraries on faulty nodes, and against this one: docs/conformance.md'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
 	@echo 'sim timeline sim-test sim-long controls mutants fuzz     docs/testing.md'
+	@echo 'cross                             other processors, C libraries and systems (build-aux/cross.sh)'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
 -include $(BUILD)/obj/redlock.d $(BUILD)/obj/redlock_tls.d $(BUILD)/$(LUA_VERSION)/obj/redlock.d $(LIBRARY_OBJECTS:.o=.d) $(TLS_OBJECTS:.o=.d) $(TLS_LUA_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

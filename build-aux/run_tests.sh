@@ -6,7 +6,7 @@
 #
 #     run_tests.sh [--only TEXT]... LIST...
 #
-# LIST is test, check or check-long. --only keeps the jobs whose name contains TEXT; "changed"
+# LIST is test, check, check-long or cross. --only keeps the jobs whose name contains TEXT; "changed"
 # stands for the names of the source files that differ from HEAD. TEST_TOTALS=file receives the
 # last line instead.
 #

@@ -97,8 +97,11 @@ command:mandoc|mandoc|mandoc|mandoc
 command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver
 command:curl|curl|curl|curl
 '
-# For specs below spec/check.
+# For specs below spec/check, and for another processor (build-aux/cross.sh).
 needs_check='
+command:s390x-linux-gnu-gcc|gcc-s390x-linux-gnu|gcc-s390x-linux-gnu|-
+file:/usr/s390x-linux-gnu/include/stdio.h|libc6-dev-s390x-cross|-|-
+command:qemu-s390x|qemu-user|qemu-user|qemu-s390x
 command:promtool|prometheus|golang-github-prometheus|prometheus
 command:chromium|chromium|chromium|chromium
 command:chromedriver|chromium-driver|chromedriver|chromium-chromedriver

@@ -268,6 +268,12 @@ check-long:
 	@sh build-aux/setup.sh test && sh build-aux/setup.sh site
 	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) check-long
 
+# Other processors, C libraries, compilers and systems (build-aux/cross.sh): half an hour.
+.PHONY: cross
+cross:
+	@sh build-aux/setup.sh test && sh build-aux/cross.sh --install
+	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) cross
+
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that
 # stops it regularly.
 $(BUILD)/test/busy: build-aux/busy.c

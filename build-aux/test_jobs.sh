@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the jobs of a list, long ones first:
 #
-#     test_jobs.sh test|check|check-long          name|class|needs|targets|command
+#     test_jobs.sh test|check|check-long|cross        name|class|needs|targets|command
 #
 # class    computing, or sleeping: it mostly waits
 # needs    the job that must have passed before; empty if only the ordinary build is needed
@@ -278,6 +278,7 @@ $MAKE newer-hiredis HIREDIS_PREFIX=\$PWD/build/other-hiredis/root/usr"
   valgrind_jobs
   newer_lua_jobs "$newer_lua_programs" "$newer_lua_specs"
   job luas/luas sleeping luas/build '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
+  job cross/s390x computing '' 5.4:build/sim/sim 'sh build-aux/cross.sh --quick s390x'
   for part in cppcheck lua format words manual; do
     job "lint/$part" computing '' '' "$MAKE lint-step STEP=$part"
   done
@@ -335,12 +336,21 @@ long_jobs() {
     "$CYCLES $VALGRIND --freelist-vol=100000 build/test/integration/watchdog_thread_test"
 }
 
+# Other processors, C libraries and systems.
+cross_jobs() {
+  local name command
+  while IFS='|' read -r name command; do
+    job "$name" computing '' '5.4:build/sim/sim 5.4:lib 5.4:cli jit:lua jit:build/jit/witness.so' "$command"
+  done < <(sh build-aux/cross.sh --list)
+}
+
 case ${1:-} in
 test) test_jobs ;;
+cross) cross_jobs ;;
 check) check_jobs ;;
 check-long) long_jobs ;;
 *)
-  echo "test_jobs: test, check or check-long, not ${1:-nothing}" >&2
+  echo "test_jobs: test, check, check-long or cross, not ${1:-nothing}" >&2
   exit 2
   ;;
 esac

@@ -8,7 +8,9 @@ local helper = require "spec.helper"
 local server = {}
 server.__index = server
 
-local MODULES = "/usr/lib/nginx/modules/"
+-- Another nginx than that of the system (build-aux/cross.sh), and the directory of its lua-resty-core.
+local MODULES = os.getenv("REDLOCK_TEST_NGINX_MODULES") or "/usr/lib/nginx/modules/"
+local RESTY = os.getenv("REDLOCK_TEST_NGINX_LUA")
 
 local function command(text)
   local pipe = assert(io.popen(text, "r"))
@@ -25,7 +27,7 @@ local servers = {} -- all that were started
 server.sanitized = os.getenv("REDLOCK_TEST_SANITIZER") ~= nil
 
 -- By its whole name, because it starts itself again to be upgraded.
-local NGINX = command("PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx")
+local NGINX = os.getenv("REDLOCK_TEST_NGINX") or command("PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx")
 
 local function exists(path)
   local file = io.open(path)
@@ -41,7 +43,7 @@ end
 
 --- Where nginx finds the module of this tree: the path and the cpath of this process.
 function server.lua_paths()
-  return absolute(package.path), absolute(package.cpath)
+  return (RESTY and RESTY .. "/?.lua;" or "") .. absolute(package.path), absolute(package.cpath)
 end
 
 local function modules()

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* macOS has no flags for socket(). A child that another thread forks meanwhile gets the descriptor. */
+/* macOS has no flags for socket(). There a child that another thread forks meanwhile gets it. */
 #if !defined(RL_DESCRIPTOR_HAS_FLAGS)
 #if defined(SOCK_CLOEXEC) && defined(SOCK_NONBLOCK)
 #define RL_DESCRIPTOR_HAS_FLAGS 1

@@ -17,7 +17,9 @@ void rl_fork_init(rl_fork *mark) {
 #ifdef MADV_WIPEONFORK
   void *page = mmap(NULL, RL_FORK_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page != MAP_FAILED) {
-    if (madvise(page, RL_FORK_PAGE, MADV_WIPEONFORK) == 0) {
+    /* Older emulators of processors accept any advice, and follow none. */
+    bool follows = madvise(page, RL_FORK_PAGE, -1) != 0;
+    if (follows && madvise(page, RL_FORK_PAGE, MADV_WIPEONFORK) == 0) {
       mark->page = page;
     } else {
       (void)munmap(page, RL_FORK_PAGE);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "fake_queue.h"
 
 #define FAKE_TURNS_MAX 32
@@ -206,7 +207,8 @@ static void fake_launch(fake_world *world) {
   for (size_t at = 0; at + RL_LOCK_ENTROPY <= wanted; at += RL_LOCK_ENTROPY) {
     world->draws++;
     memcpy(entropy + at, &world->draws, sizeof world->draws);
-    memcpy(entropy + at + RL_TOKEN_ENTROPY, &world->jitter, sizeof world->jitter);
+    uint64_t jitter = rl_word_read(&world->jitter, sizeof world->jitter);
+    memcpy(entropy + at + RL_TOKEN_ENTROPY, &jitter, sizeof jitter);
   }
   rl_core_send(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);
 }

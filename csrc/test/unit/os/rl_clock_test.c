@@ -42,7 +42,9 @@ static void clock_counts_suspend_in_microseconds(void **state) {
   assert_int_equal(read_as(0, 999), 0);
   assert_int_equal(read_as(0, 1000), 1);
   assert_int_equal(read_as(1, 999999999), 1999999);
-  assert_int_equal(read_as(4294967296, 0), 4294967296000000);
+  if (sizeof(time_t) > 4) {
+    assert_int_equal(read_as((time_t)INT64_C(4294967296), 0), 4294967296000000);
+  }
 }
 
 static void monotonic_clock_replaces_a_missing_boot_clock(void **state) {
