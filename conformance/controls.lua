@@ -25,4 +25,9 @@ return {
   { "sha-only", "no-script" },
   { "no-reconnect", "reconnect" },
   { "none", "restart-empty" },
+
+  -- Against this library on one key (conformance/interop.lua).
+  { "overwrite", "ours-holds", "ours-extends", "contest", interop = true },
+  { "blind-release", "theirs-late-release", interop = true },
+  { "no-release", "freed", interop = true },
 }

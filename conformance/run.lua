@@ -116,7 +116,8 @@ end
 local function control_runs(runs)
   for _, control in ipairs(controls) do
     for index = 2, #control do
-      table.insert(runs, { kind = wrong(control[1]), control = control, statement = find(statements, control[index]),
+      local list = control.interop and interop or statements
+      table.insert(runs, { kind = wrong(control[1]), control = control, statement = find(list, control[index]),
         deadline = control.hangs and HANG_DEADLINE, settle = 1000, seconds = 60,
         is_good = function(verdict, text)
           return verdict == "fails" and (text:find("did not end", 1, true) ~= nil) == (control.hangs or false)
@@ -125,17 +126,20 @@ local function control_runs(runs)
   end
 end
 
+local function own_runs(runs, kind, list)
+  for _, statement in ipairs(list) do
+    table.insert(runs, { kind = kind, statement = statement, is_good = function(verdict)
+      return verdict == (is_promised(kind, statement) and "holds" or "fails")
+    end })
+  end
+end
+
 local function quick()
   local runs = {}
   for _, kind in ipairs(adapters) do
-    for _, statement in ipairs(statements) do
-      if kind.own then
-        table.insert(runs, { kind = kind, statement = statement, is_good = function(verdict)
-          return verdict == (is_promised(kind, statement) and "holds" or "fails")
-        end })
-      end
-    end
+    if kind.own then own_runs(runs, kind, statements) end
   end
+  own_runs(runs, find(adapters, "plain"), interop)
   control_runs(runs)
   run_all(runs, function(run, verdict, text)
     local name = run.kind.name .. ": " .. run.statement.name
