@@ -18,7 +18,7 @@ local helper = require "spec.helper"
 
 local CHAPTERS = {
   "acquire", "release", "detach", "token", "operator", "lease", "nodes", "options", "several", "with", "reentrant",
-  "label", "permits", "stats", "lead",
+  "label", "permits", "stats", "lead", "hold",
 }
 
 -- Node timeout of clients whose nodes answer, or whose timeout must not end while the test runs.

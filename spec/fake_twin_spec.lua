@@ -159,6 +159,7 @@ describe("redlock.fake", function()
       username = { username = "u" }, login = { username = "u", password = "p" },
       credentials = { credentials = print, password = "p" }, guard = { guard = { max_ttl = 500 } },
       default_guard = { guard = true, ttl = 40000, lock_delay = 5 }, quorum = { quorum = 2 }, hold = { max_hold = 5 },
+      kept = { guard = true, hold_at_least = 30000 },
       cluster = { guard = { cluster = "a b" } }, max_ttl = { guard = { max_ttl = 0 } },
     } do
       alike(name, function(module) return module.new({ "a" }, given) end)
@@ -177,6 +178,7 @@ describe("redlock.fake", function()
       extended = function(client) return client:new_lock("r"):extend(40000) end,
       acquired = function(client) return client:new_lock("r"):acquire({ lock_delay = 30000 }) end,
       hold = function(client) return client:new_lock("r", { max_hold = 5 }) end,
+      kept = function(client) return client:new_lock("r", { hold_at_least = 40000 }) end,
       short = function(client) return client:new_lock("r", { ttl = 2 }) end,
       result = function(client) return client:new_lock("r"):result() end,
       check = function(client) return client:new_lock("r"):check() end,

@@ -41,7 +41,8 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
                 !command->attempt->any && link->notify_channel != NULL &&
                 link->notify_denied_until_us <= now_us;
   bool notifies = command->script == RL_SCRIPT_RELEASE_NOTIFY ||
-                  command->script == RL_SCRIPT_RELEASE_ALL_NOTIFY || forces;
+                  command->script == RL_SCRIPT_RELEASE_ALL_NOTIFY ||
+                  command->script == RL_SCRIPT_HOLD_NOTIFY || forces;
   bool refused = !verdict->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
   return notifies && reply->type == RL_REPLY_ERROR && verdict->vote == REDLOCK_VOTE_ERROR &&
          refused && !verdict->wants_text &&
@@ -113,6 +114,9 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
   }
   if (rl_command_takes((rl_script)command->script) && verdict->vote == REDLOCK_VOTE_GRANTED) {
     rl_fence_note(lock, node, command, verdict->fence);
+  }
+  if (command->kind == RL_OUTSTANDING_ATTACH && verdict->vote == REDLOCK_VOTE_GRANTED) {
+    rl_attach_note(lock, command, verdict->left_ms);
   }
   rl_round_vote(lock, now_us, node, command, verdict->vote, error);
 }

@@ -308,6 +308,11 @@ typedef struct redlock_options {
      extend_every_us is an error for a lock or an acquire without auto_extend. Inherited values are
      ignored there [none]. */
   redlock_duration max_hold_us;
+  /* A release before this time, counted from the grant, keeps the keys until then on a majority, so
+     that no client gets the lock sooner: "at most once per period". The caller goes on at once, and
+     no longer holds the lock. A crash keeps the keys for their ttl only. A failed acquire keeps
+     nothing [none]. */
+  redlock_duration hold_at_least_us;
   /* REDLOCK_YES: each grant has a fencing token: redlock_lock_fence() [REDLOCK_NO]. */
   int fence;
   /* Time between polls of a waiter that nodes notify, in case a notification was lost; values above

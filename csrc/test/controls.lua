@@ -21,6 +21,7 @@ local replay = { "replay" }
 local labelled = { "simulator", arguments = "--labels" }
 local permits = { "simulator", arguments = "--permits" }
 local notifying = { "simulator", arguments = "--notify" }
+local holding = { "simulator", arguments = "--hold" }
 
 local function exclusion(...)
   return { chaos = "exclusion", ... }
@@ -198,6 +199,27 @@ local list = {
   { "quorum-forgotten", "a quorum above the majority is none",
     "return lease && core->quorum != 0 ? core->quorum :", "return lease && core->closed ? core->quorum :" },
 
+  -- The minimum hold.
+  { "hold-released-early", "a release before hold_at_least deletes the key",
+    "uint64_t keep_ms = rl_attempt_keep_ms(attempt, now_us);", "uint64_t keep_ms = 0 * now_us;", by = holding },
+  { "hold-repeat-deletes", "the repetition of a release deletes a key that must be kept",
+    "uint64_t keep_ms = rl_attempt_keep_ms(attempt, now_us);",
+    "uint64_t keep_ms = (attempt->late & link->bit) != 0 ? 0 : rl_attempt_keep_ms(attempt, now_us);", by = holding },
+  { "hold-for-ever", "a release keeps the key for the time until now once more",
+    "return rl_time_ms_up(rl_time_sub(attempt->keep_until_us, now_us));",
+    "return attempt->keep_until_us > now_us ? rl_time_ms_up(attempt->keep_until_us) : 0;", by = holding },
+  { "hold-not-anew", "each repetition of a release begins the rest of hold_at_least anew",
+    "return rl_time_ms_up(rl_time_sub(attempt->keep_until_us, now_us));",
+    "return attempt->keep_until_us > now_us ? rl_time_ms_up(attempt->life_us) : 0;", by = holding },
+  { "hold-without-drift", "a key is kept without an allowance for drift",
+    "return options->hold_at_least_us == 0 ? 0 : rl_time_add(life_us, options->lock_delay_us);",
+    "return options->hold_at_least_us + 0 * life_us;", by = holding },
+  { "hold-on-a-minority", "a release succeeds although too few nodes keep the key",
+    "if (!majority && rl_attempt_keep_ms(lock->attempt, now_us) > 0) {", "if (false) {", by = holding },
+  { "hold-not-attached", "a lease that is attached forgets its hold_at_least",
+    "rl_hold_set(lock->lease, now_us, rl_time_max(hold_us, handed_us));",
+    "rl_hold_set(lock->lease, now_us, rl_time_max(hold_us, 0 * handed_us));", by = holding },
+
   -- Validity.
   { "elapsed-not-subtracted", "validity is counted from the decision",
     "rl_lock_set_lease(lock, lock->attempt, deadline_us);",
@@ -265,8 +287,7 @@ local list = {
   { "caller-supplied-token-left", "a key that was set late under a caller-supplied token is not released",
     "if (attempt->custom) { rl_release_again(", "if (false) { rl_release_again(" },
   { "attached-twice", "an attached lease keeps the detached token, so that it can be attached again",
-    "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1",
-    "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[3]) end return 1" },
+    "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3])", "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[3])" },
   { "attached-without-comparing", "a lease is attached to any key without the new token",
     "redis.call('GET',KEYS[i])~=ARGV[1] or", "redis.call('GET',KEYS[i])==ARGV[2] or" },
   { "detached-and-held", "a lease that was detached is held on",
@@ -431,8 +452,8 @@ local list = {
     "quorum->granted >= majority ... quorum->denied >= majority",
     "quorum->granted >= 1 ... quorum->denied >= majority" },
   { "lost-set-expires-early", "a SET that a broken connection may still deliver counts from when it was sent",
-    "if (command->kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unanswered(attempt, now_us);",
-    "if (command->kind != RL_OUTSTANDING_RELEASE) {" },
+    "if (command->kind != RL_OUTSTANDING_RELEASE || attempt->keep_until_us != 0) {",
+    "if (command->kind == RL_OUTSTANDING_RELEASE && attempt->keep_until_us != 0) {" },
   { "garbage-expires-early", "a SET that was answered with garbage counts from when it was sent",
     "attempt->uncertain |= bit; rl_attempt_unanswered(attempt, now_us);", "attempt->uncertain |= bit;" },
   { "cancel-leaves-keys", "a cancelled attempt is not released",
@@ -558,15 +579,15 @@ local list = {
 
   -- Waiting: wait lists, queues and notifications.
   { "no-waiter-notified", "a release without a ticket notifies no waiter, and there are no polls",
-    "if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us) {",
-    "if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us && attempt->enqueued != 0) {",
+    "bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= now_us;",
+    "bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= now_us && attempt->enqueued != 0;",
     "rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));",
     "REDLOCK_NEVER - 0 * poll_us;", by = notifying },
   { "ticket-not-dequeued", "a waiter that gives up stays in the queues",
     "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;",
     by = notifying },
   { "release-does-not-dequeue", "a release does not dequeue the ticket of its lease",
-    "bool dequeues = (command->attempt->enqueued & link->bit) != 0;", "bool dequeues = false;", by = notifying },
+    "if ((attempt->enqueued & link->bit) == 0) {", "if (true) {", by = notifying },
   { "waitlist-not-promoted", "when the head of a wait list has ended no waiter is promoted",
     "rl_waitlist_promote(waitlist, now_us, granted); } else",
     "waitlist->attempt_us = now_us; (void)granted; } else {} if (false)" },

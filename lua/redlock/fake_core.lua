@@ -57,6 +57,7 @@ local function begin_acquire(self, given, of_loop, level)
   local options = self.options
   if given then
     options = locks.check_options(self.client, self.options, given, self.resources, level + 1)
+    self.handed = locks.handed(self.handed, given)
   end
   local custom = given and given.token or self.token_given
   local on_lost, owner = given and given.on_lost, owner_of(self, given)
@@ -232,7 +233,7 @@ function core.detach(of)
   local text = "redlock1." .. client.world:new_token()
   client.world.handovers[text] = { resources = own.resources, prefix = client.prefix, count = #client.nodes,
     ttl = own.ttl, lock_delay = own.options.lock_delay, fence = own.fence, token = own.token, slot = own.slot,
-    permits = own.options.permits }
+    permits = own.options.permits, keep_until = own.keep_until }
   lease.leave(own, self)
   lease.stop(own)
   self.loss = nil

@@ -120,18 +120,38 @@ end
 
 -- ---------------------------------------------------------------------------------------- the end
 
---- Deletes the keys of a token on all nodes, without a report. `nodes`: only on these indices.
-function lease.clean(client, resources, keys, token, only)
+--- Deletes the keys of a token on all nodes, without a report. `only`: only on these indices.
+--- `keep_until`: keeps them until that time.
+function lease.clean(client, resources, keys, token, only, keep_until)
   local world = client.world
   local refused = world:outcome(resources) == "unavailable"
   for index, node in ipairs(client.nodes) do
     if not only or only[index] then
-      local kind = refused and "error" or node:call(function(at) at:release(keys, token) end, function() end)
+      local kind = refused and "error" or node:call(function(at) at:release(keys, token, keep_until) end,
+        function() end)
       if kind == "error" then
-        world.leftovers[#world.leftovers + 1] = { node = node, resources = resources, keys = keys, token = token }
+        world.leftovers[#world.leftovers + 1] = { node = node, resources = resources, keys = keys, token = token,
+          keep_until = keep_until }
       end
     end
   end
+end
+
+--- Releases the keys of a lease on all nodes, without a report.
+function lease.drop(self)
+  lease.clean(self.client, self.resources, self.keys, self.token, nil, self.keep_until)
+end
+
+--- An acquire that counts on the lease asks for hold_at_least.
+function lease.hold(self, options)
+  local hold = option.hold(options)
+  if hold == 0 then return end
+  self.keep_until = max(self.keep_until or 0, self.client.world.clock.now + hold)
+end
+
+--- Returns true if a release must keep the keys.
+function lease.keeps(self)
+  return self.keep_until ~= nil and self.keep_until > self.client.world.clock.now
 end
 
 --- Ends a lease for all locks that share it. Keeps its keys.
@@ -171,7 +191,7 @@ function lease.lose(self, denied)
   self.lost = true
   lease.stop(self)
   for _, lock in ipairs(self.shares) do lock.lost, lock.lease = lost, nil end
-  lease.clean(client, self.resources, self.keys, self.token)
+  lease.drop(self)
   report(self, "lost", lost.since)
   client:count_loss("lost", self.resources[1])
   client.world:change()
@@ -301,19 +321,20 @@ local function draw_fence(client, keys, asked)
 end
 
 --- Returns the lease of a granted acquire. `from` has token, keys, resources, options, owner,
---- began, fence and slot.
+--- began, fence, slot and keep_until.
 function lease.new(client, lock, from, asked)
   local options = from.options
   local self = {
     client = client, token = from.token, keys = from.keys, resources = from.resources, options = options,
     owner = from.owner, ttl = options.ttl, keys_end = from.began + options.ttl, known = {}, shares = { lock },
-    slot = from.slot,
+    slot = from.slot, keep_until = from.keep_until,
     hold_until = options.auto_extend and options.max_hold > 0 and from.began + options.max_hold or nil,
   }
   self.deadline = from.began + valid(self, options.ttl)
   if not lease.lasts(self) then return nil end
   for index, vote in ipairs(asked.votes) do self.known[index] = vote.vote == "granted" or nil end
   self.fence = from.fence or options.fence and draw_fence(client, self.keys, asked) or nil
+  lease.hold(self, options)
   client.leases[self] = true
   if self.owner then client.owned[#client.owned + 1] = self end
   lease.schedule(self)

@@ -110,9 +110,8 @@ function lock.check_options(client, above, given, resources, level)
   if option.has_permits(options) and #resources > 1 then
     misuse(level + 1, "'%s': %s", message.resources(resources), option.SEVERAL)
   end
-  if client.guard and options.ttl + options.lock_delay > client.guard then
-    misuse(level + 1, "'%s': %s", message.resources(resources), option.TOO_LONG)
-  end
+  local too_long = client.guard and option.too_long(options, client.guard)
+  if too_long then misuse(level + 1, "'%s': %s", message.resources(resources), too_long) end
   return options
 end
 
@@ -146,6 +145,16 @@ local function wrong_handover(client, handover, given)
   end
 end
 
+--- Returns the handed lease for an acquire with the options `given`, which may replace the rest of
+--- hold_at_least.
+function lock.handed(handover, given)
+  if not handover or not given or given.hold_at_least == nil then return handover end
+  local copy = {}
+  for name, value in pairs(handover) do copy[name] = value end
+  copy.keep_until = nil
+  return copy
+end
+
 --- (client, text of lock:detach(), options) -> lock; or nil, message, code.
 function lock.attach(of, text, given)
   local client = check_client(of, WRAPPED, "client:attach()")
@@ -158,13 +167,13 @@ function lock.attach(of, text, given)
   if wrong then misuse(WRAPPED, "%s", wrong) end
   local above = {}
   for name, value in pairs(client.options) do above[name] = value end
-  above.ttl, above.lock_delay = handover.ttl, handover.lock_delay
+  above.ttl, above.lock_delay, above.hold_at_least = handover.ttl, handover.lock_delay, 0
   local options = lock.check_options(client, above, given, handover.resources, WRAPPED)
   local own = {}
   for name, value in pairs(options) do own[name] = value end
   own.fence, own.permits = handover.fence ~= nil, handover.permits
   local made = new_lock(client, of, handover.resources, own, given)
-  records[made].handed, records[made].slot = handover, handover.slot
+  records[made].handed, records[made].slot = lock.handed(handover, given), handover.slot
   return made
 end
 

@@ -131,11 +131,19 @@ function Node:attach(keys, handed, token, milliseconds, floor)
   return "granted"
 end
 
---- Deletes the keys that have the token. Returns "granted" if all had it.
-function Node:release(keys, token)
+--- Deletes the keys that have the token, or keeps them until a time to come. Returns "granted" if
+--- all had it.
+function Node:release(keys, token, keep_until)
   local all = true
+  local kept = keep_until and keep_until > self.clock.now
   for _, key in ipairs(keys) do
-    if self:has(key, token) then self.keys[key] = nil else all = false end
+    if not self:has(key, token) then
+      all = false
+    elseif kept then
+      self.keys[key].expires = keep_until
+    else
+      self.keys[key] = nil
+    end
   end
   return all and "granted" or "taken"
 end

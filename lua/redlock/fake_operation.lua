@@ -154,13 +154,16 @@ local function nest(self, own, options)
   local lock = self.lock
   share(lock, own)
   local ttl = lease.capped(own, options.ttl)
-  if suffices(own, options) or own.busy or ttl < options.ttl then return finish(self, "ok") end
+  if suffices(own, options) or own.busy or ttl < options.ttl then
+    lease.hold(own, options)
+    return finish(self, "ok")
+  end
   own.busy, self.nests = true, own
   go(self, function()
     self.round = lease.extend(own, ttl, option.node_timeout(options, options.ttl), function(asked, code)
       own.busy, self.nests = false, nil
       lease.schedule(own)
-      if code ~= "ok" then end_nesting(lock, own) end
+      if code == "ok" then lease.hold(own, options) else end_nesting(lock, own) end
       asked.asked = "extend"
       finish(self, code, asked, { denied = code == "lost" and lease.deniers(asked) or nil })
     end)
@@ -231,7 +234,7 @@ local function grant(self, token, asked)
   local handed = lock.handed
   local own = lease.new(client, lock, { token = token, keys = keys_of(lock), resources = lock.resources,
     options = self.options, owner = self.owner, began = asked.began, fence = handed and handed.fence,
-    slot = lock.slot }, asked)
+    slot = lock.slot, keep_until = handed and handed.keep_until }, asked)
   if not own then
     lease.clean(client, lock.resources, keys_of(lock), token)
     return finish(self, "expired", asked, { took = client.world.clock.now - asked.began, ttl = self.options.ttl })
@@ -359,7 +362,7 @@ local function drop_lease(lock)
   if own then lease.leave(own, lock) end
   if own and not own.shares[1] then
     lease.stop(own)
-    lease.clean(lock.client, own.resources, own.keys, own.token)
+    lease.drop(own)
   end
   lock.lost, lock.loss, lock.depth = nil, nil, 0
 end
@@ -431,19 +434,30 @@ local function end_release(self, code, asked, more)
   end)
 end
 
+-- Returns the code of a release that must keep its keys on a majority.
+local function code_of_hold(client, asked, lasts)
+  local needed = math.floor(#client.nodes / 2) + 1
+  if asked.granted >= needed then return "ok" end
+  return #client.nodes - asked.taken >= needed and "unavailable" or lasts and "lost" or "expired"
+end
+
 -- `lasts`: the lease has not expired. `repeated`: an earlier release was not confirmed, and may
 -- have deleted the keys.
 local function release_keys(self, own, lasts, repeated)
   local lock, client = self.lock, self.lock.client
   round.start(client, own.resources, {
-    ask = function(node) return node:release(own.keys, own.token) end,
+    ask = function(node) return node:release(own.keys, own.token, own.keep_until) end,
     decide = round.of_release,
     timeout = option.node_timeout(own.options, own.ttl),
     ended = function(asked, code)
-      if code == "lost" then code = repeated and "ok" or lasts and "lost" or "expired" end
+      if lease.keeps(own) then
+        code = code_of_hold(client, asked, lasts)
+      elseif code == "lost" then
+        code = repeated and "ok" or lasts and "lost" or "expired"
+      end
       if code == "unavailable" then
         lock.unreleased = own
-        lease.clean(client, own.resources, own.keys, own.token)
+        lease.drop(own)
       end
       if not self.over then end_release(self, code, asked, { denied = lease.deniers(asked) }) end
     end,
@@ -515,7 +529,7 @@ function operation.drop(lock)
   lease.leave(own, lock)
   if own.shares[1] then return lease.schedule(own) end
   lease.stop(own)
-  lease.clean(lock.client, own.resources, own.keys, own.token)
+  lease.drop(own)
   lock.client.world:change()
 end
 

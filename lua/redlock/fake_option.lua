@@ -14,7 +14,7 @@ for _, row in ipairs(tables.options.lock) do names[#names + 1] = row.name end
 
 --- Returns the defaults.
 function option.defaults()
-  local defaults = { lock_delay = 0, extend_every = 0, max_hold = 0 }
+  local defaults = { lock_delay = 0, extend_every = 0, max_hold = 0, hold_at_least = 0 }
   for _, row in ipairs(tables.options.lock) do
     if row.default then defaults[row.name] = row.default end
   end
@@ -24,6 +24,13 @@ end
 --- Returns the milliseconds that a lease is shorter than its ttl.
 function option.drift(ttl, factor)
   return ttl * factor + GRANULARITY
+end
+
+--- Returns for how long the keys must live after the grant so that they last for hold_at_least; 0
+--- without it.
+function option.hold(options)
+  if options.hold_at_least == 0 then return 0 end
+  return (options.hold_at_least + GRANULARITY) / (1 - options.drift_factor) + options.lock_delay
 end
 
 -- Returns nil, or why the options cannot be used. `own` are those of the lowest level, which may be
@@ -82,16 +89,26 @@ function option.every(options, ttl)
   return min(every, valid - valid / 3)
 end
 
+--- Returns nil, or why keys of a lock may live too long for a guard with the longest ttl.
+function option.too_long(options, longest)
+  return options.ttl + options.lock_delay > longest and option.TOO_LONG
+    or option.hold(options) > longest and option.TOO_LONG_TO_HOLD or nil
+end
+
 --- Reads the guard of a client. Returns its longest ttl, or nil; or false and a message.
 function option.guard(given, options)
   local guard = given and given.guard
   if not guard then return nil end
   local own = type(guard) == "table" and guard.max_ttl or nil
   local longest = own or GUARD_MAX_TTL
-  if options.ttl + options.lock_delay <= longest then return longest end
+  local wrong, default = option.too_long(options, longest), own and "" or " (the default)"
+  if not wrong then return longest end
+  if wrong == option.TOO_LONG_TO_HOLD then
+    return false, ("%s: hold_at_least %d ms, lock_delay %d ms, max_ttl %d ms%s"):format(wrong, options.hold_at_least,
+      options.lock_delay, longest, default)
+  end
   return false, ("%s: ttl %d ms%s, lock_delay %d ms, max_ttl %d ms%s"):format(option.TOO_LONG, options.ttl,
-    options.ttl == option.defaults().ttl and " (the default)" or "", options.lock_delay, longest,
-    own and "" or " (the default)")
+    options.ttl == option.defaults().ttl and " (the default)" or "", options.lock_delay, longest, default)
 end
 
 --- Returns true if the options are those of a semaphore.
@@ -102,6 +119,7 @@ end
 option.SEVERAL = "permits: a lock with several resources is no semaphore; make a lock with permits for each resource"
 option.SUPPLIED = "permits: an acquire of a semaphore supplies no token"
 option.TOO_LONG = "ttl and lock_delay together are more than the guard's max_ttl"
+option.TOO_LONG_TO_HOLD = "hold_at_least, its drift and lock_delay together are more than the guard's max_ttl"
 
 --- Returns whole milliseconds, rounded down.
 function option.whole(milliseconds)

@@ -27,6 +27,7 @@ local rows = {
     notify_lost flag 0 0
     extend_every duration 0 31622400000
     max_hold duration 0 31622400000
+    hold_at_least duration 0 31622400000
     fence flag 0 0
     poll_interval duration 1 31622400000 2000
     fair flag 0 0

@@ -64,7 +64,7 @@ local function clear_up(self)
   for _, left in ipairs(rest) do
     local refused = self:outcome(left.resources) == "unavailable"
     local kind = refused and "error"
-      or left.node:call(function(at) at:release(left.keys, left.token) end, function() end)
+      or left.node:call(function(at) at:release(left.keys, left.token, left.keep_until) end, function() end)
     if kind == "error" then self.leftovers[#self.leftovers + 1] = left end
   end
 end

@@ -42,6 +42,7 @@
 ---@field auto_extend? boolean|redlock.AutoExtend extend the lease until its release; default false
 ---@field extend_every? redlock.Milliseconds with auto_extend: interval of extends, at least 10; 0, the default: ttl/3
 ---@field max_hold? redlock.Milliseconds with auto_extend: longest time that the lock is held; 0, the default: no limit
+---@field hold_at_least? redlock.Milliseconds an earlier release keeps the lock until then; 0, the default: it frees it
 ---@field notify_lost? boolean report a loss also without auto_extend; on_lost implies it; default false
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
 ---@field permits? integer up to so many holders at once, 1 to 1024: a semaphore; 0: a lock; default none

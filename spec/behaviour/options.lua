@@ -153,6 +153,16 @@ return function(behaviour)
       end), 90000, place)
     end)
 
+  everywhere_once("hold_at_least", { hold_at_least = 600000, ttl = 30000 }, { hold_at_least = 100 },
+    function(place, attempt, _, own)
+      within(500000, attempt(function(lock)
+        eventually_on_all(lock, nil, own)
+        assert.is_true(lock:release())
+        return behaviour.farm[1]:command("PTTL", "r")
+      end), 606063, place)
+      for index = 1, 5 do behaviour.farm[index]:command("DEL", "r") end
+    end)
+
   everywhere_once("node_timeout", { node_timeout = 60, retry_count = 0 }, { node_timeout = 60000 },
     function(place, attempt, took)
       for index = 1, 3 do behaviour.farm[index]:stop() end

@@ -15,6 +15,7 @@
 #include "base/rl_validity.h"
 
 #define RL_VALIDITY_GRANULARITY_US (2 * REDLOCK_MILLISECONDS)
+#define RL_VALIDITY_LIFE_MAX_US (100 * REDLOCK_TTL_MAX_US)
 
 redlock_duration rl_validity_drift(redlock_duration ttl_us, double drift_factor) {
   double exact = (double)ttl_us * drift_factor;
@@ -28,4 +29,10 @@ redlock_duration rl_validity_drift(redlock_duration ttl_us, double drift_factor)
 redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us,
                                   double drift_factor) {
   return rl_time_add(start_us, rl_time_sub(ttl_us, rl_validity_drift(ttl_us, drift_factor)));
+}
+
+redlock_duration rl_validity_life(redlock_duration lasts_us, double drift_factor) {
+  double exact = (double)rl_time_add(lasts_us, RL_VALIDITY_GRANULARITY_US) / (1.0 - drift_factor);
+  return exact < (double)RL_VALIDITY_LIFE_MAX_US ? (redlock_duration)exact + 1
+                                                 : RL_VALIDITY_LIFE_MAX_US;
 }

@@ -29,6 +29,7 @@
 #include "lease/rl_attach.h"
 #include "lease/rl_backfill.h"
 #include "lease/rl_fence.h"
+#include "lease/rl_hold.h"
 #include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
@@ -241,6 +242,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   lock->attempt = NULL;
   lock->keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   lock->lease_ttl_us = lock->ttl_us;
+  rl_hold_granted(lock, now_us, rl_attach_hold_us(rl_lock_attach(lock)));
   if (rl_lock_attach(lock) != NULL) {
     rl_attach_succeeded(lock, now_us);
   }

@@ -26,6 +26,10 @@
  *          the first one had one.
  *   ATT-8. After ATT-4 the handed token is released where it may remain: on nodes that were behind
  *          and did not get the script, and on suspect nodes.
+ *   ATT-9. The text has the rest of hold_at_least, and the life that the keys had left. The nodes
+ *          report how much of it they had left at the attach. The difference is the time in
+ *          between. Keys may live longer than the text says, for an extend that failed. So only the
+ *          longest life counts: the rest is then never too short.
  */
 #include "lease/rl_attach.h"
 
@@ -37,6 +41,7 @@
 #include "lease/rl_renew.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_ring.h"
+#include "node/rl_guard.h"
 #include "wait/rl_notify.h"
 
 const char *rl_attach_fit_fence(rl_options *options, uint64_t fence) {
@@ -65,6 +70,15 @@ static rl_resource *rl_attach_resource(rl_lock *lock, const rl_handover *handove
   return lock->resource;
 }
 
+const char *rl_attach_fit(rl_lock *lock, rl_options *current, const redlock_options *options) {
+  rl_attach *attach = rl_lock_attach(lock);
+  if (options != NULL && options->hold_at_least_us != 0) {
+    attach->hold_us = 0;
+  }
+  const char *wrong = rl_guard_too_long_to_hold(lock->core->guards, attach->hold_us);
+  return wrong != NULL ? wrong : rl_attach_fit_fence(current, attach->fence);
+}
+
 int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   rl_core *core = lock->core;
   rl_attach *attach = rl_lock_reserve_extension(lock) ? malloc(sizeof *attach) : NULL;
@@ -88,10 +102,29 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   attach->handed = handed;
   attach->suspect = handover->suspect;
   attach->fence = handover->fence;
+  attach->hold_us = handover->hold_us;
+  attach->left_us = handover->left_us;
+  attach->left_ms = 0;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
   attach->key_ms = attach->floor_ms + rl_time_ms_up(handover->ttl_us);
   lock->extension->attach = attach;
   return REDLOCK_OK;
+}
+
+void rl_attach_note(rl_lock *lock, const rl_outstanding *command, uint64_t left_ms) {
+  rl_attach *attach = rl_lock_attach(lock);
+  if (attach != NULL && lock->attempt == command->attempt) {
+    attach->left_ms = rl_time_max(attach->left_ms, left_ms);
+  }
+}
+
+redlock_duration rl_attach_hold_us(const rl_attach *attach) {
+  if (attach == NULL) {
+    return 0;
+  }
+  /* A node counts whole milliseconds. */
+  redlock_duration now_left_us = (attach->left_ms + 1) * REDLOCK_MILLISECONDS;
+  return rl_time_sub(attach->hold_us, rl_time_sub(attach->left_us, now_left_us));
 }
 
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {

@@ -39,6 +39,7 @@
 
 #include "base/rl_validity.h"
 #include "lease/rl_fence.h"
+#include "lease/rl_hold.h"
 #include "lease/rl_renew.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
@@ -317,14 +318,16 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   }
   rl_reentry_of(lock)->depth += again;
   if (rl_reentry_suffices(lease_owner, now_us, asked) || rl_renewal_is_capped(lease_owner) ||
-      rl_lock_is_busy(lease_owner)) {
-    return RL_REENTRY_SHARED; /* An extend is in flight. */
+      rl_lock_is_busy(lease_owner)) { /* An extend is in flight. */
+    rl_hold_nested(lease_owner->lease, now_us, rl_options_hold_us(asked));
+    return RL_REENTRY_SHARED;
   }
   rl_renew_stop(lease_owner, now_us);
   (void)rl_reentry_take(lock, now_us);
   lock->ttl_us = asked->ttl_us;
   rl_reentry_of(lock)->nesting = true;
   rl_reentry_of(lock)->node_timeout_us = rl_options_node_timeout(asked, asked->ttl_us);
+  rl_reentry_of(lock)->hold_us = rl_options_hold_us(asked);
   return RL_REENTRY_EXTENDS;
 }
 
@@ -339,7 +342,12 @@ static rl_lock *rl_reentry_to_share(const rl_lock *lock, redlock_time now_us) {
 
 bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us) {
   rl_lock *lease_owner = rl_reentry_to_share(lock, now_us);
-  return lease_owner != NULL && rl_reentry_share(lock, lease_owner, now_us);
+  redlock_duration hold_us = rl_options_hold_us(lock->current); /* before it takes the lease's */
+  if (lease_owner == NULL || !rl_reentry_share(lock, lease_owner, now_us)) {
+    return false;
+  }
+  rl_hold_nested(lease_owner->lease, now_us, hold_us);
+  return true;
 }
 
 void rl_reentry_begin(rl_lock *lock) {
@@ -416,9 +424,12 @@ void rl_reentry_granted(rl_lock *lock) {
   }
 }
 
-bool rl_reentry_failed(rl_lock *lock, int result) {
+bool rl_reentry_failed(rl_lock *lock, redlock_time now_us, int result) {
   if (rl_reentry_of(lock) == NULL || !rl_reentry_of(lock)->nesting) {
     return false;
+  }
+  if (result == REDLOCK_OK) {
+    rl_hold_nested(lock->lease, now_us, rl_reentry_of(lock)->hold_us);
   }
   bool again = rl_reentry_of(lock)->depth > 0;
   rl_reentry_of(lock)->depth -= again && result != REDLOCK_OK;

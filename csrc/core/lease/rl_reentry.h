@@ -64,7 +64,7 @@ int rl_reentry_take(rl_lock *lock, redlock_time now_us);
 void rl_reentry_granted(rl_lock *lock);
 
 /* OWN-3. An operation of the lock has ended. Returns true if a nested acquire has failed. */
-bool rl_reentry_failed(rl_lock *lock, int result);
+bool rl_reentry_failed(rl_lock *lock, redlock_time now_us, int result);
 
 /* The lock does not share the lease, whatever the result of the extend in flight. */
 void rl_reentry_stop_nesting(rl_lock *lock);

@@ -7,6 +7,7 @@
  * random value, whether or not the client believes that it got the lock there.
  *   REL-1. The lease ends before the first byte (rl_lock_release()).
  *   REL-2. Send compare-and-delete to each node that may have got a SET, whatever it answered.
+ *          Before the end of |hold_at_least| send HOLD in its place (rl_hold.h).
  *   REL-3. Count votes (rl_quorum.c). Releases that cannot be sent yet go on without the operation.
  * A failed attempt, a freed lock and a closed client leave tokens for which no caller waits. They
  * take step REL-2 only, and stay in a list until each node has been asked.
@@ -16,6 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lease/rl_hold.h"
 #include "lease/rl_permits.h"
 #include "lease/rl_twin.h"
 #include "lock/rl_lock.h"
@@ -172,8 +174,10 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   rl_release_go_on(core, now_us, attempt, grow);
   if (attempt->held) {
     rl_notify_released(core, attempt, false);
-    rl_permits_released(core, attempt);
-    rl_waitlist_released(core, rl_attempt_base(attempt), now_us);
+    if (rl_attempt_keep_ms(attempt, now_us) == 0) {
+      rl_permits_released(core, attempt);
+      rl_waitlist_released(core, rl_attempt_base(attempt), now_us);
+    }
   }
 }
 
@@ -343,11 +347,20 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
       rl_notify_note_contention(core, rl_attempt_base(attempt), now_us);
     }
     attempt->released |= bit;
+    rl_hold_answered(attempt, bit, true);
+    if (rl_hold_is_late(attempt, now_us, bit)) {
+      rl_release_postpone(core, attempt, node, attempt->keep_until_us);
+    }
     attempt->uncertain &= ~bit; /* The node had executed the SET. */
   } else if (!verdict.ran) {
+    if (verdict.broken && attempt->keep_until_us != 0) { /* The connection ends. */
+      rl_hold_unanswered(attempt, bit);
+      rl_attempt_unanswered(attempt, now_us);
+    }
     rl_release_retry(core, node, now_us, attempt, error);
   } else {
     attempt->released |= bit;
+    rl_hold_answered(attempt, bit, false);
     if ((attempt->uncertain & bit) != 0) {
       rl_release_repeat(core, node, now_us, attempt);
     }
@@ -361,8 +374,11 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
   if (rl_release_needs_none(command)) {
     return;
   }
-  if (command->kind != RL_OUTSTANDING_RELEASE) {
+  rl_hold_unanswered(attempt, bit);
+  if (command->kind != RL_OUTSTANDING_RELEASE || attempt->keep_until_us != 0) {
     rl_attempt_unanswered(attempt, now_us);
+  }
+  if (command->kind != RL_OUTSTANDING_RELEASE) {
     if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates no key. */
       attempt->uncertain |= bit;
       attempt->asked &= ~bit;
@@ -410,7 +426,10 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       rl_round_set_reason(lock, i, "nothing was sent to it");
       lock->quorum.unsent++;
     } else if ((attempt->released & bit) != 0) {
-      rl_round_copy(lock, i, REDLOCK_VOTE_GRANTED, NULL);
+      rl_round_copy(lock, i,
+                    rl_hold_is_broken(attempt, now_us, bit) ? REDLOCK_VOTE_TAKEN
+                                                            : REDLOCK_VOTE_GRANTED,
+                    NULL);
     } else if ((attempt->refused & ~attempt->uncertain & bit) != 0) {
       rl_round_copy(lock, i, REDLOCK_VOTE_TAKEN, NULL);
     } else if ((attempt->due & bit) == 0) {
@@ -435,11 +454,26 @@ static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node
 }
 
 /*
+ * HLD-3. Too few nodes keep the key. Some of the others may yet do so when the release is repeated;
+ * but not those that deny it, nor those that never had it.
+ */
+static int rl_release_result_of_hold(const rl_lock *lock) {
+  unsigned lacking = 0u + lock->quorum.denied + lock->quorum.unsent;
+  if (lock->quorum.nodes - lacking >= rl_quorum_majority(lock->quorum.nodes)) {
+    return REDLOCK_E_UNAVAILABLE;
+  }
+  return lock->had_expired ? REDLOCK_E_EXPIRED : REDLOCK_E_LOST;
+}
+
+/*
  * REL-3. Of a repeated release: a node may deny the key because the first release has deleted it.
  * That is no loss.
  */
-static int rl_release_result(const rl_lock *lock, rl_decision decision) {
+static int rl_release_result(const rl_lock *lock, redlock_time now_us, rl_decision decision) {
   bool majority = lock->quorum.granted >= rl_quorum_majority(lock->quorum.nodes);
+  if (!majority && rl_attempt_keep_ms(lock->attempt, now_us) > 0) {
+    return rl_release_result_of_hold(lock);
+  }
   if (decision == RL_DECISION_UNAVAILABLE) {
     return REDLOCK_E_UNAVAILABLE;
   }
@@ -464,7 +498,7 @@ static void rl_release_ended(rl_lock *lock, redlock_time now_us, int result) {
 static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
   rl_decision decision = rl_quorum_decide_release(&lock->quorum);
   if (decision != RL_DECISION_NONE) {
-    rl_release_ended(lock, now_us, rl_release_result(lock, decision));
+    rl_release_ended(lock, now_us, rl_release_result(lock, now_us, decision));
   }
 }
 

@@ -71,9 +71,11 @@ bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *comman
                       rl_verdict *verdict) {
   rl_attempt *attempt = command->attempt;
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
+  /* A release that keeps the key (rl_hold.h) counts keys, as an extend does. */
+  bool counts = extends || rl_attempt_keep_ms(attempt, command->sent_us) > 0;
   uint32_t twins = attempt->set & ~rl_node_bit(node);
   bool known =
-      extends && node->twins != 0; /* It may have refused this lease under its other name. */
+      counts && node->twins != 0; /* It may have refused this lease under its other name. */
   if ((!extends && command->kind != RL_OUTSTANDING_RELEASE) ||
       verdict->vote != REDLOCK_VOTE_GRANTED ||
       (!known &&
@@ -83,8 +85,8 @@ bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *comman
   if (!known) {
     rl_twin_found(core, node, twins);
   }
-  if (!extends) {
-    attempt->twins = true;
+  attempt->twins = attempt->twins || !extends;
+  if (!counts) {
     return false;
   }
   verdict->vote = REDLOCK_VOTE_ERROR;

@@ -49,6 +49,10 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   handover->ttl_us = lock->lease_ttl_us;
   handover->lock_delay_us = lock->current->lock_delay_us;
   handover->fence = rl_fence_token(lock);
+  handover->hold_us = rl_time_sub(lease->keep_until_us, now_us); /* ATT-9 */
+  handover->left_us = handover->hold_us == 0 ? 0
+                                             : rl_time_add(rl_time_sub(lock->keys_end_us, now_us),
+                                                           lock->current->lock_delay_us);
   handover->prefix = (const unsigned char *)resource->key;
   handover->prefix_length = resource->prefix_length;
   handover->resource_count = resource->count;

@@ -16,6 +16,7 @@
 #include "lease/rl_attach.h"
 #include "lease/rl_custom_token.h"
 #include "lease/rl_fence.h"
+#include "lease/rl_hold.h"
 #include "lease/rl_lease.h"
 #include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
@@ -105,7 +106,7 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
     rl_attach_forget(lock);
     rl_reentry_ended(lock);
   }
-  if (rl_reentry_failed(lock, result)) {
+  if (rl_reentry_failed(lock, now_us, result)) {
     rl_lease_drop(lock, now_us, true); /* OWN-3 */
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
@@ -236,6 +237,9 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
       rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
     } else {
       bool nested = lock->lease == NULL;
+      if (operation == RL_OPERATION_ACQUIRE && !rl_ring_is_shared(lock)) {
+        rl_hold_forget(lock->lease);
+      }
       rl_lock_expire_lease(lock, now_us);
       if (nested && operation == RL_OPERATION_ACQUIRE) {
         rl_loss_clear(lock); /* Other locks report the loss; this acquire has only failed. */
@@ -353,10 +357,10 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   rl_options current = *rl_lock_options(lock);
   const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
   if (wrong == NULL && rl_lock_attach(lock) != NULL) {
-    wrong = rl_attach_fit_fence(&current, rl_lock_attach(lock)->fence);
+    wrong = rl_attach_fit(lock, &current, options);
   }
   if (wrong == NULL) {
-    wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
+    wrong = rl_guard_too_long(lock->core->guards, &current);
   }
   if (wrong == NULL) {
     wrong = rl_permits_wrong(lock, &current, custom != NULL);
@@ -429,7 +433,7 @@ static int rl_lock_begin_extend(rl_lock *lock, redlock_time now_us, redlock_dura
   redlock_options asked = {.ttl_us = ttl_us};
   const char *wrong = rl_options_read(&current, &asked);
   if (wrong == NULL) {
-    wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
+    wrong = rl_guard_too_long(lock->core->guards, &current);
   }
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);

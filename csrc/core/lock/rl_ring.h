@@ -17,6 +17,7 @@ typedef struct rl_reentry {
   rl_hash_entry acquires;      /* by owner, while |acquiring| */
   rl_resource *lease_resource; /* resource of its lease, also after a loss; a reference, or NULL */
   redlock_duration node_timeout_us; /* of a nested acquire, while |nesting| */
+  redlock_duration hold_us;         /* of a nested acquire, likewise (rl_hold.h) */
   uint32_t depth;                   /* further acquires of this lock, released before the lease */
   bool acquiring;                   /* an acquire that asks the nodes is in flight */
   bool nesting;                     /* a nested acquire succeeds if the extend in flight succeeds */

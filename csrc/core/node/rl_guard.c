@@ -102,11 +102,15 @@ void rl_guard_add_node(rl_node *node, rl_guard *guard) {
   }
 }
 
-const char *rl_guard_too_long(const rl_guards *guards, redlock_duration ttl_us,
-                              redlock_duration lock_delay_us) {
-  return guards != NULL && rl_time_add(ttl_us, lock_delay_us) > guards->max_ttl_us
-             ? RL_GUARD_TOO_LONG
-             : NULL;
+const char *rl_guard_too_long_to_hold(const rl_guards *guards, redlock_duration hold_us) {
+  return guards != NULL && hold_us > guards->max_ttl_us ? RL_GUARD_TOO_LONG_TO_HOLD : NULL;
+}
+
+const char *rl_guard_too_long(const rl_guards *guards, const rl_options *options) {
+  bool too_long =
+      guards != NULL && rl_time_add(options->ttl_us, options->lock_delay_us) > guards->max_ttl_us;
+  return too_long ? RL_GUARD_TOO_LONG
+                  : rl_guard_too_long_to_hold(guards, rl_options_hold_us(options));
 }
 
 void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix,

@@ -7,6 +7,7 @@
 #define RL_GUARD_H
 
 #include "node/rl_node.h"
+#include "options/rl_options.h"
 
 /* The quarantine: the longest life of a key, a tenth more, this margin and the skew. */
 #define RL_GUARD_MARGIN_US (2 * REDLOCK_MILLISECONDS)
@@ -40,10 +41,14 @@ static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {
   return max_ttl_us != 0 ? max_ttl_us : RL_GUARD_MAX_TTL_US;
 }
 
-/* Returns why a key may not live that long, or NULL. */
+/* Returns why keys of a lock with |options| may live too long, or NULL. */
 #define RL_GUARD_TOO_LONG "ttl and lock_delay together are more than the guard's max_ttl"
-const char *rl_guard_too_long(const rl_guards *guards, redlock_duration ttl_us,
-                              redlock_duration lock_delay_us);
+#define RL_GUARD_TOO_LONG_TO_HOLD                                                                  \
+  "hold_at_least, its drift and lock_delay together are more than the guard's max_ttl"
+const char *rl_guard_too_long(const rl_guards *guards, const rl_options *options);
+
+/* Returns why a release may not keep a key for |hold_us|, or NULL. */
+const char *rl_guard_too_long_to_hold(const rl_guards *guards, redlock_duration hold_us);
 
 /* GRD-1. Computes the fingerprint after all nodes are added. Idempotent. */
 void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix, size_t prefix_length);

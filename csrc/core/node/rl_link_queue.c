@@ -45,22 +45,50 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
                               ttl_ms, true);
 }
 
+/*
+ * Returns the entry of the lease's ticket, which the release dequeues, in |entry|; NULL if there is
+ * none on the node.
+ */
+static const char *rl_link_queue_entry(const rl_link *link, const rl_attempt *attempt,
+                                       char entry[RL_LINK_ENTRY_SIZE]) {
+  if ((attempt->enqueued & link->bit) == 0) {
+    return NULL;
+  }
+  rl_link_entry(link->notify_channel, attempt->ticket, entry);
+  return entry;
+}
+
 /* Queues a script that releases and notifies. It also dequeues the lease's ticket. */
 static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
                                     bool grow) {
-  char entry[RL_LINK_ENTRY_SIZE] = "";
+  char entry[RL_LINK_ENTRY_SIZE];
   rl_command_key key = rl_attempt_key(command->attempt);
-  bool dequeues = (command->attempt->enqueued & link->bit) != 0;
   command->script = (uint8_t)script;
   command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
-  if (dequeues) {
-    rl_link_entry(link->notify_channel, command->attempt->ticket, entry);
-  }
   return rl_link_reserve_outstanding(link, grow) &&
-         rl_command_release(&link->output, script, command->by_text, &key, dequeues ? entry : NULL,
-                            grow) &&
+         rl_command_release(&link->output, script, command->by_text, &key,
+                            rl_link_queue_entry(link, command->attempt, entry), grow) &&
          rl_link_append(link, command);
+}
+
+/* Queues a release that keeps the keys for |rest_ms| (rl_hold.h). */
+static bool rl_link_queue_hold(rl_link *link, rl_outstanding *command, bool notifies,
+                               uint64_t rest_ms, bool grow) {
+  char entry[RL_LINK_ENTRY_SIZE];
+  rl_attempt *attempt = command->attempt;
+  rl_script script = notifies ? RL_SCRIPT_HOLD_NOTIFY : RL_SCRIPT_HOLD;
+  rl_command_key key = rl_attempt_key(attempt);
+  command->script = (uint8_t)script;
+  command->by_text = command->by_text || !link->knows[script];
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_outstanding(link, grow) ||
+      !rl_command_hold(&link->output, script, command->by_text, &key, rest_ms, attempt->fenced,
+                       notifies ? rl_link_queue_entry(link, attempt, entry) : NULL, grow)) {
+    return false;
+  }
+  rl_attempt_will_live(attempt, command->sent_us, rest_ms);
+  return rl_link_append(link, command);
 }
 
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
@@ -68,7 +96,12 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
                             by_text, 0,      RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
-  if (link->notify_channel != NULL && link->notify_denied_until_us <= now_us) {
+  bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= now_us;
+  uint64_t keep_ms = rl_attempt_keep_ms(attempt, now_us);
+  if (keep_ms > 0) {
+    return rl_link_queue_hold(link, &command, notifies, keep_ms, grow);
+  }
+  if (notifies) {
     rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
     return rl_link_queue_notifying(link, &command, script, grow);
   }

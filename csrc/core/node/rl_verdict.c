@@ -188,6 +188,23 @@ static rl_verdict_kind rl_verdict_kind_of_error(const rl_outstanding *command, c
   return rl_verdict_is_refusal(text) ? RL_VERDICT_REFUSED : RL_VERDICT_ERROR;
 }
 
+/* Reads the answer of the script that attaches: "OK" and the time that was left, or 0, or -1. */
+static rl_verdict rl_verdict_attached(const rl_reply *reply) {
+  rl_verdict verdict = rl_verdicts[RL_VERDICT_BROKEN];
+  if (reply->type == RL_REPLY_INTEGER && (reply->integer == 0 || reply->integer == -1)) {
+    return rl_verdicts[reply->integer == 0 ? RL_VERDICT_DENIED : RL_VERDICT_OTHER_SERVER];
+  }
+  if (reply->type == RL_REPLY_STATUS && strncmp(reply->text, "OK ", 3) == 0) {
+    const char *end = reply->text + strlen(reply->text);
+    uint64_t left_ms;
+    if (rl_verdict_number(reply->text + 3, end, &left_ms) == end) {
+      verdict = rl_verdicts[RL_VERDICT_GRANTED];
+      verdict.left_ms = left_ms;
+    }
+  }
+  return verdict;
+}
+
 static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const rl_reply *reply) {
   const rl_verdict_rule *rules = rl_verdict_rules(command);
   if (reply->type == RL_REPLY_ERROR) {
@@ -201,10 +218,6 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
   }
   if (rl_verdict_key(command, reply) != 0) {
     return RL_VERDICT_DENIED;
-  }
-  if (command->kind == RL_OUTSTANDING_ATTACH && reply->type == RL_REPLY_INTEGER &&
-      reply->integer == -1) {
-    return RL_VERDICT_OTHER_SERVER;
   }
   for (unsigned i = 0; i < (rules == rl_verdict_release ? 4u : 2u); i++) {
     const rl_verdict_rule *rule = &rules[i];
@@ -226,6 +239,9 @@ rl_verdict rl_verdict_read(const rl_outstanding *command, const rl_reply *reply)
     verdict.node_us = words.node_us;
     verdict.fence = words.fence;
     return verdict;
+  }
+  if (command->kind == RL_OUTSTANDING_ATTACH && reply->type != RL_REPLY_ERROR) {
+    return rl_verdict_attached(reply);
   }
   return rl_verdicts[rl_verdict_kind_of(command, reply)];
 }

@@ -20,6 +20,7 @@ typedef struct rl_verdict {
   bool notify_denied; /* a release: the user may not notify */
   bool other_server;  /* another server answered, and did nothing (rl_guard.c) */
   uint64_t node_us;   /* the node's clock; 0 if unknown */
+  uint64_t left_ms;   /* attach: longest life that the handed keys had left */
   uint64_t fence;     /* the raised counter of fencing tokens; 0 if it was not raised */
 } rl_verdict;
 

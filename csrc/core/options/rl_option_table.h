@@ -88,6 +88,8 @@ const char *rl_option_kind_name(rl_option_kind kind);
     "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
   X(max_hold, DURATION, max_hold_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,                     \
     "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
+  X(hold_at_least, DURATION, hold_at_least_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,           \
+    "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
   X(fence, FLAG, fence, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")                          \
   X(poll_interval, DURATION, poll_interval_us, REDLOCK_MILLISECONDS, REDLOCK_TTL_MAX_US, 0,        \
     2 * REDLOCK_SECONDS, "from 1 ms to 366 days")                                                  \

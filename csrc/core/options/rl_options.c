@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/rl_validity.h"
+
 #define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
 #define RL_OPTIONS_RETRIES 3
 
@@ -115,4 +117,9 @@ uint64_t rl_options_attempts(const rl_options *options) {
 
 uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us) {
   return rl_time_ms_up(rl_time_add(ttl_us, options->lock_delay_us));
+}
+
+redlock_duration rl_options_hold_us(const rl_options *options) {
+  redlock_duration life_us = rl_validity_life(options->hold_at_least_us, options->drift_factor);
+  return options->hold_at_least_us == 0 ? 0 : rl_time_add(life_us, options->lock_delay_us);
 }

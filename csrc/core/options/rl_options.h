@@ -54,4 +54,10 @@ uint64_t rl_options_attempts(const rl_options *options);
 /* Returns the life of the key on a node, in ms. */
 uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us);
 
+/*
+ * Returns for how long a key must live after the grant so that it lasts for hold_at_least_us, with
+ * drift and lock_delay_us; 0 without that option.
+ */
+redlock_duration rl_options_hold_us(const rl_options *options);
+
 #endif

@@ -32,27 +32,32 @@ struct rl_attempt {
   rl_resource *base; /* a reference: its key names the queue (rl_command_key); NULL: |resource| */
   struct rl_lock *lock; /* NULL after the lock has dropped the attempt */
   unsigned references;
-  uint32_t sent;            /* nodes that may have received a SET */
-  uint32_t asked;           /* nodes with an outstanding SET */
-  uint32_t refused;         /* nodes that certainly did not set the key */
-  uint32_t due;             /* nodes that must still be sent the release */
-  uint32_t later;           /* nodes of |due| that must wait until later_us */
-  uint32_t uncertain;       /* nodes that may still execute a SET of an ended connection */
-  uint32_t released;        /* nodes that have answered the release */
-  uint32_t tested;          /* nodes with an outstanding test (rl_twin.h) */
-  uint32_t tests;           /* nodes that were tested */
-  redlock_duration life_us; /* longest life of its keys */
+  uint32_t sent;      /* nodes that may have received a SET */
+  uint32_t asked;     /* nodes with an outstanding SET */
+  uint32_t refused;   /* nodes that certainly did not set the key */
+  uint32_t due;       /* nodes that must still be sent the release */
+  uint32_t later;     /* nodes of |due| that must wait until later_us */
+  uint32_t uncertain; /* nodes that may still execute a SET of an ended connection */
+  uint32_t released;  /* nodes that have answered the release */
+  uint32_t tested;    /* nodes with an outstanding test (rl_twin.h) */
+  union {
+    uint32_t tests; /* before it is a lease: nodes that were tested */
+    uint32_t late;  /* of a lease: nodes that may yet prolong the key for an ended connection */
+  };
   redlock_time later_us;
   redlock_time expired_us; /* when its keys have expired on all certain nodes; then releases end */
-  bool releasing : 1;      /* its release has begun: only releases may be sent */
-  bool held : 1;           /* it has been a lease */
-  bool any : 1;            /* release by force: delete any token */
-  bool twins : 1;          /* a test has found two nodes that are one server */
-  bool custom : 1;         /* the caller supplied the token: another client may use it, too */
-  bool apart : 1;          /* the token is allocated */
-  bool labelled : 1;       /* it has room for a token with a label */
-  bool shorter : 1; /* its last extend asks for less than remains of the lease (rl_margin.c) */
+  redlock_duration life_us : 48; /* longest life of its keys */
   uint16_t token_length;
+  redlock_time keep_until_us : 54; /* until then a release keeps the keys (rl_hold.h); 0: none */
+  bool releasing : 1;              /* its release has begun: only releases may be sent */
+  bool held : 1;                   /* it has been a lease */
+  bool any : 1;                    /* release by force: delete any token */
+  bool twins : 1;                  /* a test has found two nodes that are one server */
+  bool custom : 1;   /* the caller supplied the token: another client may use it, too */
+  bool apart : 1;    /* the token is allocated */
+  bool fenced : 1;   /* its keys have counters of fencing tokens */
+  bool labelled : 1; /* it has room for a token with a label */
+  bool shorter : 1;  /* its last extend asks for less than remains of the lease (rl_margin.c) */
   uint32_t set;      /* nodes that have confirmed the key (rl_margin.h) */
   uint32_t suspect;  /* nodes that may have lost the key since (rl_margin.h) */
   uint32_t ticket;   /* of a lease: id of the ticket that its release dequeues, or 0 */
@@ -63,6 +68,10 @@ struct rl_attempt {
    */
   alignas(char *) char bytes[];
 };
+
+/* Bounds of life_us and keep_until_us: 8 years, and 570 years after the start of the clock. */
+#define RL_ATTEMPT_LIFE_MAX_US (((uint64_t)1 << 48) - 1)
+#define RL_ATTEMPT_KEEP_MAX_US (((uint64_t)1 << 54) - 1)
 
 /* Attempts are allocated this many at once. */
 #define RL_ATTEMPT_SLAB 64
@@ -127,6 +136,11 @@ void rl_attempt_pool_free(rl_attempt_pool *pool);
 /* Returns true if a release of the attempt is due. */
 static inline bool rl_attempt_is_queued(const rl_attempt *attempt) {
   return rl_list_is_in(&attempt->queue);
+}
+
+/* Returns for how many ms a release at |now_us| must keep the keys; 0: it deletes them. */
+static inline uint64_t rl_attempt_keep_ms(const rl_attempt *attempt, redlock_time now_us) {
+  return rl_time_ms_up(rl_time_sub(attempt->keep_until_us, now_us));
 }
 
 /* Returns the token and a NUL. A caller-supplied token may contain NUL bytes. */

@@ -88,6 +88,15 @@ typedef struct rl_script_source {
   "if n~=1 and n~=2 then redis.call('DEL'," key ") n=3 end "
 
 /*
+ * Lets the key |l| and the counter of its fencing tokens live until the end of hold_at_least. The
+ * counter lives for a week more: 604800000 ms.
+ */
+#define RL_COMMAND_PROLONG                                                                         \
+  "redis.call('PEXPIRE',l,ARGV[2]) local f=KEYS[n+i] if f then local p=redis.call('PTTL',f) "      \
+  "if p>=0 and p<604800000+t then "                                                                \
+  "redis.call('PEXPIRE',f,string.format('%.0f',604800000+t)) end end "
+
+/*
  * The queue |q| of the base key |k| (rl_command_key) is a string of entries, 24 bytes each, so that one command reads it
  * with the key, and one writes the rest and its expiry. It is not among the KEYS of a script, and
  * scripts that release use pcall() for it: a client without the right still releases.
@@ -280,6 +289,22 @@ static const rl_script_source rl_script_sources[] = {
          "if d==#KEYS then return c end return 0",
          "c0dd7d51bf06178d55561a02bd04a4448357c519"},
     [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES_KEY, "1b98b77d836b47634d527959c31f10818e1501f7"},
+    [RL_SCRIPT_HOLD] =
+        {"local n,t,d,e=tonumber(ARGV[3]),tonumber(ARGV[2]),0,nil for i=1,n do local l=KEYS[i] "
+         "local v=redis.pcall('GET',l) if type(v)=='table' then e=v "
+         "elseif v==ARGV[1] then " RL_COMMAND_PROLONG "d=d+1 end end "
+         "if e then return e end if d==n then return 1 end return 0",
+         "d180ec907c4820720a8da770f7fd194165c7e567"},
+    [RL_SCRIPT_HOLD_NOTIFY] =
+        {"local n,t,o,d,e,c=tonumber(ARGV[3]),tonumber(ARGV[2]),ARGV[4],0,nil,1 "
+         "if o=='' then o=nil end for i=1,n do local l=KEYS[i] local k=ARGV[5] or l "
+         "local v=redis.pcall('GET',l) local ours=v==ARGV[1] if type(v)=='table' then e=v else "
+         "if ours then " RL_COMMAND_PROLONG "d=d+1 end if ours or o then "
+         "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
+         "local s=r[1] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
+             "o") "if ours or not v then " RL_COMMAND_NOTIFY("l") "end " RL_COMMAND_KEEP
+                  "end end end if e then return e end if d==n then return c end return 0",
+         "c7a0145bae95496f445cd1b2b08aa00ad2ae485a"},
     [RL_SCRIPT_ENQUEUE_LABEL] = {RL_COMMAND_ENQUEUES_LABEL,
                                  "4f8b144d5b53d4b234527901d7c05660a8580407"},
     [RL_SCRIPT_DEQUEUE] =
@@ -338,11 +363,16 @@ static const char rl_command_guarding[] =
     "redis.call('SET',KEYS[1],r) end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 
-/* Replaces the detached token of all keys, unless the lease ends too early. */
+/*
+ * Replaces the detached token of all keys, unless the lease ends too early. Answers "OK" and the
+ * longest life that a key had left, in ms.
+ */
 #define RL_COMMAND_ATTACHMENT(count)                                                               \
-  "for i=1," count " do if redis.call('GET',KEYS[i])~=ARGV[1] or "                                 \
-  "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "                           \
-  "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1"
+  "local left=0 for i=1," count " do local p=redis.call('PTTL',KEYS[i]) "                          \
+  "if redis.call('GET',KEYS[i])~=ARGV[1] or p<=tonumber(ARGV[4]) then return 0 end "               \
+  "left=math.max(left,p) end "                                                                     \
+  "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end "                       \
+  "return redis.status_reply(string.format('OK %.0f',left))"
 static const char rl_command_attachment[] = RL_COMMAND_ATTACHMENT("#KEYS");
 static const char rl_command_attachment_here[] =
     "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or " RL_COMMAND_HERE_UNSEALED
@@ -510,6 +540,45 @@ bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
                          grow);
 }
 
+/* Writes the counters of the keys, in the order of the keys. */
+static char *rl_command_counters(char *out, const rl_command_key *key) {
+  static const char suffix[] = RL_COMMAND_COUNTER "\r\n";
+  const char *bytes = key->key;
+  for (unsigned i = 0; i < rl_command_key_count(key); i++) {
+    size_t length = rl_command_key_length(key, i);
+    out = rl_command_header(out, '$', length + strlen(RL_COMMAND_COUNTER));
+    memcpy(out, bytes, length);
+    memcpy(out + length, suffix, sizeof suffix - 1);
+    out += length + sizeof suffix - 1;
+    bytes += length;
+  }
+  return out;
+}
+
+bool rl_command_hold(rl_buffer *buffer, rl_script script, bool by_text, const rl_command_key *key,
+                     uint64_t rest_ms, bool fenced, const char *entry, bool grow) {
+  const rl_script_source *source = &rl_script_sources[script];
+  bool notifies = script == RL_SCRIPT_HOLD_NOTIFY;
+  bool apart = notifies && key->base.bytes != NULL;
+  size_t count = rl_command_key_count(key);
+  size_t bound = rl_command_body_bound(source, by_text, (unsigned)(2 * count) + 5) +
+                 2 * key->key_length + count * sizeof RL_COMMAND_COUNTER + key->token_length +
+                 (entry != NULL ? strlen(entry) : 0) + key->base.length;
+  char *out = rl_buffer_reserve(buffer, bound, grow);
+  if (out == NULL) {
+    return false;
+  }
+  size_t keys = fenced ? 2 * count : count;
+  out = rl_command_header(out, '*', 3 + keys + 3 + notifies + apart);
+  out = rl_command_keys(rl_command_number(rl_command_body(out, source, by_text), keys), key);
+  out = fenced ? rl_command_counters(out, key) : out;
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = rl_command_number(rl_command_number(out, rest_ms), count);
+  out = notifies ? rl_command_text(out, entry != NULL ? entry : "") : out;
+  return rl_command_finish(
+      buffer, apart ? rl_command_argument(out, key->base.bytes, key->base.length) : out);
+}
+
 bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
                       size_t length, const char *entry, unsigned mode, unsigned permits) {
   const rl_script_source *source = &rl_script_sources[script];
@@ -565,21 +634,6 @@ bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_co
     out = rl_command_text(rl_command_text(out, here->record), here->run_id);
   }
   return rl_command_finish(buffer, out);
-}
-
-/* Writes the counters of the keys, in the order of the keys. */
-static char *rl_command_counters(char *out, const rl_command_key *key) {
-  static const char suffix[] = RL_COMMAND_COUNTER "\r\n";
-  const char *bytes = key->key;
-  for (unsigned i = 0; i < rl_command_key_count(key); i++) {
-    size_t length = rl_command_key_length(key, i);
-    out = rl_command_header(out, '$', length + strlen(RL_COMMAND_COUNTER));
-    memcpy(out, bytes, length);
-    memcpy(out + length, suffix, sizeof suffix - 1);
-    out += length + sizeof suffix - 1;
-    bytes += length;
-  }
-  return out;
 }
 
 static size_t rl_command_watched_bound(const rl_command_key *key, const rl_command_watch *watch,

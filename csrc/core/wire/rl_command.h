@@ -28,6 +28,9 @@ typedef enum rl_script {
   /* With the queue of waiters beside a key, a string (rl_notify.c): */
   RL_SCRIPT_RELEASE_NOTIFY,     /* RELEASE, and notifies the head: 2; if that is denied: 3 */
   RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same for several keys */
+  /* Releases that keep the keys for a while (rl_command_hold()): */
+  RL_SCRIPT_HOLD,          /* sets the expiry of each key with the token: 1 if all had it */
+  RL_SCRIPT_HOLD_NOTIFY,   /* HOLD, and notifies the heads, which then poll: as RELEASE_NOTIFY */
   RL_SCRIPT_ENQUEUE,            /* enqueues a ticket (rl_command_queue()) */
   RL_SCRIPT_ENQUEUE_LABEL,      /* ENQUEUE, which also answers the label of the holder */
   RL_SCRIPT_DEQUEUE,            /* dequeues a ticket, and notifies the head if the key is free */
@@ -91,6 +94,14 @@ bool rl_command_script(rl_buffer *buffer, rl_script script, bool by_text, const 
  */
 bool rl_command_release(rl_buffer *buffer, rl_script script, bool by_text,
                         const rl_command_key *key, const char *entry, bool grow);
+
+/*
+ * HOLD and HOLD_NOTIFY: the keys with the token then live for |rest_ms|, whether that is more or
+ * less than before. With |fenced| their counters live for a week more. HOLD_NOTIFY also dequeues
+ * |entry|, which may be NULL.
+ */
+bool rl_command_hold(rl_buffer *buffer, rl_script script, bool by_text, const rl_command_key *key,
+                     uint64_t rest_ms, bool fenced, const char *entry, bool grow);
 
 /*
  * ENQUEUE and DEQUEUE in the queue of the base key |bytes|. |entry| has 16 hexadecimal digits of a client's channel, and 8 of a ticket's
@@ -186,7 +197,8 @@ const char *rl_command_guard_text(void);
 
 /*
  * EVAL of a script that replaces the token of |old| by that of |key|, if all keys have it for more
- * than |floor_ms|: 1, otherwise 0. The keys then live for |ttl_ms|. With |here|, which may be NULL,
+ * than |floor_ms|. It answers "OK" and the longest life that one of them had left, in ms; otherwise
+ * 0. The keys then live for |ttl_ms|. With |here|, which may be NULL,
  * it first compares the node's record and run_id: -1 if they differ.
  */
 typedef struct rl_command_here {

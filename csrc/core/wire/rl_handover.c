@@ -5,8 +5,9 @@
  *
  * The text is "redlock1." and URL-safe base64 of: the numbers (little-endian), the lengths, the
  * prefix, the resources, the token and a checksum. A lease with a fencing token begins with
- * "redlock2." and has it after the other 8-byte numbers. The checksum detects corruption. The nodes
- * detect forgery, because they compare the token.
+ * "redlock2." and has it after the other 8-byte numbers. A lease with hold_at_least begins with
+ * "redlock3.", with both "redlock4.", and has two more numbers. The checksum detects corruption.
+ * The nodes detect forgery, because they compare the token.
  */
 #include "wire/rl_handover.h"
 
@@ -16,11 +17,13 @@
 #include "wire/rl_resource.h"
 
 #define RL_HANDOVER_HEAD "redlock1."
-#define RL_HANDOVER_HEAD_FENCE "redlock2."
+#define RL_HANDOVER_HEAD_LENGTH (sizeof RL_HANDOVER_HEAD - 1)
 #define RL_HANDOVER_FENCE 8                               /* bytes of a fencing token */
+#define RL_HANDOVER_HOLD 16                               /* bytes of hold_us and left_us */
 #define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 2 + 2 + 1) /* numbers and single lengths */
 #define RL_HANDOVER_EACH 2                                /* the length of a resource */
 #define RL_HANDOVER_CHECKSUM 8
+#define RL_HANDOVER_HOLD_MAX_US (102 * REDLOCK_TTL_MAX_US) /* rl_options_hold_us() */
 /* More than any lock needs. A longer text is rejected unread. */
 #define RL_HANDOVER_DIGITS_MAX                                                                     \
   ((size_t)2 * REDLOCK_RESOURCES_MAX * (REDLOCK_KEY_MAX + RL_HANDOVER_EACH))
@@ -39,11 +42,44 @@ static uint64_t rl_handover_hash(uint64_t hash, const void *bytes, size_t length
 
 #define RL_HANDOVER_HASH 0xcbf29ce484222325u
 
-/* The kind is part of the checksum, so that no text of one kind passes for the other. */
-static uint64_t rl_handover_seed(bool fenced) {
-  return fenced ? rl_handover_hash(RL_HANDOVER_HASH, RL_HANDOVER_HEAD_FENCE,
-                                   sizeof RL_HANDOVER_HEAD_FENCE)
-                : RL_HANDOVER_HASH;
+/* The kind of a text: which optional numbers it has. */
+typedef struct rl_handover_kind {
+  bool fenced, holds;
+} rl_handover_kind;
+
+static rl_handover_kind rl_handover_kind_of(const rl_handover *handover) {
+  return (rl_handover_kind){handover->fence > 0, handover->hold_us > 0};
+}
+
+/* Writes the head of the kind, and a NUL. */
+static void rl_handover_head(rl_handover_kind kind, char head[RL_HANDOVER_HEAD_LENGTH + 1]) {
+  memcpy(head, RL_HANDOVER_HEAD, RL_HANDOVER_HEAD_LENGTH + 1);
+  head[RL_HANDOVER_HEAD_LENGTH - 2] = (char)('1' + kind.fenced + 2 * kind.holds);
+}
+
+/* Reads the head of a text. Returns false if it has none. */
+static bool rl_handover_read_head(rl_handover_kind *kind, const char *text, size_t length) {
+  char head[RL_HANDOVER_HEAD_LENGTH + 1];
+  for (unsigned i = 0; i < 4 && length >= RL_HANDOVER_HEAD_LENGTH; i++) {
+    *kind = (rl_handover_kind){(i & 1) != 0, (i & 2) != 0};
+    rl_handover_head(*kind, head);
+    if (memcmp(text, head, RL_HANDOVER_HEAD_LENGTH) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The kind is part of the checksum, so that no text of one kind passes for another. */
+static uint64_t rl_handover_seed(rl_handover_kind kind) {
+  char head[RL_HANDOVER_HEAD_LENGTH + 1];
+  rl_handover_head(kind, head);
+  return kind.fenced || kind.holds ? rl_handover_hash(RL_HANDOVER_HASH, head, sizeof head)
+                                   : RL_HANDOVER_HASH;
+}
+
+static size_t rl_handover_options(rl_handover_kind kind) {
+  return (kind.fenced ? RL_HANDOVER_FENCE : 0u) + (kind.holds ? RL_HANDOVER_HOLD : 0u);
 }
 
 uint64_t rl_handover_nodes(const char *const *names, unsigned count) {
@@ -85,7 +121,7 @@ static void rl_handover_put(rl_handover_writer *writer, uint64_t number, unsigne
 
 static size_t rl_handover_count(const rl_handover *handover) {
   size_t count = RL_HANDOVER_FIXED + handover->prefix_length + handover->token_length;
-  count += handover->fence > 0 ? RL_HANDOVER_FENCE : 0;
+  count += rl_handover_options(rl_handover_kind_of(handover));
   for (size_t i = 0; i < handover->resource_count; i++) {
     count += RL_HANDOVER_EACH + handover->resources[i].length;
   }
@@ -93,21 +129,24 @@ static size_t rl_handover_count(const rl_handover *handover) {
 }
 
 size_t rl_handover_length(const rl_handover *handover) {
-  return strlen(RL_HANDOVER_HEAD) + (rl_handover_count(handover) * 8 + 5) / 6;
+  return RL_HANDOVER_HEAD_LENGTH + (rl_handover_count(handover) * 8 + 5) / 6;
 }
 
 void rl_handover_write(const rl_handover *handover, char *text) {
-  size_t head = strlen(RL_HANDOVER_HEAD);
-  bool fenced = handover->fence > 0;
-  rl_handover_writer writer = {text + head, 0, 0, rl_handover_seed(fenced)};
-  memcpy(text, fenced ? RL_HANDOVER_HEAD_FENCE : RL_HANDOVER_HEAD, head + 1);
+  rl_handover_kind kind = rl_handover_kind_of(handover);
+  rl_handover_writer writer = {text + RL_HANDOVER_HEAD_LENGTH, 0, 0, rl_handover_seed(kind)};
+  rl_handover_head(kind, text);
   rl_handover_put(&writer, handover->node_count, 1);
   rl_handover_put(&writer, handover->suspect, 4);
   rl_handover_put(&writer, handover->nodes, 8);
   rl_handover_put(&writer, handover->ttl_us, 8);
   rl_handover_put(&writer, handover->lock_delay_us, 8);
-  if (fenced) {
+  if (kind.fenced) {
     rl_handover_put(&writer, handover->fence, RL_HANDOVER_FENCE);
+  }
+  if (kind.holds) {
+    rl_handover_put(&writer, handover->hold_us, 8);
+    rl_handover_put(&writer, handover->left_us, 8);
   }
   rl_handover_put(&writer, handover->prefix_length, 2);
   rl_handover_put(&writer, handover->token_length, 2);
@@ -165,25 +204,30 @@ static bool rl_handover_in_bounds(const rl_handover *handover) {
   return handover->token_length > 0 && handover->token_length <= REDLOCK_TOKEN_MAX &&
          handover->ttl_us > 0 && handover->ttl_us <= REDLOCK_TTL_MAX_US &&
          handover->lock_delay_us <= REDLOCK_TTL_MAX_US &&
+         handover->hold_us <= RL_HANDOVER_HOLD_MAX_US &&
+         handover->left_us <= RL_HANDOVER_HOLD_MAX_US &&
          !rl_resource_repeats(handover->resources, handover->resource_count);
 }
 
 /* Reads the numbers and lengths. Returns the rest, or NULL if there are too few bytes. */
 static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size_t count,
-                                                     bool fenced) {
+                                                     rl_handover_kind kind) {
   const unsigned char *in = handover->bytes;
   handover->node_count = (unsigned)rl_handover_get(&in, 1);
   handover->suspect = (uint32_t)rl_handover_get(&in, 4);
   handover->nodes = rl_handover_get(&in, 8);
   handover->ttl_us = rl_handover_get(&in, 8);
   handover->lock_delay_us = rl_handover_get(&in, 8);
-  handover->fence = fenced ? rl_handover_get(&in, RL_HANDOVER_FENCE) : 0;
+  handover->fence = kind.fenced ? rl_handover_get(&in, RL_HANDOVER_FENCE) : 0;
+  handover->hold_us = kind.holds ? rl_handover_get(&in, 8) : 0;
+  handover->left_us = kind.holds ? rl_handover_get(&in, 8) : 0;
   handover->prefix_length = (size_t)rl_handover_get(&in, 2);
   handover->token_length = (size_t)rl_handover_get(&in, 2);
   handover->resource_count = (size_t)rl_handover_get(&in, 1);
   if (handover->resource_count == 0 || handover->resource_count > REDLOCK_RESOURCES_MAX ||
-      fenced != (handover->fence > 0) || handover->fence > RL_NUMBER_MAX ||
-      count < RL_HANDOVER_FIXED + (fenced ? RL_HANDOVER_FENCE : 0u) +
+      kind.fenced != (handover->fence > 0) || handover->fence > RL_NUMBER_MAX ||
+      kind.holds != (handover->hold_us > 0) ||
+      count < RL_HANDOVER_FIXED + rl_handover_options(kind) +
                   handover->resource_count * RL_HANDOVER_EACH) {
     return NULL;
   }
@@ -194,8 +238,8 @@ static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size
 }
 
 /* Reads |count| bytes, at least the fixed ones. */
-static bool rl_handover_read_bytes(rl_handover *handover, size_t count, bool fenced) {
-  const unsigned char *in = rl_handover_read_numbers(handover, count, fenced);
+static bool rl_handover_read_bytes(rl_handover *handover, size_t count, rl_handover_kind kind) {
+  const unsigned char *in = rl_handover_read_numbers(handover, count, kind);
   if (in == NULL) {
     return false;
   }
@@ -209,19 +253,18 @@ static bool rl_handover_read_bytes(rl_handover *handover, size_t count, bool fen
   in += handover->token_length;
   return rl_handover_in_bounds(handover) &&
          rl_handover_get(&in, RL_HANDOVER_CHECKSUM) ==
-             rl_handover_hash(rl_handover_seed(fenced), handover->bytes,
+             rl_handover_hash(rl_handover_seed(kind), handover->bytes,
                               count - RL_HANDOVER_CHECKSUM);
 }
 
 int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
-  size_t head = strlen(RL_HANDOVER_HEAD);
-  bool fenced = length >= head && memcmp(text, RL_HANDOVER_HEAD_FENCE, head) == 0;
-  if (length < head || (!fenced && memcmp(text, RL_HANDOVER_HEAD, head) != 0) ||
-      length - head > RL_HANDOVER_DIGITS_MAX) {
+  size_t head = RL_HANDOVER_HEAD_LENGTH;
+  rl_handover_kind kind;
+  if (!rl_handover_read_head(&kind, text, length) || length - head > RL_HANDOVER_DIGITS_MAX) {
     return REDLOCK_E_LOST;
   }
   size_t count = (length - head) * 6 / 8;
-  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM + (fenced ? RL_HANDOVER_FENCE : 0u)) {
+  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM + rl_handover_options(kind)) {
     return REDLOCK_E_LOST;
   }
   handover->bytes = calloc(1, count);
@@ -229,7 +272,7 @@ int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
     return REDLOCK_E_NO_MEMORY;
   }
   if (!rl_handover_unpack(handover->bytes, text + head, length - head) ||
-      !rl_handover_read_bytes(handover, count, fenced)) {
+      !rl_handover_read_bytes(handover, count, kind)) {
     rl_handover_free(handover);
     return REDLOCK_E_LOST;
   }

@@ -17,6 +17,8 @@ typedef struct rl_handover {
   redlock_duration ttl_us;
   redlock_duration lock_delay_us;
   uint64_t fence;                      /* the fencing token; 0 for none */
+  redlock_duration hold_us;            /* rest of hold_at_least (rl_hold.h); 0 for none */
+  redlock_duration left_us;            /* with hold_us: life that the keys have left, at least */
   const unsigned char *prefix, *token; /* any bytes */
   size_t prefix_length, token_length;
   size_t resource_count;

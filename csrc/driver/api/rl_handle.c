@@ -83,7 +83,7 @@ static int rl_handle_create(redlock_lock **made, redlock_client *client,
     *wrong = rl_handle_read_options(&options, given, options_size);
   }
   if (*wrong == NULL) {
-    *wrong = rl_guard_too_long(client->core.guards, options.ttl_us, options.lock_delay_us);
+    *wrong = rl_guard_too_long(client->core.guards, &options);
   }
   if (*wrong == NULL) {
     *wrong = rl_permits_wrong_count(&options, count);

@@ -59,11 +59,19 @@ static bool rl_client_wrong_max_ttl(const redlock_settings *settings, const rl_o
   redlock_duration longest_us = rl_guard_longest(settings->guard_max_ttl_us);
   rl_options defaults;
   rl_options_default(&defaults);
-  if (settings->guard != REDLOCK_YES ||
-      rl_time_add(options->ttl_us, options->lock_delay_us) <= longest_us) {
+  bool too_long = rl_time_add(options->ttl_us, options->lock_delay_us) > longest_us;
+  if (settings->guard != REDLOCK_YES || (!too_long && rl_options_hold_us(options) <= longest_us)) {
     return false;
   }
-  if (message != NULL) {
+  if (message != NULL && !too_long) {
+    (void)snprintf(message, size,
+                   RL_GUARD_TOO_LONG_TO_HOLD
+                   ": hold_at_least %llu ms, lock_delay %llu ms, max_ttl %llu ms%s",
+                   (unsigned long long)rl_time_ms_up(options->hold_at_least_us),
+                   (unsigned long long)rl_time_ms_up(options->lock_delay_us),
+                   (unsigned long long)rl_time_ms_up(longest_us),
+                   settings->guard_max_ttl_us == 0 ? " (the default)" : "");
+  } else if (message != NULL) {
     (void)snprintf(message, size,
                    RL_GUARD_TOO_LONG ": ttl %llu ms%s, lock_delay %llu ms, max_ttl %llu ms%s",
                    (unsigned long long)rl_time_ms_up(options->ttl_us),

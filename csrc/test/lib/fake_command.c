@@ -86,7 +86,7 @@ static bool fake_read_keys(fake_command *command, const resp_request *request) {
 }
 
 static bool fake_is_attach(const resp_request *request) {
-  static const char end[] = "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1";
+  static const char end[] = "return redis.status_reply(string.format('OK %.0f',left))";
   return request->count >= 8 && resp_is(request, 0, "EVAL") && request->lengths[1] > sizeof end &&
          memcmp(request->words[1] + request->lengths[1] - (sizeof end - 1), end, sizeof end - 1) ==
              0;
@@ -241,6 +241,44 @@ static bool fake_read_counters(const fake_command *command, const resp_request *
   return true;
 }
 
+/* Reads a release that keeps its keys: token, rest, number of keys, and in a queue an entry. */
+static bool fake_read_hold(fake_command *command, const resp_request *request, bool notifies) {
+  unsigned keys = (unsigned)resp_number(request, 2);
+  unsigned at = 3 + keys;
+  if (request->count != at + 3 + notifies || request->lengths[at] > FAKE_TOKEN_MAX) {
+    return false;
+  }
+  command->verb = FAKE_RELEASE;
+  command->by_text = resp_is(request, 0, "EVAL");
+  command->calls = notifies;
+  command->keep_ms = resp_number(request, at + 1);
+  command->count = (unsigned)resp_number(request, at + 2);
+  command->fence = keys > command->count;
+  (void)fake_read_word(command->token, sizeof command->token, request, at);
+  if (command->keep_ms == 0 || command->count == 0 || command->count > FAKE_NAMES_MAX ||
+      keys != command->count * (command->fence > 0 ? 2 : 1) ||
+      (notifies && !fake_read_word(command->entry, sizeof command->entry, request, at + 3))) {
+    return false;
+  }
+  for (unsigned i = 0; i < command->count; i++) {
+    if (!fake_read_name(command, request, 3 + i)) {
+      return false;
+    }
+    memcpy(command->names[i].bytes, command->key, command->key_length + 1);
+    command->names[i].length = command->key_length;
+  }
+  memcpy(command->key, command->names[0].bytes, sizeof command->key);
+  command->key_length = command->names[0].length;
+  return command->fence == 0 || fake_read_counters(command, request);
+}
+
+/* Returns true if the command is |script|. */
+static bool fake_is_script(const resp_request *request, rl_script script) {
+  return resp_is(request, 1,
+                 resp_is(request, 0, "EVAL") ? rl_command_script_text(script)
+                                             : rl_command_script_sha1(script));
+}
+
 /* The seal and the run_id, and the name of the script. A TAKE without a guard has none. */
 static bool fake_read_record(fake_command *command, const resp_request *request, unsigned index) {
   if (!command->guarded) {
@@ -335,6 +373,10 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
     known = fake_guard_parse(command, &request);
   } else if (fake_watched_script(&request) != RL_SCRIPT_NONE) {
     known = fake_read_watched(command, &request, fake_watched_script(&request));
+  } else if (fake_is_script(&request, RL_SCRIPT_HOLD)) {
+    known = fake_read_hold(command, &request, false);
+  } else if (fake_is_script(&request, RL_SCRIPT_HOLD_NOTIFY)) {
+    known = fake_read_hold(command, &request, true);
   } else if (resp_is(&request, 0, "SET")) {
     known = fake_read_set(command, &request);
   } else if (resp_is(&request, 0, "DEL")) {

@@ -90,6 +90,7 @@ static void fake_run_script(fake_store *store, redlock_time now_us, const fake_c
 static void fake_attach(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   bool ours = true;
+  redlock_duration left_us = 0;
   if (command->guarded && (strcmp(command->record, store->record) != 0 || store->unsealed ||
                            strcmp(command->run_id, store->run_id) != 0)) {
     (void)snprintf(reply, FAKE_REPLY_MAX, ":-1\r\n");
@@ -100,8 +101,13 @@ static void fake_attach(fake_store *store, redlock_time now_us, const fake_comma
     const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
     ours = ours && key != NULL && strcmp(key->token, command->handed) == 0 &&
            (key->expires_us - now_us) / REDLOCK_MILLISECONDS > command->floor_ms;
+    left_us = key != NULL ? rl_time_max(left_us, key->expires_us - now_us) : left_us;
   }
-  (void)snprintf(reply, FAKE_REPLY_MAX, ours ? ":1\r\n" : ":0\r\n");
+  (void)snprintf(reply, FAKE_REPLY_MAX, ":0\r\n");
+  if (ours) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "+OK %llu\r\n",
+                   (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
+  }
   for (unsigned i = 0; i < command->count && ours; i++) {
     const fake_name *name = &command->names[i];
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);
@@ -256,6 +262,37 @@ void fake_store_count(fake_store *store, const char *key, uint64_t value, redloc
   fake_count(store, key, strlen(key), value, expires_us);
 }
 
+/* A release that keeps its keys: those with the token, and their counters, live for so long. */
+static void fake_hold(fake_store *store, redlock_time now_us, const fake_command *command,
+                      char reply[FAKE_REPLY_MAX]) {
+  redlock_time expires_us = now_us + command->keep_ms * REDLOCK_MILLISECONDS;
+  redlock_time counted_us = expires_us + 604800000 * REDLOCK_MILLISECONDS;
+  unsigned ours = 0, done = 1;
+  bool wrong_type = false;
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    fake_counter *counter = fake_find_counter(store, now_us, name->bytes, name->length);
+    bool kept = fake_is_ours(key, command);
+    ours += kept;
+    wrong_type = wrong_type || (key != NULL && key->token[0] == '\0');
+    if (kept) {
+      key->expires_us = expires_us;
+    }
+    if (kept && command->fence > 0 && counter != NULL) {
+      counter->expires_us = rl_time_max(counter->expires_us, counted_us);
+    }
+    unsigned said =
+        fake_queue_released(store, command, name->bytes, name->length, kept || key == NULL);
+    done = said > 1 ? said : done;
+  }
+  if (wrong_type) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "-WRONGTYPE Operation against a key\r\n");
+  } else {
+    (void)snprintf(reply, FAKE_REPLY_MAX, ":%u\r\n", ours == command->count ? done : 0);
+  }
+}
+
 #define FAKE_SLACK (REDLOCK_SECONDS / RL_FENCE_TICK_US) /* by which p may differ from the clock */
 
 /* The greatest counter of the keys. */
@@ -380,7 +417,12 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     }
     return;
   }
-  if (command->count > 1) {
+  if (command->keep_ms > 0 && (!store->forgot_release || command->by_text)) {
+    store->forgot_release = false;
+    fake_hold(store, now_us, command, reply);
+    return;
+  }
+  if (command->count > 1 && command->keep_ms == 0) {
     fake_execute_several(store, now_us, command, reply);
     return;
   }

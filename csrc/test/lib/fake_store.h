@@ -71,6 +71,7 @@ typedef struct fake_command {
   char handed[FAKE_TOKEN_MAX + 1]; /* attach: the token that is to be replaced */
   uint64_t ttl_ms;
   uint64_t floor_ms;
+  uint64_t keep_ms; /* FAKE_RELEASE: the keys with the token live for so long; 0: they go */
   unsigned count; /* of several keys, of which |key| is the first; 0 or 1 when it is the only one */
   fake_name names[FAKE_NAMES_MAX];
   bool heals;     /* FAKE_SET of several: keys with the token may be there */

@@ -21,6 +21,7 @@
   X(guard)                                                                                         \
   X(fence)                                                                                         \
   X(term)                                                                                          \
+  X(hold)                                                                                          \
   X(leftover)                                                                                      \
   X(touch)                                                                                         \
   X(margin)                                                                                        \
@@ -55,6 +56,7 @@
  *   asked       the core has sent an operator's command for the lock |own|; NULL: for no lock
  *   answered    an inspection or a force has ended with |result|
  *   touched     a node is about to execute a command of |token| that changes |key|, which exists
+ *   kept        a node has executed a release of |token| that keeps |key|
  *   clock_read  a client's clock has been read
  *   changed     a call of the core, at client->reading_us, has changed a lease
  *   closed      the core wants the connection closed
@@ -86,6 +88,8 @@
     (sim * s, const sim_connection *connection, const sim_key *key, uint32_t token,                \
      sim_command_kind kind),                                                                       \
     (s, connection, key, token, kind))                                                             \
+  X(kept, (sim * s, const sim_connection *connection, const sim_key *key, uint32_t token),         \
+    (s, connection, key, token))                                                                   \
   X(clock_read, (sim * s, sim_client * client), (s, client))                                       \
   X(changed,                                                                                       \
     (sim * s, const sim_client *client, const sim_lock *own, uint32_t before, uint32_t after),     \
@@ -128,6 +132,9 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
 const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uint32_t token);
 unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token);
 void check_reentry_released(sim *s, const sim_client *client, const sim_lock *own, uint32_t token);
+
+/* An acquire has ended well that counts on |lease|, or on none. */
+void check_hold_nested(sim *s, const sim_client *client, const sim_lock *own, uint32_t lease);
 
 /* An acquire has ended well. */
 void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *own);

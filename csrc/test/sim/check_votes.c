@@ -86,7 +86,8 @@ static void check_votes_released(sim *s, const sim_client *client, const sim_loc
      * has it.
      */
     bool twin = s->config.twins && ((never | ~token->sent) >> i & 1) != 0;
-    gone += later || twin || !sim_key_has(s, client->base + i, lock, index);
+    bool kept = (token->kept >> sim_config_server(&s->config, client->base + i) & 1) != 0;
+    gone += later || twin || kept || !sim_key_has(s, client->base + i, lock, index);
   }
   if (result == REDLOCK_OK && (check_votes_count(certain) < check_votes_majority(client) ||
                                gone < check_votes_majority(client))) {
@@ -96,8 +97,11 @@ static void check_votes_released(sim *s, const sim_client *client, const sim_loc
         "is gone",
         client->index, index, check_votes_count(certain), client->nodes, gone);
   }
-  if (result == REDLOCK_E_LOST &&
-      check_votes_count(token->release_refused | never) < check_votes_majority(client)) {
+  bool holds = token->hold_end_us != 0; /* It is lost if no majority can keep it. */
+  uint32_t lacking = token->release_refused | never | (holds ? all & ~token->sent : 0);
+  unsigned lost =
+      holds ? client->nodes - check_votes_majority(client) + 1 : check_votes_majority(client);
+  if (result == REDLOCK_E_LOST && check_votes_count(lacking) < lost) {
     sim_violation(s, "votes", "client %u: its lease is reported as lost; %u of %u nodes denied it",
                   client->index, check_votes_count(token->release_refused), client->nodes);
   }

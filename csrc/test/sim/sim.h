@@ -20,6 +20,7 @@
  *   sim_tap.c          commands of the core and replies of the nodes, recorded for the checkers
  *   sim_application.c  the use of locks by the clients
  *   sim_result.c       the results of its operations
+ *   sim_hold.c         releases that keep their keys
  *   sim_handover.c     leases that are handed over from client to client
  *   sim_guard.c        the guard: first records, nodes that lose data, wrong clocks
  *   sim_waiting.c      faults of notifications; long waits
@@ -43,6 +44,7 @@
 #include "sim_clock.h"
 #include "sim_config.h"
 #include "sim_counters.h"
+#include "sim_handover.h"
 #include "sim_leader.h"
 #include "sim_network.h"
 #include "sim_random.h"
@@ -68,8 +70,7 @@
 #define SIM_WAITERS_MAX 48  /* in a queue; a real one takes 1024 */
 #define SIM_CALLS_SCRIPTS 8
 #define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
-#define SIM_HANDOVERS_MAX 3
-#define SIM_HANDOVER_TEXT_MAX 512
+#define SIM_HOLD_SCRIPTS 2
 #define SIM_NO_CONNECTION (-1)
 #define SIM_NO_TOKEN UINT32_MAX
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
@@ -292,9 +293,10 @@ typedef struct sim_lock {
   int reported; /* reported reason of its loss; REDLOCK_OK: none */
   sim_term term;
 
-  bool attaches;         /* the acquire takes over a detached lease */
-  uint64_t detached_us;  /* true time: when that was */
-  uint64_t handed_fence; /* which it is to have */
+  bool attaches;           /* the acquire takes over a detached lease */
+  uint64_t detached_us;    /* true time: when that was */
+  uint64_t handed_fence;   /* which it is to have */
+  uint64_t handed_hold_us; /* true time: until when a release keeps its keys; 0: none */
 
   /* The inspection or the force in flight, or the last, as sim_tap.c has seen it. */
   uint32_t ask;             /* which one of the run; 0: none */
@@ -410,31 +412,11 @@ typedef struct sim_token {
   uint32_t confirms;                  /* nodes that were asked to */
   uint32_t ticket;                    /* a lease's, which its release dequeues ... */
   uint32_t enqueued;                  /* ... on these nodes */
+  uint64_t hold_end_us;               /* true time: no node may free it sooner; 0: none */
+  uint64_t keep_until_us;             /* client's clock: for so long may a release keep it */
+  uint32_t kept;                      /* nodes that have executed a release which keeps it */
+  bool hold_over;                     /* its acquire was reported as failed */
 } sim_token;
-
-/* Tokens in the order in which they were drawn. */
-typedef struct sim_token_list {
-  uint32_t *tokens;
-  size_t count, capacity;
-} sim_token_list;
-
-/* A fencing token that was handed out. */
-typedef struct sim_fence {
-  uint64_t fence;
-  uint64_t most;  /* of it and all before */
-  uint64_t at_us; /* true time */
-} sim_fence;
-
-/* ---- hand-overs (sim_handover.c) ---- */
-
-typedef struct sim_handover {
-  unsigned tries_left; /* how often it will be attached */
-  unsigned resource;
-  bool both;         /* resources, this one first */
-  uint64_t since_us; /* true time: when it was detached */
-  uint64_t fence;
-  char text[SIM_HANDOVER_TEXT_MAX];
-} sim_handover;
 
 /* ---- the picture (sim_trace.c) ---- */
 
@@ -465,7 +447,7 @@ struct sim {
   bool breached; /* the assumption has been broken */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
-      random_client, random_operator, random_watch, random_calls, random_term;
+      random_client, random_operator, random_watch, random_calls, random_term, random_hold;
   sim_queue queue;
   sim_connection connections[SIM_CONNECTIONS_MAX];
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
@@ -490,6 +472,9 @@ struct sim {
   bool labels;           /* most locks have a label */
   unsigned nodes_wanted; /* 0: drawn */
   bool permits;          /* all locks are semaphores */
+  bool holding;          /* all runs are with releases that keep their keys */
+  char hold_names[SIM_HOLD_SCRIPTS][SIM_SHA1_LENGTH + 1];
+  uint64_t kept_until_us[SIM_RESOURCES_MAX]; /* true time: a release has promised it until then */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us[SIM_RESOURCES_MAX]; /* true time: free since then; SIM_NEVER: it is held */
   uint64_t grants, forced;             /* in this run; keys deleted by force in this run */
@@ -537,6 +522,8 @@ static inline void sim_mix(sim *s, uint64_t value) {
 void sim_config_draw(sim *s, sim_random *random);
 /* Computes the sum of the weights of the faults, without which there are none. */
 void sim_config_weigh(sim_config *config);
+/* The longest life that a release may give to a key, without lock_delay. */
+redlock_duration sim_config_hold_us(const sim_config *config);
 /* The longest that a key of the run can live, in true time, without backward steps. */
 uint64_t sim_config_life_us(const sim_config *config);
 const char *sim_resource(unsigned resource, size_t *length);
@@ -592,6 +579,8 @@ void sim_node_stop(sim *s, unsigned node, uint64_t until_us);
 #define SIM_NODE_EPOCH_US 1700000500000000u
 
 /* sim_key.c */
+/* When the key dies, true time, if its node's clock is not stepped. */
+uint64_t sim_key_dies_us(const sim_node *node, const sim_key *key);
 sim_key *sim_key_find(sim *s, unsigned node, unsigned database, unsigned resource); /* NULL: none */
 /* When the key of |token| dies, true time; 0 when the node does not hold it. */
 uint64_t sim_key_holds(sim *s, unsigned node, unsigned resource, uint32_t token);

@@ -13,6 +13,7 @@
 #include "lease/rl_renew.h"
 #include "sim.h"
 #include "sim_application.h"
+#include "sim_hold.h"
 #include "sim_term.h"
 #include "sim_trace.h"
 
@@ -109,6 +110,7 @@ static redlock_options sim_application_explicit(const rl_options *options) {
   given.notify_lost = options->notify_lost;
   given.extend_every_us = sim_application_duration(options->extend_every_us);
   given.max_hold_us = sim_application_duration(options->max_hold_us);
+  given.hold_at_least_us = sim_application_duration(options->hold_at_least_us);
   given.fence = options->fence;
   given.fair = options->fair;
   given.poll_interval_us = options->poll_interval_us;
@@ -216,6 +218,7 @@ static void sim_application_draw_options(sim *s, const sim_client *client, const
     options->fence = fenced ? REDLOCK_YES : REDLOCK_NO;
   }
   sim_term_options(s, client, own, options);
+  options->hold_at_least_us = sim_hold_option(s);
 }
 
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
@@ -228,6 +231,9 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   own->attaches = rl_lock_attach(own->lock) != NULL;
   sim_application_draw_options(s, client, own, &options);
   redlock_options given = sim_application_explicit(&options);
+  if (own->attaches && options.hold_at_least_us == 0) {
+    given.hold_at_least_us = 0; /* The rest of the lease's own counts. */
+  }
   uint32_t token = sim_application_supply_token(s, client, own);
   client->account.calls[RL_STATS_ACQUIRE]++;
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);

@@ -388,6 +388,23 @@ static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from
   return said;
 }
 
+wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned resource,
+                                   const char *entry, bool tells, bool wrote) {
+  sim_calls_queue queue;
+  sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
+  unsigned before = waiters->count;
+  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+    return WAIT_QUEUE_FORBIDDEN;
+  }
+  if (entry != NULL) {
+    (void)wait_queue_remove(&queue.model, entry);
+  }
+  wait_queue_notified said = tells ? wait_queue_notify_head(&queue.model) : WAIT_QUEUE_EMPTY;
+  sim_calls_close(&queue);
+  sim_calls_keep(s, from->node, waiters, before, !wrote && sim_calls_is_full(s, from->node));
+  return said;
+}
+
 /* ---------------------------------------------------------------------------------- the scripts */
 
 static bool sim_calls_is_ours(const sim_key *key, const resp_request *command, unsigned token) {

@@ -7,6 +7,7 @@
 #define SIM_CALLS_H
 
 #include "sim_node.h"
+#include "wait_queue.h"
 
 #define SIM_CALLS_NOPERM "-NOPERM this user has no permissions to access one of the channels\r\n"
 
@@ -28,6 +29,13 @@ uint32_t sim_calls_place(const char *entry);
 
 /* Returns true if a release dequeues a ticket, and sets |*place| to the ticket. */
 bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);
+
+/*
+ * A release that keeps its key dequeues |entry|, which may be NULL, and notifies the head if it
+ * |tells|. The script |wrote| before if it needs no memory any more.
+ */
+wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned resource,
+                                   const char *entry, bool tells, bool wrote);
 
 void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_request *request);
 

@@ -6,7 +6,9 @@
  */
 #include <string.h>
 
+#include "base/rl_validity.h"
 #include "sim.h"
+#include "sim_hold.h"
 #include "sim_term.h"
 
 #define SIM_CONFIG_OFTEN 40 /* weight of a frequent fault; others have at most 24 */
@@ -27,8 +29,14 @@ const char *sim_slot(unsigned resource, size_t *length) {
   return resource == 0 ? SIM_SEMAPHORE "/1" : SIM_SEMAPHORE "/2";
 }
 
+redlock_duration sim_config_hold_us(const sim_config *config) {
+  return config->hold_us == 0 ? 0 : rl_validity_life(config->hold_us, config->drift_factor);
+}
+
 uint64_t sim_config_life_us(const sim_config *config) {
-  return (config->ttl_max_us + config->lock_delay_us) * 13 / 10 + 10000;
+  uint64_t hold_us = sim_config_hold_us(config);
+  uint64_t life_us = config->ttl_max_us > hold_us ? config->ttl_max_us : hold_us;
+  return (life_us + config->lock_delay_us) * 13 / 10 + 10000;
 }
 
 static uint64_t sim_config_ttl(sim_random *random) {
@@ -271,6 +279,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_config_draw_twins(s, random);
   sim_term_draw(s);
   sim_config_draw_permits(s);
+  sim_hold_draw(s);
 }
 
 unsigned sim_config_server(const sim_config *config, unsigned node) {

@@ -117,6 +117,7 @@ typedef struct sim_config {
   unsigned forces;          /* in so many of 10000 cases they delete a key that they have seen */
   unsigned reentrant;       /* clients whose locks have owners */
   unsigned leading;         /* clients that campaign with their first lock */
+  redlock_duration hold_us; /* longest hold_at_least of an acquire; 0: none has it */
   unsigned fenced;          /* in so many of 10000 cases an acquire asks for a fencing token */
   bool close_clocks; /* nodes' clocks are as near to each other as counters that can be lost need */
   int64_t close_us;  /* so near to the true time, then, with all their steps */

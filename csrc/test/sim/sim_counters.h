@@ -177,6 +177,10 @@
   X(RELEASE_EXPIRED, "release: expired")                                                           \
   X(RELEASE_LOST, "release: lost")                                                                 \
   X(RELEASE_UNAVAILABLE, "release: unavailable")                                                   \
+  X(HOLD_KEPT, "release: a node keeps the key")                                                    \
+  X(HOLD_REFUSED, "release: a node cannot keep the key")                                           \
+  X(HOLD_PROMISED, "release: the lock is kept until hold_at_least is over")                        \
+  X(HOLD_HANDED_OVER, "lease attached with the rest of hold_at_least")                             \
   X(RELEASE_REPEATED, "release: repeated by the caller")                                           \
   X(RELEASE_FIRE_AND_FORGET, "release: fire-and-forget")                                           \
   X(RELEASE_ENDS_EXTEND, "release: ended an extend in flight")                                     \

@@ -27,6 +27,7 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   text->both = own->both;
   text->since_us = s->now_us;
   text->fence = handover.fence;
+  text->hold_us = handover.hold_us == 0 ? 0 : s->tokens[own->lease].hold_end_us;
   rl_handover_write(&handover, text->text);
   rl_lock_detach(own->lock);
   own->inside = 0;
@@ -53,5 +54,6 @@ void sim_handover_take(sim *s, const sim_client *client, sim_lock *own) {
   text->tries_left--;
   own->detached_us = text->since_us;
   own->handed_fence = text->fence;
+  own->handed_hold_us = text->hold_us;
   SIM_TRACE(s, "client %u, lock %u: is to attach", client->index, (unsigned)(own - client->locks));
 }

@@ -10,9 +10,6 @@
 
 uint64_t sim_key_wall_ms(const sim *s, unsigned node);
 
-/* When the key dies, true time, if its node's clock is not stepped. */
-uint64_t sim_key_dies_us(const sim_node *node, const sim_key *key);
-
 /* Returns true if the value of the key is the argument |word|. */
 bool sim_key_is(const sim_key *key, const resp_request *command, unsigned word);
 

@@ -15,6 +15,7 @@
  *       --notify       all runs are with notifications
  *       --labels       most locks have a label
  *       --permits      all locks are semaphores
+ *       --hold         all runs are with releases that keep their keys
  *       --fence        all runs are with fencing tokens
  *       --guard        all runs are with a guard; with --break no violation must be detected then
  *       --nodes N      all runs are with so many nodes
@@ -35,7 +36,7 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
-  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits;
+  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits, holding;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -59,7 +60,7 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
                {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
                {"--lead", &arguments->leading},      {"--guard", &arguments->guarded},
                {"--notify", &arguments->notifying},  {"--labels", &arguments->labels},
-               {"--permits", &arguments->permits}};
+               {"--permits", &arguments->permits},   {"--hold", &arguments->holding}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -219,7 +220,7 @@ int main(int count, char **words) {
     (void)fprintf(
         stderr,
         "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--labels] [--permits] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
+        "[--break NAME] [--labels] [--permits] [--hold] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
   }
@@ -237,6 +238,7 @@ int main(int count, char **words) {
   s->labels = arguments.labels;
   s->nodes_wanted = (unsigned)arguments.nodes;
   s->permits = arguments.permits;
+  s->holding = arguments.holding;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

@@ -11,6 +11,7 @@
 
 #include "resp.h"
 #include "sim_calls.h"
+#include "sim_hold.h"
 #include "sim_script.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
@@ -211,6 +212,8 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
                    strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0
                        ? SIM_OUTCOME_FORBIDDEN
                        : SIM_OUTCOME_DECLINED);
+  } else if (sim_hold_is(s, command)) {
+    sim_hold_eval(s, connection, command, &request);
   } else if (queue != SIM_COMMAND_UNKNOWN) {
     sim_calls_eval(s, connection, command, &request);
   } else if (resp_is(command, 0, "SET")) {

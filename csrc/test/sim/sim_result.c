@@ -53,6 +53,9 @@ static void sim_application_inside(sim *s, const sim_client *client, sim_lock *o
   own->inside_token = token;
   own->ends_us = holder == NULL ? s->now_us : holder->ends_us;
   check_reentry_acquired(s, client, own);
+  if (again || own != holder || others) {
+    check_hold_nested(s, client, own, token);
+  }
   if (again) {
     sim_count(s, SIM_REENTRY_AGAIN);
   } else if (others && own == holder) {
@@ -81,6 +84,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     sim_count_if(s, sim_application_quarantined(s, client, own), SIM_GUARD_GRANTED);
     sim_count_if(s, own->attempts > 1, SIM_ACQUIRE_RETRIED);
     sim_count_if(s, own->attaches, SIM_ATTACHED);
+    sim_count_if(s, own->attaches && own->handed_hold_us > s->now_us, SIM_HOLD_HANDED_OVER);
     check_locked(s);
     s->grants++;
     sim_count_if(s, own->enqueued, SIM_WAIT_SERVED);
@@ -217,8 +221,12 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   if (kind < RL_STATS_KINDS) {
     client->account.ended[kind]++;
   }
+  uint32_t lease = own->lease;
   int result = rl_lock_outcome(lock, reading_us);
   bool ran_out = granted && result != REDLOCK_OK;
+  if (ran_out && own->operation == RL_OPERATION_ACQUIRE && lease != SIM_NO_TOKEN) {
+    s->tokens[lease].hold_over = true; /* A failed acquire deletes its keys. */
+  }
   sim_mix(s, (uint64_t)(int64_t)result << 8 | (uint64_t)own->operation);
   SIM_TRACE(s, "client %u, lock %u: %s: %s", client->index, (unsigned)(own - client->locks),
             own->operation == RL_OPERATION_ACQUIRE   ? "acquire"

@@ -47,6 +47,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->calm_us = 0;
   memset(s->handovers, 0, sizeof s->handovers);
   memset(s->taken_us, 0, sizeof s->taken_us);
+  memset(s->kept_until_us, 0, sizeof s->kept_until_us);
   memset(s->fence_count, 0, sizeof s->fence_count);
   memset(s->term_fences, 0, sizeof s->term_fences);
   sim_random_seed(&random_config, &state);
@@ -60,6 +61,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   sim_random_seed(&s->random_watch, &state);
   sim_random_seed(&s->random_calls, &state);
   sim_random_seed(&s->random_term, &state);
+  sim_random_seed(&s->random_hold, &state);
   sim_config_draw(s, &random_config);
   memset(s->links, 0, sizeof s->links);
   for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {

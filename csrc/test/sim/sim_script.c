@@ -11,6 +11,7 @@
 #include "base/rl_sha1.h"
 #include "check.h"
 #include "sim_calls.h"
+#include "sim_hold.h"
 #include "sim_key.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
@@ -32,9 +33,10 @@ typedef struct sim_script {
 
 /* The scripts that attach: |minds| compares the key, |sets| sets it. */
 #define SIM_SCRIPT_ATTACH(minds, sets)                                                             \
-  "for i=1,#KEYS do if redis.call('GET',KEYS[i])" minds " or "                                     \
-  "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end for i=1,#KEYS do "          \
-  "redis.call('" sets ",ARGV[3]) end return 1"
+  "local left=0 for i=1,#KEYS do local p=redis.call('PTTL',KEYS[i]) "                              \
+  "if redis.call('GET',KEYS[i])" minds " or p<=tonumber(ARGV[4]) then return 0 end "               \
+  "left=math.max(left,p) end for i=1,#KEYS do redis.call('" sets ",ARGV[3]) end "                  \
+  "return redis.status_reply(string.format('OK %.0f',left))"
 
 static const sim_script sim_scripts[] = {
     {"if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0",
@@ -85,9 +87,11 @@ static const sim_script sim_scripts[] = {
      "redis.call('INFO','replication'),'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') "
      "local was=a and (c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' if (past~='' and past~=was) or (run~='' and not "
      "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then return -1 end "
-     "for i=1,#KEYS-1 do if redis.call('GET',KEYS[i])~=ARGV[1] or "
-     "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "
-     "for i=1,#KEYS-1 do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1",
+     "local left=0 for i=1,#KEYS-1 do local p=redis.call('PTTL',KEYS[i]) "
+     "if redis.call('GET',KEYS[i])~=ARGV[1] or p<=tonumber(ARGV[4]) then return 0 end "
+     "left=math.max(left,p) end "
+     "for i=1,#KEYS-1 do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end "
+     "return redis.status_reply(string.format('OK %.0f',left))",
      SIM_COMMAND_SET, true, false, false, false, false, true, true},
     {SIM_SCRIPT_ATTACH("~=ARGV[1]", "SET',KEYS[i],ARGV[1],'PX'"), SIM_COMMAND_SET, true, false,
      true, false, false, true, false},
@@ -179,6 +183,9 @@ static unsigned sim_script_find(sim *s, uint32_t known, const resp_request *comm
 }
 
 unsigned sim_script_token(sim *s, const resp_request *command) {
+  if (sim_hold_is(s, command)) {
+    return 3 + (unsigned)resp_number(command, 2);
+  }
   if (sim_watch_like(command)) {
     sim_command_kind kind = sim_watch_kind(s, command);
     if (kind != SIM_COMMAND_UNKNOWN) {
@@ -209,6 +216,9 @@ sim_command_kind sim_script_kind(sim *s, const resp_request *command) {
   sim_command_kind calling = sim_calls_kind(s, command);
   if (calling != SIM_COMMAND_UNKNOWN) {
     return calling;
+  }
+  if (sim_hold_is(s, command)) {
+    return SIM_COMMAND_RELEASE;
   }
   sim_command_kind watched =
       sim_watch_like(command) ? sim_watch_kind(s, command) : SIM_COMMAND_UNKNOWN;
@@ -318,7 +328,10 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
   const sim_connection *from = &s->connections[connection];
   unsigned value = sim_script_token(s, command), keys = value - 4 - script->guarded;
   unsigned resources[SIM_RESOURCES_MAX] = {0, 0};
-  const char *reply = ":1\r\n";
+  char granted[32];
+  const char *reply = granted;
+  uint64_t left_ms = 0;
+  granted[0] = '+';
   bool understood = command->count == value + 3 + 2 * script->guarded && keys >= 1 &&
                     keys <= SIM_RESOURCES_MAX &&
                     sim_tap_is_token(command->words[value], command->lengths[value]) &&
@@ -337,16 +350,19 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
     sim_node_reply(s, connection, request, ":-1\r\n", SIM_OUTCOME_OTHER);
     return;
   }
-  for (unsigned i = 0; i < keys && reply[1] == '1'; i++) {
+  for (unsigned i = 0; i < keys && reply == granted; i++) {
     const sim_key *key = sim_key_find(s, from->node, from->database, resources[i]);
     if (key != NULL && key->foreign_type) {
       reply = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
     } else if (!sim_script_may_attach(s, from->node, key, command, value - 1, script,
                                       resp_number(command, value + 2))) {
       reply = ":0\r\n";
+    } else if (key->expire_ms - sim_key_wall_ms(s, from->node) > left_ms) {
+      left_ms = key->expire_ms - sim_key_wall_ms(s, from->node);
     }
   }
-  for (unsigned i = 0; i < keys && reply[1] == '1'; i++) {
+  (void)snprintf(granted, sizeof granted, "+OK %llu\r\n", (ull)left_ms);
+  for (unsigned i = 0; i < keys && reply == granted; i++) {
     sim_key *key = sim_key_find(s, from->node, from->database, resources[i]);
     bool keeps = script->shortens; /* It sets the handed token once more. */
     if (!sim_key_is(key, command, value - 1)) {
@@ -358,7 +374,7 @@ static void sim_script_eval_attach(sim *s, int connection, const resp_request *c
   SIM_TRACE(s, "node %u: token %u attaches: %.*s", from->node, request->token,
             (int)strcspn(reply, "\r"), reply);
   sim_node_reply(s, connection, request, reply,
-                 reply[1] == '1' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+                 reply == granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
 static bool sim_script_understands(const sim_script *script, const resp_request *command,

@@ -13,6 +13,7 @@
 #include "sim.h"
 #include "sim_calls.h"
 #include "sim_script.h"
+#include "sim_hold.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
 
@@ -296,7 +297,8 @@ static void sim_tap_sends(sim *s, sim_client *client, unsigned node, const resp_
   sent->round = lock != NULL ? lock->round : 0;
   sent->tests = sim_tap_tests(s, client, token, node, sent);
   if (sent->kind == SIM_COMMAND_RELEASE && s->config.notifications) {
-    sent->leaves = sim_calls_leaves(s, command, &sent->ticket);
+    sent->leaves =
+        sim_calls_leaves(s, command, &sent->ticket) || sim_hold_leaves(s, command, &sent->ticket);
   }
   if (sent->kind == SIM_COMMAND_SET) {
     sim_tap_slot(s, client, token, command);
@@ -348,7 +350,8 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     sent.by_text = resp_is(command, 0, "EVAL");
     sent.keeps = sim_script_keeps(s, command);
     argument = sim_script_token(s, command);
-    bool lives = sent.kind == SIM_COMMAND_SET || sent.kind == SIM_COMMAND_EXTEND;
+    bool lives =
+        sent.kind == SIM_COMMAND_SET || sent.kind == SIM_COMMAND_EXTEND || sim_hold_is(s, command);
     sent.ttl_us = lives ? resp_number(command, argument + 1) * 1000 : 0;
     sim_tap_watch(s, command, &sent);
   }
@@ -396,6 +399,8 @@ static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const 
   }
   if (sent->kind == SIM_COMMAND_RELEASE) {
     token->release_sent &= ~(1u << node);
+  }
+  if (sent->kind == SIM_COMMAND_RELEASE && sent->ttl_us == 0) {
     return;
   }
   token->set_lost |= sent->kind == SIM_COMMAND_SET ? 1u << node : 0;

@@ -719,6 +719,20 @@ static void key_beyond_max_ttl_is_refused(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A node that has lost the key would free it before the end of hold_at_least. */
+static void key_kept_beyond_max_ttl_is_refused(void **state) {
+  char message[512];
+  fake_world *world = ready(1);
+  const redlock_options longest = {.hold_at_least_us = MAX_TTL - MAX_TTL / 100 - 3 * MS};
+  const redlock_options longer = {.hold_at_least_us = MAX_TTL - MAX_TTL / 100};
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "hold_at_least"));
+  assert_error(rl_lock_acquire(lock, world->now_us, &longest, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
 static void message_has_the_remaining_quarantine(void **state) {
   char message[1024];
   fake_world *world = fresh(3);
@@ -866,6 +880,7 @@ int main(void) {
       cmocka_unit_test(answer_of_another_type_is_refused),
       cmocka_unit_test(node_without_a_record_is_refused),
       cmocka_unit_test(key_beyond_max_ttl_is_refused),
+      cmocka_unit_test(key_kept_beyond_max_ttl_is_refused),
       cmocka_unit_test(message_has_the_remaining_quarantine),
       cmocka_unit_test(client_without_a_guard_sends_plain_commands),
       cmocka_unit_test(lease_is_extended_on_nodes_that_do_not_vote),

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/rl_validity.h"
 #include "options/rl_options.h"
 #include "rl_test.h"
 
@@ -140,7 +141,7 @@ static void every_duration_has_both_ends(void **state) {
     *field = REDLOCK_DURATION_NONE - 1;
     check(&options, row->sentence);
   }
-  assert_int_equal(durations, 9);
+  assert_int_equal(durations, 10);
 }
 
 static void wrong_option_is_named(void **state) {
@@ -243,6 +244,24 @@ static void key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
   assert_int_equal(rl_options_key_ms(&options, SECONDS), 1002);
 }
 
+static void key_is_kept_for_hold_at_least_and_its_drift(void **state) {
+  rl_options options = defaults();
+  assert_int_equal(rl_options_hold_us(&options), 0);
+  options.lock_delay_us = 7;
+  assert_int_equal(rl_options_hold_us(&options), 0);
+  for (unsigned i = 0; i < 6; i++) {
+    static const redlock_duration holds_us[] = {
+        1, 999, MS, SECONDS, 3600 * SECONDS, REDLOCK_TTL_MAX_US};
+    options.hold_at_least_us = holds_us[i];
+    redlock_duration life_us = rl_options_hold_us(&options) - 7;
+    /* The least life of which hold_at_least is left without its drift. */
+    assert_true(rl_validity_deadline(0, life_us, 0.01) >= holds_us[i] - 1);
+    assert_true(rl_validity_deadline(0, life_us - 3, 0.01) <= holds_us[i]);
+  }
+  options.drift_factor = 1.0 - 1e-15;
+  assert_true(rl_options_hold_us(&options) == 100 * REDLOCK_TTL_MAX_US + 7);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(zeroed_struct_is_all_defaults),
@@ -258,6 +277,7 @@ int main(void) {
       cmocka_unit_test(attempts_follow_from_retry_count_and_wait),
       cmocka_unit_test(node_timeout_is_at_most_a_tenth_of_the_ttl),
       cmocka_unit_test(key_lives_for_ttl_and_lock_delay_rounded_up),
+      cmocka_unit_test(key_is_kept_for_hold_at_least_and_its_drift),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

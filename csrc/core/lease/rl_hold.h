@@ -1,0 +1,50 @@
+/*
+ * Minimum hold: a release before |hold_at_least| is over keeps the keys until then.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   HLD-1. A grant notes until when the keys must live: hold_at_least later, and the drift and
+ *          lock_delay of such a life more. The grant is later than the start of its round, so the
+ *          time is never too short. A failed acquire notes nothing, and deletes its keys.
+ *   HLD-2. Before that time the release sends HOLD in place of compare-and-delete (REL-2), with the
+ *          rest of the time. It lengthens a key that would end earlier, and shortens one that would
+ *          end later. Each repetition computes the rest anew. After that time it deletes the key.
+ *   HLD-3. For the lock the lease ends as with any release. The release succeeds if a majority keeps
+ *          the key. It is unavailable while more nodes may yet do so, and lost otherwise. HOLD dequeues the ticket of the lease, and notifies the heads of
+ *          the queues: their attempts fail, and ENQUEUE then reports when the key will end.
+ *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
+ *          and keep the key longer. If the client still exists at the end of the time, it deletes
+ *          the key on such a node.
+ *   HLD-5. A nested acquire may move the end of the lease's time, but not to an earlier one. The
+ *          last release of the owner keeps the keys. A lease that is handed over takes its time
+ *          along (ATT-9).
+ */
+#ifndef RL_HOLD_H
+#define RL_HOLD_H
+
+#include "lock/rl_lock.h"
+
+/* HLD-1. The lock has been granted its lease, or a lease that must be kept for |handed_us|. */
+void rl_hold_granted(rl_lock *lock, redlock_time now_us, redlock_duration handed_us);
+
+/* HLD-5. A nested acquire has succeeded that asks for |hold_us| (rl_options_hold_us()). */
+void rl_hold_nested(rl_attempt *lease, redlock_time now_us, redlock_duration hold_us);
+
+/* HLD-1. The acquire of the lease has failed, although nodes granted it. */
+void rl_hold_forget(rl_attempt *lease);
+
+/* HLD-3. The node |bit| has answered a release. Notes if it has the key. */
+void rl_hold_answered(rl_attempt *attempt, uint32_t bit, bool granted);
+
+/* HLD-3. Returns true if the node |bit|, which has answered a release, must keep the key, and lacks
+ *        it.
+ */
+bool rl_hold_is_broken(const rl_attempt *attempt, redlock_time now_us, uint32_t bit);
+
+/* HLD-4. The connection of the node |bit| has ended before the answer to a command of |attempt|. */
+void rl_hold_unanswered(rl_attempt *attempt, uint32_t bit);
+
+/* HLD-4. Returns true if the node |bit|, which has kept the key, must be asked again. */
+bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit);
+
+#endif

@@ -1,0 +1,552 @@
+/*
+ * Minimum hold, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+
+#include "calling_world.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_reentry.h"
+#include "lease/rl_release.h"
+#include "lifecycle/rl_detach.h"
+#include "options/rl_options.h"
+
+#define HOLD_US (30 * SECONDS)
+
+static redlock_options holding(redlock_duration hold_us) {
+  redlock_options options = fake_once();
+  options.hold_at_least_us = hold_us;
+  return options;
+}
+
+/* Returns when the keys must end of a lease that was granted at FAKE_START_US. */
+static redlock_time end_of(redlock_duration hold_us) {
+  redlock_options given = holding(hold_us);
+  rl_options options;
+  rl_options_default(&options);
+  assert_null(rl_options_read(&options, &given));
+  return FAKE_START_US + rl_options_hold_us(&options);
+}
+
+static fake_world *held_with(unsigned count, rl_lock **lock, const redlock_options *options) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, options);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static fake_world *held(unsigned count, rl_lock **lock, redlock_duration hold_us) {
+  redlock_options options = holding(hold_us);
+  return held_with(count, lock, &options);
+}
+
+static int release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+static redlock_time expiry(fake_world *world, unsigned node) {
+  return fake_store_expiry(&world->nodes[node].store, world->now_us, KEY);
+}
+
+/* The key ends at |end_us| on all nodes, to the millisecond. */
+static void assert_ends(fake_world *world, redlock_time end_us) {
+  for (unsigned i = 0; i < world->count; i++) {
+    assert_in_range(expiry(world, i), end_us, end_us + MS);
+  }
+}
+
+/* HLD-1, HLD-2 */
+static void release_keeps_key_until_hold_at_least_is_over(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US); /* longer than the ttl */
+  fake_pass(world, 1500 * MS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_null(lock->unreleased);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(end_of(HOLD_US) >= FAKE_START_US + HOLD_US);
+  assert_true(end_of(HOLD_US) <= FAKE_START_US + HOLD_US + HOLD_US / 98 + 3 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void release_shortens_key_that_would_last_longer(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 2 * SECONDS); /* shorter than the ttl */
+  fake_pass(world, SECONDS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_ends(world, end_of(2 * SECONDS));
+  assert_true(fake_world_end(world));
+}
+
+static void release_after_hold_at_least_deletes_key(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 2 * SECONDS);
+  fake_pass(world, end_of(2 * SECONDS) - world->now_us);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void kept_key_is_not_extended(void **state) {
+  rl_lock *lock;
+  redlock_options options = holding(HOLD_US);
+  options.auto_extend = REDLOCK_YES;
+  fake_world *world = held_with(3, &lock, &options);
+  fake_pass(world, SECONDS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  unsigned before = world->nodes[0].extends;
+  for (unsigned i = 0; i < 20; i++) {
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_int_equal(world->nodes[0].extends, before);
+  assert_ends(world, end_of(HOLD_US));
+  assert_int_equal(world->core.stats.lost_expired + world->core.stats.lost_denied, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void second_lock_gets_resource_after_hold_at_least(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 2 * SECONDS);
+  redlock_options once = fake_once();
+  rl_lock *other = fake_lock(world, KEY, &once);
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, 2 * SECONDS);
+  assert_error(fake_hold(world, other), REDLOCK_E_TAKEN);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN); /* the same holds for its own client */
+  fake_pass(world, end_of(2 * SECONDS) + MS - world->now_us);
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* HLD-2 */
+static void late_node_gets_rest_of_time(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 5 * SECONDS);
+  world->nodes[2].policy = FAKE_REFUSES;
+  fake_break(world, 2, "it was cut");
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_in_range(expiry(world, 2), FAKE_START_US + 10 * SECONDS, FAKE_START_US + 11 * SECONDS);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, 3 * SECONDS);
+  fake_settle(world);
+  assert_ends(world, end_of(5 * SECONDS));
+  assert_true(fake_world_end(world));
+}
+
+static void node_that_returns_after_hold_at_least_deletes_key(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 2 * SECONDS);
+  world->nodes[2].policy = FAKE_REFUSES;
+  fake_break(world, 2, "it was cut");
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, 3 * SECONDS);
+  fake_settle(world);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(expiry(world, 2), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* HLD-4 */
+static void key_that_late_command_prolongs_is_deleted_in_time(void **state) {
+  rl_lock *lock;
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  fake_world *world = held(3, &lock, 5 * SECONDS);
+  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_break(world, 2, "Connection reset by peer");
+  fake_settle(world);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_ends(world, end_of(5 * SECONDS));
+  /* The node reads the extend of the old connection now. */
+  fake_store_put(&world->nodes[2].store, KEY, token, world->now_us + 60 * SECONDS);
+  fake_pass(world, end_of(5 * SECONDS) - world->now_us);
+  fake_settle(world);
+  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void unanswered_release_is_repeated_with_rest_of_time(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_take(world, 2); /* lost on the way */
+  fake_break(world, 2, "Connection reset by peer");
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_pass(world, 4 * SECONDS);
+  fake_settle(world);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+/* REL-3 */
+static void release_of_lost_keys_reports_loss(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_store_remove(&world->nodes[1].store, KEY);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_in_range(expiry(world, 2), end_of(HOLD_US), end_of(HOLD_US) + MS);
+  assert_true(fake_world_end(world));
+}
+
+static void repeated_release_keeps_key_for_rest_of_time(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+    fake_break(world, i, "Connection reset by peer");
+  }
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_pass(world, 4 * SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].policy = FAKE_ACCEPTS;
+  }
+  fake_pass(world, 2 * SECONDS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+/* The first release reached one node. The keys of the others have expired since. */
+static void repeated_release_of_expired_keys_reports_loss(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+    fake_break(world, i, "Connection reset by peer");
+  }
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  fake_pass(world, 4 * SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 8 * SECONDS);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[i].policy = FAKE_ACCEPTS;
+  }
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world); /* They deny the key. */
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+}
+
+static void node_without_script_gets_text_of_hold(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  for (unsigned i = 0; i < 3; i++) {
+    world->core.nodes[i]->link.knows[RL_SCRIPT_HOLD] = true;
+    world->nodes[i].store.forgot_release = true;
+  }
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+static void freed_lock_keeps_key(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+static void closed_client_keeps_key(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  rl_core_close(&world->core, world->now_us);
+  fake_settle(world);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+static void abandoned_release_keeps_key(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
+  fake_settle(world);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+static void failed_acquire_deletes_its_keys_at_once(void **state) {
+  fake_world *world = fake_world_new(3);
+  redlock_options options = holding(HOLD_US);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  take_key(world, 3, REDLOCK_NEVER);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 2);
+  assert_true(fake_world_end(world));
+}
+
+/* A grant that its caller learns of too late is a failed acquire. */
+static void acquire_reported_as_expired_deletes_its_keys(void **state) {
+  rl_lock *lock;
+  redlock_options options = holding(HOLD_US);
+  options.lock_delay_us = 20 * SECONDS; /* The keys last longer than the lease. */
+  fake_world *world = held_with(3, &lock, &options);
+  fake_pass(world, 10 * SECONDS);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void several_keys_are_kept_together(void **state) {
+  static const char *const names[] = {"a", "b"};
+  fake_world *world = fake_world_new(3);
+  redlock_options options = holding(HOLD_US);
+  options.fence = REDLOCK_YES;
+  rl_lock *lock = fake_lock_many(world, names, 2, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store *store = &world->nodes[i].store;
+    assert_in_range(fake_store_expiry(store, world->now_us, "a"), end_of(HOLD_US),
+                    end_of(HOLD_US) + MS);
+    assert_in_range(fake_store_expiry(store, world->now_us, "b"), end_of(HOLD_US),
+                    end_of(HOLD_US) + MS);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* FEN-5: a counter lives a week longer than its key. */
+static void counter_outlives_kept_key_by_a_week(void **state) {
+  const redlock_duration days_us = 30 * (redlock_duration)86400 * SECONDS;
+  rl_lock *lock;
+  redlock_options options = holding(days_us);
+  options.fence = REDLOCK_YES;
+  fake_world *world = held_with(3, &lock, &options);
+  assert_error(release(world, lock), REDLOCK_OK);
+  redlock_time end_us = expiry(world, 0);
+  assert_true(end_us >= FAKE_START_US + days_us);
+  redlock_time week_us = 7 * (redlock_duration)86400 * SECONDS;
+  assert_true(fake_store_counter(&world->nodes[0].store, end_us + week_us - MS, KEY) > 0);
+  assert_true(fake_world_end(world));
+}
+
+/* HLD-5 */
+static void last_release_of_owner_keeps_key_for_longest_time(void **state) {
+  fake_world *world = fake_world_new(3);
+  rl_lock *locks[2];
+  for (unsigned i = 0; i < 2; i++) {
+    redlock_options options = holding(i == 0 ? 5 * SECONDS : HOLD_US);
+    locks[i] = fake_lock(world, KEY, &options);
+    assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
+    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+  }
+  assert_error(release(world, locks[1]), REDLOCK_OK);
+  assert_ends(world, FAKE_START_US + 10 * SECONDS); /* nothing was sent */
+  assert_error(release(world, locks[0]), REDLOCK_OK);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+static void nested_acquire_does_not_shorten_hold(void **state) {
+  fake_world *world = fake_world_new(3);
+  rl_lock *locks[2];
+  for (unsigned i = 0; i < 2; i++) {
+    redlock_options options = holding(i == 0 ? HOLD_US : 2 * SECONDS);
+    locks[i] = fake_lock(world, KEY, &options);
+    assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
+    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+  }
+  assert_error(release(world, locks[0]), REDLOCK_OK);
+  assert_error(release(world, locks[1]), REDLOCK_OK);
+  assert_ends(world, end_of(HOLD_US));
+  assert_true(fake_world_end(world));
+}
+
+/* ----------------------------------------------------------------------------------- hand-over */
+
+static char text[REDLOCK_HANDOVER_MAX];
+
+/* Detaches the lease, lets |pass_us| go by, and attaches it with |options|. */
+static rl_lock *hand_over(fake_world *world, rl_lock *lock, redlock_duration pass_us,
+                          const redlock_options *options) {
+  rl_handover handover;
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  size_t length = rl_handover_length(&handover);
+  rl_handover_write(&handover, text);
+  rl_lock_detach(lock);
+  fake_pass(world, pass_us);
+  assert_error(rl_handover_read(&handover, text, length), REDLOCK_OK);
+  rl_lock *attached = fake_lock(world, KEY, NULL);
+  assert_error(rl_attach_set(attached, &handover), REDLOCK_OK);
+  rl_handover_free(&handover);
+  assert_error(rl_lock_acquire(attached, world->now_us, options, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(attached), REDLOCK_OK);
+  return attached;
+}
+
+/* ATT-9 */
+static void attached_lease_keeps_key_until_its_own_time(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  for (unsigned i = 0; i < 3; i++) {
+    lock = hand_over(world, lock, 4 * SECONDS, NULL);
+    assert_memory_equal(text, "redlock3.", 9);
+  }
+  fake_pass(world, SECONDS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) { /* Each hand-over rounds to a millisecond. */
+    assert_in_range(expiry(world, i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void lease_attached_after_hold_at_least_deletes_key(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 3 * SECONDS);
+  lock = hand_over(world, lock, 4 * SECONDS, NULL);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* An extend that reached a minority leaves a key that says nothing about the time in between. */
+static void key_with_longer_life_lengthens_hold_and_never_shortens_it(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, HOLD_US);
+  fake_store_put(&world->nodes[0].store, KEY, rl_attempt_token(lock->lease),
+                 world->now_us + 60 * SECONDS);
+  lock = hand_over(world, lock, 4 * SECONDS, NULL);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_true(expiry(world, 1) >= end_of(HOLD_US));
+  assert_true(expiry(world, 1) <= end_of(HOLD_US) + 4 * SECONDS + MS);
+  assert_true(fake_world_end(world));
+}
+
+static void option_of_attach_replaces_that_of_text(void **state) {
+  rl_lock *lock;
+  redlock_options none = {.hold_at_least_us = REDLOCK_DURATION_NONE};
+  fake_world *world = held(3, &lock, HOLD_US);
+  lock = hand_over(world, lock, SECONDS, &none);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void lease_without_hold_at_least_is_detached_as_before(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 0);
+  lock = hand_over(world, lock, SECONDS, NULL);
+  assert_memory_equal(text, "redlock1.", 9);
+  assert_int_equal(lock->lease->keep_until_us, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------------- waiters */
+
+/* HLD-3 */
+static void kept_release_notifies_head_and_dequeues_its_ticket(void **state) {
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  options.hold_at_least_us = 5 * SECONDS;
+  take_key(world, 7, FAKE_START_US + 60 * SECONDS);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  let_other_stand(world);
+  assert_error(release(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+    assert_stands(world, i, 0, OTHERS_ENTRY);
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 1));
+  }
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* The holder's ttl is longer: a waiter must learn that the key ends sooner now. */
+static void waiter_gets_lock_when_hold_at_least_is_over(void **state) {
+  fake_world *world = listening(3);
+  redlock_options options = holding(SECONDS);
+  options.ttl_us = 60 * SECONDS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  redlock_time end_us = lock->lease->keep_until_us;
+  rl_lock *waiter = begin_patient(world);
+  pass(world, 100 * MS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_settle(world);
+  unsigned sets = world->nodes[0].sets;
+  pass_until(world, end_us - MS);
+  assert_error(rl_lock_result(waiter), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, sets); /* It knows when the key ends. */
+  pass_until(world, end_us + 5 * MS);
+  assert_error(rl_lock_result(waiter), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* WAIT-4 lets a waiter of the client try right behind its release. */
+static void waiter_of_same_client_does_not_try_behind_kept_release(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, 5 * SECONDS);
+  redlock_options waits = {
+      .wait_us = 60 * SECONDS, .retry_delay_us = SECONDS, .retry_jitter_us = REDLOCK_DURATION_NONE};
+  rl_lock *waiter = fake_lock(world, KEY, &waits);
+  assert_error(rl_lock_acquire(waiter, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  unsigned sets = world->nodes[0].sets;
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].sets, sets);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(release_keeps_key_until_hold_at_least_is_over),
+      cmocka_unit_test(release_shortens_key_that_would_last_longer),
+      cmocka_unit_test(release_after_hold_at_least_deletes_key),
+      cmocka_unit_test(kept_key_is_not_extended),
+      cmocka_unit_test(second_lock_gets_resource_after_hold_at_least),
+      cmocka_unit_test(late_node_gets_rest_of_time),
+      cmocka_unit_test(node_that_returns_after_hold_at_least_deletes_key),
+      cmocka_unit_test(key_that_late_command_prolongs_is_deleted_in_time),
+      cmocka_unit_test(unanswered_release_is_repeated_with_rest_of_time),
+      cmocka_unit_test(release_of_lost_keys_reports_loss),
+      cmocka_unit_test(repeated_release_keeps_key_for_rest_of_time),
+      cmocka_unit_test(repeated_release_of_expired_keys_reports_loss),
+      cmocka_unit_test(node_without_script_gets_text_of_hold),
+      cmocka_unit_test(freed_lock_keeps_key),
+      cmocka_unit_test(closed_client_keeps_key),
+      cmocka_unit_test(abandoned_release_keeps_key),
+      cmocka_unit_test(failed_acquire_deletes_its_keys_at_once),
+      cmocka_unit_test(acquire_reported_as_expired_deletes_its_keys),
+      cmocka_unit_test(several_keys_are_kept_together),
+      cmocka_unit_test(counter_outlives_kept_key_by_a_week),
+      cmocka_unit_test(last_release_of_owner_keeps_key_for_longest_time),
+      cmocka_unit_test(nested_acquire_does_not_shorten_hold),
+      cmocka_unit_test(attached_lease_keeps_key_until_its_own_time),
+      cmocka_unit_test(lease_attached_after_hold_at_least_deletes_key),
+      cmocka_unit_test(key_with_longer_life_lengthens_hold_and_never_shortens_it),
+      cmocka_unit_test(option_of_attach_replaces_that_of_text),
+      cmocka_unit_test(lease_without_hold_at_least_is_detached_as_before),
+      cmocka_unit_test(kept_release_notifies_head_and_dequeues_its_ticket),
+      cmocka_unit_test(waiter_gets_lock_when_hold_at_least_is_over),
+      cmocka_unit_test(waiter_of_same_client_does_not_try_behind_kept_release),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
