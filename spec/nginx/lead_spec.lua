@@ -17,6 +17,22 @@ local LOCATIONS = [[
     }
   }
   location /done { content_by_lua_block { ngx.print(tostring(ngx.shared.done:get(ngx.var.arg_name))) } }
+  location /blocking {
+    content_by_lua_block {
+      local blocking = require("redlock.nginx_blocking").new(addresses, { node_timeout = 20000 })
+      local ok, fence = blocking:lead("b", function(term) return "resign", term:fence() end)
+      local leader, message, code = blocking:leader("b")
+      blocking:close()
+      ngx.print(tostring(ok), " ", fence > 0, " ", tostring(leader), " ", code)
+    }
+  }
+  location /misuse {
+    content_by_lua_block {
+      local _, one = pcall(function() client:lead("r", { owner = "worker" }, error) end)
+      local _, other = pcall(function() client:lead("r") end)
+      ngx.print(one, "\n", other)
+    }
+  }
   location /log {
     content_by_lua_block { ngx.print("body") }
     log_by_lua_block {
@@ -36,8 +52,9 @@ describe("lead() inside nginx", function()
     farm:reset()
     nginx = server.start {
       http = "lua_shared_dict done 1m;",
-      init = ("client = require('resty.redlock').new({ '%s', '%s', '%s' }, { node_timeout = 20000 })")
-        :format(farm.addresses[1], farm.addresses[2], farm.addresses[3]),
+      init = ("addresses = { '%s', '%s', '%s' } "
+        .. "client = require('resty.redlock').new(addresses, { node_timeout = 20000 })"):format(
+        farm.addresses[1], farm.addresses[2], farm.addresses[3]),
       server = LOCATIONS,
     }
   end)
@@ -55,6 +72,17 @@ describe("lead() inside nginx", function()
     assert.is_truthy(done("result"):find("^nil cancelled "), done("result"))
     assert.are.equal("nil", done("led"))
     assert.are.equal("", nginx:complaints())
+  end)
+
+  it("blocking_client_leads", function()
+    assert.are.equal("true true nil not_held", select(2, nginx:get("/blocking")))
+  end)
+
+  it("wrong_arguments_of_lead_in_nginx_are_raised", function()
+    local texts = select(2, nginx:get("/misuse"))
+    local at = "content_by_lua[^\n]*:%d+: redlock: "
+    assert.is_truthy(texts:find(at .. "option 'owner' of client:lead%(%) is always request"), texts)
+    assert.is_truthy(texts:find("\n" .. at .. "lead%(%) needs a function to run, got nil"), texts)
   end)
 
   it("lead_in_phase_that_cannot_wait_is_refused", function()
