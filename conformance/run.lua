@@ -3,7 +3,8 @@
 --     lua5.4 conformance/run.lua quick                  our adapters and the negative controls
 --     lua5.4 conformance/run.lua all [FILE]             every library; writes its verdicts to FILE
 --     lua5.4 conformance/run.lua interop [FILE]         ours against each library on one key
---                                                       ONLY names one library or statement
+--                                                       ONLY names one library or statement;
+--                                                       OURS is redlock or redlock-guard
 --     lua5.4 conformance/run.lua NAME[=STATEMENT]...    some libraries, or one statement of them;
 --                                                       plain:DEFECT is a wrong variant of ours
 --     lua5.4 conformance/run.lua command STATEMENT|all COMMAND...     your own adapter
@@ -62,7 +63,7 @@ end
 -- ---------------------------------------------------------------------------------------- runs
 
 local function settings_for(farm, run)
-  return { farm = farm, kind = run.kind, ours = find(adapters, "redlock"),
+  return { farm = farm, kind = run.kind, ours = find(adapters, os.getenv("OURS") or "redlock"),
     log = log_of(run.kind.name), deadline = run.deadline or DEADLINE,
     settle = run.settle, seconds = run.seconds or tonumber(os.getenv("CONFORMANCE_SECONDS")) or 3,
     clockshim = uv.fs_realpath(build .. "/conformance/clockshim.so") or "" }
