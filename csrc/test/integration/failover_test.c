@@ -379,6 +379,44 @@ static void promoted_replica_without_a_guard_grants(void **state) {
 }
 
 /*
+ * The replica has the key, but not its extension: there the key ends half a ttl before the lease.
+ * Returns true if there were two holders.
+ */
+static bool lost_extension_makes_two(bool guard) {
+  struct way crashed = ways[0];
+  outcome all = {0};
+  crashed.ttl_us = guard ? MS(3600) : MS(6000);
+  redlock_client *one = client_by(two.way.address, guard, crashed.ttl_us, crashed.ttl_us);
+  redlock_client *another = client_by(two.way.address, guard, crashed.ttl_us, crashed.ttl_us);
+  redlock_lock *holder = new_lock(one, KEY), *rival = new_lock(another, KEY);
+  follow_link();
+  if (guard) {
+    at_last(redlock_client_bootstrap(one) == REDLOCK_OK);
+  }
+  do { /* A stalled machine may let the lease end. */
+    (void)redlock_lock_release(holder);
+    promote(); /* Its link may be silent. */
+    follow_link();
+    acquire_at_last(holder);
+    at_last(in_step());
+    at_last(redlock_lock_remaining(holder) < crashed.ttl_us / 2);
+    fall_behind();
+  } while (redlock_lock_extend(holder, 0, NULL) != REDLOCK_OK);
+  contend(&crashed, true, guard, holder, rival, &all);
+  redlock_lock_free(rival);
+  redlock_lock_free(holder);
+  redlock_client_free(another);
+  redlock_client_free(one);
+  return all.doubles > 0;
+}
+
+static void lost_extension_makes_no_second_holder(void **state) {
+  assert_false(lost_extension_makes_two(true));
+  (void)reset(state);
+  at_last(lost_extension_makes_two(false) || reset(state) != 0); /* the negative control */
+}
+
+/*
  * A lease that the replica has goes on: its holder can extend it at once, while the new master
  * grants nothing.
  */
@@ -541,6 +579,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(promoted_replica_grants_nothing_while_a_lease_lasts),
       TEST(promoted_replica_without_a_guard_grants),
+      TEST(lost_extension_makes_no_second_holder),
       TEST(handed_over_lease_is_extended_during_the_quarantine),
       TEST(client_leaves_a_demoted_master),
       TEST(login_of_a_sentinel_is_no_secret_of_messages),
