@@ -45,6 +45,9 @@ static void cli_hold_json(redlock_lock *lock, const char *state) {
   if (fence > 0) {
     cli_json_number(&json, "fence", fence);
   }
+  if (redlock_lock_slot(lock) > 0) {
+    cli_json_number(&json, "slot", redlock_lock_slot(lock));
+  }
   cli_json_end_line(&json);
 }
 
@@ -60,6 +63,9 @@ static int cli_hold_print(const cli_settings *settings, redlock_lock *lock) {
   } else if (!settings->quiet) {
     (void)fputs("held ", stdout);
     (void)cli_put_text(stdout, resource, length);
+    if (redlock_lock_slot(lock) > 0) {
+      (void)printf(" slot %u", redlock_lock_slot(lock));
+    }
     if (fence > 0) {
       (void)printf(" %llu", (unsigned long long)fence);
     }

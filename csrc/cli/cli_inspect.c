@@ -216,5 +216,8 @@ static int cli_inspect_step(const cli_settings *settings, cli_loop *loop, redloc
 }
 
 int cli_inspect(const cli_settings *settings, redlock_client *client) {
+  if (settings->options.permits > 0) {
+    return cli_inspect_slots(settings, client);
+  }
   return cli_with_lock(settings, client, settings->operands[1], cli_inspect_step);
 }

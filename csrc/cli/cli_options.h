@@ -22,6 +22,7 @@
   X(KEEP, "Keeping the lock")                                                                      \
   X(LABEL, "Label of the lock, for people")                                                        \
   X(FENCE, "Fencing token")                                                                        \
+  X(PERMITS, "Several holders")                                                                    \
   X(RUN, "The command")                                                                            \
   X(STOP, "Stopping the command")                                                                  \
   X(KEYS, "Examination")                                                                           \
@@ -62,6 +63,8 @@
   X(LABEL, 0, "label", "TEXT", LABEL, "text that other clients see [HOST pid N COMMAND]")          \
   X(NO_LABEL, 0, "no-label", NULL, LABEL, "no such text")                                          \
   X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number: REDLOCK_FENCE")             \
+  X(PERMITS, 0, "permits", "NUMBER", PERMITS,                                                      \
+    "up to so many holders at once, the same number for all: REDLOCK_SLOT")                        \
   X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
     "the lock lasts for TIME to TIME + ttl, even if the command ends earlier")                     \
   X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
@@ -100,24 +103,25 @@
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_RUN |    \
-        CLI_FOR_STOP | CLI_FOR_TALK,                                                               \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE |                  \
+        CLI_FOR_PERMITS | CLI_FOR_RUN | CLI_FOR_STOP | CLI_FOR_TALK,                                                               \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
   X(lead, "lead", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                     \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_STOP | CLI_FOR_TALK,     \
     "stands by until it leads, runs the command while it leads, and stops it afterwards")          \
   X(acquire, "acquire", 1, 1, " RESOURCE",                                                         \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_REPORT,                 \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_PERMITS |               \
+        CLI_FOR_REPORT,                                                                            \
     "takes a lock, and prints a text of it for extend and release")                                \
   X(extend, "extend", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_LABEL | CLI_FOR_REPORT,               \
     "extends the lock of a text, and prints its new text; - reads the text from the input")        \
   X(release, "release", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_REPORT,                             \
     "releases the lock of a text; - reads the text from the input")                                \
   X(hold, "hold", 1, 1, " RESOURCE",                                                               \
-    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_HOLD |   \
-        CLI_FOR_REPORT,                                                                            \
+    CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE |                  \
+        CLI_FOR_PERMITS | CLI_FOR_HOLD | CLI_FOR_REPORT,                                                                            \
     "prints a line when it has the lock, and holds it until its input ends or a signal arrives")   \
-  X(inspect, "inspect", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_REPORT,                         \
+  X(inspect, "inspect", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_PERMITS | CLI_FOR_REPORT,       \
     "shows the holder of a lock, and its key on each node")                                        \
   X(force_release, "force-release", 2, 2, " RESOURCE TOKEN", CLI_FOR_NODES | CLI_FOR_REPORT,       \
     "deletes the lock of a holder that is known to be dead; inspect shows its token")              \

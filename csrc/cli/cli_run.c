@@ -75,13 +75,16 @@ static int cli_run_acquire(cli_run_state *run) {
 
 /* Sets the environment of the command: no addresses, because they may contain passwords. */
 static bool cli_run_set_environment(const cli_run_state *run) {
-  char text[32];
+  char text[32], number[16];
   uint64_t fence = redlock_lock_fence(run->lock);
+  unsigned slot = redlock_lock_slot(run->lock);
+  (void)snprintf(number, sizeof number, "%u", slot);
   (void)snprintf(text, sizeof text, "%llu", (unsigned long long)fence);
   /* This process has one thread. NOLINTBEGIN(concurrency-mt-unsafe) */
   return unsetenv("REDLOCK_NODES") == 0 && unsetenv("REDLOCK_TLS_KEY_PASSWORD") == 0 &&
          setenv(CLI_MARK, run->command.mark, 1) == 0 &&
          setenv("REDLOCK_RESOURCE", run->settings->operands[1], 1) == 0 &&
+         (slot != 0 ? setenv("REDLOCK_SLOT", number, 1) : unsetenv("REDLOCK_SLOT")) == 0 &&
          (fence != 0 ? setenv("REDLOCK_FENCE", text, 1) : unsetenv("REDLOCK_FENCE")) == 0;
   /* NOLINTEND(concurrency-mt-unsafe) */
 }

@@ -63,6 +63,9 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
   case CLI_OPTION_FENCE:
     settings->options.fence = REDLOCK_YES;
     return -1;
+  case CLI_OPTION_PERMITS:
+    return cli_value_number(&settings->options.permits, "invalid number of permits", 1,
+                            REDLOCK_PERMITS_MAX, choice->value);
   case CLI_OPTION_HOLD_FOR:
     return cli_value_time(&settings->hold_for_us, 0, choice->value);
   case CLI_OPTION_ON_LOST:

@@ -20,6 +20,21 @@ void *rl_ask_answers(const rl_lock *lock, rl_operation operation) {
   return lock->extension == NULL ? NULL : *rl_ask_place(lock, operation);
 }
 
+/*
+ * Names the queue of waiters: a token of a semaphore is in a slot, whose queue is that of the
+ * semaphore. Without memory the waiters of another queue are notified.
+ */
+static void rl_ask_set_base(const rl_lock *lock, rl_attempt *attempt) {
+  size_t base_length;
+  rl_resource_name name = rl_resource_at(lock->resource, 0);
+  unsigned permits = rl_label_permits(rl_attempt_token(attempt), attempt->token_length);
+  unsigned slot = rl_resource_parse_slot(name.resource, name.length, &base_length);
+  if (slot != 0 && slot <= permits) {
+    attempt->base =
+        rl_resource_new(name.key, lock->resource->prefix_length, name.resource, base_length);
+  }
+}
+
 int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
                 const rl_question *question, bool notify) {
   static const rl_question none;
@@ -49,6 +64,7 @@ int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
     *rl_ask_place(lock, operation) = answers;
   }
   attempt->any = any;
+  rl_ask_set_base(lock, attempt);
   if (steps->prepare != NULL) {
     steps->prepare(lock, now_us, asked);
   }

@@ -84,6 +84,23 @@ static void set_outer_variables(void) {
   (void)setenv("REDLOCK_FENCE", "7", 1);
 }
 
+static void command_of_a_semaphore_gets_its_slot(void **state) {
+  cli_check_after(set_outer_variables, "run --permits 1 pool -- VARIABLES", 0);
+  assert_contains(cli_last.text, "REDLOCK_SLOT=1\n");
+  eventually(farm_count(&three, "pool/1", NULL) == 0); /* The release may be under way. */
+  cli_check("inspect --permits 3 pool", 0);
+  assert_contains(cli_last.text, "pool is held in 0 of 3 slots; 3 free");
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "SET", "pool/1", "another", (char *)NULL);
+  }
+  cli_check("run --wait 0 --permits 1 pool -- VARIABLES", 1);
+  cli_check("run --wait 0 --permits 2 pool -- VARIABLES", 0);
+  assert_contains(cli_last.text, "REDLOCK_SLOT=2\n");
+  cli_check("inspect --permits 2 --quiet pool", 0);
+  assert_string_equal(cli_last.text, "1\n");
+  cli_check("run --permits 1025 pool -- VARIABLES", 64);
+}
+
 static void command_gets_resource_and_fencing_token(void **state) {
   cli_check_after(set_outer_variables, "-p pre: run job -- VARIABLES", 0);
   assert_string_equal(cli_last.text, "REDLOCK_RESOURCE=job\n");
@@ -498,6 +515,7 @@ static void mistakes_of_run_are_reported(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(command_of_a_semaphore_gets_its_slot),
       TEST(command_gets_resource_and_fencing_token),
       TEST(label_names_host_process_and_command),
       TEST(descendants_end_with_the_lock),
