@@ -23,6 +23,9 @@ assert(not ok and err:match("all_luas%.lua:%d+: redlock: option 'ttl' must be an
 assert(select("#", other:with("all", function(held, ...) return held:is_held(), nil, ... end, 1, nil)) == 5)
 assert(not pcall(other.with, other, "all", function(held) error(held:is_held() and "raised", 0) end))
 
+assert(select(2, other:lead("led", function(term) return "resign", term:fence() end)) > 0)
+assert(select(3, other:leader("led")) == "not_held")
+
 lock = assert(client:acquire("dropped"))
 assert(lock:is_held())
 lock = nil -- luacheck: ignore
