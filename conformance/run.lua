@@ -7,7 +7,8 @@
 --                                                       OURS is redlock or redlock-guard
 --     lua5.4 conformance/run.lua NAME[=STATEMENT]...    some libraries, or one statement of them;
 --                                                       plain:DEFECT is a wrong variant of ours
---     lua5.4 conformance/run.lua command STATEMENT|all COMMAND...     your own adapter
+--     lua5.4 conformance/run.lua command STATEMENT|all COMMAND...     your own adapter;
+--                                                       NODES=1: it uses one node
 --
 -- CONFORMANCE_SECONDS is the length of a contest, CONFORMANCE_WIDTH the number of statements that
 -- run at once. quick prints "ok" or "not ok" for each statement. It fails if one of ours does not
@@ -224,7 +225,8 @@ local function own_adapter(only, command)
   local runs = {}
   for _, statement in ipairs(statements) do
     if only == "all" or only == statement.name then
-      table.insert(runs, { kind = { name = "adapter", command = command }, statement = statement })
+      local kind = { name = "adapter", command = command, nodes = tonumber(os.getenv("NODES")) }
+      table.insert(runs, { kind = kind, statement = statement })
     end
   end
   reported(runs)

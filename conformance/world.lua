@@ -78,6 +78,8 @@ function World:client(options)
     World.untested("the adapter does not open: %s", answer and answer.error or "no answer")
   end
   kind.version = answer.version
+  if answer.extends == false then kind.extends = false end
+  if answer.prefix and kind == self.kind then self.key = answer.prefix .. self.resource end
   client:warm_up()
   client.deadline = self.deadline
   return client
