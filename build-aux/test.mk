@@ -221,7 +221,7 @@ asan tsan valgrind:
 # 1,000 fail-overs of one server with a replica.
 .PHONY: failover-1000
 failover-1000:
-	@$(run_tests) --only long/failover check-long
+	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) --only long/failover check-long
 
 # -------------------------------------------------------------------------- style, coverage, test
 
