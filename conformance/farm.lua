@@ -86,15 +86,23 @@ function Farm.new(count, directory)
   return self
 end
 
+-- Returns the words that start a server. It dies with this process, if the system has setpriv(1).
+local function server_words(...)
+  local words = { os.getenv("REDLOCK_TEST_SERVER") or "redis-server", ... }
+  if os.execute("command -v setpriv >/dev/null 2>&1") then
+    table.move({ "setpriv", "--pdeathsig", "KILL" }, 1, 3, 1, table.move(words, 1, #words, 4))
+  end
+  return words
+end
+
 --- Starts a server without data, and waits for it.
 function Farm:start(node)
   local path = self.paths[node]
   os.remove(path)
   local server = {}
-  server.handle = Farm.spawn(os.getenv("REDLOCK_TEST_SERVER") or "redis-server", {
-    args = { "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--daemonize", "no",
-      "--dir", self.directory, "--logfile", path .. ".log" },
-  }, function()
+  local words = server_words("--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
+    "--daemonize", "no", "--dir", self.directory, "--logfile", path .. ".log")
+  server.handle = Farm.spawn(table.remove(words, 1), { args = words }, function()
     server.ended = true
     if server.on_end then server.on_end() end
   end)
