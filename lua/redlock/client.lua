@@ -4,6 +4,7 @@ local core = require "redlock.core"
 local lead = require "redlock.lead"
 local options = require "redlock.options"
 local section = require "redlock.section"
+local slots = require "redlock.slots"
 
 -- Type of clients and locks.
 local KIND = core.KIND or "userdata"
@@ -112,8 +113,13 @@ end
 
 -- inspect, bootstrap, doctor and force_release make a lock object for each call.
 
-function methods.inspect(self, resource)
+function methods.inspect(self, resource, given)
   check_resource(self, KIND, resource, "inspect", 2)
+  local permits = options.inspection(given, 2)
+  if permits then
+    local found, wrong, why = slots.inspect(methods.inspect, self, resource, permits)
+    return found, wrong, why
+  end
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   local ok

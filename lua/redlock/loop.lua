@@ -34,6 +34,7 @@ local credentials = require "redlock.credentials"
 local lead = require "redlock.lead"
 local report = require "redlock.loop_report"
 local section = require "redlock.section"
+local slots = require "redlock.slots"
 require "redlock.lock"
 
 local lock_options, check_resource, check_resources = options.lock, options.resource, options.resources
@@ -611,9 +612,14 @@ local function ask(self, handle, operation, argument)
   return ok, message, code
 end
 
-function client_methods.inspect(self, resource)
+function client_methods.inspect(self, resource, given)
   check_client(self, "inspect")
   check_resource(self, "table", resource, "inspect", 2)
+  local permits = options.inspection(given, 2)
+  if permits then
+    local found, wrong, why = slots.inspect(client_methods.inspect, self, resource, permits)
+    return found, wrong, why
+  end
   check_here(self, "client:inspect")
   if self.closing then return closed(resource) end
   local handle, message, code = new_lock(self.handle, resource)

@@ -6,6 +6,7 @@ local nginx_lead = require "redlock.nginx_lead"
 local nginx_tls = require "redlock.nginx_tls"
 local on_lost = require "redlock.nginx_on_lost"
 local options = require "redlock.options"
+local slots = require "redlock.slots"
 require "redlock.client"
 require "redlock.lock"
 
@@ -249,9 +250,14 @@ local function ask(lock, number, argument)
   return await(own, lock, slot, pending, writers, clock)
 end
 
-function client_methods.inspect(self, resource)
-  if not driver_of(self, "inspect") then return blocking_client.inspect(self, resource) end
+function client_methods.inspect(self, resource, given)
+  if not driver_of(self, "inspect") then return blocking_client.inspect(self, resource, given) end
   check_resource(self, "userdata", resource, "inspect", 2)
+  local permits = options.inspection(given, 2)
+  if permits then
+    local found, wrong, why = slots.inspect(client_methods.inspect, self, resource, permits)
+    return found, wrong, why
+  end
   local lock, ok, message, code
   ok, message, code = may_ask("inspect")
   if not ok then return nil, message, code end

@@ -493,6 +493,16 @@ function options.extension(ttl, level)
   return ttl
 end
 
+local of_inspection = { permits = of_lock.permits }
+
+--- Checks the options of client:inspect(). Returns the number of slots of a semaphore, or nil.
+function options.inspection(given, level)
+  local wrong = given ~= nil and complaint(given, of_inspection)
+  if wrong then error("redlock: client:inspect(): " .. wrong, level + 1) end
+  local permits = given ~= nil and given.permits or 0
+  return permits > 0 and permits or nil
+end
+
 local of_doctor = { keys = kinds.flag(), resource = kinds.bytes() }
 
 --- Checks the object before the colon and the options of client:doctor(). Returns the resource

@@ -140,6 +140,11 @@
 ---@field ttl? redlock.Milliseconds time until it loses its majority, unless it is extended
 ---@field nodes redlock.Key[]
 
+---@class redlock.SlotsInspection
+---@field permits integer
+---@field held integer slots with a holder
+---@field slots redlock.Inspection[]
+
 ---@class redlock.Leader
 ---@field label? string label of the leader
 ---@field fence? integer fencing token of its term; nil while it is being confirmed
@@ -328,12 +333,14 @@ function client:stats() end
 function client:attach(text, options) end
 
 --- Returns the keys of all nodes for the resource, and the token that a majority has.
+--- With `permits` it inspects all slots of a semaphore, one after the other.
 ---@param resource string
----@return redlock.Inspection?
+---@param options? { permits: integer }
+---@return redlock.Inspection|redlock.SlotsInspection|nil
 ---@return string? message
 ---@return redlock.Code? code "cancelled", "closed"; without a majority the keys are returned
 ---@nodiscard
-function client:inspect(resource) end
+function client:inspect(resource, options) end
 
 --- With a guard: lets all new nodes vote at once. Call it only while no client holds a lock.
 ---@return true? ok
