@@ -167,6 +167,9 @@ local list = {
   -- The guard.
   { "guard-no-quarantine", "a node votes as soon as its record is there",
     "rl_time_sub(guard->guards->quarantine_us, age_us)", "0 * age_us", by = both },
+  { "guard-single-server", "the only node votes as soon as its replica is promoted",
+    "rl_time_sub(guard->guards->quarantine_us, age_us)", "0 * age_us",
+    by = { "simulator", arguments = "--guard --nodes 1" } },
   { "guard-one-tick-short", "a quarantine ends a millisecond too early",
     "rl_time_sub(guard->guards->quarantine_us, age_us)", "rl_time_sub(guard->guards->quarantine_us - 1000, age_us)" },
   { "guard-half-a-quarantine", "a quarantine is half as long as it must be",
