@@ -46,7 +46,7 @@ struct cli_settings {
   redlock_settings client; /* its |options| are the next field */
   redlock_options options;
   redlock_duration max_hold_us;   /* 0 = unlimited */
-  redlock_duration hold_for_us;   /* of run; 0 = none */
+  redlock_duration hold_for_us;   /* 0 = none */
   redlock_duration kill_after_us; /* of run */
   int on_lost;                    /* of run; CLI_ON_LOST_... */
   bool strict;                    /* of run */

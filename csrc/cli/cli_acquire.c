@@ -12,7 +12,8 @@
 
 static int cli_acquire_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   char text[REDLOCK_HANDOVER_MAX];
-  int status = cli_take(settings, loop, lock, NULL, NULL, NULL);
+  redlock_options options = {.hold_at_least_us = settings->hold_for_us};
+  int status = cli_take(settings, loop, lock, &options, NULL, NULL);
   if (settings->json) {
     cli_take_json(lock, status);
   }

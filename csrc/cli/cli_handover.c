@@ -143,7 +143,8 @@ int cli_handover_with_lock(const cli_settings *settings, redlock_client *client,
 
 void cli_handover_release(redlock_client *client, const char *text) {
   redlock_lock *lock;
-  if (redlock_lock_attach(&lock, client, text, strlen(text), NULL) == REDLOCK_OK) {
+  redlock_options options = {.hold_at_least_us = REDLOCK_DURATION_NONE};
+  if (redlock_lock_attach(&lock, client, text, strlen(text), &options) == REDLOCK_OK) {
     if (redlock_lock_acquire(lock, NULL, NULL) == REDLOCK_OK) {
       (void)redlock_lock_release(lock);
     }

@@ -114,7 +114,9 @@ static int cli_hold_turn(void *context, cli_loop *loop, redlock_time until_us) {
 /* HOLD-1. Returns -1, or the exit status. */
 static int cli_hold_acquire(const cli_settings *settings, cli_hold_end *hold, cli_loop *loop,
                             redlock_lock *lock) {
-  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
+  redlock_options options = {.auto_extend = REDLOCK_YES,
+                             .max_hold_us = settings->max_hold_us,
+                             .hold_at_least_us = settings->hold_for_us};
   int status = cli_take(settings, loop, lock, &options, cli_hold_turn, hold);
   bool granted = status < 0 && redlock_lock_result(lock) == REDLOCK_OK;
   return granted ? -1 : cli_hold_fail(settings, lock, status);

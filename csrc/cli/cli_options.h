@@ -23,6 +23,7 @@
   X(LABEL, "Label of the lock, for people")                                                        \
   X(FENCE, "Fencing token")                                                                        \
   X(PERMITS, "Several holders")                                                                    \
+  X(LEAST, "Minimum hold")                                                                         \
   X(RUN, "The command")                                                                            \
   X(STOP, "Stopping the command")                                                                  \
   X(KEYS, "Examination")                                                                           \
@@ -65,8 +66,8 @@
   X(FENCE, 0, "fence", NULL, FENCE, "give each grant a greater number: REDLOCK_FENCE")             \
   X(PERMITS, 0, "permits", "NUMBER", PERMITS,                                                      \
     "up to so many holders at once, the same number for all: REDLOCK_SLOT")                        \
-  X(HOLD_FOR, 0, "hold-for", "TIME", RUN,                                                          \
-    "the lock lasts for TIME to TIME + ttl, even if the command ends earlier")                     \
+  X(HOLD_FOR, 0, "hold-for", "TIME", LEAST,                                                        \
+    "a release before TIME after the grant keeps the lock until then")                             \
   X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
     "if the lock ends: stop the command (term), or only report it (warn) [term]")                  \
   X(STRICT, 0, "strict", NULL, STOP, "kill the command before the lock ends")                      \
@@ -104,14 +105,14 @@
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE |                  \
-        CLI_FOR_PERMITS | CLI_FOR_RUN | CLI_FOR_STOP | CLI_FOR_TALK,                                                               \
+        CLI_FOR_PERMITS | CLI_FOR_LEAST | CLI_FOR_RUN | CLI_FOR_STOP | CLI_FOR_TALK,               \
     "takes the lock, runs the command, extends the lock meanwhile, releases it")                   \
   X(lead, "lead", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                     \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_STOP | CLI_FOR_TALK,     \
     "stands by until it leads, runs the command while it leads, and stops it afterwards")          \
   X(acquire, "acquire", 1, 1, " RESOURCE",                                                         \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_LABEL | CLI_FOR_FENCE | CLI_FOR_PERMITS |               \
-        CLI_FOR_REPORT,                                                                            \
+        CLI_FOR_LEAST | CLI_FOR_REPORT,                                                            \
     "takes a lock, and prints a text of it for extend and release")                                \
   X(extend, "extend", 1, 1, " TEXT", CLI_FOR_NODES | CLI_FOR_LABEL | CLI_FOR_REPORT,               \
     "extends the lock of a text, and prints its new text; - reads the text from the input")        \
@@ -119,7 +120,7 @@
     "releases the lock of a text; - reads the text from the input")                                \
   X(hold, "hold", 1, 1, " RESOURCE",                                                               \
     CLI_FOR_NODES | CLI_FOR_WAIT | CLI_FOR_KEEP | CLI_FOR_LABEL | CLI_FOR_FENCE |                  \
-        CLI_FOR_PERMITS | CLI_FOR_HOLD | CLI_FOR_REPORT,                                                                            \
+        CLI_FOR_PERMITS | CLI_FOR_LEAST | CLI_FOR_HOLD | CLI_FOR_REPORT,                           \
     "prints a line when it has the lock, and holds it until its input ends or a signal arrives")   \
   X(inspect, "inspect", 1, 1, " RESOURCE", CLI_FOR_NODES | CLI_FOR_PERMITS | CLI_FOR_REPORT,       \
     "shows the holder of a lock, and its key on each node")                                        \

@@ -13,8 +13,8 @@
  *          descendants: by SIGTERM, and by SIGKILL after --kill-after. --strict does so before the
  *          deadline. --on-lost=warn lets them run.
  *   RUN-5. Pass a signal on to the command, unless it has got the signal as well.
- *   RUN-6. When the command has ended, release the lock, or leave it to the nodes if the time of
- *          --hold-for is not over.
+ *   RUN-6. When the command has ended, release the lock, which keeps it until the time of
+ *          --hold-for is over. If the command could not be started, free the lock at once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@
 
 #include "cli.h"
 #include "cli_command.h"
+#include "cli_handover.h"
 #include "cli_output.h"
 #include "cli_run.h"
 #include "cli_system.h"
@@ -56,15 +57,13 @@ void cli_run_open(cli_run_state *run, const cli_settings *settings, cli_loop *lo
 /* Returns -1, or the exit status after a message. */
 static int cli_run_acquire(cli_run_state *run) {
   const cli_settings *settings = run->settings;
-  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
+  redlock_options options = {.auto_extend = REDLOCK_YES,
+                             .max_hold_us = settings->max_hold_us,
+                             .hold_at_least_us = settings->hold_for_us};
   int status = cli_take(settings, run->loop, run->lock, &options, NULL, NULL);
   status = status < 0 ? cli_result(settings, run->lock) : status;
-  if (status >= 0 || settings->hold_for_us == 0) {
+  if (status >= 0 || settings->hold_for_us <= redlock_lock_remaining(run->lock)) {
     return status;
-  }
-  run->hold_until_us = redlock_now() + settings->hold_for_us;
-  if (settings->hold_for_us <= redlock_lock_remaining(run->lock)) {
-    return -1;
   }
   status = cli_await(settings, run->loop, run->lock,
                      redlock_lock_extend_start(run->lock, settings->hold_for_us));
@@ -121,7 +120,7 @@ int cli_run_start(cli_run_state *run) {
 
 static void cli_run_check(cli_run_state *run, redlock_time now_us) {
   redlock_duration ttl_us = redlock_lock_ttl(run->lock);
-  if (run->hold_until_us == 0 || now_us < run->check_us) {
+  if (run->settings->hold_for_us == 0 || now_us < run->check_us) {
     return;
   }
   run->check_us = now_us + ttl_us / 3;
@@ -268,7 +267,7 @@ static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
       due_us = cli_run_earlier(due_us, now_us + CLI_RUN_KILL_US);
     }
   }
-  return run->hold_until_us != 0 ? cli_run_earlier(due_us, run->check_us) : due_us;
+  return run->settings->hold_for_us != 0 ? cli_run_earlier(due_us, run->check_us) : due_us;
 }
 
 int cli_run_wait(cli_run_state *run) {
@@ -294,33 +293,22 @@ int cli_run_wait(cli_run_state *run) {
 
 /* --------------------------------------------------------------------------------------- RUN-6 */
 
-/* Waits for the end of an extend. The command has ended, so signals have no effect. */
-static void cli_run_settle(const cli_run_state *run) {
-  while (redlock_lock_result(run->lock) == REDLOCK_PENDING) {
-    (void)cli_loop_turn(run->loop, REDLOCK_NEVER);
-  }
-}
-
-/* Leaves the lock to the nodes, and asks them to keep it to the end of its time. */
-static int cli_run_keep(const cli_run_state *run) {
+/* The command has not begun: another host may try. */
+static void cli_run_free(const cli_run_state *run) {
   char text[REDLOCK_HANDOVER_MAX];
-  cli_run_settle(run); /* A lock with an extend in flight cannot be detached. */
-  redlock_time now_us = redlock_now();
-  redlock_duration rest_us = run->hold_until_us - cli_run_earlier(now_us, run->hold_until_us);
-  if (rest_us >= redlock_lock_ttl(run->lock)) {
-    (void)redlock_lock_extend_start(run->lock, rest_us);
-    cli_run_settle(run);
+  if (run->settings->hold_for_us != 0 &&
+      redlock_lock_detach(run->lock, text, sizeof text, NULL) == REDLOCK_OK) {
+    cli_handover_release(run->loop->client, text);
+    cli_wipe(text, sizeof text);
+  } else {
+    (void)redlock_lock_release(run->lock);
   }
-  int error = redlock_lock_detach(run->lock, text, sizeof text, NULL);
-  cli_wipe(text, sizeof text);
-  return error;
 }
 
 /* Returns the exit status for a command that has ended with |status|. */
 static int cli_run_end(cli_run_state *run, int status) {
   bool over = redlock_lock_remaining(run->lock) == 0;
-  bool keep = !over && redlock_now() < run->hold_until_us;
-  int error = keep ? cli_run_keep(run) : redlock_lock_release(run->lock);
+  int error = redlock_lock_release(run->lock);
   if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
     const char *message = redlock_lock_message(run->lock);
     (void)cli_report(run->settings, 0, "%s",
@@ -338,20 +326,18 @@ static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lo
   cli_run_state run;
   cli_run_open(&run, settings, loop, lock);
   int status = cli_run_acquire(&run);
+  status = status < 0 ? cli_run_start(&run) : status;
   if (status >= 0) {
+    cli_run_free(&run);
     return status;
-  }
-  status = cli_run_start(&run);
-  if (status >= 0) {
-    run.hold_until_us = 0; /* The command has not begun: another host may try. */
-    return cli_run_end(&run, status);
   }
   return cli_run_end(&run, cli_run_wait(&run));
 }
 
 /* RUN-1. Rejects a time of --hold-for that no lease can have. Returns -1, or the exit status. */
 static int cli_run_check_hold_for(const cli_settings *settings, redlock_client *client) {
-  redlock_options options = {.ttl_us = settings->hold_for_us};
+  redlock_options options = {.ttl_us = settings->hold_for_us,
+                             .hold_at_least_us = settings->hold_for_us};
   redlock_lock *lock = NULL;
   if (settings->max_hold_us != 0 && settings->hold_for_us > settings->max_hold_us) {
     return cli_fail(CLI_USAGE, "--hold-for is longer than --max-hold");

@@ -19,15 +19,14 @@ typedef struct cli_run_state {
   redlock_lock *lock;
   char name[CLI_NAME_SIZE]; /* of the lock, for messages */
   cli_command command;
-  redlock_time hold_until_us; /* 0 without --hold-for */
-  redlock_time check_us;      /* time of the next extend of RUN-3 */
-  uint64_t signals;           /* bits of those to be passed on at |pass_us| */
-  uint64_t came;              /* bits of all that have come */
-  redlock_time pass_us;       /* REDLOCK_NEVER if nothing has come */
-  bool stopping;              /* RUN-4: SIGTERM was sent */
-  redlock_time kill_us;       /* RUN-4: time of the next SIGKILL */
-  redlock_time give_up_us;    /* end of the patience with killed processes; 0 before SIGKILL */
-  bool reported;              /* processes that cannot be killed */
+  redlock_time check_us;   /* time of the next extend of RUN-3 */
+  uint64_t signals;        /* bits of those to be passed on at |pass_us| */
+  uint64_t came;           /* bits of all that have come */
+  redlock_time pass_us;    /* REDLOCK_NEVER if nothing has come */
+  bool stopping;           /* RUN-4: SIGTERM was sent */
+  redlock_time kill_us;    /* RUN-4: time of the next SIGKILL */
+  redlock_time give_up_us; /* end of the patience with killed processes; 0 before SIGKILL */
+  bool reported;           /* processes that cannot be killed */
 } cli_run_state;
 
 /* Prepares one run. */
