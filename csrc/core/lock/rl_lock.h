@@ -6,7 +6,10 @@
 #ifndef RL_LOCK_H
 #define RL_LOCK_H
 
+#include <assert.h>
+#include <stdalign.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/rl_list.h"
 #include "base/rl_operation.h"
@@ -122,9 +125,10 @@ struct rl_lock {
   rl_attempt *failed;  /* previous attempt, whose release is outstanding */
   redlock_time round_start_us;
   redlock_time round_deadline_us;
-  rl_reason **reasons; /* reasons of the votes; NULL before the first */
-  rl_vote votes[];     /* of each node */
+  rl_reason **reasons;                 /* reasons of the votes; NULL before the first */
+  alignas(rl_options) rl_vote votes[]; /* of each node; options may follow */
 };
+static_assert(offsetof(rl_lock, votes) == sizeof(rl_lock), "the votes are the end");
 
 /*
  * In-flight limit of a node: so many commands, or more if the fastest reply took longer than they
