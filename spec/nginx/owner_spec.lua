@@ -26,7 +26,8 @@ local LOCATIONS = [[
   location /end {
     content_by_lua_block {
       local how, name = ngx.var.arg_how, ngx.var.arg_name
-      client:with(name, function()
+      local hold = tonumber(ngx.var.arg_hold or "0")
+      client:with(name, { hold_at_least = hold }, function()
         if how == "nothing" then return ngx.exit(200) end -- with() would release
         if how == "error" then kept.lock = assert(client:acquire(name .. ":2")) error("on purpose") end
         if how == "exit" then ngx.exit(403) end
@@ -243,6 +244,18 @@ describe("a lock belongs to the request that took it", function()
     helper.eventually(function() return farm:count("abort") == 5 end, "the lock")
     request:abort()
     gone_within_a_second("abort")
+    quiet()
+  end)
+
+  it("request_of_gone_browser_keeps_lock_until_hold_at_least_is_over", function()
+    local request = nginx:request("/end?name=short&how=abort&hold=600000")
+    helper.eventually(function() return farm:count("short") == 5 end, "the lock")
+    request:abort()
+    helper.eventually(function()
+      local kept = 0
+      for index = 1, 5 do kept = kept + (farm[index]:command("PTTL", "short") > 500000 and 1 or 0) end
+      return kept == 5
+    end, "the keys to be kept")
     quiet()
   end)
 

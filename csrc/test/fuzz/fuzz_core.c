@@ -65,6 +65,7 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
   options.node_timeout_us = bits & 32 ? REDLOCK_SECONDS : 0;
   options.auto_extend = bits & 128 ? REDLOCK_YES : 0;
   options.max_hold_us = bits % 8 == 5 ? 20 * REDLOCK_SECONDS : 0;
+  options.hold_at_least_us = bits % 16 == 9 ? 15 * REDLOCK_SECONDS : 0;
   options.fence = bits % 16 == 10 ? REDLOCK_YES : 0;
   options.fair = bits % 32 == 7 ? REDLOCK_YES : 0;
   options.notify = bits % 32 == 11 ? REDLOCK_NO : 0;

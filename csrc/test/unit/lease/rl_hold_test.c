@@ -372,6 +372,31 @@ static void nested_acquire_does_not_shorten_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Node 2 is node 0 under another name: its key is the same one. */
+static void twin_that_keeps_key_counts_once(void **state) {
+  fake_world *world = fake_world_new(3);
+  redlock_options options = holding(HOLD_US);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_reply(world, 2, "$-1\r\n");
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  lock->lease->enqueued = 4; /* A release goes to node 2, too: it would dequeue there. */
+  fake_store_remove(&world->nodes[1].store, KEY);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  if (rl_lock_result(lock) == REDLOCK_PENDING) {
+    (void)fake_reply(world, 2, ":1\r\n");
+  }
+  assert_true(rl_lock_result(lock) != REDLOCK_OK);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
 /* ----------------------------------------------------------------------------------- hand-over */
 
 static char text[REDLOCK_HANDOVER_MAX];
@@ -539,6 +564,7 @@ int main(void) {
       cmocka_unit_test(counter_outlives_kept_key_by_a_week),
       cmocka_unit_test(last_release_of_owner_keeps_key_for_longest_time),
       cmocka_unit_test(nested_acquire_does_not_shorten_hold),
+      cmocka_unit_test(twin_that_keeps_key_counts_once),
       cmocka_unit_test(attached_lease_keeps_key_until_its_own_time),
       cmocka_unit_test(lease_attached_after_hold_at_least_deletes_key),
       cmocka_unit_test(key_with_longer_life_lengthens_hold_and_never_shortens_it),

@@ -156,6 +156,64 @@ static void scripts_of_several_keys_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
+/* The counters follow the keys; the base key is the last argument. */
+static void assert_hold(rl_buffer *buffer, const rl_command_key *key, unsigned i) {
+  bool by_text = i % 2 == 1, fenced = i / 2 % 2 == 1;
+  rl_script script = i / 4 % 2 == 1 ? RL_SCRIPT_HOLD_NOTIFY : RL_SCRIPT_HOLD;
+  const char *entry = i / 8 % 2 == 1 ? ENTRY : NULL;
+  static char counters[REDLOCK_RESOURCES_MAX][REDLOCK_KEY_MAX + sizeof RL_COMMAND_COUNTER];
+  char number[24], count[24];
+  command_words expected;
+  const char *at = key->key;
+  (void)snprintf(number, sizeof number, "%u", key->count * (fenced ? 2 : 1));
+  (void)snprintf(count, sizeof count, "%u", key->count);
+  add_script(&expected, script, by_text);
+  add_text(&expected, number);
+  for (unsigned k = 0; k < key->count; k++) {
+    size_t length = key->lengths == NULL ? key->key_length : key->lengths[k];
+    add(&expected, at, length);
+    memcpy(counters[k], at, length);
+    memcpy(counters[k] + length, RL_COMMAND_COUNTER, sizeof RL_COMMAND_COUNTER);
+    at += length;
+  }
+  for (unsigned k = 0; k < key->count && fenced; k++) {
+    size_t length = key->lengths == NULL ? key->key_length : key->lengths[k];
+    add(&expected, counters[k], length + sizeof RL_COMMAND_COUNTER - 1);
+  }
+  add_text(&expected, TOKEN);
+  add_text(&expected, "31622400000");
+  add_text(&expected, count);
+  if (script == RL_SCRIPT_HOLD_NOTIFY) {
+    add_text(&expected, entry != NULL ? entry : "");
+  }
+  if (script == RL_SCRIPT_HOLD_NOTIFY && key->base.bytes != NULL) {
+    add(&expected, key->base.bytes, key->base.length);
+  }
+  size_t from = buffer->tail;
+  assert_true(rl_command_hold(buffer, script, by_text, key, 31622400000, fenced, entry, true));
+  assert_formatted(buffer, from, expected.count, expected.words, expected.lengths);
+}
+
+static void releases_that_keep_keys_equal_hiredis(void **state) {
+  static char keys[3 * REDLOCK_KEY_MAX];
+  uint16_t lengths[3];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  fill(keys, sizeof keys);
+  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 16; i++) {
+    rl_command_key one = {keys, key_lengths[i / 16], TOKEN, 40, 1, NULL, {NULL, 0}};
+    rl_command_key three = {keys, 0, TOKEN, 40, 3, lengths, {NULL, 0}};
+    for (unsigned k = 0; k < 3; k++) {
+      lengths[k] = (uint16_t)key_lengths[(k + i) % COUNT_OF(key_lengths)];
+      three.key_length += lengths[k];
+    }
+    assert_hold(&buffer, &one, i);
+    assert_hold(&buffer, &three, i);
+    one.base = (rl_command_bytes){keys, one.key_length / 2};
+    assert_hold(&buffer, &one, i);
+  }
+  rl_buffer_free(&buffer);
+}
+
 static void queue_scripts_equal_hiredis(void **state) {
   static const char *const modes[] = {"0", "1", "2"};
   char key[REDLOCK_KEY_MAX];
@@ -384,6 +442,7 @@ int main(void) {
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_equals_hiredis),
       cmocka_unit_test(scripts_equal_hiredis),
+      cmocka_unit_test(releases_that_keep_keys_equal_hiredis),
       cmocka_unit_test(queue_scripts_equal_hiredis),
       cmocka_unit_test(scripts_of_a_semaphore_equal_hiredis),
       cmocka_unit_test(scripts_of_several_keys_equal_hiredis),
