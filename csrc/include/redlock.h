@@ -319,8 +319,9 @@ typedef struct redlock_options {
      40 s count as 40 s [2 s]. */
   redlock_duration poll_interval_us;
   /* REDLOCK_YES: an acquire never overtakes waiters, even if the lock is free. This costs one
-     round trip. No effect on an acquire that tries once, or has several resources. Without it only an acquire that arrives at a free lock may overtake; waiters
-     keep their order [REDLOCK_NO]. */
+     round trip. No effect on an acquire that tries once, or has more than 8 resources. Without it
+     only an acquire that arrives at a free lock may overtake; waiters keep their order
+     [REDLOCK_NO]. */
   int fair;
   /* REDLOCK_NO: poll instead of waiting for notifications. If a client's options set it, the
      client's releases notify no waiters [REDLOCK_YES]. */
@@ -746,7 +747,7 @@ REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
  * client alive. After a failure |*lock| is NULL, and redlock_client_message() explains it.
  *
  * Names that the library uses on the nodes are refused: those that end in ":redlock-fence",
- * ":redlock-queue" or ":redlock-wait", and "redlock:lineage".
+ * ":redlock-queue", ":redlock-keep" or ":redlock-wait", and "redlock:lineage".
  * Errors: INVALID (also: no nodes, or a quorum that does not fit their number), LIMIT (the key is
  * too long), CLOSED, NO_MEMORY.
  */

@@ -86,10 +86,11 @@ local function longest_of(resources)
 end
 
 local RESERVED = "the name of a resource is reserved for the library: names that end in "
-  .. "':redlock-fence', ':redlock-queue' or ':redlock-wait', and 'redlock:lineage'"
+  .. "':redlock-fence', ':redlock-queue', ':redlock-keep' or ':redlock-wait', and 'redlock:lineage'"
 
 local function is_reserved(key)
-  return key:find(":redlock%-fence$") or key:find(":redlock%-queue$") or key:find(":redlock%-wait$")
+  return key:find(":redlock%-fence$") or key:find(":redlock%-queue$")
+    or key:find(":redlock%-keep$") or key:find(":redlock%-wait$")
     or key == "redlock:lineage"
 end
 

@@ -225,6 +225,23 @@ bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, 
          rl_link_append(link, &command);
 }
 
+bool rl_link_queue_enqueue_all(rl_link *link, redlock_time now_us, uint32_t ticket,
+                               const rl_resource *base, const char *entry, const char *before,
+                               const char *notified) {
+  bool by_text = !link->knows[RL_SCRIPT_ENQUEUE_ALL];
+  rl_outstanding command = {
+      NULL, now_us, ticket, RL_OUTSTANDING_ENQUEUE, by_text, 0, RL_SCRIPT_ENQUEUE_ALL};
+  rl_command_key key = {.key = base->key,
+                        .key_length = base->key_length,
+                        .token = entry,
+                        .token_length = strlen(entry),
+                        .count = base->count,
+                        .lengths = rl_resource_lengths(base)};
+  return rl_link_reserve_outstanding(link, true) &&
+         rl_command_enqueue_all(&link->output, by_text, &key, before, notified) &&
+         rl_link_append(link, &command);
+}
+
 bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry, unsigned permits) {
   rl_script script = permits > 0 ? RL_SCRIPT_DEQUEUE_SLOTS : RL_SCRIPT_DEQUEUE;

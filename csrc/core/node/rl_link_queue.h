@@ -58,6 +58,11 @@ bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, 
 bool rl_link_queue_dequeue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry, unsigned permits);
 
+/* ENQUEUE_ALL of |entry| in the queues of all keys of |base| (rl_command.h). */
+bool rl_link_queue_enqueue_all(rl_link *link, redlock_time now_us, uint32_t ticket,
+                               const rl_resource *base, const char *entry, const char *before,
+                               const char *notified);
+
 /* PUBLISH of an empty message to |channel|. */
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);
 

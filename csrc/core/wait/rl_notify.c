@@ -19,7 +19,8 @@
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
  *          contention and |fair|, the first attempt is a plain SET, and costs no queue command. A
- *          caller-supplied token serves one attempt. If that is denied, the resource is recently
+ *          holder that acquires again, and has never waited, is connected for this: otherwise it
+ *          would be faster than each waiter. A caller-supplied token serves one attempt. If that is denied, the resource is recently
  *          contended, so that the next acquire enqueues first.
  *   NTF-3. A release deletes the key and notifies the head of the queue. The result of PUBLISH
  *          shows whether a subscriber received the message, so the script evicts disconnected
@@ -54,6 +55,15 @@
  *   NTF-9. A node that refuses ENQUEUE gets none for a while (SUB-3 of rl_subscriber.c). Some
  *          errors concern only one ENQUEUE: a key of another type in the place of one queue, or a
  *          node that is out of memory, loading or busy, and may answer the next time.
+ *   NTF-10. A lock on several keys, at most RL_COMMAND_QUEUES_MAX, stands in the queue of each key
+ *          under one ticket. ENQUEUE_ALL enters all queues of a node at once, so that two such
+ *          waiters have the same order in all queues, and never wait for each other. A notification
+ *          names one key. Unless the others are kept, the client asks the node. A waiter that is
+ *          the head of all queues keeps the free keys until the rest is released: at most as long
+ *          as the leases of the current holders. A waiter with others before it in some queue lets
+ *          those behind it have the keys that are free now, and stays the head of their queues.
+ *          So a key is never idle because of a waiter that waits for its turn on another key. A
+ *          waiter that keeps keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
  */
 #include "wait/rl_notify.h"
 
@@ -87,12 +97,22 @@ static unsigned rl_notify_contended_at(uint64_t hash) {
   return (unsigned)(hash >> 7) % RL_NOTIFY_CONTENDED_SIZE;
 }
 
+static void rl_notify_note_hash(rl_notify_state *notify, uint64_t hash, redlock_time now_us) {
+  unsigned at = rl_notify_contended_at(hash);
+  notify->contended[at].hash = (uint32_t)(hash >> 32);
+  notify->contended[at].until_us = rl_time_add(now_us, RL_NOTIFY_CONTENDED_US);
+}
+
+/* Of several resources: all of them together, and each one. */
 void rl_notify_note_contention(rl_core *core, const rl_resource *resource, redlock_time now_us) {
-  if (core->notify != NULL && resource->count == 1) {
-    uint64_t hash = rl_waits_hash(core, resource);
-    unsigned at = rl_notify_contended_at(hash);
-    core->notify->contended[at].hash = (uint32_t)(hash >> 32);
-    core->notify->contended[at].until_us = rl_time_add(now_us, RL_NOTIFY_CONTENDED_US);
+  if (core->notify == NULL) {
+    return;
+  }
+  rl_notify_note_hash(core->notify, rl_waits_hash(core, resource), now_us);
+  for (unsigned i = 0; i < resource->count && resource->count > 1; i++) {
+    rl_resource_name name = rl_resource_at(resource, i);
+    rl_notify_note_hash(core->notify,
+                        rl_hash_bytes(core->waitlists->seed, name.key, name.key_length), now_us);
   }
 }
 
@@ -240,16 +260,13 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   notify->wanted = true;
   notify->used_us = now_us;
   if (waitlist->ticket == NULL) {
-    waitlist->ticket = rl_ticket_new(core);
+    waitlist->ticket = rl_ticket_new(core, waitlist->resource);
     if (waitlist->ticket == NULL) {
       return;
     }
     notify->used_count++;
     waitlist->ticket->waitlist = waitlist;
-    waitlist->ticket->base = waitlist->resource;
-    waitlist->ticket->contended = false;
     waitlist->ticket->permits = (uint16_t)(lock->current->permits > 0 ? lock->current->permits : 0);
-    waitlist->resource->references++;
   }
   rl_ticket *ticket = waitlist->ticket;
   ticket->polls = ticket->attempt_due = false;
@@ -370,11 +387,12 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   if (!rl_notify_is_for_lock(lock) || waitlist->attempt_us != 0 || waitlist->has_waited) {
     return false;
   }
-  notify->wanted = notify->wanted || fair;
-  notify->used_us = fair ? now_us : notify->used_us;
+  bool contended = rl_notify_is_contended(core, waitlist, now_us);
+  notify->wanted = notify->wanted || fair || contended;
+  notify->used_us = fair || contended ? now_us : notify->used_us;
   bool calling = rl_quorum_count(notify->ready) >= rl_notify_needed(core);
   if (fair ? !calling && !rl_subscribers_are_coming(core, rl_notify_needed(core))
-           : !calling || !rl_notify_is_contended(core, waitlist, now_us)) {
+           : !calling || !contended) {
     return false;
   }
   redlock_duration left_us = rl_time_sub(rl_pause_last(lock), now_us);
@@ -434,14 +452,16 @@ static void rl_notify_label(rl_ticket *ticket, uint32_t bit, const char *label, 
 }
 
 /*
- * Reads the answer of a script, and notes the label (rl_command.h). Returns false if it is none.
+ * Reads the answer of a script, and notes the label or the places (rl_command.h). Returns false if
+ * it is none.
  * |ticket| may be NULL.
  */
 static bool rl_notify_read_answer(const rl_reply *reply, rl_script script, rl_ticket *ticket,
-                                  uint32_t bit, long long *answer) {
+                                  unsigned node, long long *answer) {
   size_t digits = 0;
   *answer = reply->integer;
-  if (reply->type == RL_REPLY_STRING && script == RL_SCRIPT_ENQUEUE_LABEL) {
+  bool places = script == RL_SCRIPT_ENQUEUE_ALL;
+  if (reply->type == RL_REPLY_STRING && (places || script == RL_SCRIPT_ENQUEUE_LABEL)) {
     for (*answer = 0; digits < reply->length && digits < RL_NOTIFY_DIGITS_MAX &&
                       reply->bytes[digits] >= '0' && reply->bytes[digits] <= '9';
          digits++) {
@@ -453,11 +473,27 @@ static bool rl_notify_read_answer(const rl_reply *reply, rl_script script, rl_ti
   } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 0) {
     return false;
   }
-  if (ticket != NULL) {
-    rl_notify_label(ticket, bit, reply->bytes + digits + 1,
-                    digits > 0 ? reply->length - digits - 1 : 0);
+  const char *rest = reply->bytes + digits + 1;
+  size_t length = digits > 0 ? reply->length - digits - 1 : 0;
+  if (ticket != NULL && ticket->places != NULL) {
+    rl_ticket_placed(ticket, node, rest, places ? length : 0);
+  } else if (ticket != NULL) {
+    rl_notify_label(ticket, (uint32_t)1 << node, rest, length);
   }
   return true;
+}
+
+/* NTF-5. Counts a notification of the nodes |bit|. With |begins| it is the beginning of an attempt. */
+static void rl_notify_count(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
+                            bool begins) {
+  rl_lock *head = ticket->waitlist->head;
+  ticket->notified |= bit;
+  ticket->held &= ~bit;
+  ticket->outranked &= ~bit;
+  rl_notify_weigh(core, ticket, now_us);
+  if (begins && head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {
+    rl_notify_begins(core, head, ticket, now_us);
+  }
 }
 
 /* NTF-1. Notes the answer of ENQUEUE (rl_command.h). */
@@ -474,9 +510,12 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   if (left_ms != 1 || position < 2) {
     ticket->unqueried &= ~bit; /* The entry was the only one, so the node reported the key. */
   }
+  if ((ticket->again & bit) != 0) {
+    ticket->again &= ~bit;
+    rl_ticket_ask(core->notify, ticket, bit);
+  }
   if (answer == 0) {
-    ticket->notified |= bit;
-    rl_notify_weigh(core, ticket, now_us);
+    rl_notify_count(core, ticket, bit, now_us, (ticket->called & bit) != 0);
     return;
   }
   ticket->contended = true;
@@ -551,7 +590,7 @@ void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
     ticket->outstanding &= ~rl_node_bit(node);
   }
   if (rl_notify_read_answer(reply, (rl_script)outstanding->script, waits ? ticket : NULL,
-                            rl_node_bit(node), &answer)) {
+                            node->index, &answer)) {
     node->link.knows[outstanding->script] = true;
     if (waits) {
       rl_notify_enqueued(core, ticket, node->index, now_us, answer);
@@ -651,14 +690,11 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
                       reply->length - RL_NOTIFY_PAYLOAD);
     return;
   }
-  ticket->notified |= bit;
-  ticket->held &= ~bit;
-  ticket->outranked &= ~bit;
-  rl_notify_note_slot(ticket, bit, reply);
-  rl_lock *head = ticket->waitlist->head;
-  rl_notify_weigh(core, ticket, now_us);
-  if (head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {
-    rl_notify_begins(core, head, ticket, now_us);
+  if (ticket->places == NULL ||
+      rl_ticket_called(core->notify, ticket, node, reply->bytes + RL_NOTIFY_PAYLOAD,
+                       reply->length - RL_NOTIFY_PAYLOAD)) {
+    rl_notify_note_slot(ticket, bit, reply);
+    rl_notify_count(core, ticket, bit, now_us, true);
   }
 }
 
@@ -670,6 +706,8 @@ static void rl_notify_discount(rl_core *core, uint32_t bit, bool stays, redlock_
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
     rl_ticket *ticket = notify->tickets[i];
     ticket->to_enqueue &= ~bit;
+    ticket->again &= ~bit;
+    ticket->kept &= ~bit;
     ticket->to_dequeue &= stays ? ~(uint32_t)0 : ~bit;
     ticket->held &= ~bit;
     ticket->outranked &= ~bit;

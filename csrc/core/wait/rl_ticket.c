@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The commands of a ticket are collected and sent with the next turn: ENQUEUE in the mode that its
- * last state asks for (rl_command.h), and DEQUEUE.
+ * last state asks for (rl_command.h), and DEQUEUE. A ticket of several keys is in the queue of each
+ * key: ENQUEUE_ALL enters them at once, and DEQUEUE leaves one.
  */
 #include "wait/rl_ticket.h"
 
@@ -19,7 +20,7 @@
 
 /* -------------------------------------------------------------------- creating and freeing */
 
-rl_ticket *rl_ticket_new(rl_core *core) {
+static rl_ticket *rl_ticket_take(rl_core *core) {
   rl_notify_state *notify = core->notify;
   rl_ticket *ticket = RL_OWNER(rl_list_pop(&notify->free), rl_ticket, queue);
   if (ticket == NULL) {
@@ -50,10 +51,31 @@ rl_ticket *rl_ticket_new(rl_core *core) {
   return ticket;
 }
 
+rl_ticket *rl_ticket_new(rl_core *core, rl_resource *base) {
+  rl_ticket_places *places = NULL;
+  if (base->count > 1) {
+    places = calloc(core->node_count, sizeof *places);
+    if (places == NULL) {
+      return NULL;
+    }
+  }
+  rl_ticket *ticket = rl_ticket_take(core);
+  if (ticket == NULL) {
+    free(places);
+    return NULL;
+  }
+  ticket->base = base;
+  ticket->places = places;
+  base->references++;
+  return ticket;
+}
+
 void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
   assert(!rl_list_is_in(&ticket->queue));
   rl_resource_unref(ticket->base);
+  free(ticket->places);
   ticket->base = NULL;
+  ticket->places = NULL;
   ticket->waitlist = NULL;
   ticket->granted = false;
   do {
@@ -89,9 +111,48 @@ void rl_tickets_reset(rl_notify_state *notify) {
 
 void rl_tickets_free(rl_notify_state *notify) {
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
+    free(notify->tickets[i]->places);
     free(notify->tickets[i]);
   }
   free(notify->tickets);
+}
+
+/* -------------------------------------------------------------------------- several keys */
+
+bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
+                      size_t length) {
+  rl_ticket_places *places = &ticket->places[node];
+  uint32_t bit = (uint32_t)1 << node;
+  for (unsigned i = 0; i < ticket->base->count; i++) {
+    rl_resource_name name = rl_resource_at(ticket->base, i);
+    if (name.key_length == length && memcmp(name.key, key, length) == 0) {
+      places->notified |= (uint8_t)(1u << i);
+    }
+  }
+  if ((places->notified | places->kept) == (1u << ticket->base->count) - 1) {
+    places->notified = places->kept = 0;
+    ticket->to_enqueue &= ~bit;
+    ticket->again &= ~bit;
+    ticket->kept &= ~bit;
+    return true;
+  }
+  ticket->again |= ticket->outstanding & bit;
+  rl_ticket_ask(notify, ticket, bit);
+  return false;
+}
+
+void rl_ticket_placed(rl_ticket *ticket, unsigned node, const char *text, size_t length) {
+  rl_ticket_places *places = &ticket->places[node];
+  uint32_t bit = (uint32_t)1 << node;
+  unsigned kept = 0;
+  for (size_t i = 0; i < length && text[i] >= '0' && text[i] <= '9' && kept < 256; i++) {
+    kept = kept * 10 + (unsigned)(text[i] - '0');
+  }
+  places->kept = (uint8_t)(kept & ((1u << ticket->base->count) - 1));
+  ticket->kept = places->kept != 0 ? ticket->kept | bit : ticket->kept & ~bit;
+  length = length < sizeof places->before ? length : 0; /* The reply is odd. */
+  memcpy(places->before, text, length);
+  places->before[length] = '\0';
 }
 
 /* --------------------------------------------------------------------------------- sending */
@@ -126,10 +187,56 @@ static bool rl_ticket_wants_label(const rl_ticket *ticket) {
   return ticket->waitlist->head->current->label.length > 0;
 }
 
+static void rl_ticket_dequeue(rl_link *link, redlock_time now_us, const rl_ticket *ticket,
+                              const char *entry) {
+  for (unsigned i = 0; i < ticket->base->count; i++) {
+    rl_resource_name name = rl_resource_at(ticket->base, i);
+    (void)rl_link_queue_dequeue(link, now_us, ticket->id, name.key, name.key_length, entry,
+                                ticket->permits);
+  }
+}
+
+/* Queues ENQUEUE_ALL. Returns false when out of memory. */
+static bool rl_ticket_enqueue_all(rl_link *link, redlock_time now_us, rl_ticket *ticket,
+                                  unsigned node, const char *entry) {
+  rl_ticket_places *places = &ticket->places[node];
+  char notified[RL_COMMAND_QUEUES_MAX + 1] = "";
+  unsigned count = places->notified != 0 ? ticket->base->count : 0;
+  assert(count <= RL_COMMAND_QUEUES_MAX);
+  for (unsigned i = 0; i < count; i++) {
+    notified[i] = (places->notified >> i & 1) != 0 ? '1' : '0';
+  }
+  notified[count] = '\0';
+  if (!rl_link_queue_enqueue_all(link, now_us, ticket->id, ticket->base, entry, places->before,
+                                 notified)) {
+    return false;
+  }
+  ticket->called = count > 0 ? ticket->called | link->bit : ticket->called & ~link->bit;
+  places->notified = places->kept = 0;
+  ticket->kept &= ~link->bit;
+  return true;
+}
+
+/* Queues the ENQUEUE of its last state. Returns false when out of memory. */
+static bool rl_ticket_enqueue(rl_link *link, redlock_time now_us, rl_ticket *ticket, unsigned node,
+                              const char *entry) {
+  const rl_resource *base = ticket->base;
+  unsigned mode = rl_ticket_mode(ticket, node);
+  if (ticket->places != NULL) {
+    return rl_ticket_enqueue_all(link, now_us, ticket, node, entry);
+  }
+  if (!rl_link_queue_enqueue(link, now_us, ticket->id, base->key, base->key_length, entry, mode,
+                             rl_ticket_wants_label(ticket), ticket->permits)) {
+    return false;
+  }
+  ticket->unqueried = mode == RL_COMMAND_ENQUEUE_APPEND ? ticket->unqueried | link->bit
+                                                        : ticket->unqueried & ~link->bit;
+  return true;
+}
+
 static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket) {
   char entry[RL_LINK_ENTRY_SIZE];
-  const rl_resource *base = ticket->base;
-  assert(base != NULL);
+  assert(ticket->base != NULL);
   rl_link_entry(core->notify->channel, ticket->id, entry);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_link *link = &core->nodes[i]->link;
@@ -139,18 +246,12 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
       continue;
     }
     if ((ticket->to_dequeue & bit) != 0) {
-      (void)rl_link_queue_dequeue(link, now_us, ticket->id, base->key, base->key_length, entry,
-                                  ticket->permits);
+      rl_ticket_dequeue(link, now_us, ticket, entry);
       ticket->enqueued &= ~bit;
     }
-    unsigned mode = rl_ticket_mode(ticket, i);
-    if ((ticket->to_enqueue & bit) != 0 &&
-        rl_link_queue_enqueue(link, now_us, ticket->id, base->key, base->key_length, entry, mode,
-                              rl_ticket_wants_label(ticket), ticket->permits)) {
+    if ((ticket->to_enqueue & bit) != 0 && rl_ticket_enqueue(link, now_us, ticket, i, entry)) {
       ticket->outstanding |= bit;
       ticket->enqueued |= bit;
-      ticket->unqueried =
-          mode == RL_COMMAND_ENQUEUE_APPEND ? ticket->unqueried | bit : ticket->unqueried & ~bit;
     }
   }
   ticket->to_enqueue = ticket->to_dequeue = 0; /* Without room, the command is dropped. */

@@ -8,8 +8,11 @@
 
 #include "wait/rl_waits.h"
 
-/* Returns a ticket without a wait list; NULL when there are too many tickets, or no memory. */
-rl_ticket *rl_ticket_new(rl_core *core);
+/*
+ * Returns a ticket of |base|, without a wait list, and takes a reference; NULL when there are too
+ * many tickets, or no memory.
+ */
+rl_ticket *rl_ticket_new(rl_core *core, rl_resource *base);
 void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket);
 
 /* Returns the ticket with that id, or NULL; only if a wait list uses it. */
@@ -18,6 +21,16 @@ rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id);
 
 /* Adds the ticket to the list of tickets to send. */
 void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket);
+
+/*
+ * Notes that |node| has notified a ticket of several keys for |key|. Returns true if all keys are
+ * free, and kept for the ticket. Otherwise the node is asked which are.
+ */
+bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
+                      size_t length);
+
+/* Notes the places that |node| has reported. */
+void rl_ticket_placed(rl_ticket *ticket, unsigned node, const char *places, size_t length);
 
 /* Queues ENQUEUE for those of |nodes| whose notifications arrive. */
 void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes);

@@ -6,7 +6,8 @@
  *   WAIT-1. An acquire that may make several attempts enters the wait list of its resource before
  *           the first one. The first waiter begins the list, and is its head. Later waiters are
  *           queued: none of their commands are sent. Locks that try once, attach a lease, or have
- *           several resources enter none. The waiters of one wait list have equal options, because
+ *           more than RL_COMMAND_QUEUES_MAX resources enter none. Other locks on the same resources,
+ *           in the same order, share one. The waiters of one wait list have equal options, because
  *           the head asks, polls and is notified for all of them. Owners and caller-supplied tokens
  *           may differ: no command of a waiting head has them. A waiter with other options begins
  *           another wait list of the resource. So do at most RL_WAITLIST_KINDS_MAX, of those with
@@ -48,8 +49,7 @@
 static rl_waitlist *rl_waitlist_from(rl_hash_entry *entry, const rl_resource *resource) {
   for (; entry != NULL; entry = rl_hash_find_next(entry)) {
     rl_waitlist *waitlist = RL_OWNER(entry, rl_waitlist, entry);
-    if (waitlist->resource->key_length == resource->key_length &&
-        memcmp(waitlist->resource->key, resource->key, resource->key_length) == 0) {
+    if (rl_resource_equal(waitlist->resource, resource)) {
       return waitlist;
     }
   }
@@ -66,7 +66,7 @@ static rl_waitlist *rl_waitlist_another(const rl_waitlist *waitlist) {
 }
 
 rl_waitlist *rl_waitlist_find(const rl_core *core, const rl_resource *resource) {
-  return core->waitlists->table.count == 0 || resource->count > 1
+  return core->waitlists->table.count == 0
              ? NULL
              : rl_waitlist_lookup(core, resource, rl_waits_hash(core, resource));
 }
@@ -111,7 +111,7 @@ void rl_waitlists_free(rl_core *core) {
 /* ----------------------------------------------------------------------------- WAIT-1, WAIT-2 */
 
 static bool rl_waitlist_may_wait(const rl_lock *lock) {
-  return lock->resource->count == 1 && rl_lock_attach(lock) == NULL;
+  return lock->resource->count <= RL_COMMAND_QUEUES_MAX && rl_lock_attach(lock) == NULL;
 }
 
 static bool rl_waitlist_is_for(const rl_lock *lock) {

@@ -12,14 +12,22 @@
 
 #define RL_TICKETS_MAX 65536 /* of one client at once; waiters without a ticket poll */
 
+/* What a ticket of several keys knows of each node. Sets of keys are bits. */
+typedef struct rl_ticket_places {
+  uint8_t notified;                    /* keys for which the node has notified the ticket */
+  uint8_t kept;                        /* free keys that the node keeps for the ticket */
+  char before[RL_COMMAND_PLACES_SIZE]; /* places in the queues, as last reported */
+} rl_ticket_places;
+
 /* The entry of a head in the queues of the nodes. Sets of nodes are bits. */
 typedef struct rl_ticket {
   rl_list queue;                /* of tickets to send, or of free tickets */
   struct rl_waitlist *waitlist; /* of the head; NULL: the ticket is dequeued, then freed */
-  rl_resource *base;            /* a reference: its key names the queue; NULL: a free ticket */
+  rl_resource *base;            /* a reference: its keys name the queues; NULL: a free ticket */
   uint16_t permits;             /* of a semaphore, or 0 */
   uint16_t slot;                /* of a semaphore, that nodes have notified; 0: none */
   uint32_t slot_nodes;          /* nodes that have notified that slot */
+  rl_ticket_places *places;     /* of each node, if |base| has several keys; else NULL */
   uint32_t id;                  /* names the ticket in notifications */
   uint32_t to_enqueue;          /* nodes to which ENQUEUE is still to be sent */
   uint32_t to_dequeue;          /* nodes to which DEQUEUE is still to be sent */
@@ -30,6 +38,9 @@ typedef struct rl_ticket {
   uint32_t notified;            /* nodes that reported a free key, or notified the ticket */
   uint32_t evicted;             /* nodes where our own query evicted the unresponsive head */
   uint32_t unqueried;           /* nodes that appended the ticket without a report of the key */
+  uint32_t kept;                /* nodes that keep some of several keys for the ticket */
+  uint32_t again;               /* nodes that are asked once more after their reply */
+  uint32_t called;              /* nodes whose outstanding ENQUEUE_ALL answers a notification */
   uint32_t labelled;            /* nodes that last reported the label |holder| */
   rl_label holder;
   bool granted;           /* the head has a lease, whose release dequeues: ignore notifications */

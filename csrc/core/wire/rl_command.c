@@ -148,7 +148,8 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
   "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                    \
   "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_FLAG ") end end " look                     \
   "local p=m>0 and string.find(s,w,1,true) "                                                           \
-  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS                   \
+  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m and "                                      \
+  "redis.call('GET',k..':redlock-keep')~=string.sub(s,1,24) while " RL_COMMAND_WAITS                   \
   " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
   "redis.call(" RL_COMMAND_PUBLISH(                                                                    \
       name) ")>0 then break end at=at+24 end "                                                         \
@@ -183,6 +184,42 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
   "if type(n)~='number' or n<4000 then return n end local v=redis.pcall('GET',KEYS[1]) "           \
   "local l=type(v)=='string' and #v<=105 and string.match(v,'^%x+(:.+)$') "                        \
   "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l"
+
+/*
+ * ENQUEUE_ALL. |s|, |p| and |f| are the queues, the place of the entry in them, and the lives of the
+ * keys. Places that differ between queues would let waiters wait for each other, so an entry that
+ * one queue lacks goes to the end of all. A waiter that is the first of all queues keeps its places,
+ * which lasts for 400 ms. Another waiter lets those behind it take the free keys, for which
+ * |called| notified it.
+ */
+#define RL_COMMAND_ENQUEUES_ALL                                                                    \
+  "local w,called,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                  \
+  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                     \
+  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                    \
+  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "             \
+  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "   \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "      \
+  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "           \
+  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "        \
+  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                        \
+  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                \
+  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "          \
+  "local mine,ready,first,most,left={},true,true,1 for i=1,n do local k=KEYS[i] "                  \
+  "if f[i]==-2 and called=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "       \
+  "redis.call('GET',k..':redlock-keep')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "    \
+  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                  \
+  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                   \
+  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(called,i,i)=='1') ready=ready and mine[i] "         \
+  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                      \
+  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "       \
+  "local kept,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "             \
+  "if first then redis.call('SET',k..':redlock-keep',w,'PX',400) kept=kept+2^(i-1) else "          \
+  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                  \
+  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                              \
+  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                               \
+  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" RL_COMMAND_FLAG ") end "     \
+  "if ready then return 0 end return string.format('%.0f:%d',"                                     \
+  "(left and math.min(left,1e11)+2 or 0)*2000+most,kept)..places"
 
 _Static_assert(RL_LABELLED_MAX == 105 && 2 * RL_COMMAND_ENQUEUE_UNIT == 4000,
                "the numbers in the script");
@@ -279,16 +316,18 @@ static const rl_script_source rl_script_sources[] = {
                                ") end if v==ARGV[1] then return c end return 0",
          "375ef235c7e47ac4dd8ce61b0adac32448bc9832"},
     [RL_SCRIPT_RELEASE_ALL_NOTIFY] =
-        {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
-         "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-         "elseif v==ARGV[1] then " RL_COMMAND_DELETE(
-             "k") "d=d+1 if n==3 then c=3 elseif n==2 then "
+        {"local d,e,c,w=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
+         "local v=redis.pcall('GET',k) local ours=v==ARGV[1] if type(v)=='table' then e=v n=3 "
+         "elseif ours then " RL_COMMAND_DELETE(
+             "k") "d=d+1 if n==3 then c=3 end end if n==2 or w and n~=3 then "
                   "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-                  "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY("k") RL_COMMAND_KEEP
-         "if s~='' then redis.pcall(" RL_COMMAND_FLAG ") end end end end if e then return e end "
-         "if d==#KEYS then return c end return 0",
-         "c0dd7d51bf06178d55561a02bd04a4448357c519"},
-    [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES_KEY, "1b98b77d836b47634d527959c31f10818e1501f7"},
+                  "local s=r[1] " RL_COMMAND_READ
+                      RL_COMMAND_WITHOUT("w") "if ours or not v then " RL_COMMAND_NOTIFY(
+                          "k") "end " RL_COMMAND_KEEP "if s~='' then redis.pcall(" RL_COMMAND_FLAG
+                               ") end end end if e then return e end "
+                               "if d==#KEYS then return c end return 0",
+         "86c9e4b93921384aec891390e74ee5ea87f9c11c"},
+    [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES_KEY, "db5e757e6dc0e7647e92dfef42fed4abcdba7ea1"},
     [RL_SCRIPT_HOLD] =
         {"local n,t,d,e=tonumber(ARGV[3]),tonumber(ARGV[2]),0,nil for i=1,n do local l=KEYS[i] "
          "local v=redis.pcall('GET',l) if type(v)=='table' then e=v "
@@ -301,12 +340,14 @@ static const rl_script_source rl_script_sources[] = {
          "local v=redis.pcall('GET',l) local ours=v==ARGV[1] if type(v)=='table' then e=v else "
          "if ours then " RL_COMMAND_PROLONG "d=d+1 end if ours or o then "
          "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-         "local s=r[1] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
-             "o") "if ours or not v then " RL_COMMAND_NOTIFY("l") "end " RL_COMMAND_KEEP
-                  "end end end if e then return e end if d==n then return c end return 0",
+         "local s=r[1] " RL_COMMAND_READ
+             RL_COMMAND_WITHOUT("o") "if ours or not v then " RL_COMMAND_NOTIFY(
+                 "l") "end " RL_COMMAND_KEEP
+                      "end end end if e then return e end if d==n then return c end return 0",
          "c7a0145bae95496f445cd1b2b08aa00ad2ae485a"},
     [RL_SCRIPT_ENQUEUE_LABEL] = {RL_COMMAND_ENQUEUES_LABEL,
-                                 "4f8b144d5b53d4b234527901d7c05660a8580407"},
+                                 "7f689e9b52929cc534f00b18d8807d23e81bba7e"},
+    [RL_SCRIPT_ENQUEUE_ALL] = {RL_COMMAND_ENQUEUES_ALL, "63bb54514a787d8185902309f8ab2d2d77213110"},
     [RL_SCRIPT_DEQUEUE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
          "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
@@ -315,7 +356,7 @@ static const rl_script_source rl_script_sources[] = {
                                                                    "return n",
          "38eb648fa12e6f064b8bb7073dd750a0e720fa3d"},
     [RL_SCRIPT_ENQUEUE_SLOTS] = {RL_COMMAND_ENQUEUES_SLOTS,
-                                 "5abed3c01d15235b5294e79b6edfa50d7434b842"},
+                                 "554f6c19e7bc09e749bb70d6e850de2b0642b9b8"},
     [RL_SCRIPT_DEQUEUE_SLOTS] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local s=redis.call('GET',q) " RL_COMMAND_READ
              RL_COMMAND_WITHOUT("ARGV[1]") "local n=(w-#s)/24 if s~='' then " RL_COMMAND_FREE(
@@ -608,6 +649,23 @@ bool rl_command_slots(rl_buffer *buffer, bool by_text, const rl_command_bytes *b
   out = rl_command_body(rl_command_header(out, '*', 5), source, by_text);
   out = rl_command_argument(RL_COMMAND_RAW(out, "$1\r\n1\r\n"), base->bytes, base->length);
   return rl_command_finish(buffer, rl_command_number(out, permits));
+}
+
+bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_key *key,
+                            const char *before, const char *notified) {
+  const rl_script_source *source = &rl_script_sources[RL_SCRIPT_ENQUEUE_ALL];
+  unsigned count = rl_command_key_count(key);
+  size_t bound = rl_command_body_bound(source, by_text, count + 4) + key->key_length +
+                 key->token_length + strlen(before) + strlen(notified);
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return false;
+  }
+  out = rl_command_header(out, '*', 6u + count);
+  out = rl_command_body(out, source, by_text);
+  out = rl_command_keys(rl_command_number(out, count), key);
+  out = rl_command_argument(out, key->token, key->token_length);
+  return rl_command_finish(buffer, rl_command_text(rl_command_text(out, before), notified));
 }
 
 bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,

@@ -31,13 +31,14 @@ typedef enum rl_script {
   /* Releases that keep the keys for a while (rl_command_hold()): */
   RL_SCRIPT_HOLD,          /* sets the expiry of each key with the token: 1 if all had it */
   RL_SCRIPT_HOLD_NOTIFY,   /* HOLD, and notifies the heads, which then poll: as RELEASE_NOTIFY */
-  RL_SCRIPT_ENQUEUE,            /* enqueues a ticket (rl_command_queue()) */
-  RL_SCRIPT_ENQUEUE_LABEL,      /* ENQUEUE, which also answers the label of the holder */
-  RL_SCRIPT_DEQUEUE,            /* dequeues a ticket, and notifies the head if the key is free */
-  RL_SCRIPT_ENQUEUE_SLOTS,      /* ENQUEUE of a semaphore */
-  RL_SCRIPT_DEQUEUE_SLOTS,      /* DEQUEUE of a semaphore */
-  RL_SCRIPT_SLOTS,              /* which slots of a semaphore exist (rl_command_slots()) */
-  RL_SCRIPT_TAKE_HERE,          /* TAKE, with the hash of one record in its text (rl_guard.c) */
+  RL_SCRIPT_ENQUEUE,       /* enqueues a ticket (rl_command_queue()) */
+  RL_SCRIPT_ENQUEUE_LABEL, /* ENQUEUE, which also answers the label of the holder */
+  RL_SCRIPT_ENQUEUE_ALL,   /* the same in several queues (rl_command_enqueue_all()) */
+  RL_SCRIPT_DEQUEUE,       /* dequeues a ticket, and notifies the head if the key is free */
+  RL_SCRIPT_ENQUEUE_SLOTS, /* ENQUEUE of a semaphore */
+  RL_SCRIPT_DEQUEUE_SLOTS, /* DEQUEUE of a semaphore */
+  RL_SCRIPT_SLOTS,         /* which slots of a semaphore exist (rl_command_slots()) */
+  RL_SCRIPT_TAKE_HERE,     /* TAKE, with the hash of one record in its text (rl_guard.c) */
   RL_SCRIPT_COUNT
 } rl_script;
 
@@ -133,6 +134,24 @@ typedef enum rl_command_enqueue {
 
 bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const char *bytes,
                       size_t length, const char *entry, unsigned mode, unsigned permits);
+
+/*
+ * ENQUEUE_ALL in the queues of all keys of |key|, whose token is the entry. It answers as ENQUEUE in
+ * the mode CHECK: 0 if all keys are free, and the entry is the head of all queues; otherwise the
+ * largest position, and the longest remaining life of a key. A colon and places follow, which
+ * |before| of the next query repeats: the sum of 2^i of the keys that are kept for the entry, and
+ * for each key a comma and the position, if the key is free and another waiter is the head. A head
+ * is evicted if it keeps nothing, and the position is the same again. A waiter that keeps keys must
+ * ask every RL_COMMAND_KEEP_MS / 4. |notified| has a digit 1 for each key for which the node has
+ * notified the entry, otherwise 0; it is empty for a query of the waiter's own.
+ */
+#define RL_COMMAND_QUEUES_MAX 8   /* keys; a lock on more keys enters no queue */
+#define RL_COMMAND_PLACES_SIZE 48 /* of |before| */
+#define RL_COMMAND_KEEP_MS 400
+#define RL_COMMAND_KEPT ":redlock-keep"
+
+bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_key *key,
+                            const char *before, const char *notified);
 
 /*
  * TAKE, KEEP and CONFIRM. Each answers "word now fence": the node's clock in microseconds, and the

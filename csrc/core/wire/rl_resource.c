@@ -124,6 +124,13 @@ rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index) {
   return name;
 }
 
+bool rl_resource_equal(const rl_resource *one, const rl_resource *other) {
+  return one->count == other->count && one->key_length == other->key_length &&
+         memcmp(one->key, other->key, one->key_length) == 0 &&
+         (one->count == 1 || memcmp(rl_resource_lengths(one), rl_resource_lengths(other),
+                                    one->count * sizeof(uint16_t)) == 0);
+}
+
 bool rl_resource_repeats(const redlock_resource *resources, size_t count) {
   for (size_t i = 0; i < count; i++) {
     for (size_t j = 0; j < i; j++) {
@@ -159,12 +166,15 @@ bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
       rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_KEY) &&
       (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
        rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_SEAL));
+  size_t kept = strlen(RL_COMMAND_KEPT);
   size_t queue = strlen(RL_COMMAND_QUEUE), wait = strlen(RL_COMMAND_WAIT);
   bool counter = length >= behind && rl_resource_has(prefix, prefix_length, resource,
                                                      length - behind, RL_COMMAND_COUNTER);
   return record || counter ||
          (length >= wait &&
           rl_resource_has(prefix, prefix_length, resource, length - wait, RL_COMMAND_WAIT)) ||
+         (length >= kept &&
+          rl_resource_has(prefix, prefix_length, resource, length - kept, RL_COMMAND_KEPT)) ||
          (length >= queue &&
           rl_resource_has(prefix, prefix_length, resource, length - queue, RL_COMMAND_QUEUE));
 }

@@ -68,6 +68,9 @@ const uint16_t *rl_resource_lengths(const rl_resource *resource);
 /* Returns the resource with that index, from 0. */
 rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 
+/* Returns true if both have the same keys in the same order. */
+bool rl_resource_equal(const rl_resource *one, const rl_resource *other);
+
 /* Returns true if two of |count| resources are equal. */
 bool rl_resource_repeats(const redlock_resource *resources, size_t count);
 

@@ -181,6 +181,16 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
   return fake_read_rest(command, request);
 }
 
+/* ENQUEUE_ALL. |command| has the entry as its token. */
+static bool fake_read_enqueue_all(fake_command *command, const resp_request *request) {
+  command->verb = FAKE_STAND;
+  return request->count == 6 + command->count &&
+         request->lengths[3 + command->count] == FAKE_ENTRY_MAX &&
+         fake_read_word(command->entry, sizeof command->entry, request, 3 + command->count) &&
+         fake_read_word(command->before, sizeof command->before, request, 4 + command->count) &&
+         fake_read_word(command->notified, sizeof command->notified, request, 5 + command->count);
+}
+
 /* A script for several keys. */
 static bool fake_read_several(fake_command *command, const resp_request *request) {
   static const struct {
@@ -191,12 +201,13 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                  {RL_SCRIPT_HEAL_ALL, FAKE_SET, true},
                  {RL_SCRIPT_EXTEND_ALL, FAKE_EXTEND, false},
                  {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false},
-                 {RL_SCRIPT_RELEASE_ALL_NOTIFY, FAKE_RELEASE, false}};
+                 {RL_SCRIPT_RELEASE_ALL_NOTIFY, FAKE_RELEASE, false},
+                 {RL_SCRIPT_ENQUEUE_ALL, FAKE_STAND, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (!fake_read_keys(command, request)) {
     return false;
   }
-  for (unsigned i = 0; i < 5; i++) {
+  for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     if (resp_is(request, 1,
                 command->by_text ? rl_command_script_text(scripts[i].script)
                                  : rl_command_script_sha1(scripts[i].script))) {
@@ -205,9 +216,15 @@ static bool fake_read_several(fake_command *command, const resp_request *request
       command->heals = scripts[i].heals;
     }
   }
+  if (command->verb == FAKE_STAND) {
+    return fake_read_enqueue_all(command, request);
+  }
   command->ttl_ms = resp_number(request, 4 + command->count);
   return command->verb == FAKE_RELEASE
-             ? request->count == 4 + command->count
+             ? request->count == 4 + command->count ||
+                   (command->calls && request->count == 5 + command->count &&
+                    fake_read_word(command->entry, sizeof command->entry, request,
+                                   4 + command->count))
              : command->verb != FAKE_OTHER && request->count == 5 + command->count &&
                    command->ttl_ms > 0;
 }

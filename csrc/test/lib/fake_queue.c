@@ -6,6 +6,7 @@
 #include "fake_queue.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wait_queue.h"
@@ -174,12 +175,16 @@ unsigned fake_queue_released(fake_store *store, const fake_command *command, con
 
 /* ---------------------------------------------------------------------------------- the commands */
 
+/* Returns the remaining life as wait_queue_enqueue() wants it. */
+static unsigned long long fake_queue_left(redlock_time ends_us, redlock_time now_us) {
+  return ends_us == 0               ? 0
+         : ends_us == REDLOCK_NEVER ? 1
+                                    : (ends_us - now_us) / REDLOCK_MILLISECONDS + 2;
+}
+
 static unsigned long long fake_queue_enqueue(fake_store *store, const fake_command *command,
                                              redlock_time ends_us, redlock_time now_us) {
-  unsigned long long left = ends_us == 0 ? 0
-                            : ends_us == REDLOCK_NEVER
-                                ? 1
-                                : (ends_us - now_us) / REDLOCK_MILLISECONDS + 2;
+  unsigned long long left = fake_queue_left(ends_us, now_us);
   fake_target target;
   wait_queue *queue = fake_queue_open(&target, store, command->key, command->key_length);
   long long answer = wait_queue_enqueue(queue, command->entry, command->mode, left);
@@ -187,12 +192,42 @@ static unsigned long long fake_queue_enqueue(fake_store *store, const fake_comma
   return (unsigned long long)answer;
 }
 
+/* ENQUEUE_ALL. Keys are never kept: the tests evict no waiter that keeps one. */
+static void fake_queue_enqueue_all(fake_store *store, const fake_command *command,
+                                   const redlock_time *ends_us, redlock_time now_us,
+                                   char reply[FAKE_REPLY_MAX]) {
+  fake_target targets[FAKE_NAMES_MAX];
+  wait_queue_key keys[FAKE_NAMES_MAX];
+  char places[64], text[128];
+  const char *before = strchr(command->before, ',');
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    keys[i] =
+        (wait_queue_key){.queue = fake_queue_open(&targets[i], store, name->bytes, name->length),
+                         .left = fake_queue_left(ends_us[i], now_us),
+                         .before = before != NULL ? (unsigned)atoi(before + 1) : 0,
+                         .called = command->notified[0] != '\0' && command->notified[i] == '1'};
+    before = before != NULL ? strchr(before + 1, ',') : NULL;
+  }
+  long long answer = wait_queue_enqueue_all(keys, command->count, command->entry,
+                                            command->notified[0] != '\0', places, sizeof places);
+  for (unsigned i = 0; i < command->count; i++) {
+    fake_queue_close(&targets[i]);
+  }
+  int length = snprintf(text, sizeof text, "%lld:%s", answer, places);
+  if (answer == 0 || places[0] == '\0') {
+    (void)snprintf(reply, FAKE_REPLY_MAX, ":%lld\r\n", answer);
+  } else {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, text);
+  }
+}
+
 bool fake_queue_is(const fake_command *command) {
   return command->verb >= FAKE_STAND || command->verb == FAKE_SUBSCRIBE ||
          command->verb == FAKE_PING;
 }
 
-void fake_queue_execute(fake_store *store, const fake_command *command, redlock_time ends_us,
+void fake_queue_execute(fake_store *store, const fake_command *command, const redlock_time *ends_us,
                         redlock_time now_us, char reply[FAKE_REPLY_MAX]) {
   unsigned long long answer = 0;
   bool removed;
@@ -216,11 +251,15 @@ void fake_queue_execute(fake_store *store, const fake_command *command, redlock_
     (void)snprintf(reply, FAKE_REPLY_MAX, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     return;
   case FAKE_STAND:
-    answer = fake_queue_enqueue(store, command, ends_us, now_us);
+    if (command->count > 1) {
+      fake_queue_enqueue_all(store, command, ends_us, now_us, reply);
+      return;
+    }
+    answer = fake_queue_enqueue(store, command, ends_us[0], now_us);
     break;
   case FAKE_LEAVE:
-    (void)fake_queue_dequeue(store, command->key, command->key_length, command->entry, ends_us == 0,
-                             &removed);
+    (void)fake_queue_dequeue(store, command->key, command->key_length, command->entry,
+                             ends_us[0] == 0, &removed);
     answer = removed;
     break;
   default:

@@ -13,8 +13,8 @@
 /* Returns true if fake_queue_execute() executes the command. */
 bool fake_queue_is(const fake_command *command);
 
-/* |ends_us| is when the key expires, 0 when there is none. */
-void fake_queue_execute(fake_store *store, const fake_command *command, redlock_time ends_us,
+/* |ends_us| is when the key expires, 0 when there is none; of each key. */
+void fake_queue_execute(fake_store *store, const fake_command *command, const redlock_time *ends_us,
                         redlock_time now_us, char reply[FAKE_REPLY_MAX]);
 
 /* A key was released and is |free| now. Returns what the script answers (wait_queue_notified). */

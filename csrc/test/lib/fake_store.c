@@ -400,7 +400,13 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
   }
   if (fake_queue_is(command)) {
     const fake_key *held = fake_find(store, now_us, command->key, command->key_length);
-    fake_queue_execute(store, command, held != NULL ? held->expires_us : 0, now_us, reply);
+    redlock_time ends_us[FAKE_NAMES_MAX] = {held != NULL ? held->expires_us : 0};
+    for (unsigned i = 1; i < command->count; i++) {
+      const fake_name *name = &command->names[i];
+      const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+      ends_us[i] = key != NULL ? key->expires_us : 0;
+    }
+    fake_queue_execute(store, command, ends_us, now_us, reply);
     if (command->labels) {
       fake_add_label(held, reply);
     }

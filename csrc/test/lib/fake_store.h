@@ -89,6 +89,7 @@ typedef struct fake_command {
   bool labels;                    /* ENQUEUE: it also answers the label of the holder */
   char entry[FAKE_ENTRY_MAX + 1]; /* ENQUEUE, DEQUEUE, and a release that dequeues */
   unsigned mode;                  /* ENQUEUE: an rl_command_enqueue */
+  char before[64], notified[16];  /* ENQUEUE_ALL */
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
 

@@ -5,6 +5,7 @@
  */
 #include "wait_queue.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "wire/rl_command.h"
@@ -60,7 +61,9 @@ wait_queue_notified wait_queue_notify_head(wait_queue *queue) {
  * query.
  */
 static int wait_queue_is_head(wait_queue *queue, const char *entry, unsigned before) {
-  queue->evicted = before > 1 && wait_queue_find(queue, entry) == before;
+  bool kept = queue->keeper != NULL && queue->count > 0 &&
+              memcmp(queue->keeper, queue->entries[0], WAIT_QUEUE_ENTRY) == 0;
+  queue->evicted = before > 1 && wait_queue_find(queue, entry) == before && !kept;
   for (unsigned i = 0; i < WAIT_QUEUE_TRIES; i++) {
     if (queue->count == 0 || memcmp(queue->entries[0], entry, WAIT_QUEUE_ENTRY) == 0) {
       return 1;
@@ -91,4 +94,72 @@ long long wait_queue_enqueue(wait_queue *queue, const char *entry, unsigned mode
   position = position > 0 ? position : wait_queue_append(queue, entry);
   left = position == 0 && left == 0 ? 1 : left;
   return (long long)(left * RL_COMMAND_ENQUEUE_UNIT + position);
+}
+
+/* An entry that one queue lacks goes to the end of all. Returns false if one is full. */
+static bool wait_queue_enter_all(wait_queue_key *keys, unsigned count, const char *entry) {
+  bool all = true, room = true;
+  for (unsigned i = 0; i < count; i++) {
+    all = all && wait_queue_find(keys[i].queue, entry) > 0;
+  }
+  for (unsigned i = 0; i < count && !all; i++) {
+    (void)wait_queue_remove(keys[i].queue, entry);
+    room = wait_queue_append(keys[i].queue, entry) > 0 && room;
+  }
+  for (unsigned i = 0; i < count && !room; i++) {
+    (void)wait_queue_remove(keys[i].queue, entry);
+  }
+  return room;
+}
+
+/* Lets the waiters behind |entry| take the free key. Returns false if that is forbidden. */
+static bool wait_queue_pass(wait_queue *queue, const char *entry) {
+  unsigned at = wait_queue_find(queue, entry) + 1;
+  while (at <= queue->count) {
+    int receivers = queue->notify(queue->context, queue->entries[at - 1]);
+    if (receivers != 0) {
+      return receivers > 0;
+    }
+    wait_queue_remove_at(queue, at);
+  }
+  return true;
+}
+
+long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const char *entry,
+                                 bool called, char *places, unsigned size) {
+  bool ready = true, first = true;
+  unsigned long long left = 0;
+  unsigned most = 1, kept = 0;
+  bool mine[WAIT_QUEUE_KEYS_MAX];
+  places[0] = '\0';
+  if (!wait_queue_enter_all(keys, count, entry)) {
+    return RL_COMMAND_ENQUEUE_UNIT;
+  }
+  for (unsigned i = 0; i < count; i++) {
+    wait_queue_key *key = &keys[i];
+    key->queue->evicted = false;
+    if (key->left == 0 && !called && wait_queue_is_head(key->queue, entry, key->before) < 0) {
+      return -1;
+    }
+    unsigned position = wait_queue_find(key->queue, entry);
+    mine[i] = key->left == 0 && (position == 1 || key->called);
+    ready = ready && mine[i];
+    first = first && position == 1;
+    most = position > most ? position : most;
+    left = key->left == 1 || left == 1 ? 1 : key->left > left ? key->left : left;
+  }
+  for (unsigned i = 0; i < count; i++) {
+    keys[i].keeps = mine[i] && !ready && first;
+    kept |= (unsigned)keys[i].keeps << i;
+    if (mine[i] && !ready && !first && !wait_queue_pass(keys[i].queue, entry)) {
+      return -1;
+    }
+  }
+  int used = snprintf(places, size, "%u", kept);
+  for (unsigned i = 0; i < count; i++) {
+    unsigned position = wait_queue_find(keys[i].queue, entry);
+    used += snprintf(places + used, size - (unsigned)used, ",%u",
+                     keys[i].left == 0 && position > 1 ? position : 0);
+  }
+  return ready ? 0 : (long long)(left * RL_COMMAND_ENQUEUE_UNIT + most);
 }

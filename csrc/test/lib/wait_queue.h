@@ -10,6 +10,7 @@
 #define WAIT_QUEUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define WAIT_QUEUE_CHANNEL 16 /* digits of the channel in an entry */
 #define WAIT_QUEUE_ENTRY 24   /* digits of an entry: the channel, and the id of a ticket */
@@ -25,7 +26,19 @@ typedef struct wait_queue {
    */
   int (*notify)(void *context, const char *entry);
   void *context;
+  const char *keeper; /* entry for which the free key is kept: it is not evicted; or NULL */
 } wait_queue;
+
+/* One of several keys, for wait_queue_enqueue_all(). */
+typedef struct wait_queue_key {
+  wait_queue *queue;
+  unsigned long long left; /* as for wait_queue_enqueue() */
+  unsigned before;         /* position of the entry, as last reported for a free key; or 0 */
+  bool called;             /* the node has notified the entry for this key */
+  bool keeps;              /* result: the free key is kept for the entry from now on */
+} wait_queue_key;
+
+#define WAIT_QUEUE_KEYS_MAX 8
 
 /* Replies of a release. */
 typedef enum wait_queue_notified {
@@ -50,5 +63,12 @@ wait_queue_notified wait_queue_notify_head(wait_queue *queue);
  */
 long long wait_queue_enqueue(wait_queue *queue, const char *entry, unsigned mode,
                              unsigned long long left);
+
+/*
+ * Returns the answer of ENQUEUE_ALL, or -1 if a notification is forbidden. |called| if the client
+ * answers a notification. |places| receives what follows the number in the answer.
+ */
+long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const char *entry,
+                                 bool called, char *places, unsigned size);
 
 #endif

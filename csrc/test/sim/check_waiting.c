@@ -200,8 +200,8 @@ static void check_waiting_granted(sim *s, const sim_client *client, const sim_lo
     const sim_lock *other = &client->locks[i];
     if (other != own && check_waiting_acquires(other) && other->queued_call != 0 &&
         other->queued_call < own->queued_call && other->lock->phase == RL_PHASE_QUEUED &&
-        other->named == own->named && check_waiting_alike(own, other) &&
-        check_waiting_has_time(s, client, other)) {
+        other->named == own->named && other->named_both == own->named_both &&
+        check_waiting_alike(own, other) && check_waiting_has_time(s, client, other)) {
       sim_violation(s, "waiting", "client %u, lock %u: passed over by lock %u", client->index, i,
                     (unsigned)(own - client->locks));
     }
@@ -229,7 +229,16 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   }
 }
 
-/* The faults have stopped long ago: a waiter takes a free resource. */
+/* Returns since when all resources of the waiter are free, or SIM_NEVER. */
+static uint64_t check_waiting_free_since(const sim *s, const sim_lock *own) {
+  uint64_t since_us = s->free_us[own->named];
+  for (unsigned i = 0; own->named_both && i < 2; i++) {
+    since_us = s->free_us[i] > since_us ? s->free_us[i] : since_us;
+  }
+  return since_us;
+}
+
+/* The faults have stopped long ago: a waiter takes free resources. */
 static void check_waiting_watched(sim *s) {
   uint64_t well_us = s->calm_us + CHECK_WAITING_CALM_US;
   if (s->config.guard || s->breach != SIM_BREACH_NONE) {
@@ -238,11 +247,12 @@ static void check_waiting_watched(sim *s) {
   for (unsigned i = 0; i < s->config.clients * s->config.locks; i++) {
     const sim_client *client = &s->clients[i / s->config.locks];
     const sim_lock *own = &client->locks[i % s->config.locks];
-    if (!client->alive || client->closing || !check_waiting_acquires(own) || own->named_both ||
-        s->free_us[own->named] == SIM_NEVER) {
+    if (!client->alive || client->closing || !check_waiting_acquires(own) ||
+        check_waiting_free_since(s, own) == SIM_NEVER) {
       continue;
     }
-    uint64_t since_us = well_us > s->free_us[own->named] ? well_us : s->free_us[own->named];
+    uint64_t free_us = check_waiting_free_since(s, own);
+    uint64_t since_us = well_us > free_us ? well_us : free_us;
     since_us = own->begun_true_us > since_us ? own->begun_true_us : since_us;
     since_us = client->paused_until_us > since_us ? client->paused_until_us : since_us;
     uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) * 5 / 4 + 500000;

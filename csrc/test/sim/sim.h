@@ -68,7 +68,7 @@
 #define SIM_RECORD_MAX 512  /* bytes */
 #define SIM_ENTRY_LENGTH 24 /* and 8 digits of a ticket */
 #define SIM_WAITERS_MAX 48  /* in a queue; a real one takes 1024 */
-#define SIM_CALLS_SCRIPTS 8
+#define SIM_CALLS_SCRIPTS 9
 #define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
 #define SIM_HOLD_SCRIPTS 2
 #define SIM_NO_CONNECTION (-1)
@@ -106,6 +106,8 @@ typedef struct sim_waiters {
   uint8_t count;
   uint64_t expire_ms; /* on the node's wall clock; 0: never */
   uint64_t sign_ms;   /* likewise: end of the waiters flag; 0: there is none */
+  uint64_t keep_ms;   /* likewise: end of the time for which the free key is kept */
+  char keeper[SIM_ENTRY_LENGTH];
   char entries[SIM_WAITERS_MAX][SIM_ENTRY_LENGTH];
 } sim_waiters;
 

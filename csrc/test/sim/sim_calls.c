@@ -48,7 +48,8 @@
   "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                    \
   "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end " look                      \
   "local p=m>0 and string.find(s,w,1,true) "                                                           \
-  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while "                                    \
+  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m and "                                      \
+  "redis.call('GET',k..':redlock-keep')~=string.sub(s,1,24) while "                                    \
   "at<=#s and at<24576"                                                                                \
   " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
   "redis.call(" SIM_CALLS_PUBLISH(                                                                     \
@@ -74,11 +75,41 @@
                                 "then left=x end end end ",                                        \
       "f")
 
+#define SIM_CALLS_STANDS_ALL                                                                       \
+  "local w,called,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                  \
+  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                     \
+  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                    \
+  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "             \
+  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "   \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "      \
+  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "           \
+  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "        \
+  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                        \
+  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                \
+  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "          \
+  "local mine,ready,first,most,left={},true,true,1 for i=1,n do local k=KEYS[i] "                  \
+  "if f[i]==-2 and called=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "       \
+  "redis.call('GET',k..':redlock-keep')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "    \
+  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                  \
+  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                   \
+  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(called,i,i)=='1') ready=ready and mine[i] "         \
+  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                      \
+  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "       \
+  "local kept,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "             \
+  "if first then redis.call('SET',k..':redlock-keep',w,'PX',400) kept=kept+2^(i-1) else "          \
+  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                  \
+  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                              \
+  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                               \
+  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" SIM_CALLS_SIGN ") end "      \
+  "if ready then return 0 end return string.format('%.0f:%d',"                                     \
+  "(left and math.min(left,1e11)+2 or 0)*2000+most,kept)..places"
+
 typedef enum sim_calls_script {
   SIM_CALLS_RELEASE,
   SIM_CALLS_RELEASE_ALL,
   SIM_CALLS_STAND,
   SIM_CALLS_STAND_LABEL,
+  SIM_CALLS_STAND_ALL,
   SIM_CALLS_LEAVE,
   SIM_CALLS_STAND_SLOTS,
   SIM_CALLS_LEAVE_SLOTS,
@@ -100,14 +131,17 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
                               "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
                               ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
-        "local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
-        "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-        "elseif v==ARGV[1] then " SIM_CALLS_DELETE(
-            "k") "d=d+1 if n==3 then c=3 elseif n==2 then "
+        "local d,e,c,w=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
+        "local v=redis.pcall('GET',k) local ours=v==ARGV[1] if type(v)=='table' then e=v n=3 "
+        "elseif ours then " SIM_CALLS_DELETE(
+            "k") "d=d+1 if n==3 then c=3 end end if n==2 or w and n~=3 then "
                  "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-                 "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST("k") SIM_CALLS_KEEP
-    "if s~='' then redis.pcall(" SIM_CALLS_SIGN ") end end end end if e then return e end "
-    "if d==#KEYS then return c end return 0",
+                 "local s=r[1] " SIM_CALLS_READ
+                     SIM_CALLS_WITHOUT("w") "if ours or not v then " SIM_CALLS_FIRST(
+                         "k") "end " SIM_CALLS_KEEP "if s~='' then redis.pcall(" SIM_CALLS_SIGN
+                              ") end end end if e then return e end "
+                              "if d==#KEYS then return c end return 0",
+    [SIM_CALLS_STAND_ALL] = SIM_CALLS_STANDS_ALL,
     [SIM_CALLS_STAND] = SIM_CALLS_STANDS_KEY,
     [SIM_CALLS_STAND_LABEL] =
         "local function enqueue() " SIM_CALLS_STANDS_KEY " end local n=enqueue() "
@@ -154,7 +188,7 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
       [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,       [SIM_CALLS_STAND_LABEL] = SIM_COMMAND_ENQUEUE,
       [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,       [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
       [SIM_CALLS_STAND_SLOTS] = SIM_COMMAND_ENQUEUE, [SIM_CALLS_LEAVE_SLOTS] = SIM_COMMAND_DEQUEUE,
-      [SIM_CALLS_SLOTS] = SIM_COMMAND_SLOTS,
+      [SIM_CALLS_SLOTS] = SIM_COMMAND_SLOTS,         [SIM_CALLS_STAND_ALL] = SIM_COMMAND_ENQUEUE,
   };
   if (s->config.permits > 0 && command->count == 5 &&
       sim_calls_find(s, command) == SIM_CALLS_SLOTS) {
@@ -166,7 +200,7 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
   if (command->count == 3 && resp_is(command, 0, "PUBLISH")) {
     return SIM_COMMAND_PROBE;
   }
-  bool script = command->count >= 5 && command->count <= 7 &&
+  bool script = command->count >= 5 && command->count <= 8 &&
                 (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA"));
   return script ? kinds[sim_calls_find(s, command)] : SIM_COMMAND_UNKNOWN;
 }
@@ -195,11 +229,17 @@ static void sim_calls_slots(sim *s, int connection, const resp_request *command,
 }
 
 unsigned sim_calls_resource(const sim *s, const resp_request *command) {
-  bool understood = s->config.notifications && command->count >= 5 && resp_is(command, 2, "1") &&
-                    command->lengths[4] == SIM_ENTRY_LENGTH;
+  bool several = command->count == 8 && resp_is(command, 2, "2");
+  bool understood = s->config.notifications && command->count >= 5 &&
+                    (several || resp_is(command, 2, "1")) &&
+                    command->lengths[several ? 5 : 4] == SIM_ENTRY_LENGTH;
   return !understood                       ? SIM_RESOURCES_MAX
          : sim_calls_is_semaphore(command) ? 0
                                            : sim_script_resource(command, 3);
+}
+
+uint32_t sim_calls_ticket(const resp_request *command) {
+  return sim_calls_place(command->words[command->count == 8 ? 5 : 4]);
 }
 
 uint32_t sim_calls_place(const char *entry) {
@@ -211,11 +251,13 @@ uint32_t sim_calls_place(const char *entry) {
 }
 
 bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place) {
-  if (command->count != 6 || command->lengths[5] != SIM_ENTRY_LENGTH ||
-      sim_calls_find(s, command) != SIM_CALLS_RELEASE) {
+  sim_calls_script script = sim_calls_find(s, command);
+  unsigned at = script == SIM_CALLS_RELEASE_ALL ? 6 : 5;
+  if ((script != SIM_CALLS_RELEASE && script != SIM_CALLS_RELEASE_ALL) ||
+      command->count != at + 1 || command->lengths[at] != SIM_ENTRY_LENGTH) {
     return false;
   }
-  *place = sim_calls_place(command->words[5]);
+  *place = sim_calls_place(command->words[at]);
   return true;
 }
 
@@ -304,8 +346,14 @@ static sim_waiters *sim_calls_open(sim_calls_queue *queue, sim *s, const sim_con
                                    unsigned resource) {
   sim_waiters *waiters =
       sim_calls_waiters(s, from->node, from->database, s->config.permits > 0 ? 0 : resource);
-  wait_queue model = {waiters->entries, waiters->count, s->config.waiters_max, false,
-                      sim_calls_notify, queue};
+  wait_queue model = {waiters->entries,
+                      waiters->count,
+                      s->config.waiters_max,
+                      false,
+                      sim_calls_notify,
+                      queue,
+                      NULL};
+  model.keeper = sim_key_wall_ms(s, from->node) <= waiters->keep_ms ? waiters->keeper : NULL;
   *queue = (sim_calls_queue){model, s, from->node, resource, waiters};
   return waiters;
 }
@@ -476,14 +524,16 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
   sim_calls_released(s, connection, request, ours, said);
 }
 
-/* EVALSHA or EVAL, script, 2, key, key, token */
+/* EVALSHA or EVAL, script, 2, key, key, token[, entry] */
 static void sim_calls_release_all(sim *s, int connection, const resp_request *command,
                                   const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   wait_queue_notified said = WAIT_QUEUE_EMPTY;
   unsigned ours = 0;
-  bool wrong = false, understood = resp_is(command, 2, "2") && command->count == 6 &&
-                                   sim_tap_is_token(command->words[5], command->lengths[5]);
+  bool leaves = command->count == 7;
+  bool wrong = false, understood = resp_is(command, 2, "2") && (command->count == 6 || leaves) &&
+                                   sim_tap_is_token(command->words[5], command->lengths[5]) &&
+                                   (!leaves || command->lengths[6] == SIM_ENTRY_LENGTH);
   for (unsigned i = 0; i < 2 && understood; i++) {
     understood = sim_script_resource(command, 3 + i) != SIM_RESOURCES_MAX;
   }
@@ -494,7 +544,15 @@ static void sim_calls_release_all(sim *s, int connection, const resp_request *co
     if (sim_calls_is_ours(key, command, 5)) {
       ours++;
       sim_calls_delete(s, from, key, request, resource);
-      wait_queue_notified one = sim_calls_by_sign(s, from, resource);
+      if (!leaves) {
+        wait_queue_notified one = sim_calls_by_sign(s, from, resource);
+        said = one != WAIT_QUEUE_EMPTY ? one : said;
+      }
+    }
+    bool deleted = key != NULL && !key->used;
+    if (leaves && (key == NULL || !key->foreign_type)) {
+      wait_queue_notified one =
+          sim_calls_by_queue(s, from, resource, command->words[6], key == NULL || deleted, deleted);
       said = one != WAIT_QUEUE_EMPTY ? one : said;
     }
   }
@@ -628,6 +686,73 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
 }
 
+/* Keeps the free key for the entry. */
+static void sim_calls_keeps(sim *s, unsigned node, sim_waiters *waiters, const char *entry) {
+  memcpy(waiters->keeper, entry, SIM_ENTRY_LENGTH);
+  waiters->keep_ms = sim_key_wall_ms(s, node) + RL_COMMAND_KEEP_MS;
+  sim_count(s, SIM_KEPT);
+}
+
+/* EVALSHA or EVAL, script, 2, key, key, entry, before, notified */
+static void sim_calls_stand_all(sim *s, int connection, const resp_request *command,
+                                sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  sim_calls_queue queues[2];
+  wait_queue_key keys[2];
+  sim_waiters *waiters[2];
+  char places[64] = "", text[160], reply[200];
+  unsigned mask = 0, before[2] = {0, 0};
+  bool called = command->count == 8 && command->lengths[7] == 2;
+  if (sim_calls_resource(s, command) == SIM_RESOURCES_MAX || command->count != 8 ||
+      command->lengths[6] >= sizeof places || (!called && command->lengths[7] != 0)) {
+    sim_violation(s, "wire", "a STAND for several keys that the node does not understand");
+    return;
+  }
+  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE) || sim_calls_is_full(s, from->node)) {
+    sim_count(s, SIM_ENQUEUE_DENIED);
+    sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
+    return;
+  }
+  memcpy(text, command->words[6], command->lengths[6]);
+  text[command->lengths[6]] = '\0';
+  (void)sscanf(text, "%u,%u,%u", &mask, &before[0], &before[1]);
+  for (unsigned i = 0; i < 2; i++) {
+    unsigned resource = sim_script_resource(command, 3 + i);
+    const sim_key *key = sim_key_find(s, from->node, from->database, resource);
+    waiters[i] = sim_calls_open(&queues[i], s, from, resource);
+    keys[i] = (wait_queue_key){
+        .queue = &queues[i].model,
+        .left = key == NULL ? 0 : key->expire_ms - sim_key_wall_ms(s, from->node) + 2,
+        .before = before[i],
+        .called = called && command->words[7][i] == '1'};
+  }
+  int64_t answer =
+      wait_queue_enqueue_all(keys, 2, command->words[5], called, places, sizeof places);
+  for (unsigned i = 0; i < 2; i++) {
+    sim_calls_close(&queues[i]);
+    sim_calls_live(s, from->node, waiters[i]);
+    if (keys[i].keeps) {
+      sim_calls_keeps(s, from->node, waiters[i], command->words[5]);
+    }
+  }
+  if (answer < 0) {
+    sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
+    return;
+  }
+  request->full = places[0] == '\0';
+  sim_count_if(s, request->full, SIM_QUEUE_FULL);
+  int length = snprintf(text, sizeof text, "%lld:%s", (long long)answer, places);
+  if (answer == 0 || places[0] == '\0') {
+    (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);
+  } else {
+    (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, text);
+  }
+  SIM_TRACE(s, "node %u: place %x of client %u stands for both: %s", from->node,
+            sim_calls_place(command->words[5]), from->client, text);
+  sim_count(s, answer == 0 ? SIM_ENQUEUE_ALL_FREE : SIM_ENQUEUE_ALL);
+  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
+}
+
 /* EVALSHA or EVAL, script, 1, key, entry */
 static void sim_calls_leave(sim *s, int connection, const resp_request *command,
                             const sim_request *request) {
@@ -723,6 +848,9 @@ void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_req
     break;
   case SIM_CALLS_SLOTS:
     sim_calls_slots(s, connection, command, request);
+    break;
+  case SIM_CALLS_STAND_ALL:
+    sim_calls_stand_all(s, connection, command, request);
     break;
   default:
     sim_calls_leave(s, connection, command, request);

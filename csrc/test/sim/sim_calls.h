@@ -26,6 +26,7 @@ static inline bool sim_calls_is_queue(sim_command_kind kind) {
 /* Of ENQUEUE and DEQUEUE: return the resource, or SIM_RESOURCES_MAX; and the ticket of an entry. */
 unsigned sim_calls_resource(const sim *s, const resp_request *command);
 uint32_t sim_calls_place(const char *entry);
+uint32_t sim_calls_ticket(const resp_request *command);
 
 /* Returns true if a release dequeues a ticket, and sets |*place| to the ticket. */
 bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);

@@ -140,6 +140,9 @@
   X(ENQUEUE_HELD, "ENQUEUE: the key is there")                                                     \
   X(ENQUEUE_FREE, "ENQUEUE: the key is free")                                                      \
   X(ENQUEUE_BEHIND, "ENQUEUE: the key is free, but other waiters come first")                      \
+  X(ENQUEUE_ALL, "ENQUEUE_ALL: a key is there, or other waiters come first")                       \
+  X(ENQUEUE_ALL_FREE, "ENQUEUE_ALL: all keys are free")                                            \
+  X(KEPT, "ENQUEUE_ALL: a free key is kept")                                                       \
   X(ENQUEUE_DENIED, "ENQUEUE: refused")                                                            \
   X(ENQUEUE_ODD, "ENQUEUE, DEQUEUE or probe answered strangely")                                   \
   X(EVICTED, "ENQUEUE: the unresponsive head is evicted")                                          \

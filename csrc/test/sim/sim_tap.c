@@ -245,7 +245,7 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
     if (resource == SIM_RESOURCES_MAX) {
       return true; /* The node will refuse it. */
     }
-    sent->ticket = sim_calls_place(command->words[4]);
+    sent->ticket = sim_calls_ticket(command);
     sim_tap_ticket(client, node, sent->ticket, resource, stands);
   }
   sim_mix(s, (uint64_t)sent->ticket << 16 | (uint64_t)sent->kind << 8 | node);

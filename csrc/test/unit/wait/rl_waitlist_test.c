@@ -69,18 +69,43 @@ static void single_attempt_joins_no_wait_list(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void lock_on_several_resources_joins_no_wait_list(void **state) {
-  static const char *const names[] = {KEY, "other"};
+static void locks_on_the_same_resources_share_a_wait_list(void **state) {
+  static const char *const names[][2] = {{KEY, "other"}, {KEY, "other"}, {"other", KEY}};
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
+  rl_lock *locks[3];
   take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_patient(world);
-  rl_lock *both = fake_lock_many(world, names, 2, &options);
-  assert_error(rl_lock_acquire(both, world->now_us, NULL, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_null(both->waitlist);
-  assert_int_equal(world->nodes[0].sets, 2);
+  rl_lock *one = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    locks[i] = fake_lock_many(world, names[i], 2, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_settle(world);
+  }
+  assert_ptr_equal(one->waitlist->head, one);
+  assert_ptr_equal(locks[0]->waitlist->head, locks[0]);
+  assert_queued(locks[1], locks[0]);
+  assert_ptr_equal(locks[2]->waitlist->head, locks[2]);
+  assert_int_equal(world->core.waitlists->table.count, 3);
+  assert_int_equal(world->nodes[0].sets, 3);
   assert_true(fake_world_end(world));
+}
+
+static void lock_on_more_than_eight_resources_joins_no_wait_list(void **state) {
+  redlock_resource names[9];
+  rl_options options;
+  rl_options_default(&options);
+  for (unsigned i = 0; i < 9; i++) {
+    names[i] = (redlock_resource){&"123456789"[i], 1};
+  }
+  for (unsigned count = 8; count <= 9; count++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = rl_lock_new_many(&world->core, names, count, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    (void)rl_waitlist_enter(lock, world->now_us, (const unsigned char *)"some random bytes");
+    assert_int_equal(lock->waitlist != NULL, count == 8);
+    rl_lock_free(lock, world->now_us);
+    assert_true(fake_world_end(world));
+  }
 }
 
 /* A waiter that polls every 50 ms does not depend on a head that polls once a minute. */
@@ -592,7 +617,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(second_waiter_is_queued),
       cmocka_unit_test(single_attempt_joins_no_wait_list),
-      cmocka_unit_test(lock_on_several_resources_joins_no_wait_list),
+      cmocka_unit_test(locks_on_the_same_resources_share_a_wait_list),
+      cmocka_unit_test(lock_on_more_than_eight_resources_joins_no_wait_list),
       cmocka_unit_test(waiter_with_other_options_joins_another_wait_list),
       cmocka_unit_test(waiter_with_one_more_kind_of_options_is_queued),
       cmocka_unit_test(locks_with_owners_or_tokens_share_a_wait_list),
