@@ -411,7 +411,7 @@ typedef struct redlock_settings {
    * granted. It may forget them by a restart without its keys, a flush, a replacement, a promotion
    * or a step of its clock. After that it does not vote for as long as the longest lease may last
    * (SPEC, delayed restarts). So no lock may live longer than guard_max_ttl_us, lock_delay_us
-   * included. All clients of the nodes must have the same guard. docs/operating.md says how to turn
+   * and the drift of hold_at_least_us included. All clients of the nodes must have the same guard. docs/operating.md says how to turn
    * it on, and which rights it needs.
    */
   int guard;                         /* [REDLOCK_NO] */
@@ -834,6 +834,10 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * Usually ends within one node_timeout_us. Next to many started operations it first waits for its
  * turn, for at most a third of the ttl. Ends an extend that was started, without a report.
  *
+ * Before hold_at_least_us is over, the keys are kept until then in place of the deletion, and
+ * REDLOCK_OK means that a majority keeps them. REDLOCK_E_UNAVAILABLE: more nodes may yet keep them.
+ * REDLOCK_E_LOST: no majority can, so another client may get the lock sooner.
+ *
  * After REDLOCK_E_UNAVAILABLE the call may be repeated. The watchdog, and every later call on the
  * client that does I/O, retry on the nodes that have not confirmed. They stop when the key has
  * expired. A lease that has run out can be released once: REDLOCK_OK if a majority still had it,
@@ -1200,7 +1204,9 @@ REDLOCK_EXTERN int redlock_lock_detach(redlock_lock *lock, char *text, size_t si
  * between counts against the lease on the nodes: no clocks are compared. The acquire returns
  * REDLOCK_E_LOST if a majority does not have the written token: it was attached before, has run
  * out, or the text was changed. After a failure no client holds the lock, and what is left of it
- * runs out. Unset ttl_us and lock_delay_us are those of the lease; |options| may be NULL.
+ * runs out. Unset ttl_us and lock_delay_us are those of the lease; |options| may be NULL. The text
+ * has the rest of hold_at_least_us, which the nodes reduce by the time in between. A set
+ * hold_at_least_us replaces it and counts from the acquire; REDLOCK_DURATION_NONE drops it.
  *
  * The client must have the same nodes and the same prefix. Attach and acquire in the same process.
  * After a failure redlock_client_message() explains it.
