@@ -2,8 +2,8 @@
 
 local slots = {}
 
---- Inspects slots 1 to `permits` by inspect(client, name). Returns a table of them; or nil, message,
---- code.
+--- Inspects slots 1 to `permits` by inspect(client, name).
+--- Returns a table of them; or nil, message, code.
 function slots.inspect(inspect, client, resource, permits)
   local found = { permits = permits, held = 0, slots = {} }
   for slot = 1, permits do

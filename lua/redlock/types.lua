@@ -476,7 +476,8 @@ function lock:resource() end
 ---@nodiscard
 function lock:resources() end
 
---- Returns 40 hexadecimal digits; with permits also a slash and their number, with a label a colon and the label.
+--- Returns 40 hexadecimal digits. With permits a slash and their number follow, with a label a
+--- colon and the label.
 ---@return string? token nil if the lock is not held
 ---@nodiscard
 function lock:token() end

@@ -34,8 +34,8 @@
 #include "node/rl_link_queue.h"
 #include "wait/rl_notify.h"
 
-#define RL_PERMITS_TRIES 4                    /* slots that an attempt tries (SEM-3) */
-#define RL_PERMITS_CROWDED_US REDLOCK_SECONDS /* how long SEM-2 comes first */
+#define RL_PERMITS_TRIES 4                         /* slots that an attempt tries (SEM-3) */
+#define RL_PERMITS_MOSTLY_TAKEN_US REDLOCK_SECONDS /* how long SEM-2 comes first */
 
 /* -------------------------------------------------------------------------- what a client knows */
 
@@ -80,22 +80,22 @@ static unsigned rl_permits_take_known(const rl_lock *lock) {
   return slot <= (unsigned)lock->current->permits ? slot : 0;
 }
 
-static bool rl_permits_is_crowded(const rl_lock *lock, redlock_time now_us) {
+static bool rl_permits_mostly_taken(const rl_lock *lock, redlock_time now_us) {
   uint64_t hash = rl_permits_hash(lock->resource);
   const rl_core *core = lock->core;
   return rl_permits_knows(core, hash) && core->slots->at[rl_permits_at(hash)].slot == 0 &&
-         core->slots->at[rl_permits_at(hash)].crowded_until_us > now_us;
+         core->slots->at[rl_permits_at(hash)].mostly_taken_until_us > now_us;
 }
 
-static void rl_permits_note_crowd(const rl_lock *lock, redlock_time until_us) {
+static void rl_permits_note_taken(const rl_lock *lock, redlock_time until_us) {
   uint64_t hash = rl_permits_hash(lock->resource);
   rl_permits_learn(lock->core, hash);
   if (lock->core->slots != NULL) {
-    lock->core->slots->at[rl_permits_at(hash)].crowded_until_us = until_us;
+    lock->core->slots->at[rl_permits_at(hash)].mostly_taken_until_us = until_us;
   }
 }
 
-/* -------------------------------------------------------------------------------------- the lock */
+/* ------------------------------------------------------------------------------------ the lock */
 
 const char *rl_permits_wrong_count(const rl_options *options, size_t count) {
   return options->permits > 0 && count > 1
@@ -182,9 +182,9 @@ void rl_permits_plan(rl_lock *lock, redlock_time now_us) {
     return;
   }
   permits->next = (uint16_t)rl_notify_slot(lock->core, lock->waitlist);
-  bool crowded = lock->result == REDLOCK_E_TAKEN || rl_permits_is_crowded(lock, now_us);
+  bool asks = lock->result == REDLOCK_E_TAKEN || rl_permits_mostly_taken(lock, now_us);
   permits->asks =
-      permits->next == 0 && rl_lock_attach(lock) == NULL && lock->current->permits > 1 && crowded;
+      permits->next == 0 && rl_lock_attach(lock) == NULL && lock->current->permits > 1 && asks;
 }
 
 /* Makes |number| the slot that is tried. Returns false when out of memory. */
@@ -355,8 +355,8 @@ bool rl_permits_decide(rl_lock *lock, redlock_time now_us) {
   if (found == 0) {
     return false;
   }
-  rl_permits_note_crowd(lock,
-                        found < (count + 1) / 2 ? rl_time_add(now_us, RL_PERMITS_CROWDED_US) : 0);
+  rl_permits_note_taken(
+      lock, found < (count + 1) / 2 ? rl_time_add(now_us, RL_PERMITS_MOSTLY_TAKEN_US) : 0);
   rl_attempt *question = lock->attempt;
   lock->attempt = NULL;
   question->lock = NULL;

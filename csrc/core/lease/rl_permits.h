@@ -29,11 +29,13 @@ typedef struct rl_permits_known {
   struct {
     uint32_t hash; /* of the semaphore's key */
     uint16_t slot; /* that this client has released last; 0: none, or it is in use */
-    redlock_time crowded_until_us; /* more than half of its slots were taken */
+    redlock_time mostly_taken_until_us; /* more than half of its slots were taken */
   } at[RL_PERMITS_KNOWN];
 } rl_permits_known;
 
-/* Returns why a lock on |count| resources cannot have the options, as a static sentence, or NULL. */
+/*
+ * Returns why a lock on |count| resources cannot have the options, as a static sentence, or NULL.
+ */
 const char *rl_permits_wrong_count(const rl_options *options, size_t count);
 
 /* Returns why an acquire with |options| is refused, as a static sentence, or NULL. */

@@ -43,8 +43,8 @@
  *          until their budgets end.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket.
- *          A ticket of a semaphore is dequeued at once: its release may be long after that of
- *          another slot, which is for the next waiter. A node with a free slot notifies that waiter.
+ *          A ticket of a semaphore is dequeued at once: the next release of another slot is for
+ *          the next waiter. A node with a free slot notifies that waiter.
  *   NTF-7. A waiter that gives up dequeues on all nodes. A node where the key is free then notifies
  *          the next waiter, because the last notification may have been for the waiter that gave
  *          up.
@@ -642,8 +642,8 @@ static bool rl_notify_read_id(const rl_reply *reply, uint32_t *id) {
 }
 
 /*
- * NTF-8. Answers a notification of an unknown ticket with DEQUEUE. The key may be that of a lock, or
- *        of a semaphore's slot: DEQUEUE does nothing in the queue of the other one.
+ * NTF-8. Answers a notification of an unknown ticket with DEQUEUE. The key may be that of a lock,
+ *        or of a semaphore's slot: DEQUEUE does nothing in the queue of the other one.
  */
 static void rl_notify_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
                               const char *key, size_t length) {

@@ -13,9 +13,9 @@
  *           another wait list of the resource. So do at most RL_WAITLIST_KINDS_MAX, of those with
  *           and of those without notifications: a further waiter enters one of them. Its own options
  *           apply when it is the head.
- *           An acquire of a semaphore first tries without a wait list, unless other waiters wait, or
- *           NTF-2 applies: others of the client may get another slot meanwhile. It enters the wait
- *           list after its first attempt.
+ *           An acquire of a semaphore first tries without a wait list, unless there is one, or
+ *           NTF-2 applies: other locks of the client may get other slots meanwhile. It enters the
+ *           wait list after its first attempt.
  *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
  *           pauses (rl_pause_limit()).
  *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head

@@ -23,8 +23,8 @@ void rl_waitlists_free(struct rl_core *core);
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 
 /*
- * WAIT-1. An attempt of a semaphore has failed. Puts |lock| into the wait list, unless it is in one.
- *         Returns true if it is queued behind the head.
+ * WAIT-1. An attempt of a semaphore has failed. Puts |lock| into the wait list, unless it is in
+ *         one. Returns true if it is queued behind the head.
  */
 bool rl_waitlist_join(rl_lock *lock, redlock_time now_us);
 

@@ -117,8 +117,8 @@ bool rl_command_hold(rl_buffer *buffer, rl_script script, bool by_text, const rl
  * in the queue, from 1, or 0 if the queue is full, plus units: the remaining ms of the key and two
  * more; none if the key is free and an earlier waiter is notified; one if the key does not expire,
  * or if the queue is full.
- * Of a semaphore, ENQUEUE_SLOTS and DEQUEUE_SLOTS also get its number of |permits|; otherwise that is
- * 0. Its key counts as free if a slot is, and a notification names that slot instead of the base
+ * ENQUEUE_SLOTS and DEQUEUE_SLOTS also get the number of |permits| of the semaphore; otherwise that
+ * is 0. Its key counts as free if a slot is, and a notification names that slot instead of the base
  * key. The remaining ms are those of the slot that expires first, if there are up to 64.
  * ENQUEUE_LABEL answers a string if the key expires and its token may have a label: that number, a
  * colon, the label. The caller must check the label (rl_label.h).

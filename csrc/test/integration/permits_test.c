@@ -12,7 +12,7 @@
 
 #define PROCESSES 16
 #define PERMITS 3
-#define HOLD_MS 100
+#define HOLD_MS 200
 #define SECTIONS_MAX 100000
 #define SECONDS_SHORT 3
 #define PAUSE_MS 700 /* between two faults, and how long a node is away */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake_guard.h"
@@ -146,6 +147,8 @@ static bool fake_read_rest(fake_command *command, const resp_request *request) {
             fake_read_word(command->entry, sizeof command->entry, request, 5));
   case FAKE_EXTEND:
     return request->count == 6 && command->ttl_ms > 0;
+  case FAKE_SLOTS: /* The number of permits is in the place of a token. */
+    return request->count == 5 && atoi(command->token) > 0;
   case FAKE_STAND:
   case FAKE_LEAVE:
     return request->count == (command->verb == FAKE_STAND ? 6 : 5) &&
@@ -161,10 +164,13 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
     rl_script script;
     fake_verb verb;
     bool calls;
-  } scripts[] = {
-      {RL_SCRIPT_RELEASE, FAKE_RELEASE, false},       {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
-      {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true}, {RL_SCRIPT_ENQUEUE, FAKE_STAND, false},
-      {RL_SCRIPT_ENQUEUE_LABEL, FAKE_STAND, false},   {RL_SCRIPT_DEQUEUE, FAKE_LEAVE, false}};
+  } scripts[] = {{RL_SCRIPT_RELEASE, FAKE_RELEASE, false},
+                 {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
+                 {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true},
+                 {RL_SCRIPT_ENQUEUE, FAKE_STAND, false},
+                 {RL_SCRIPT_ENQUEUE_LABEL, FAKE_STAND, false},
+                 {RL_SCRIPT_DEQUEUE, FAKE_LEAVE, false},
+                 {RL_SCRIPT_SLOTS, FAKE_SLOTS, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (request->count < 5 || !resp_is(request, 2, "1") || !fake_read_key(command, request, 3)) {
     return false;

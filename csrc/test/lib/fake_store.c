@@ -6,6 +6,7 @@
 #include "fake_store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/rl_time.h"
@@ -388,10 +389,36 @@ static void fake_add_label(const fake_key *key, char reply[FAKE_REPLY_MAX]) {
   }
 }
 
+/* Which slots of a semaphore exist, and another number of permits in their tokens. */
+static void fake_slots(fake_store *store, redlock_time now_us, const fake_command *command,
+                       char reply[FAKE_REPLY_MAX]) {
+  unsigned permits = (unsigned)atoi(command->token), digit = 0, other = 0, length = 0;
+  char name[FAKE_KEY_MAX + 16], answer[FAKE_REPLY_MAX / 2];
+  for (unsigned slot = 1; slot <= permits || slot % 4 != 1; slot++) {
+    int size = snprintf(name, sizeof name, "%s/%u", command->key, slot);
+    const fake_key *key = slot <= permits ? fake_find(store, now_us, name, (size_t)size) : NULL;
+    unsigned named = key == NULL ? 0 : rl_label_permits(key->token, strlen(key->token));
+    other = named != 0 && named != permits ? named : other;
+    digit = digit * 2 + (key != NULL);
+    if (slot % 4 == 0) {
+      length += (unsigned)snprintf(answer + length, sizeof answer - length, "%x", digit);
+      digit = 0;
+    }
+  }
+  if (other != 0) {
+    length += (unsigned)snprintf(answer + length, sizeof answer - length, " %u", other);
+  }
+  (void)snprintf(reply, FAKE_REPLY_MAX, "$%u\r\n%s\r\n", length, answer);
+}
+
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   if (command->verb == FAKE_ATTACH) {
     fake_attach(store, now_us, command, reply);
+    return;
+  }
+  if (command->verb == FAKE_SLOTS) {
+    fake_slots(store, now_us, command, reply);
     return;
   }
   if (command->verb == FAKE_GUARD) {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/rl_label.h"
 #include "base/rl_sha1.h"
 #include "redlock.h"
 
@@ -20,7 +21,7 @@
 #define FAKE_RUN_ID_MAX 40
 #define FAKE_RECORD_MAX 400
 #define FAKE_FINGERPRINT_MAX 255
-#define FAKE_TOKEN_MAX (REDLOCK_TOKEN_LENGTH + 1 + REDLOCK_LABEL_MAX)
+#define FAKE_TOKEN_MAX (RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX)
 #define FAKE_NAMES_MAX 3  /* of the keys of one command */
 #define FAKE_ENTRY_MAX 24 /* of who stands in a queue */
 #define FAKE_ENTRIES_MAX 32
@@ -51,6 +52,7 @@ typedef enum fake_verb {
   FAKE_EXAMINE,
   FAKE_ROLE,
   FAKE_GUARD,
+  FAKE_SLOTS,
   FAKE_STAND, /* these are for calls: fake_queue.h */
   FAKE_LEAVE,
   FAKE_PUBLISH

@@ -42,6 +42,7 @@ sim-test: $(SIM)
 	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 5
 	$(MAKE) --no-print-directory sim-guard
 	$(SIM) --labels --runs $(SIM_GUARD_RUNS)
+	$(SIM) --permits --runs $(SIM_GUARD_RUNS)
 	$(MAKE) --no-print-directory sim-repeat
 
 sim-repeat: $(SIM)
