@@ -247,6 +247,75 @@ static void release_of_a_key_notifies_the_queue_of_its_base_key(void **state) {
   free_with_client(lock);
 }
 
+/* ENQUEUE_ALL in the queues of KEY and of "s". */
+static const char *enqueue_all(const char *entry, const char *before, const char *notified) {
+  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE_ALL), "2", KEY,
+                      "s", entry, before, notified, NULL);
+}
+
+static void assert_second_queue(const char *first, const char *second) {
+  char all[2 * ENTRY + 1];
+  (void)snprintf(all, sizeof all, "%s%s", first, second);
+  assert_string_equal(node_command("GET", "s:redlock-queue", NULL), all);
+}
+
+static void waiter_for_two_keys_enters_both_queues_at_once(void **state) {
+  hold();
+  (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
+  const char *reply = enqueue_all(A, "", "");
+  assert_in_range(number(reply) - 2, 30000LL * 2000, 60002LL * 2000);
+  assert_non_null(strstr(reply, ":0,0,0")); /* It keeps nothing: B is the head of one queue. */
+  assert_queue(B, A);
+  assert_second_queue(A, "");
+  (void)node_command("SET", "s:redlock-queue",
+                     C); /* One queue was lost: A goes to the end of both. */
+  (void)node_command("SET", QUEUE, A);
+  (void)enqueue(B, RL_COMMAND_ENQUEUE_CHECK);
+  (void)enqueue_all(A, "", "");
+  assert_queue(B, A);
+  assert_second_queue(A, ""); /* C is disconnected. */
+}
+
+static void first_of_both_queues_keeps_the_free_key(void **state) {
+  char live[ENTRY + 1], behind[ENTRY + 1];
+  redlock_lock *lock = subscribe(live);
+  (void)snprintf(behind, sizeof behind, "%.16sfffffffe", live);
+  hold();
+  assert_non_null(strstr(enqueue_all(live, "", ""), ":2,0,0"));
+  assert_string_equal(node_command("GET", "s:redlock-keep", NULL), live);
+  assert_in_range(number(node_command("PTTL", "s:redlock-keep", NULL)), 1, RL_COMMAND_KEEP_MS);
+  (void)node_command("SET", "s:redlock-keep", live); /* for as long as the test needs */
+  const char *const one = rl_command_script_text(RL_SCRIPT_ENQUEUE);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_string_equal(farm_command(&five, 0, "EVAL", one, "1", "s", behind, "2", NULL), "2");
+    assert_second_queue(live, behind);
+  }
+  (void)node_command("DEL", "s:redlock-keep", NULL); /* It asks no more: it is evicted. */
+  assert_string_equal(farm_command(&five, 0, "EVAL", one, "1", "s", behind, "2", NULL), "0");
+  assert_second_queue(behind, "");
+  free_with_client(lock);
+}
+
+static void release_of_two_keys_notifies_both_queues_and_leaves_them(void **state) {
+  char live[ENTRY + 1];
+  redlock_lock *lock = subscribe(live);
+  for (unsigned dequeues = 0; dequeues <= 1; dequeues++) {
+    (void)node_command("DEL", QUEUE, "s:redlock-queue");
+    hold();
+    assert_string_equal(node_command("SET", "s", TOKEN), "OK");
+    (void)enqueue_all(A, "", "");
+    (void)enqueue_all(live, "", "");
+    assert_int_equal(
+        number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_ALL_NOTIFY),
+                            "2", KEY, "s", TOKEN, dequeues ? A : NULL, NULL)),
+        2);
+    assert_queue(live, ""); /* A is disconnected. */
+    assert_second_queue(live, "");
+    assert_string_equal(enqueue_all(live, "", ""), "0");
+  }
+  free_with_client(lock);
+}
+
 /* Returns the number of commands that scripts and clients have executed. */
 static long long executed(void) {
   static const char *const names[] = {"evalsha", "eval", "set",     "append", "get",
@@ -350,6 +419,9 @@ int main(void) {
       TEST(release_evicts_all_disconnected_waiters),
       TEST(release_notifies_the_first_connected_waiter),
       TEST(release_of_a_key_notifies_the_queue_of_its_base_key),
+      TEST(waiter_for_two_keys_enters_both_queues_at_once),
+      TEST(first_of_both_queues_keeps_the_free_key),
+      TEST(release_of_two_keys_notifies_both_queues_and_leaves_them),
       TEST(release_and_next_acquire_execute_eight_commands),
       TEST(eviction_happens_only_at_the_expected_position),
       TEST(key_of_another_kind_stays_unchanged),

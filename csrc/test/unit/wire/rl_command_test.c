@@ -214,6 +214,19 @@ static void releases_that_keep_keys_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
+static void enqueue_in_several_queues_equals_hiredis(void **state) {
+  static const uint16_t lengths[] = {1, 2};
+  static const size_t expected_lengths[] = {7, 40, 1, 1, 2, 24, 5, 2};
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_command_key key = {"abb", 3, ENTRY, 24, 2, lengths, {NULL, 0}};
+  const char *expected[] = {
+      "EVALSHA", rl_command_script_sha1(RL_SCRIPT_ENQUEUE_ALL), "2", "a", "bb", ENTRY, "0,1,2",
+      "01"};
+  assert_true(rl_command_enqueue_all(&buffer, false, &key, "0,1,2", "01"));
+  assert_formatted(&buffer, 0, 8, expected, expected_lengths);
+  rl_buffer_free(&buffer);
+}
+
 static void queue_scripts_equal_hiredis(void **state) {
   static const char *const modes[] = {"0", "1", "2"};
   char key[REDLOCK_KEY_MAX];
@@ -443,6 +456,7 @@ int main(void) {
       cmocka_unit_test(set_equals_hiredis),
       cmocka_unit_test(scripts_equal_hiredis),
       cmocka_unit_test(releases_that_keep_keys_equal_hiredis),
+      cmocka_unit_test(enqueue_in_several_queues_equals_hiredis),
       cmocka_unit_test(queue_scripts_equal_hiredis),
       cmocka_unit_test(scripts_of_a_semaphore_equal_hiredis),
       cmocka_unit_test(scripts_of_several_keys_equal_hiredis),
