@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <hiredis.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +32,8 @@ typedef enum cost_step {
   COST_RELEASE,
   COST_RELEASE_NOTIFY, /* by a holder that has not waited */
   COST_RELEASE_QUEUED, /* by a holder that is queued */
+  COST_NATIVE,         /* DELIFEQ or DELEX, which deletes no waiters flag */
+  COST_NATIVE_PAIR,    /* the same, and DEL of the waiters flag */
   COST_ENQUEUE,
   COST_POLL
 } cost_step;
@@ -45,6 +48,8 @@ static const struct cost_cycle {
     {"SET of a taken key", true, false, {COST_SET}},
     {"SET and plain release", false, false, {COST_SET, COST_RELEASE}},
     {"SET and release without waiters", false, false, {COST_SET, COST_RELEASE_NOTIFY}},
+    {"SET and native release of the key", false, false, {COST_SET, COST_NATIVE}},
+    {"SET and native release, with the flag", false, false, {COST_SET, COST_NATIVE_PAIR}},
     {"SET, enqueue, and release that notifies",
      false,
      true,
@@ -57,7 +62,8 @@ typedef struct cost {
   redisContext *control, *subscriber, *connections[COST_CONNECTIONS];
   char keys[COST_CONNECTIONS][24];
   unsigned port, rounds, waiters;
-  unsigned turn; /* number of dequeued waiters of each queue */
+  unsigned turn;    /* number of dequeued waiters of each queue */
+  bool ifeq, delex; /* the server knows DELIFEQ, or DELEX */
 } cost;
 
 static redisContext *cost_connect(unsigned port) {
@@ -81,6 +87,29 @@ static void cost_do(cost *c, rl_buffer *command) {
   (void)redisAppendFormattedCommand(c->control, command->data, rl_buffer_length(command));
   cost_read(c->control);
   rl_buffer_free(command);
+}
+
+/* Returns true if the server knows the command. */
+static bool cost_knows(cost *c, const char *command) {
+  redisReply *reply = redisCommand(c->control, "COMMAND INFO %s", command);
+  bool knows = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
+               reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0;
+  freeReplyObject(reply);
+  return knows;
+}
+
+/* DELIFEQ key token, or DELEX key IFEQ token, perhaps with DEL key:redlock-wait. */
+static void cost_native(const cost *c, rl_buffer *out, const char *name, bool pair) {
+  char flag[64];
+  (void)snprintf(flag, sizeof flag, "%s" RL_COMMAND_WAIT, name);
+  const rl_command_bytes arguments[] = {
+      rl_command_word(c->ifeq ? "DELIFEQ" : "DELEX"), rl_command_word(name),
+      rl_command_word(c->ifeq ? COST_TOKEN : "IFEQ"), rl_command_word(COST_TOKEN)};
+  const rl_command_bytes delete[] = {rl_command_word("DEL"), rl_command_word(flag)};
+  (void)rl_command_arguments(out, arguments, c->ifeq ? 3 : 4);
+  if (pair) {
+    (void)rl_command_arguments(out, delete, 2);
+  }
 }
 
 /* The place of number |place|, of a client of its own. */
@@ -107,6 +136,10 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
   case COST_RELEASE_QUEUED:
     (void)rl_command_release(out, RL_SCRIPT_RELEASE_NOTIFY, by_text, &key,
                              step == COST_RELEASE_QUEUED ? entry : NULL, 1);
+    break;
+  case COST_NATIVE:
+  case COST_NATIVE_PAIR:
+    cost_native(c, out, name, step == COST_NATIVE_PAIR);
     break;
   default:
     (void)rl_command_queue(out, RL_SCRIPT_ENQUEUE, by_text, name, strlen(name), entry,
@@ -167,6 +200,9 @@ static void cost_round(cost *c, cost_step step) {
   }
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     cost_read(c->connections[i]);
+    if (step == COST_NATIVE_PAIR) {
+      cost_read(c->connections[i]);
+    }
     if (step == COST_RELEASE_QUEUED && c->waiters > 0) {
       cost_read(c->subscriber);
     }
@@ -255,8 +291,14 @@ int main(int argc, char **argv) {
   c.rounds = (unsigned)strtoul(argv[2], NULL, 10);
   cost_open(&c);
   cost_teach(&c);
+  c.ifeq = cost_knows(&c, "delifeq");
+  c.delex = cost_knows(&c, "delex");
   printf("%-40s %8s %8s %8s %10s\n", "cycle", "waiters", "us each", "us in all", "us in Lua");
   for (size_t i = 0; i < COST_CYCLES; i++) {
+    if (cost_cycles[i].steps[1] >= COST_NATIVE && cost_cycles[i].steps[1] <= COST_NATIVE_PAIR &&
+        !c.ifeq && !c.delex) {
+      continue;
+    }
     for (int number = 3; number < (cost_cycles[i].queued ? argc : 4); number++) {
       c.waiters = (unsigned)strtoul(argv[number], NULL, 10);
       cost_measure(&c, &cost_cycles[i]);

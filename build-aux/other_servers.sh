@@ -12,8 +12,8 @@
 set -u
 directory=${OTHER_SERVERS:-$PWD/build/other-servers}
 cd "$(dirname "$0")/.." || exit 1
-names="redis-7.0 redis-8.0 valkey-8.0 valkey-8.1 valkey-9.1"
 programs="guard failover fence notify queue_script doctor"
+names="redis-7.0 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.1"
 specs="spec/notify_spec"
 
 fail() {
@@ -28,6 +28,7 @@ suites_of() {
   valkey-8.0) echo bookworm-backports bookworm ;;
   redis-8.0 | valkey-8.1) echo trixie ;;
   valkey-9.1) echo sid ;;
+  redis-8.6) echo experimental sid ;;
   *) fail "unknown server $1: use one of $names" ;;
   esac
 }
