@@ -21,7 +21,7 @@ targets='
 s390x|debian s390x s390x-linux-gnu qemu-s390x|processors|s390x (big-endian)
 aarch64|debian arm64 aarch64-linux-gnu qemu-aarch64|processors|aarch64
 armhf|debian armhf arm-linux-gnueabihf qemu-arm|processors|armhf (32 bits)
-i386|debian i386 i686-linux-gnu qemu-i386|processors|i386 (32 bits)
+i386|debian i386 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2 --library-path /usr/i686-linux-gnu/lib|processors|i386 (32 bits)
 musl|musl|C library|musl 1.2
 clang|native clang|compilers|clang
 portable|native cc -U__linux__ -DRL_DESCRIPTOR_HAS_FLAGS=0 -DRL_SEMAPHORE_IS_NATIVE=0|systems|Linux without epoll, eventfd, timerfd
@@ -67,7 +67,8 @@ build() {
 
 # Runs a program of the target. QEMU_LD_PREFIX has its C library.
 emulate() {
-  QEMU_LD_PREFIX=$libraries ${emulator:+"$emulator"} "$@"
+  # shellcheck disable=SC2086
+  QEMU_LD_PREFIX=$libraries timeout 600 $emulator "$@"
 }
 
 traces() {
@@ -93,17 +94,19 @@ test_all() {
   return "$status"
 }
 
-# hiredis, cmocka and the compiler of Debian: debian ARCHITECTURE TRIPLET EMULATOR
+# hiredis, cmocka and the compiler of Debian: debian ARCHITECTURE TRIPLET EMULATOR...
 debian() {
   command -v "$2-gcc" >/dev/null && command -v "$3" >/dev/null ||
     fail "$target: no $2-gcc or no $3; on Debian, \`make cross\` installs them"
+  compiler=$2
   sh build-aux/debian_tree.sh --get --arch "$1" --only 'libhiredis* libcmocka*' "$base/packages" "$suite" libhiredis-dev \
     libcmocka-dev || exit 1
   place=$base/packages/root/usr
   library=$(dirname "$place"/lib/*/libhiredis.so)
-  libraries=/usr/$2
-  emulator=$3
-  settings="CC=${CCACHE:+$CCACHE }$2-gcc
+  libraries=/usr/$compiler
+  shift 2
+  emulator=$*
+  settings="CC=${CCACHE:+$CCACHE }$compiler-gcc
 TLS=0
 HIREDIS_PREFIX=$place
 CPPFLAGS=-I$place/include

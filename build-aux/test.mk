@@ -161,6 +161,12 @@ manual:
 	@$(CONTROLS_LUA) build-aux/manual.lua
 check-manual:
 	@$(CONTROLS_LUA) build-aux/manual.lua check
+# README.md has the versions with which the tests run.
+.PHONY: versions check-versions
+versions:
+	@$(CONTROLS_LUA) build-aux/versions.lua
+check-versions:
+	@$(CONTROLS_LUA) build-aux/versions.lua check
 check-language:
 	@$(CONTROLS_LUA) build-aux/check_language.lua
 check-install:

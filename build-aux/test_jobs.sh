@@ -292,6 +292,7 @@ $MAKE newer-hiredis HIREDIS_PREFIX=\$PWD/build/other-hiredis/root/usr"
   job checks/links computing '' '' "$MAKE check-links"
   job checks/charts computing '' '' "$MAKE check-charts"
   job checks/messages computing '' '' "$MAKE check-messages"
+  job checks/versions computing '' '' "$MAKE check-versions"
   job checks/manual computing '' '' "$MAKE check-manual"
   job checks/conformance-page computing '' '' "$MAKE check-conformance-page"
 }
