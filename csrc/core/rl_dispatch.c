@@ -5,6 +5,7 @@
  */
 #include "rl_dispatch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "lease/rl_attach.h"
@@ -17,7 +18,9 @@
 #include "lock/rl_round.h"
 #include "lock/rl_steps.h"
 #include "node/rl_guard.h"
+#include "node/rl_native.h"
 #include "node/rl_verdict.h"
+#include "operator/rl_ask.h"
 #include "wait/rl_notify.h"
 #include "wait/rl_subscriber.h"
 
@@ -48,6 +51,93 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
          refused && !verdict->wants_text &&
          (strstr(reply->text, "key") != NULL || strstr(reply->text, "Key") != NULL ||
           strstr(reply->text, "KEY") != NULL);
+}
+
+/* What needs scripts, or NULL. */
+static const char *rl_dispatch_purpose(const rl_outstanding *command) {
+  switch (command->kind) {
+  case RL_OUTSTANDING_ACQUIRE:
+  case RL_OUTSTANDING_HEAL:
+    return "a lock with several resources, a fence or a guard";
+  case RL_OUTSTANDING_SLOTS:
+    return "a semaphore";
+  case RL_OUTSTANDING_EXTEND:
+    return "this extend";
+  case RL_OUTSTANDING_RELEASE:
+    return "this release";
+  case RL_OUTSTANDING_ATTACH:
+    return "attach()";
+  case RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE):
+    return "force_release()";
+  case RL_OUTSTANDING_OF(RL_OPERATION_INSPECT):
+    return "inspect()";
+  default:
+    return NULL;
+  }
+}
+
+/*
+ * NAT-4. The node refuses EVAL: notes it, and writes the reason of the vote. Returns true if a
+ * native command may replace the script.
+ */
+static bool rl_dispatch_lacks_scripts(rl_node *node, redlock_time now_us,
+                                      const rl_outstanding *command, rl_answer *answer,
+                                      char reason[RL_REASON_MAX + 1]) {
+  const char *purpose = rl_dispatch_purpose(command);
+  if (answer->reason == NULL || !rl_native_refuses_scripts(answer->reason)) {
+    return false;
+  }
+  node->link.no_scripts_until_us = rl_time_add(now_us, RL_NATIVE_NO_SCRIPTS_US);
+  (void)snprintf(node->error, sizeof node->error,
+                 "it runs no scripts, so it takes part only in locks of one resource without "
+                 "fence, guard and notifications: %.100s",
+                 answer->reason);
+  if (purpose != NULL) {
+    (void)snprintf(reason, RL_REASON_MAX + 1, "it runs no scripts, which %s needs: %.160s", purpose,
+                   answer->reason);
+    answer->reason = reason;
+  }
+  if (command->kind == RL_OUTSTANDING_EXTEND) {
+    return rl_native_replaces_scripts(&node->link, now_us);
+  }
+  bool releases = command->kind == RL_OUTSTANDING_RELEASE ||
+                  (command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
+                   rl_ask_awaits(command)); /* FORCE-2 */
+  return releases && rl_native_releases(&node->link, now_us, command->attempt);
+}
+
+/* NAT-4. The node has refused EVAL, and now the native command. Writes the reason of the vote. */
+static void rl_dispatch_lacks_native(const rl_outstanding *command, rl_answer *answer,
+                                     char reason[RL_REASON_MAX + 1]) {
+  (void)snprintf(reason, RL_REASON_MAX + 1,
+                 command->kind == RL_OUTSTANDING_EXTEND
+                     ? "it runs no scripts, and knows no SET IFEQ, so it cannot extend: %.150s"
+                     : "it runs no scripts, and knows neither DELIFEQ nor DELEX, so its key stays "
+                       "until it expires: %.150s",
+                 answer->reason);
+  answer->reason = reason;
+}
+
+/*
+ * Returns true if the node refused a script that a native command can replace, or a native command
+ * that another one, or a script, can replace.
+ */
+static bool rl_dispatch_wants_other(rl_node *node, redlock_time now_us,
+                                    const rl_outstanding *command, rl_answer *answer,
+                                    char reason[RL_REASON_MAX + 1]) {
+  if (answer->reason == NULL) {
+    return false;
+  }
+  if (!rl_native_was_refused(&node->link, command)) {
+    return rl_dispatch_lacks_scripts(node, now_us, command, answer, reason);
+  }
+  bool extends = command->kind == RL_OUTSTANDING_EXTEND;
+  bool helpless = rl_native_replaces_scripts(&node->link, now_us) &&
+                  (extends || node->link.native == RL_NATIVE_NONE);
+  if (helpless) {
+    rl_dispatch_lacks_native(command, answer, reason);
+  }
+  return !helpless;
 }
 
 /* Releases on the node do not notify waiters for a while. */
@@ -167,7 +257,9 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     *verdict = rl_verdict_broken();
   }
   rl_dispatch_mask(node, attempt);
-  answer.reason = reply->type == RL_REPLY_ERROR ? rl_link_error_text(&node->link) : NULL;
+  const char *error = reply->type == RL_REPLY_ERROR ? rl_link_error_text(&node->link) : NULL;
+  char reason[RL_REASON_MAX + 1];
+  answer.reason = error;
   bool stepped = false;
   rl_dispatch_note_script(core, node, command, *verdict);
   if (rl_dispatch_wrote(command, verdict)) {
@@ -190,7 +282,9 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   if (stepped) {
     rl_renew_suspect_all(core, now_us);
   }
-  if ((verdict->wants_text || plain) && rl_dispatch_send_again(steps, node, now_us, command)) {
+  bool other = rl_dispatch_wants_other(node, now_us, command, &answer, reason);
+  if ((verdict->wants_text || plain || other) &&
+      rl_dispatch_send_again(steps, node, now_us, command)) {
     return NULL;
   }
   bool last = steps->note == NULL || steps->note(core, now_us, &answer);
@@ -199,7 +293,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     return broken;
   }
   answer.reason = broken != NULL ? broken : answer.reason;
-  rl_release_answered(core, node, now_us, command, *verdict, answer.reason);
+  rl_release_answered(core, node, now_us, command, *verdict, broken != NULL ? broken : error);
   rl_twin_tested(core, node, command);
   rl_dispatch_to_lock(attempt->lock, node, now_us, command, verdict, answer.reason);
   return broken;

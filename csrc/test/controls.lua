@@ -22,6 +22,7 @@ local labelled = { "simulator", arguments = "--labels" }
 local permits = { "simulator", arguments = "--permits" }
 local notifying = { "simulator", arguments = "--notify" }
 local holding = { "simulator", arguments = "--hold" }
+local native = { "simulator", arguments = "--native" }
 
 local function exclusion(...)
   return { chaos = "exclusion", ... }
@@ -501,8 +502,8 @@ local list = {
   { "retries-not-counted", "attempts are not counted",
     "lock->attempts_left--;", "lock->attempts_left -= lock->random % 2;" },
   { "attempt-leaked", "an attempt is kept for ever",
-    "now_us, &command); rl_attempt_unref(&core->attempts, command.attempt);",
-    "now_us, &command); "
+    "reason = rl_dispatch(core, node, now_us, &command); rl_attempt_unref(&core->attempts, command.attempt);",
+    "reason = rl_dispatch(core, node, now_us, &command); "
       .. "if (command.kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command.attempt); }" },
   { "attempt-leaked-rarely", "one attempt in a thousand is kept for ever",
     "rl_release_begin(lock->core, now_us, attempt, grow); } rl_attempt_unref(&lock->core->attempts, attempt);",
@@ -586,6 +587,17 @@ local list = {
     "bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= now_us && attempt->enqueued != 0;",
     "rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));",
     "REDLOCK_NEVER - 0 * poll_us;", by = notifying },
+  { "native-flag-ignored", "a native release notifies no waiter, and there are no polls",
+    "} else if (reply->integer > 0) {", "} else if (reply->integer > 1) {",
+    "rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));",
+    "REDLOCK_NEVER - 0 * poll_us;", by = { "simulator", arguments = "--notify --native" } },
+  { "native-extend-shortens", "a native extend may end before the lease does",
+    "native ? rl_time_max(lock->ttl_us, left_us) : lock->ttl_us", "native && left_us == 0 ? 1 : lock->ttl_us",
+    by = native },
+  { "native-release-lost", "a native release that was not answered is not repeated",
+    "rl_release_again(core, now_us, attempt, bit);\n}\n\nvoid rl_release_room",
+    "if (command->kind != RL_OUTSTANDING_RELEASE || command->script != RL_SCRIPT_NONE) "
+      .. "{ rl_release_again(core, now_us, attempt, bit); }\n}\n\nvoid rl_release_room", by = native },
   { "ticket-not-dequeued", "a waiter that gives up stays in the queues",
     "ticket->to_dequeue = ticket->enqueued | ticket->outstanding | ticket->notified;", "ticket->to_dequeue = 0;",
     by = notifying },

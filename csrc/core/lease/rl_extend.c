@@ -33,6 +33,7 @@
 #include "lock/rl_ring.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
+#include "node/rl_native.h"
 
 /* EXT-1 */
 static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
@@ -48,9 +49,17 @@ static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsign
   return RL_BEGUN;
 }
 
+/* The life for which the extend asks. A native one could shorten the key otherwise (NAT-5). */
+static uint64_t rl_extend_key_ms(const rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
+  bool native = rl_native_replaces_scripts(&node->link, now_us);
+  return rl_options_key_ms(lock->current,
+                           native ? rl_time_max(lock->ttl_us, left_us) : lock->ttl_us);
+}
+
 /* EXT-2 */
 static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
+  uint64_t key_ms = rl_extend_key_ms(lock, now_us, node);
   if (rl_lock_remaining(lock, now_us) == 0) {
     return "the lease has expired"; /* The node came up after a pause of the client. */
   }
@@ -74,7 +83,12 @@ static bool rl_extend_send_again(rl_node *node, redlock_time now_us,
       !rl_extend_is_wanted(lock, now_us)) {
     return false; /* The next extend heals; or the round has ended. */
   }
-  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
+  uint64_t key_ms = rl_extend_key_ms(lock, now_us, node);
+  bool watched = rl_fence_is_on(lock) || node->link.guard != NULL;
+  if (rl_native_replaces_scripts(&node->link, now_us) &&
+      (watched || !rl_native_extends(&node->link, now_us, lock->lease, key_ms))) {
+    return false; /* The node would refuse the script once more. */
+  }
   if (!rl_fence_queue_extend(lock, now_us, node, true, key_ms)) {
     return false;
   }

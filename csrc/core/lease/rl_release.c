@@ -24,6 +24,7 @@
 #include "lock/rl_outbox.h"
 #include "lock/rl_round.h"
 #include "node/rl_link_queue.h"
+#include "node/rl_native.h"
 #include "wait/rl_notify.h"
 #include "wait/rl_waitlist.h"
 
@@ -328,7 +329,7 @@ static bool rl_release_needs_none(const rl_outstanding *command) {
   return command->kind >= RL_OUTSTANDING_CONFIRM; /* CONFIRM, SLOTS and the operations that ask */
 }
 
-void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,
+void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
                          const rl_outstanding *command, rl_verdict verdict, const char *error) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
@@ -341,8 +342,10 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
   } else if (command->kind == RL_OUTSTANDING_EXTEND) {
     if (verdict.broken) {
       rl_attempt_unanswered(attempt, now_us);
+      attempt->natively |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
     }
   } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
+    rl_native_released(&node->link); /* NAT-1 */
     if (verdict.notified) {
       rl_notify_note_contention(core, rl_attempt_base(attempt), now_us);
     }
@@ -382,6 +385,8 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
     if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates no key. */
       attempt->uncertain |= bit;
       attempt->asked &= ~bit;
+    } else if (command->script == RL_SCRIPT_NONE) { /* NAT-5 */
+      attempt->natively |= bit;
     }
   }
   rl_release_again(core, now_us, attempt, bit);
@@ -417,6 +422,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
   attempt->later = 0;
+  attempt->awaited = !lock->abandoned;
   rl_release_begin(core, now_us, attempt, true);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];

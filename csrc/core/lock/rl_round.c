@@ -181,7 +181,8 @@ static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node
     return false;
   }
   if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
-      (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH)) {
+      (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH ||
+       command->kind == RL_OUTSTANDING_EXTEND)) {
     lock->denied |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {

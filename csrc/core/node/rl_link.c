@@ -292,6 +292,9 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   link->notify_denied_until_us = 0;
   link->compared = 0;
   link->exists_unsent = 0;
+  link->lacks_ifeq = false;
+  link->no_scripts_until_us = 0;
+  link->native = link->skips_native ? RL_NATIVE_OFF : RL_NATIVE_UNKNOWN;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
@@ -320,6 +323,7 @@ static void rl_link_skip_info(rl_link *link) {
 }
 
 void rl_link_closed(rl_link *link) {
+  link->skips_native |= link->native == RL_NATIVE_TRIED;
   if (rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS)) {
     link->skips_name = !link->skips_name;
     link->reconnect_now = link->skips_name;
@@ -329,6 +333,7 @@ void rl_link_closed(rl_link *link) {
 }
 
 void rl_link_gave_up(rl_link *link) {
+  link->skips_native |= link->native == RL_NATIVE_TRIED;
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   bool named = !rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS);
   if (sent && named && rl_link_informs(link)) { /* Later replies may have counted for SETINFO. */

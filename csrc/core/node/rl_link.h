@@ -51,11 +51,23 @@ typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_ATTACH,
   RL_OUTSTANDING_CONFIRM, /* raises counters, and sets no key */
   RL_OUTSTANDING_SLOTS,   /* asks which slots of a semaphore exist (rl_permits.h) */
+  RL_OUTSTANDING_NATIVE,  /* goes with a release (rl_flag.h); |step| is an rl_native_step */
   RL_OUTSTANDING_ENQUEUE, /* these have no attempt (rl_notify.c); |round| is the ticket's id */
   RL_OUTSTANDING_DEQUEUE,
   RL_OUTSTANDING_PROBE,
   RL_OUTSTANDING_ASK /* and one more for each operation that asks: they set no key */
 } rl_outstanding_kind;
+
+/* The native commands of a connection (rl_native.h). The order is that of the tries. */
+typedef enum rl_native {
+  RL_NATIVE_OFF,     /* the core does not use them */
+  RL_NATIVE_UNKNOWN, /* the connection has released nothing yet */
+  RL_NATIVE_WANTED,  /* the next release is followed by the tries */
+  RL_NATIVE_TRIED,   /* the answers to the tries are outstanding */
+  RL_NATIVE_DELIFEQ, /* Valkey 9.0 and later */
+  RL_NATIVE_DELEX,   /* Redis 8.4 and later */
+  RL_NATIVE_NONE     /* the node knows neither, or the user may use neither */
+} rl_native;
 
 /* The kind of the commands of an operation that asks (rl_ask.h). */
 #define RL_OUTSTANDING_OF(operation) ((uint8_t)(RL_OUTSTANDING_ASK + (operation)))
@@ -67,8 +79,9 @@ typedef struct rl_outstanding {
   uint32_t round;  /* of the attempt's lock */
   uint8_t kind;    /* an rl_outstanding_kind */
   uint8_t by_text; /* sent as EVAL */
-  uint8_t step;    /* of the handshake, guard or doctor; TAKE: compares the replication history */
-  uint8_t script;  /* the rl_script, or RL_SCRIPT_NONE */
+  /* Of the handshake, guard, doctor. TAKE: compares the history. Native release: an rl_native. */
+  uint8_t step;
+  uint8_t script; /* the rl_script, or RL_SCRIPT_NONE */
 } rl_outstanding;
 
 typedef struct rl_link {
@@ -79,6 +92,9 @@ typedef struct rl_link {
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
   bool skips_name;      /* the next connection sends EXISTS instead of CLIENT SETNAME */
   bool skips_info;      /* the next connection does not send CLIENT SETINFO */
+  bool skips_native;    /* the next connections try no native commands */
+  bool lacks_ifeq;      /* the node has refused SET IFEQ on this connection */
+  rl_native native;     /* the native commands of this connection */
   bool reconnect_now;   /* the next connection needs no delay, because it skips such a command */
   redlock_time up_us;   /* time of the end of the handshake */
   redlock_time phase_deadline_us; /* of CONNECTING and HANDSHAKE */
@@ -92,7 +108,8 @@ typedef struct rl_link {
   const char *notify_channel;     /* the channel of the client's own tickets; or NULL */
   /* Until then releases do not notify: the user lacks the right, and the ACL log notes each try. */
   redlock_time notify_denied_until_us;
-  uint32_t bit;   /* of its node in a set */
+  redlock_time no_scripts_until_us; /* the node has refused EVAL: no right, or no interpreter */
+  uint32_t bit;                     /* of its node in a set */
   rl_login login; /* caller-supplied, during the handshake; precedes the address's */
   rl_reply_reader reader;
   rl_buffer output;

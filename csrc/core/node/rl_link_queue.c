@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "node/rl_native.h"
+
 /* Queues the script of |command|. */
 static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_script script,
                                  uint64_t ttl_ms, bool grow) {
@@ -41,6 +43,9 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
+  if (rl_native_extends(link, now_us, attempt, ttl_ms)) {
+    return rl_native_queue_extend(link, &command, ttl_ms);
+  }
   return rl_link_queue_script(link, &command, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
                               ttl_ms, true);
 }
@@ -91,22 +96,35 @@ static bool rl_link_queue_hold(rl_link *link, rl_outstanding *command, bool noti
   return rl_link_append(link, command);
 }
 
-bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                           bool by_text, bool grow) {
-  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
-                            by_text, 0,      RL_SCRIPT_NONE};
+static bool rl_link_queue_scripted(rl_link *link, rl_outstanding *command, bool grow) {
+  const rl_attempt *attempt = command->attempt;
+  redlock_time now_us = command->sent_us;
   bool several = attempt->resource->count > 1;
   bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= now_us;
   uint64_t keep_ms = rl_attempt_keep_ms(attempt, now_us);
   if (keep_ms > 0) {
-    return rl_link_queue_hold(link, &command, notifies, keep_ms, grow);
+    return rl_link_queue_hold(link, command, notifies, keep_ms, grow);
   }
   if (notifies) {
     rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
-    return rl_link_queue_notifying(link, &command, script, grow);
+    return rl_link_queue_notifying(link, command, script, grow);
   }
-  return rl_link_queue_script(link, &command, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE,
-                              0, grow);
+  return rl_link_queue_script(link, command, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE, 0,
+                              grow);
+}
+
+bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, bool grow) {
+  rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
+                            by_text, 0,      RL_SCRIPT_NONE};
+  if (rl_native_releases(link, now_us, attempt)) {
+    return rl_native_queue_release(link, &command, grow);
+  }
+  bool queued = rl_link_queue_scripted(link, &command, grow);
+  if (queued) {
+    rl_native_try(link, now_us, attempt);
+  }
+  return queued;
 }
 
 /* Queues TAKE, KEEP or CONFIRM. */
@@ -202,6 +220,11 @@ bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
   bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= command->sent_us;
   if (command->attempt->any) {
     return rl_link_queue_arguments(link, command, delete, 2);
+  }
+  if (rl_native_replaces_scripts(link, command->sent_us) &&
+      rl_native_releases(link, command->sent_us, command->attempt)) {
+    rl_outstanding native = *command;
+    return rl_native_queue_release(link, &native, true);
   }
   assert(link->phase == RL_LINK_UP);
   return rl_link_reserve_outstanding(link, true) &&

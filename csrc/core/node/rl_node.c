@@ -69,6 +69,7 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
   }
   node->certificate_ends_us = 0;
   node->read_only = false;
+  node->lacks_keys |= node->twins != 0; /* A twin gets no backfill (rl_twin.h). */
   node->twins = 0;
   (void)snprintf(node->error, sizeof node->error, "%s", reason);
   rl_link_disconnected(&node->link);

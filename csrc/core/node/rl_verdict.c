@@ -43,7 +43,7 @@ typedef struct rl_verdict_rule {
   rl_verdict_kind kind;
 } rl_verdict_rule;
 
-/* SET NX: OK if it has set the key, nil if the key exists. */
+/* SET NX: OK if it has set the key, nil if the key exists. SET IFEQ: nil if it lacks the token. */
 static const rl_verdict_rule rl_verdict_set[] = {
     {RL_REPLY_STATUS, "OK", 0, RL_VERDICT_GRANTED},
     {RL_REPLY_NIL, NULL, 0, RL_VERDICT_DENIED},
@@ -77,6 +77,8 @@ static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *command) {
   case RL_OUTSTANDING_RELEASE:
   case RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE):
     return rl_verdict_release;
+  case RL_OUTSTANDING_EXTEND:
+    return command->script == RL_SCRIPT_NONE ? rl_verdict_set : rl_verdict_script;
   default:
     return rl_verdict_script;
   }
@@ -167,7 +169,7 @@ static const char *const rl_verdict_refusals[] = {
     "BUSY ",    "WRONGPASS ", "MASTERDOWN ", "MOVED ",  "ASK ",    "CLUSTERDOWN ",
 };
 
-static bool rl_verdict_is_refusal(const char *text) {
+bool rl_verdict_is_refusal(const char *text) {
   for (size_t i = 0; i < sizeof rl_verdict_refusals / sizeof rl_verdict_refusals[0]; i++) {
     const char *word = rl_verdict_refusals[i];
     if (strncmp(text, word, strlen(word)) == 0) {

@@ -48,6 +48,9 @@ rl_verdict rl_verdict_read(const rl_outstanding *command, const rl_reply *reply)
 /* Returns the number of the key, of several, that prevented a SET, from 1; 0 if there is none. */
 unsigned rl_verdict_key(const rl_outstanding *command, const rl_reply *reply);
 
+/* Returns true if the error precedes the execution of a command on every Redis server. */
+bool rl_verdict_is_refusal(const char *text);
+
 /* Returns true if the command was a script. */
 bool rl_verdict_is_script(const rl_outstanding *command);
 

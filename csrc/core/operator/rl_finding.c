@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/rl_native.h"
+
 #define RL_FINDING_WORD_MAX 64 /* bytes of a value, cut by the script */
 #define RL_FINDING_DIGITS_MAX 16
 #define RL_FINDING_OLD_MAJOR 5 /* the oldest tested version */
@@ -148,8 +150,24 @@ static const char *rl_finding_advice(const char *said) {
   return NULL;
 }
 
+/* Returns true if the node has no interpreter of scripts: Valkey 9.1 without its module. */
+static bool rl_finding_lacks_interpreter(const rl_doctor_node *node) {
+  return !node->answered && strstr(node->said, "find scripting engine") != NULL;
+}
+
+static void rl_finding_check_scripts(rl_finding_search *search, const rl_doctor_node *node) {
+  bool lacks = rl_finding_lacks_interpreter(node);
+  if (lacks || (rl_finding_lacks_rights(node) && rl_native_refuses_scripts(node->said))) {
+    rl_finding_add(
+        search, rl_finding_name_scripts, lacks ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_NOTE,
+        "%.100s runs no scripts, so it takes part only in locks of one resource without fence, "
+        "guard and notifications, and releases them only if it knows DELIFEQ or DELEX: %s",
+        node->name, lacks ? "load its module for Lua scripts" : "allow EVAL and EVALSHA");
+  }
+}
+
 static void rl_finding_check_down(rl_finding_search *search, const rl_doctor_node *node) {
-  if (node->answered || rl_finding_lacks_rights(node)) {
+  if (node->answered || rl_finding_lacks_rights(node) || rl_finding_lacks_interpreter(node)) {
     return;
   }
   if (node->sentinel) {
@@ -652,6 +670,7 @@ static void rl_finding_check_options(rl_finding_search *search) {
 
 static void rl_finding_check_node(rl_finding_search *search, const rl_doctor_node *node) {
   rl_finding_check_down(search, node);
+  rl_finding_check_scripts(search, node);
   rl_finding_check_quarantined(search, node);
   rl_finding_check_same_server(search, node);
   rl_finding_check_role(search, node);

@@ -65,6 +65,7 @@ typedef struct rl_doctor {
   X(eviction)                                                                                      \
   X(rights)                                                                                        \
   X(refuses)                                                                                       \
+  X(scripts)                                                                                       \
   X(clock)                                                                                         \
   X(certificate)                                                                                   \
   X(persistence)                                                                                   \

@@ -57,11 +57,18 @@ struct rl_attempt {
   bool apart : 1;    /* the token is allocated */
   bool fenced : 1;   /* its keys have counters of fencing tokens */
   bool labelled : 1; /* it has room for a token with a label */
+  bool awaited : 1;  /* a caller awaits the answers to its release (rl_native.h) */
   bool shorter : 1;  /* its last extend asks for less than remains of the lease (rl_margin.c) */
   uint32_t set;      /* nodes that have confirmed the key (rl_margin.h) */
   uint32_t suspect;  /* nodes that may have lost the key since (rl_margin.h) */
   uint32_t ticket;   /* of a lease: id of the ticket that its release dequeues, or 0 */
   uint32_t enqueued; /* nodes with that ticket in their queue */
+  /*
+   * Nodes that may still execute a native extend of an ended connection; from the release on, also
+   * nodes that got a native release (rl_native.h).
+   */
+  uint32_t natively;
+  uint32_t least_ms; /* shortest life that a native extend asked for; 0: there was none */
   /*
    * The random token, with a NUL. With |apart|: a pointer to the token, aligned so that leak
    * checkers see it.

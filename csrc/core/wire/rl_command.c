@@ -510,6 +510,47 @@ bool rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_m
   return rl_command_finish(buffer, rl_command_number(out, ttl_ms));
 }
 
+bool rl_command_set_if(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
+  size_t bound = key->key_length + 2 * key->token_length + 9 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return false;
+  }
+  out = RL_COMMAND_RAW(out, "*7\r\n$3\r\nSET\r\n");
+  out = rl_command_argument(out, key->key, key->key_length);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = RL_COMMAND_RAW(out, "$4\r\nIFEQ\r\n");
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = RL_COMMAND_RAW(out, "$2\r\nPX\r\n");
+  return rl_command_finish(buffer, rl_command_number(out, ttl_ms));
+}
+
+bool rl_command_delete_if(rl_buffer *buffer, const rl_command_key *key, bool delex, bool grow) {
+  size_t bound = key->key_length + key->token_length + 6 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, grow);
+  if (out == NULL) {
+    return false;
+  }
+  out = delex ? RL_COMMAND_RAW(out, "*4\r\n$5\r\nDELEX\r\n")
+              : RL_COMMAND_RAW(out, "*3\r\n$7\r\nDELIFEQ\r\n");
+  out = rl_command_argument(out, key->key, key->key_length);
+  out = delex ? RL_COMMAND_RAW(out, "$4\r\nIFEQ\r\n") : out;
+  return rl_command_finish(buffer, rl_command_argument(out, key->token, key->token_length));
+}
+
+bool rl_command_flag(rl_buffer *buffer, const rl_command_key *key) {
+  rl_command_bytes base = {key->key, key->key_length};
+  base = key->base.bytes != NULL ? key->base : base;
+  char *out = rl_buffer_reserve(buffer, base.length + 5 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return false;
+  }
+  out = RL_COMMAND_RAW(out, "*2\r\n$6\r\nEXISTS\r\n");
+  out = rl_command_header(out, '$', base.length + strlen(RL_COMMAND_WAIT));
+  out = (char *)memcpy(out, base.bytes, base.length) + base.length;
+  return rl_command_finish(buffer, RL_COMMAND_RAW(out, RL_COMMAND_WAIT "\r\n"));
+}
+
 static unsigned rl_command_key_count(const rl_command_key *key) {
   return key->count < 2 ? 1 : key->count;
 }

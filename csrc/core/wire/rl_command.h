@@ -75,6 +75,21 @@ bool rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, 
 bool rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms);
 
 /*
+ * Native compare-and-delete: DELIFEQ key token (Valkey 9.0), or with |delex| DELEX key IFEQ token
+ * (Redis 8.4). 1 if the key had the token, otherwise 0. With |grow| false nothing is allocated.
+ */
+bool rl_command_delete_if(rl_buffer *buffer, const rl_command_key *key, bool delex, bool grow);
+
+/* EXISTS of the waiters flag of the base key. */
+bool rl_command_flag(rl_buffer *buffer, const rl_command_key *key);
+
+/*
+ * SET key token IFEQ token PX ttl_ms (Valkey 8.1, Redis 8.4): OK if the key had the token,
+ * otherwise nil. The key then lives for |ttl_ms|, even if that is shorter (rl_native.h).
+ */
+bool rl_command_set_if(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms);
+
+/*
  * EVALSHA, or EVAL with |by_text|, of |script|. |ttl_ms| is the life of the key; a release ignores
  * it. With |grow| false nothing is allocated.
  */

@@ -10,6 +10,7 @@
 #include "fake_guard.h"
 #include "fake_queue.h"
 #include "fake_store.h"
+#include "node/rl_link.h"
 #include "resp.h"
 #include "wire/rl_command.h"
 
@@ -235,6 +236,29 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                    command->ttl_ms > 0;
 }
 
+static bool fake_read_native(fake_command *command, const resp_request *request) {
+  bool delifeq = request->count == 3 && resp_is(request, 0, "DELIFEQ");
+  bool delex = request->count == 4 && resp_is(request, 0, "DELEX") && resp_is(request, 2, "IFEQ");
+  if (!delifeq && !delex) {
+    return false;
+  }
+  resp_request pair = *request;
+  pair.words[2] = request->words[request->count - 1];
+  pair.lengths[2] = request->lengths[request->count - 1];
+  command->verb = FAKE_RELEASE;
+  command->native = delifeq ? RL_NATIVE_DELIFEQ : RL_NATIVE_DELEX;
+  return fake_read_key(command, &pair, 1);
+}
+
+/* SET key token IFEQ token PX ttl */
+static bool fake_read_set_if(fake_command *command, const resp_request *request) {
+  command->verb = FAKE_EXTEND;
+  command->native = RL_NATIVE_DELIFEQ;
+  command->ttl_ms = resp_number(request, 6);
+  return request->count == 7 && fake_read_key(command, request, 1) &&
+         resp_is(request, 4, command->token) && resp_is(request, 5, "PX") && command->ttl_ms > 0;
+}
+
 /* Returns the script with a fencing token or a guard that the command names, or RL_SCRIPT_NONE. */
 static rl_script fake_watched_script(const resp_request *request) {
   static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_KEEP, RL_SCRIPT_CONFIRM};
@@ -358,7 +382,14 @@ static bool fake_read_watched(fake_command *command, const resp_request *request
 }
 
 static bool fake_read_handshake(fake_command *command, const resp_request *request) {
-  size_t used = 0;
+  size_t used = 0, flag = strlen(RL_COMMAND_WAIT);
+  if (request->count == 2 && resp_is(request, 0, "EXISTS") && request->lengths[1] > flag &&
+      memcmp(request->words[1] + request->lengths[1] - flag, RL_COMMAND_WAIT, flag) == 0) {
+    resp_request base = *request;
+    base.lengths[1] -= flag;
+    command->verb = FAKE_FLAG;
+    return fake_read_name(command, &base, 1);
+  }
   command->verb = resp_is(request, 0, "AUTH")        ? FAKE_AUTH
                   : resp_is(request, 0, "SELECT")    ? FAKE_SELECT
                   : resp_is(request, 1, "SETINFO")   ? FAKE_SETINFO
@@ -400,6 +431,10 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
     known = fake_read_hold(command, &request, false);
   } else if (fake_is_script(&request, RL_SCRIPT_HOLD_NOTIFY)) {
     known = fake_read_hold(command, &request, true);
+  } else if (resp_is(&request, 0, "SET") && resp_is(&request, 3, "IFEQ")) {
+    known = fake_read_set_if(command, &request);
+  } else if (resp_is(&request, 0, "DELIFEQ") || resp_is(&request, 0, "DELEX")) {
+    known = fake_read_native(command, &request);
   } else if (resp_is(&request, 0, "SET")) {
     known = fake_read_set(command, &request);
   } else if (resp_is(&request, 0, "DEL")) {

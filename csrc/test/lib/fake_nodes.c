@@ -31,6 +31,9 @@ static int fake_world_add(fake_world *world) {
     if (error == REDLOCK_OK) {
       error = rl_core_add(&world->core, &address);
     }
+    if (error == REDLOCK_OK) {
+      world->core.nodes[i]->link.skips_native = true; /* fake_natively() */
+    }
     (void)snprintf(world->nodes[i].store.run_id, sizeof world->nodes[i].store.run_id, "run%u", i);
   }
   return error;
@@ -100,6 +103,14 @@ bool fake_world_end(fake_world *world) {
   fake_world_close(world);
   free(world);
   return ok;
+}
+
+void fake_natively(fake_world *world, unsigned native) {
+  for (unsigned i = 0; i < world->count; i++) {
+    world->core.nodes[i]->link.skips_native = false;
+    world->nodes[i].store.native = native;
+    world->nodes[i].store.knows_ifeq = native != 0;
+  }
 }
 
 static void fake_count(fake_node *node, fake_verb verb) {

@@ -68,6 +68,12 @@ int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefi
 /* The same with nodes that notify waiters. */
 int fake_world_open_calling(fake_world *world, unsigned count);
 
+/*
+ * Lets the core try native commands. The nodes know |native|, an rl_native, and SET IFEQ, or none
+ * with 0. Call it before the first turn.
+ */
+void fake_natively(fake_world *world, unsigned native);
+
 /* Frees all locks and the core. */
 void fake_world_close(fake_world *world);
 

@@ -411,8 +411,48 @@ static void fake_slots(fake_store *store, redlock_time now_us, const fake_comman
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%u\r\n%s\r\n", length, answer);
 }
 
+/* DELIFEQ, DELEX, SET IFEQ. */
+static void fake_execute_native(fake_store *store, redlock_time now_us, const fake_command *command,
+                                char reply[FAKE_REPLY_MAX]) {
+  fake_key *key = fake_find(store, now_us, command->key, command->key_length);
+  bool extends = command->verb == FAKE_EXTEND, ours = fake_is_ours(key, command);
+  if (extends ? !store->knows_ifeq : command->native != store->native) {
+    (void)snprintf(reply, FAKE_REPLY_MAX,
+                   extends ? "-ERR syntax error\r\n" : "-ERR unknown command 'DEL', with args\r\n");
+    return;
+  }
+  if (ours && extends) {
+    key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+  } else if (ours) {
+    key->length = 0;
+  }
+  (void)snprintf(reply, FAKE_REPLY_MAX, "%s",
+                 extends ? (ours ? "+OK\r\n" : "$-1\r\n") : (ours ? ":1\r\n" : ":0\r\n"));
+}
+
+/* Returns true if a script is sent to a node that runs none. */
+static bool fake_forbids(const fake_store *store, const fake_command *command,
+                         char reply[FAKE_REPLY_MAX]) {
+  bool script = command->verb == FAKE_RELEASE || command->verb == FAKE_EXTEND ||
+                command->verb == FAKE_ATTACH || command->verb == FAKE_INSPECT ||
+                command->verb == FAKE_EXAMINE || command->verb == FAKE_SLOTS || command->watched ||
+                command->count > 1 || fake_queue_is(command);
+  if (store->runs_none && script) {
+    (void)snprintf(reply, FAKE_REPLY_MAX,
+                   "-NOPERM this user has no permissions to run the 'eval' command\r\n");
+  }
+  return store->runs_none && script;
+}
+
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
+  if (command->native != 0) {
+    fake_execute_native(store, now_us, command, reply);
+    return;
+  }
+  if (fake_forbids(store, command, reply)) {
+    return;
+  }
   if (command->verb == FAKE_ATTACH) {
     fake_attach(store, now_us, command, reply);
     return;
@@ -471,6 +511,9 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     }
   } else if (command->verb == FAKE_EXISTS) {
     (void)snprintf(reply, FAKE_REPLY_MAX, ":0\r\n");
+  } else if (command->verb == FAKE_FLAG) {
+    bool flag = fake_queue_at(store, command->key, 0) != NULL;
+    (void)snprintf(reply, FAKE_REPLY_MAX, flag ? ":1\r\n" : ":0\r\n");
   } else if (command->verb == FAKE_INSPECT) {
     fake_inspect(key, now_us, reply);
   } else if (command->verb == FAKE_PROBE || command->verb == FAKE_EXAMINE) {

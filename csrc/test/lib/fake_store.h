@@ -53,6 +53,7 @@ typedef enum fake_verb {
   FAKE_ROLE,
   FAKE_GUARD,
   FAKE_SLOTS,
+  FAKE_FLAG,  /* EXISTS of a waiters flag */
   FAKE_STAND, /* these are for calls: fake_queue.h */
   FAKE_LEAVE,
   FAKE_PUBLISH
@@ -87,6 +88,7 @@ typedef struct fake_command {
   char make[8];                  /* FAKE_GUARD */
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
+  unsigned native;                /* FAKE_RELEASE: an rl_native; FAKE_EXTEND: not 0; 0: a script */
   bool calls;                     /* FAKE_RELEASE: whoever waits is called */
   bool labels;                    /* ENQUEUE: it also answers the label of the holder */
   char entry[FAKE_ENTRY_MAX + 1]; /* ENQUEUE, DEQUEUE, and a release that dequeues */
@@ -134,6 +136,9 @@ typedef struct fake_store {
   bool forgot_several; /* those for several keys */
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
   bool forgot_calls;   /* ENQUEUE and DEQUEUE */
+  unsigned native;     /* the native command that it knows, an rl_native; 0: none */
+  bool knows_ifeq;     /* SET IFEQ */
+  bool runs_none;      /* EVAL is forbidden */
   fake_queue queues[FAKE_KEYS_MAX];
   bool mute;                      /* nobody may look at a queue, nor call */
   char entry[FAKE_ENTRY_MAX + 1]; /* what fake_queue_at() returned */

@@ -18,7 +18,8 @@ static void check_force_asked(sim *s, const sim_client *client, const sim_lock *
   } else if (sent->token != own->forced) {
     sim_violation(s, "force", "client %u is to delete token %u on node %u, and does token %u",
                   client->index, own->forced, node, sent->token);
-  } else if ((own->asked >> node & 1) != 0) {
+  } else if ((own->asked >> node & 1) != 0 &&
+             client->core.nodes[node]->link.no_scripts_until_us == 0) { /* It refused the first. */
     sim_violation(s, "force", "client %u sends a release by force to node %u twice", client->index,
                   node);
   }

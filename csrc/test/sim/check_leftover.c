@@ -73,8 +73,9 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
       sim_violation(s, "leftover", "client %u extends token %u, which is not its lease",
                     client->index, sent->token);
     } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
-               (!sent->by_text || (lock->phase != RL_PHASE_ROUND &&
-                                   !check_leftover_confirmed(&s->config, client, token, lock)))) {
+               ((!sent->by_text && !sent->native) ||
+                (lock->phase != RL_PHASE_ROUND &&
+                 !check_leftover_confirmed(&s->config, client, token, lock)))) {
       sim_violation(s, "votes", "client %u sends an extend twice, or after its round",
                     client->index);
     }
@@ -85,7 +86,8 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
     uint32_t useless = check_leftover_refused(s, token) &
                        ~(token->set_lost | token->queued | token->release_sent | token->either);
     /* A release that dequeues is of use, too; without the right to notify it is a plain one. */
-    bool mute = client->core.nodes[node]->link.notify_denied_until_us != 0 &&
+    const rl_link *link = &client->core.nodes[node]->link;
+    bool mute = (link->notify_denied_until_us != 0 || link->no_scripts_until_us != 0) &&
                 (token->enqueued >> node & 1) != 0;
     if ((useless >> node & 1) != 0 && !sent->leaves && !mute) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",

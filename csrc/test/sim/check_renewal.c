@@ -89,12 +89,14 @@ static void check_renewal_extended(sim *s, const sim_client *client, const sim_l
   }
 }
 
-/* Checks extends. (One that is sent again by its text belongs to a round that began in time.) */
+/* Checks extends. (One that is sent again by its text, or natively, belongs to a round that began in time.) */
 static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
                                const sim_sent *sent) {
   const sim_lock *own = &client->locks[s->tokens[sent->token].lock];
-  (void)node;
-  if (sent->kind == SIM_COMMAND_EXTEND && !sent->by_text && own->lease == sent->token &&
+  const sim_token *token = &s->tokens[sent->token];
+  bool again = sent->by_text || (sent->native && token->asked_round == sent->round &&
+                                 (token->asked >> node & 1) != 0);
+  if (sent->kind == SIM_COMMAND_EXTEND && !again && own->lease == sent->token &&
       client->reading_us >= own->deadline_us) {
     sim_violation(s, "renewal", "client %u extends token %u, which has expired", client->index,
                   sent->token);
@@ -135,8 +137,9 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
 }
 
 static void check_renewal_used(sim *s, const sim_client *client, const sim_lock *own) {
-  if (check_renewal_extends(own) && own->calm && !check_renewal_capped(own) &&
-      rl_lock_remaining(own->lock, client->reading_us) == 0 && s->breach == SIM_BREACH_NONE) {
+  if (check_renewal_extends(own) && own->calm && !s->config.lacks_scripts &&
+      !check_renewal_capped(own) && rl_lock_remaining(own->lock, client->reading_us) == 0 &&
+      s->breach == SIM_BREACH_NONE) {
     sim_violation(s, "renewal", "client %u has lost an auto-extended lease without a fault",
                   client->index);
   }

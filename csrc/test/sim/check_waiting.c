@@ -149,7 +149,8 @@ static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t 
 static void check_waiting_tickets(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
-    for (unsigned k = 0; k < socket->enqueued_count && socket->up; k++) {
+    bool mute = client->core.nodes[i]->link.no_scripts_until_us != 0;
+    for (unsigned k = 0; k < socket->enqueued_count && socket->up && !mute; k++) {
       if (!check_waiting_used(s, client, socket->enqueued[k].ticket)) {
         sim_violation(s, "waiting",
                       "client %u: ticket %x is in a queue of node %u without a waiter",
@@ -218,7 +219,8 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   const sim_socket *socket = &client->sockets[node];
   if (sent->kind != SIM_COMMAND_RELEASE || sent->leaves || sent->forces ||
       (token->enqueued >> node & 1) == 0 || token->abandoned ||
-      client->core.nodes[node]->link.notify_denied_until_us != 0) {
+      client->core.nodes[node]->link.notify_denied_until_us != 0 ||
+      client->core.nodes[node]->link.no_scripts_until_us != 0) {
     return;
   }
   for (unsigned i = 0; i < socket->enqueued_count; i++) {

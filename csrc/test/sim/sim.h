@@ -172,7 +172,9 @@ typedef struct sim_node {
   uint32_t scripts;      /* loaded */
   uint32_t watches;      /* likewise */
   uint32_t calling;      /* likewise: those of notifications */
-  unsigned deaf;         /* a set of sim_deaf */
+  uint8_t native;        /* the native command that it knows, an rl_native; 0: none */
+  bool lacks_scripts, lacks_ifeq;
+  unsigned deaf; /* a set of sim_deaf */
   uint64_t deaf_until_us;
   uint32_t incarnation;
   char run_id[58]; /* and behind a "-" its replication history */
@@ -208,6 +210,8 @@ typedef struct sim_sent {
   uint64_t fence;  /* 0: none */
   uint32_t ticket; /* ENQUEUE, DEQUEUE, and a release that dequeues */
   bool leaves;
+  bool native; /* no script: compare-and-delete, SET IFEQ */
+  bool aside;  /* goes with a release, and is none: a try, or the notification behind a flag */
 } sim_sent;
 
 /* A ticket that was sent to a queue of a node, and not dequeued yet. */
@@ -471,6 +475,7 @@ struct sim {
   char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
   uint64_t calls;        /* of the core */
   bool notifying;        /* all runs are with notifications */
+  bool native;           /* in all runs nodes have native commands */
   bool labels;           /* most locks have a label */
   unsigned nodes_wanted; /* 0: drawn */
   bool permits;          /* all locks are semaphores */

@@ -20,7 +20,7 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command);
 /* Returns true for ENQUEUE, DEQUEUE and the probe: they have no token. */
 static inline bool sim_calls_is_queue(sim_command_kind kind) {
   return kind == SIM_COMMAND_ENQUEUE || kind == SIM_COMMAND_DEQUEUE || kind == SIM_COMMAND_PROBE ||
-         kind == SIM_COMMAND_SLOTS;
+         kind == SIM_COMMAND_SLOTS || kind == SIM_COMMAND_FLAG;
 }
 
 /* Of ENQUEUE and DEQUEUE: return the resource, or SIM_RESOURCES_MAX; and the ticket of an entry. */

@@ -52,6 +52,7 @@ static void sim_client_add_node(sim *s, sim_client *client, unsigned node) {
   if (rl_core_add(&client->core, &address) != REDLOCK_OK) {
     abort();
   }
+  client->core.nodes[client->core.node_count - 1]->link.skips_native = !s->config.native;
 }
 
 /* Draws the label of a lock, or none, from the seed alone: runs are the same but for the bytes. */

@@ -9,6 +9,7 @@
 #include "base/rl_validity.h"
 #include "sim.h"
 #include "sim_hold.h"
+#include "sim_native.h"
 #include "sim_term.h"
 
 #define SIM_CONFIG_OFTEN 40 /* weight of a frequent fault; others have at most 24 */
@@ -280,6 +281,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_term_draw(s);
   sim_config_draw_permits(s);
   sim_hold_draw(s);
+  sim_native_draw(s, random);
 }
 
 unsigned sim_config_server(const sim_config *config, unsigned node) {

@@ -136,6 +136,8 @@ typedef struct sim_config {
   unsigned permits;     /* all locks are semaphores with so many slots; 0: none is */
   unsigned waiters_max; /* that a queue takes */
   uint64_t poll_interval_us;
+  bool native;        /* the core uses native commands, and some nodes know them */
+  bool lacks_scripts; /* some nodes run no scripts */
 } sim_config;
 
 #endif

@@ -58,6 +58,14 @@
   X(TERM_LOST, "leader that stops after the loss of its lease")                                    \
   X(TERM_RETURNED, "leader that returns, and campaigns again")                                     \
   X(TERM_RESIGNED, "leader that resigns")                                                          \
+  X(NATIVE_RELEASED, "native release: 1")                                                          \
+  X(NATIVE_DENIED, "native release or extend: 0")                                                  \
+  X(NATIVE_UNKNOWN, "native command that the node does not know")                                  \
+  X(NATIVE_FLAG, "native release with waiters")                                                    \
+  X(NATIVE_NO_FLAG, "native release without waiters")                                              \
+  X(NATIVE_EXTENDED, "native extend: OK")                                                          \
+  X(NATIVE_SHORTENED, "native extend that made a key shorter")                                     \
+  X(LACKS_SCRIPTS, "script sent to a node that runs none")                                         \
   X(SET_GRANTED, "SET: OK")                                                                        \
   X(SET_TAKEN, "SET: nil")                                                                         \
   X(SCRIPT_GRANTED, "script: 1")                                                                   \

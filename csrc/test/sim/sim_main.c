@@ -36,7 +36,8 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
-  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits, holding;
+  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits, holding,
+      native;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -60,7 +61,8 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
                {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
                {"--lead", &arguments->leading},      {"--guard", &arguments->guarded},
                {"--notify", &arguments->notifying},  {"--labels", &arguments->labels},
-               {"--permits", &arguments->permits},   {"--hold", &arguments->holding}};
+               {"--permits", &arguments->permits},   {"--hold", &arguments->holding},
+               {"--native", &arguments->native}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -235,6 +237,7 @@ int main(int count, char **words) {
   s->leading = arguments.leading;
   s->guarded = arguments.guarded;
   s->notifying = arguments.notifying;
+  s->native = arguments.native;
   s->labels = arguments.labels;
   s->nodes_wanted = (unsigned)arguments.nodes;
   s->permits = arguments.permits;

@@ -74,6 +74,7 @@ typedef enum sim_command_kind {
   SIM_COMMAND_DEQUEUE,
   SIM_COMMAND_PROBE,
   SIM_COMMAND_SLOTS,
+  SIM_COMMAND_FLAG,   /* asks for a waiters flag */
   SIM_COMMAND_MESSAGE /* no command: a message to a subscriber */
 } sim_command_kind;
 

@@ -12,6 +12,7 @@
 #include "resp.h"
 #include "sim_calls.h"
 #include "sim_hold.h"
+#include "sim_native.h"
 #include "sim_script.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
@@ -35,6 +36,7 @@ void sim_node_init(sim *s, unsigned index) {
   int64_t bound = (int64_t)s->config.node_ppm;
   memset(node, 0, sizeof *node);
   node->up = true;
+  sim_native_init(s, index);
   sim_watch_restart(s, index);
   node->clock.local_us = 1700000000000000u + sim_below(random, 1000000000u);
   switch (sim_below(random, 4)) {
@@ -173,7 +175,16 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
   sim_request request = {.kind = SIM_COMMAND_HANDSHAKE, .token = SIM_NO_TOKEN};
   bool watches = sim_watch_like(command) && sim_watch_kind(s, command) != SIM_COMMAND_UNKNOWN;
   sim_command_kind queue = sim_calls_kind(s, command);
-  if (sim_calls_is_queue(queue)) {
+  unsigned native_token = 0;
+  sim_command_kind native =
+      s->config.native ? sim_native_kind(command, &native_token) : SIM_COMMAND_UNKNOWN;
+  if (native != SIM_COMMAND_UNKNOWN) {
+    request.kind = native;
+    request.token = native != SIM_COMMAND_FLAG ? sim_tap_token(command->words[native_token],
+                                                               command->lengths[native_token])
+                                               : SIM_NO_TOKEN;
+    request.forced = sim_node_forces(s, from, &request);
+  } else if (sim_calls_is_queue(queue)) {
     request.kind = queue;
     request.by_text = command->lengths[0] == 4;
   } else if (resp_is(command, 0, "SET")) {
@@ -202,6 +213,13 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
   }
   sim_count_if(s, !from->client_open || from->replies_lost, SIM_ZOMBIE_EXECUTED);
   const char *error = sim_node_refuses(s, from->node, request.kind, watches);
+  if (native != SIM_COMMAND_UNKNOWN && s->nodes[from->node].error == SIM_NODE_ERROR_NOPERM_SCRIPT &&
+      s->now_us >= s->nodes[from->node].loading_until_us) {
+    error = NULL; /* Only scripts are refused. */
+  } else if (error == NULL && sim_native_refuses(s, from->node, command) != NULL) {
+    error = sim_native_refuses(s, from->node, command);
+    sim_count(s, SIM_LACKS_SCRIPTS);
+  }
   if (s->config.passwords && !from->authenticated) {
     error = "-NOAUTH Authentication required.\r\n";
   }
@@ -214,6 +232,8 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
                        : SIM_OUTCOME_DECLINED);
   } else if (sim_hold_is(s, command)) {
     sim_hold_eval(s, connection, command, &request);
+  } else if (native != SIM_COMMAND_UNKNOWN) {
+    sim_native_execute(s, connection, command, &request);
   } else if (queue != SIM_COMMAND_UNKNOWN) {
     sim_calls_eval(s, connection, command, &request);
   } else if (resp_is(command, 0, "SET")) {

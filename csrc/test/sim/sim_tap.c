@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,9 @@
 #include "resp.h"
 #include "sim.h"
 #include "sim_calls.h"
-#include "sim_script.h"
 #include "sim_hold.h"
+#include "sim_native.h"
+#include "sim_script.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
 
@@ -157,16 +159,21 @@ static sim_lock *sim_tap_asking(const sim *s, sim_client *client, rl_operation o
   return NULL;
 }
 
+/* The kind of the core's entry for the next command, an rl_outstanding_kind. */
+static unsigned sim_tap_kind(const sim_client *client, unsigned node) {
+  const rl_link *link = &client->core.nodes[node]->link;
+  size_t before = client->sockets[node].sent_count;
+  unsigned at = link->outstanding_head + (unsigned)before;
+  return before < link->outstanding_count ? link->outstanding[at % link->outstanding_capacity].kind
+                                          : UINT_MAX;
+}
+
 /*
  * Returns true if the command is a force, and not a release: the core's outstanding entry behind
  * the earlier ones is.
  */
 static bool sim_tap_is_force(const sim_client *client, unsigned node) {
-  const rl_link *link = &client->core.nodes[node]->link;
-  size_t before = client->sockets[node].sent_count;
-  return before < link->outstanding_count &&
-         link->outstanding[(link->outstanding_head + before) % link->outstanding_capacity].kind ==
-             RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
+  return sim_tap_kind(client, node) == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
 }
 
 /* Returns true if the command is an operator's; then it is noted with the lock. */
@@ -181,6 +188,7 @@ static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_re
     bool release = command->count == 5 && resp_is(command, 0, "EVAL") &&
                    sim_script_kind(s, command) == SIM_COMMAND_RELEASE;
     token = release ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
+    token = sent->native && sim_tap_is_force(client, node) ? sent->token : token;
     if (own == NULL || token >= s->token_count || token != own->forced ||
         (s->tokens[token].abandoned && !sim_tap_is_force(client, node))) {
       return false; /* A detached token may be released here, too. */
@@ -341,6 +349,12 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
   unsigned argument = 0;
   if (sim_tap_call(s, client, node, command, &sent)) {
     argument = 0;
+  } else if (s->config.native && sim_native_kind(command, &argument) != SIM_COMMAND_UNKNOWN) {
+    sent.kind = (uint8_t)sim_native_kind(command, &argument);
+    sent.native = sent.kind != SIM_COMMAND_FLAG;
+    sent.ttl_us = sent.kind == SIM_COMMAND_EXTEND ? resp_number(command, 6) * 1000 : 0;
+    sent.token = sent.native ? sim_tap_token(command->words[argument], command->lengths[argument])
+                             : SIM_NO_TOKEN;
   } else if (resp_is(command, 0, "SET")) {
     sent.kind = SIM_COMMAND_SET;
     argument = 2;
@@ -355,7 +369,10 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     sent.ttl_us = lives ? resp_number(command, argument + 1) * 1000 : 0;
     sim_tap_watch(s, command, &sent);
   }
-  bool ask = s->config.operators != 0 && sim_tap_ask(s, client, node, command, &sent);
+  sent.aside = node < client->nodes && sent.kind == SIM_COMMAND_RELEASE &&
+               sim_tap_kind(client, node) == RL_OUTSTANDING_NATIVE;
+  bool ask =
+      s->config.operators != 0 && !sent.aside && sim_tap_ask(s, client, node, command, &sent);
   if (!ask && sent.kind != SIM_COMMAND_HANDSHAKE && sent.kind != SIM_COMMAND_GUARD &&
       !sim_calls_is_queue((sim_command_kind)sent.kind)) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
@@ -363,7 +380,9 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       sim_violation(s, "wire", "a command with a token that was never drawn");
       return;
     }
-    sim_tap_sends(s, client, node, command, &sent);
+    if (!sent.aside) {
+      sim_tap_sends(s, client, node, command, &sent);
+    }
   }
   if (socket->sent_count == 0) {
     socket->heard_us = client->reading_us;
@@ -414,7 +433,7 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
   while (socket->sent_count > 0) {
     sim_sent sent = sim_tap_pop(socket);
-    if (sent.token >= s->token_count) {
+    if (sent.token >= s->token_count || sent.aside) {
       continue;
     }
     sim_tap_lost(s, client, node, &sent);
@@ -566,7 +585,7 @@ static bool sim_tap_odd(sim *s, sim_client *client, unsigned node) {
     return false;
   }
   sim_sent sent = sim_tap_pop(socket);
-  if (sent.token < s->token_count) {
+  if (sent.token < s->token_count && !sent.aside) {
     sim_tap_lost(s, client, node, &sent);
   }
   return sent.kind == SIM_COMMAND_HANDSHAKE || sent.kind == SIM_COMMAND_GUARD;
@@ -609,6 +628,10 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
       if (note->full) {
         sim_tap_ticket(client, node, sent.ticket, 0, false);
       }
+      all_old = false;
+      continue;
+    }
+    if (sent.aside) {
       all_old = false;
       continue;
     }

@@ -43,6 +43,44 @@ static void fill(char *key, size_t length) {
   }
 }
 
+static void native_commands_equal_hiredis(void **state) {
+  char key[REDLOCK_KEY_MAX], flag[REDLOCK_KEY_MAX + sizeof RL_COMMAND_WAIT];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
+    size_t length = key_lengths[i], from = buffer.tail;
+    fill(key, length);
+    rl_command_key name = {key, length, TOKEN, 40, 1, NULL, {NULL, 0}};
+    const char *delifeq[] = {"DELIFEQ", key, TOKEN}, *delex[] = {"DELEX", key, "IFEQ", TOKEN};
+    const size_t delifeq_lengths[] = {7, length, 40}, delex_lengths[] = {5, length, 4, 40};
+    assert_true(rl_command_delete_if(&buffer, &name, false, true));
+    assert_formatted(&buffer, from, 3, delifeq, delifeq_lengths);
+    from = buffer.tail;
+    assert_true(rl_command_delete_if(&buffer, &name, true, true));
+    assert_formatted(&buffer, from, 4, delex, delex_lengths);
+    for (unsigned k = 0; k < 2; k++) { /* The second time the lock has a base key. */
+      size_t base = k == 0 ? length : 5;
+      name.base = k == 0 ? name.base : rl_command_word("basis");
+      memcpy(flag, k == 0 ? key : "basis", base);
+      memcpy(flag + base, RL_COMMAND_WAIT, strlen(RL_COMMAND_WAIT));
+      const char *exists[] = {"EXISTS", flag};
+      const size_t exists_lengths[] = {6, base + strlen(RL_COMMAND_WAIT)};
+      from = buffer.tail;
+      assert_true(rl_command_flag(&buffer, &name));
+      assert_formatted(&buffer, from, 2, exists, exists_lengths);
+    }
+    for (unsigned k = 0; k < COUNT_OF(ttls_ms); k++) {
+      char ttl[24];
+      (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttls_ms[k]);
+      const char *words[] = {"SET", key, TOKEN, "IFEQ", TOKEN, "PX", ttl};
+      const size_t lengths[] = {3, length, 40, 4, 40, 2, strlen(ttl)};
+      from = buffer.tail;
+      assert_true(rl_command_set_if(&buffer, &name, ttls_ms[k]));
+      assert_formatted(&buffer, from, 7, words, lengths);
+    }
+  }
+  rl_buffer_free(&buffer);
+}
+
 static void set_equals_hiredis(void **state) {
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -454,6 +492,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_equals_hiredis),
+      cmocka_unit_test(native_commands_equal_hiredis),
       cmocka_unit_test(scripts_equal_hiredis),
       cmocka_unit_test(releases_that_keep_keys_equal_hiredis),
       cmocka_unit_test(enqueue_in_several_queues_equals_hiredis),

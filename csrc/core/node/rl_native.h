@@ -1,0 +1,74 @@
+/*
+ * Native commands: compare-and-delete and compare-and-set without a script.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   NAT-1. A connection tries DELIFEQ and DELEX once, right behind its second release that a caller
+ *          awaits, with the key and token of that release. So a try can only repeat this release,
+ *          and shows the command, the user's right and the way of a proxy. A program that releases
+ *          once sends no try. A node that hangs up on the tries gets none again.
+ *   NAT-2. Later releases of one key use the command that was answered. EXISTS of the waiters flag
+ *          follows in the same write. It answers 1 if clients wait: then RELEASE_NOTIFY follows,
+ *          which finds the key free and notifies the head, or finds another holder, whose release
+ *          notifies. The flag stays meanwhile, so that a lost connection costs one notification,
+ *          and no later one.
+ *   NAT-3. These releases use the script, because a client that ends would never read the flag, or
+ *          because there is more to do: a release that no caller awaits, of several keys, with a
+ *          ticket to dequeue, or within hold_at_least; and a repeated one, which the node may have
+ *          executed before.
+ *   NAT-4. A node that refuses EVAL is asked natively for a minute: all releases of one key, and
+ *          extends.
+ *   NAT-5. SET IFEQ sets the end of the key to its own execution plus its life, which may be
+ *          earlier than before. So it is safe only if (docs/safety.md) its life reaches the end on
+ *          which the lease relies; and no earlier one that asked for less may be executed later:
+ *          after an unanswered one on an ended connection the life must not grow. A token of the
+ *          caller may have a longer lease of another client, so its keys are not extended.
+ */
+#ifndef RL_NATIVE_H
+#define RL_NATIVE_H
+
+#include "node/rl_link.h"
+
+/* How long a node that has refused EVAL is not asked for scripts that a native command replaces. */
+#define RL_NATIVE_NO_SCRIPTS_US (60 * REDLOCK_SECONDS)
+
+/* Commands of the kind RL_OUTSTANDING_NATIVE, besides the tries: RL_NATIVE_DELIFEQ and DELEX. */
+typedef enum rl_native_step {
+  RL_NATIVE_FLAG = RL_NATIVE_NONE + 1, /* NAT-2: EXISTS of the waiters flag */
+  RL_NATIVE_NOTIFY                     /* NAT-2: RELEASE_NOTIFY of a released key */
+} rl_native_step;
+
+/* Returns true if the node has refused EVAL, and a native command can replace scripts. */
+static inline bool rl_native_replaces_scripts(const rl_link *link, redlock_time now_us) {
+  return link->no_scripts_until_us > now_us && link->native != RL_NATIVE_OFF;
+}
+
+/* Return true if the release (NAT-2 to NAT-4), or the extend (NAT-4, NAT-5), uses a command. */
+bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attempt *attempt);
+bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
+                       uint64_t ttl_ms);
+
+/* Queue |command| natively, as rl_link_queue.h. */
+bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow);
+bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl_ms);
+
+/* NAT-1. Queues the tries behind the release of |attempt|, if they are wanted. */
+void rl_native_try(rl_link *link, redlock_time now_us, rl_attempt *attempt);
+
+/* NAT-2. Queues the script that notifies, after the flag was found. */
+bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text);
+
+/* Notes the answer of a release, and that of a try. */
+void rl_native_released(rl_link *link);
+void rl_native_tried(rl_link *link, unsigned step, bool knows);
+
+/* Returns true if the error refuses EVAL and EVALSHA themselves, not their content. */
+bool rl_native_refuses_scripts(const char *error);
+
+/*
+ * Returns true if the error in reader.reply refuses the native |command|, which did nothing. Then
+ * the connection uses it no more.
+ */
+bool rl_native_was_refused(rl_link *link, const rl_outstanding *command);
+
+#endif

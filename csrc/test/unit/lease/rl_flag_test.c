@@ -1,0 +1,129 @@
+/*
+ * The waiters flag behind a native release, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "calling_world.h"
+#include "node/rl_native.h"
+
+static fake_world *native_world(unsigned count) {
+  fake_world *world = fake_world_new_calling(count);
+  fake_natively(world, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, "warm", NULL);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+  }
+  assert_int_equal(world->core.nodes[0]->link.native, RL_NATIVE_DELIFEQ);
+  return world;
+}
+
+/* Begins the release of a held lock; its commands are not answered. */
+static rl_lock *begin_release(fake_world *world) {
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
+  return lock;
+}
+
+static void wait_for_key(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    fake_queue_put(&world->nodes[i].store, KEY, OTHERS_ENTRY);
+    fake_queue_subscribe(&world->nodes[i].store, 1, OTHERS_CHANNEL);
+  }
+}
+
+static unsigned messages(const fake_world *world, unsigned node) {
+  return world->nodes[node].store.message_count;
+}
+
+static void release_without_waiters_is_two_commands(void **state) {
+  fake_world *world = native_world(3);
+  rl_lock *lock = begin_release(world);
+  assert_int_equal(world->nodes[0].queued, 2);
+  assert_int_equal(world->nodes[0].queue[1].verb, FAKE_FLAG);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->core.nodes[0]->link.outstanding_count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void release_with_waiters_notifies_their_head(void **state) {
+  fake_world *world = native_world(3);
+  wait_for_key(world);
+  rl_lock *lock = begin_release(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+    assert_int_equal(messages(world, i), 0);
+    (void)fake_answer(world, i);
+    assert_int_equal(fake_next(world, i), FAKE_RELEASE); /* the script, which notifies */
+    (void)fake_answer(world, i);
+    assert_int_equal(messages(world, i), 1);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void flag_stays_for_holder_that_took_the_key_in_between(void **state) {
+  fake_world *world = native_world(1);
+  wait_for_key(world);
+  (void)begin_release(world);
+  (void)fake_answer(world, 0);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_settle(world);
+  assert_int_equal(messages(world, 0), 0);
+  assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  release_key(world, 0);
+  assert_int_equal(messages(world, 0), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void broken_native_release_is_repeated_by_the_script_that_notifies(void **state) {
+  fake_world *world = native_world(1);
+  char reply[FAKE_REPLY_MAX];
+  wait_for_key(world);
+  (void)begin_release(world);
+  (void)fake_execute(world, 0, reply); /* It deletes the key, and the reply is lost. */
+  fake_break(world, 0, "reset by peer");
+  fake_settle(world);
+  assert_int_equal(messages(world, 0), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void release_that_no_caller_awaits_uses_the_script(void **state) {
+  fake_world *world = native_world(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queue[0].native, 0);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void refused_flag_ends_native_releases(void **state) {
+  fake_world *world = native_world(1);
+  (void)begin_release(world);
+  (void)fake_answer(world, 0);
+  (void)fake_reply(world, 0,
+                   "-NOPERM this user has no permissions to run the 'exists' command\r\n");
+  assert_int_equal(world->core.nodes[0]->link.native, RL_NATIVE_NONE);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(release_without_waiters_is_two_commands),
+
+      cmocka_unit_test(release_with_waiters_notifies_their_head),
+      cmocka_unit_test(flag_stays_for_holder_that_took_the_key_in_between),
+      cmocka_unit_test(broken_native_release_is_repeated_by_the_script_that_notifies),
+      cmocka_unit_test(release_that_no_caller_awaits_uses_the_script),
+      cmocka_unit_test(refused_flag_ends_native_releases),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

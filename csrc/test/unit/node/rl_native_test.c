@@ -1,0 +1,303 @@
+/*
+ * Native commands and nodes without scripts, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "lease/rl_custom_token.h"
+#include "lock/rl_round.h"
+#include "node/rl_native.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static fake_world *native_world(unsigned count, unsigned native) {
+  fake_world *world = fake_world_new(count);
+  fake_natively(world, native);
+  return world;
+}
+
+static fake_world *scriptless_world(unsigned count, unsigned native) {
+  fake_world *world = native_world(count, native);
+  for (unsigned i = 0; i < count; i++) {
+    world->nodes[i].store.runs_none = true;
+  }
+  return world;
+}
+
+static void acquire_and_release(fake_world *world, rl_lock *lock) {
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+}
+
+static rl_native native_of(const fake_world *world, unsigned node) {
+  return world->core.nodes[node]->link.native;
+}
+
+/* Begins a release, and returns its command on node 0, which is not answered. */
+static fake_command begin_release(fake_world *world, rl_lock *lock) {
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  return world->nodes[0].queue[0];
+}
+
+static void first_release_of_connection_tries_nothing(void **state) {
+  fake_world *world = native_world(3, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_int_equal(native_of(world, 0), RL_NATIVE_WANTED);
+  assert_true(fake_world_end(world));
+}
+
+static void second_release_is_followed_by_tries_of_the_same_key_and_token(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELEX);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  fake_command release = begin_release(world, lock);
+  assert_int_equal(world->nodes[0].queued, 3);
+  assert_int_equal(release.native, 0);
+  for (unsigned i = 1; i < 3; i++) {
+    const fake_command *try = &world->nodes[0].queue[i];
+    assert_int_equal(try->native, i == 1 ? RL_NATIVE_DELIFEQ : RL_NATIVE_DELEX);
+    assert_string_equal(try->key, KEY);
+    assert_string_equal(try->token, release.token);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(native_of(world, 0), RL_NATIVE_DELEX);
+  assert_true(fake_world_end(world));
+}
+
+static void each_node_is_released_by_the_command_that_it_knows(void **state) {
+  fake_world *world = native_world(3, RL_NATIVE_DELIFEQ);
+  world->nodes[1].store.native = RL_NATIVE_DELEX;
+  world->nodes[2].store.native = 0;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  acquire_and_release(world, lock);
+  (void)begin_release(world, lock);
+  static const unsigned known[] = {RL_NATIVE_DELIFEQ, RL_NATIVE_DELEX, 0};
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].queued, 1);
+    assert_int_equal(world->nodes[i].queue[0].native, known[i]);
+  }
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void node_that_hangs_up_on_tries_gets_none_again(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  (void)begin_release(world, lock);
+  (void)fake_answer(world, 0);
+  fake_break(world, 0, "reset by peer");
+  for (unsigned i = 0; i < 3; i++) {
+    acquire_and_release(world, lock);
+  }
+  assert_int_equal(native_of(world, 0), RL_NATIVE_OFF);
+  assert_true(fake_world_end(world));
+}
+
+static void release_with_callers_token_is_not_followed_by_tries(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queued, 1);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void native_release_that_is_unknown_again_is_repeated_by_script(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  acquire_and_release(world, lock);
+  world->nodes[0].store.native = 0; /* A proxy leads to another server now. */
+  acquire_and_release(world, lock);
+  assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
+  acquire_and_release(world, lock);
+  assert_true(fake_world_end(world));
+}
+
+static void unanswered_native_release_is_repeated(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  acquire_and_release(world, lock);
+  assert_int_equal(begin_release(world, lock).native, RL_NATIVE_DELIFEQ);
+  fake_break(world, 0, "reset by peer");
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void native_release_keeps_key_of_another_client(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  acquire_and_release(world, lock);
+  (void)begin_release(world, lock);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------- without scripts */
+
+static void node_without_scripts_grants_extends_and_releases(void **state) {
+  static const unsigned natives[] = {RL_NATIVE_DELIFEQ, RL_NATIVE_DELEX};
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = scriptless_world(3, natives[i]);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    for (unsigned k = 0; k < 3; k++) {
+      assert_error(fake_hold(world, lock), REDLOCK_OK);
+      fake_pass(world, SECONDS);
+      assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+      fake_settle(world);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 9898 * MS);
+      assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+      fake_settle(world);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_int_equal(fake_keys(world, KEY), 0);
+    }
+    assert_non_null(strstr(world->core.nodes[0]->error, "it runs no scripts"));
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void node_with_neither_script_nor_native_command_names_both(void **state) {
+  fake_world *world = scriptless_world(1, 0);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_round_reason(lock, 0), "it runs no scripts, and knows no SET IFEQ"));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_round_reason(lock, 0), "neither DELIFEQ nor DELEX"));
+  assert_int_equal(fake_keys(world, KEY), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void vote_of_node_without_scripts_names_what_needs_them(void **state) {
+  static const char *const keys[] = {"a", "b"};
+  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+  redlock_options once = fake_once();
+  rl_lock *several = fake_lock_many(world, keys, 2, &once);
+  assert_error(fake_hold(world, several), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(
+      strstr(rl_round_reason(several, 0), "it runs no scripts, which a lock with several"));
+  once.fence = REDLOCK_YES;
+  rl_lock *fenced = fake_lock(world, KEY, &once);
+  assert_error(fake_hold(world, fenced), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(
+      strstr(rl_round_reason(fenced, 0), "it runs no scripts, which a lock with several"));
+  assert_true(fake_world_end(world));
+}
+
+static void native_extend_with_shorter_ttl_keeps_end_of_key(void **state) {
+  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  redlock_time end_us = fake_store_expiry(&world->nodes[0].store, world->now_us, KEY);
+  fake_pass(world, SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 2 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_store_expiry(&world->nodes[0].store, world->now_us, KEY) >= end_us);
+  assert_true(fake_world_end(world));
+}
+
+static void native_extend_never_grows_after_an_unanswered_one(void **state) {
+  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock); /* The node is known to run no scripts. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
+  fake_break(world, 0, "reset by peer"); /* The node may execute it at any time. */
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void lease_with_callers_token_is_not_extended_natively(void **state) {
+  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_non_null(
+        strstr(rl_round_reason(lock, 0), "it runs no scripts, which this extend needs"));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void refusals_of_scripts_are_recognised(void **state) {
+  static const char *const refusals[] = {
+      "NOPERM this user has no permissions to run the 'eval' command or its subcommand",
+      "NOPERM User lock has no permissions to run the 'evalsha' command",
+      "ERR unknown command 'EVAL', with args beginning with: 'x'",
+      "ERR unknown command `EVALSHA`, with args beginning with: `x`",
+      "ERR Could not find scripting engine 'lua'"};
+  static const char *const others[] = {
+      "NOPERM this user has no permissions to access one of the keys used as arguments",
+      "ERR Error running script: NOPERM this user has no permissions to run the 'del' command",
+      "ERR unknown command 'DELIFEQ', with args beginning with: 'EVAL'",
+      "ERR unknown command",
+      "NOSCRIPT No matching script. Please use EVAL.",
+      ""};
+  for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
+    assert_true(rl_native_refuses_scripts(refusals[i]));
+  }
+  for (unsigned i = 0; i < COUNT_OF(others); i++) {
+    assert_false(rl_native_refuses_scripts(others[i]));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(first_release_of_connection_tries_nothing),
+      cmocka_unit_test(second_release_is_followed_by_tries_of_the_same_key_and_token),
+      cmocka_unit_test(each_node_is_released_by_the_command_that_it_knows),
+      cmocka_unit_test(node_that_hangs_up_on_tries_gets_none_again),
+      cmocka_unit_test(release_with_callers_token_is_not_followed_by_tries),
+      cmocka_unit_test(native_release_that_is_unknown_again_is_repeated_by_script),
+      cmocka_unit_test(unanswered_native_release_is_repeated),
+      cmocka_unit_test(native_release_keeps_key_of_another_client),
+      cmocka_unit_test(node_without_scripts_grants_extends_and_releases),
+      cmocka_unit_test(node_with_neither_script_nor_native_command_names_both),
+      cmocka_unit_test(vote_of_node_without_scripts_names_what_needs_them),
+      cmocka_unit_test(native_extend_with_shorter_ttl_keeps_end_of_key),
+      cmocka_unit_test(native_extend_never_grows_after_an_unanswered_one),
+      cmocka_unit_test(lease_with_callers_token_is_not_extended_natively),
+      cmocka_unit_test(refusals_of_scripts_are_recognised),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
