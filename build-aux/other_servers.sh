@@ -12,7 +12,7 @@
 set -u
 directory=${OTHER_SERVERS:-$PWD/build/other-servers}
 cd "$(dirname "$0")/.." || exit 1
-programs="guard failover fence notify queue_script doctor"
+programs="guard failover fence native notify queue_script doctor"
 names="redis-7.0 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.1"
 specs="spec/notify_spec"
 

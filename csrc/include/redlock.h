@@ -453,13 +453,13 @@ typedef struct redlock_node {
 typedef struct redlock_node_info {
   const char *name; /* "10.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock" */
   redlock_node_state state;
-  const char *error;                      /* why it is not up, or NULL */
-  redlock_duration latency_us;            /* of the last reply; REDLOCK_NEVER before the first */
-  size_t outstanding;                     /* commands that it has not answered */
-  char text[REDLOCK_TEXT_MAX];            /* holds |error| */
-  redlock_duration quarantined_us;        /* guard: time until it votes, 0 if it does; REDLOCK_NEVER
+  const char *error;               /* why it is not up, or that it runs no scripts; or NULL */
+  redlock_duration latency_us;     /* of the last reply; REDLOCK_NEVER before the first */
+  size_t outstanding;              /* commands that it has not answered */
+  char text[REDLOCK_TEXT_MAX];     /* holds |error| */
+  redlock_duration quarantined_us; /* guard: time until it votes, 0 if it does; REDLOCK_NEVER
                                              until the event that |quarantine| names */
-  const char *quarantine;                 /* why it does not vote, or NULL */
+  const char *quarantine;          /* why it does not vote, or NULL */
   char quarantine_text[REDLOCK_TEXT_MAX]; /* holds |quarantine| */
   int notifies;                           /* REDLOCK_YES: it notifies waiters of this client;
                                              REDLOCK_NO: it does not, or none has waited */

@@ -111,7 +111,7 @@
 ---@class redlock.NodeState
 ---@field node string "10.0.0.1:6379"
 ---@field state "up"|"connecting"|"down"
----@field error? string reason why it is not up
+---@field error? string reason why it is not up, or that it runs no scripts
 ---@field latency? number milliseconds to the last reply, fractional
 ---@field notifies boolean the node can notify waiters; false before the first wait
 ---@field notify_error? string reason why it cannot
@@ -160,6 +160,7 @@
 ---| "eviction" # it evicts keys when its memory is full
 ---| "rights" # an ACL forbids a command or a key
 ---| "refuses" # it refuses a command of a lock
+---| "scripts" # it runs no scripts
 ---| "clock" # its clock differs from those of other nodes
 ---| "certificate" # its TLS certificate ends soon
 ---| "persistence" # it forgets its locks when it restarts

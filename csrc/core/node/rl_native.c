@@ -111,8 +111,10 @@ void rl_native_released(rl_link *link) {
 
 void rl_native_try(rl_link *link, redlock_time now_us, rl_attempt *attempt) {
   rl_command_key key = rl_attempt_key(attempt);
-  bool safe = rl_native_is_awaited(attempt) && !attempt->custom && key.count < 2;
-  if (link->native != RL_NATIVE_WANTED || !safe) { /* Another client may have a caller's token. */
+  bool safe = rl_native_is_awaited(attempt) && !attempt->custom && key.count < 2 &&
+              rl_attempt_keep_ms(attempt, now_us) == 0;
+  if (link->native != RL_NATIVE_WANTED ||
+      !safe) { /* Another client may have a caller's token; and hold_at_least keeps the key. */
     return;
   }
   link->native = RL_NATIVE_TRIED;

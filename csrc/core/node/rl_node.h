@@ -37,8 +37,9 @@ typedef struct rl_node {
   redlock_time quarantine_ends_us;  /* of the counted quarantine; 0: there is none */
   rl_node_stats stats;
   rl_link link;
-  rl_reason *reason;                 /* the last one that locks copied; or NULL */
-  char error[RL_NODE_ERROR_MAX + 1]; /* why the node is not up, read-only or a twin; or "" */
+  rl_reason *reason; /* the last one that locks copied; or NULL */
+  char
+      error[RL_NODE_ERROR_MAX + 1]; /* why it is not up, read-only, a twin or without scripts; "" */
 } rl_node;
 
 /* Returns the set of this node. */
