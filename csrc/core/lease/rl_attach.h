@@ -50,8 +50,8 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover);
 void rl_attach_note(rl_lock *lock, const rl_outstanding *command, uint64_t left_ms);
 
 /*
- * ATT-9. Returns for how long from now on a release must keep the keys of the lease. |attach| may be
- *        NULL.
+ * ATT-9. Returns for how long from now on a release must keep the keys of the lease. |attach| may
+ *        be NULL.
  */
 redlock_duration rl_attach_hold_us(const rl_attach *attach);
 

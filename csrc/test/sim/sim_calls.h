@@ -33,7 +33,7 @@ bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);
 
 /*
  * A release that keeps its key dequeues |entry|, which may be NULL, and notifies the head if it
- * |tells|. The script |wrote| before if it needs no memory any more.
+ * |tells|. A script that |wrote| before needs no memory.
  */
 wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned resource,
                                    const char *entry, bool tells, bool wrote);

@@ -222,7 +222,7 @@ static void repeated_release_keeps_key_for_rest_of_time(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* The first release reached one node. The keys of the others have expired since. */
+/* The first release reached one node. The keys of the other nodes have expired since. */
 static void repeated_release_of_expired_keys_reports_loss(void **state) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, HOLD_US);
