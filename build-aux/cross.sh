@@ -84,9 +84,16 @@ test_all() {
     step 'builds' build "$@" "$base/obj/sim/sim"
     step 'traces of 100 seeds are equal' traces 100
   else
-    step 'builds' build unit-programs "$base/obj/sim/sim"
+    set --
+    for source in csrc/test/unit/*/*_test.c; do
+      test=$(basename "$source" _test.c)
+      case " $without $test" in
+      *" rl_lua_"* | *" rl_tls_"* | *" $test "*) ;;
+      *) set -- "$@" "$base/obj/test/${test}_test" ;;
+      esac
+    done
+    step 'builds' build "$@" "$base/obj/sim/sim"
     step 'traces of 300 seeds are equal' traces 300
-    set -- "$base"/obj/test/*_test
   fi
   # Each test of cmocka counts.
   status=0
@@ -140,8 +147,13 @@ musl() {
   command -v musl-gcc >/dev/null || fail "$target: no musl-gcc; on Debian, \`make cross\` installs it"
   compile=musl-gcc archive=ar
   step 'hiredis compiles' compile_hiredis
+  # musl-gcc does not find the headers of the kernel.
+  for directory in /usr/include/linux /usr/include/asm-generic /usr/include/*-linux-gnu/asm; do
+    ln -sfn "$directory" "$base/include/${directory##*/}"
+  done
   cmocka=$(echo "$base"/source/cmocka-*)
   # shellcheck disable=SC2086
+  without='rl_oom ' # It replaces malloc() of glibc.
   step 'cmocka compiles' $compile -O1 -I"$cmocka/include" -DHAVE_STDINT_H -DHAVE_INTTYPES_H -DHAVE_SIGNAL_H \
     -DHAVE_SETJMP_H -DHAVE_STRUCT_TIMESPEC -DHAVE_CLOCK_GETTIME_REALTIME -DHAVE_CLOCK_REALTIME -DHAVE_TIME_H \
     -DHAVE_STRINGS_H -DHAVE_SIGLONGJMP -D_GNU_SOURCE -c -o "$base/lib/cmocka.o" "$cmocka/src/cmocka.c"
@@ -149,7 +161,7 @@ musl() {
 TLS=0
 HIREDIS_CFLAGS=-I$base/include
 HIREDIS_LIBS=$base/lib/libhiredis.a
-CPPFLAGS=-I$cmocka/include
+CPPFLAGS=-I$cmocka/include -idirafter $base/include
 CMOCKA_LIBS=$base/lib/cmocka.o"
   test_all
 }
@@ -208,7 +220,7 @@ run() {
   line=$(echo "$targets" | grep "^$target|") || fail "unknown target $target"
   base=$PWD/build/cross/$target
   mkdir -p "$base"
-  libraries='' emulator=''
+  libraries='' emulator='' without=''
   # shellcheck disable=SC2046
   set -- $(echo "$line" | cut -d '|' -f 2)
   "$@"
