@@ -345,7 +345,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
       attempt->natively |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
     }
   } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
-    rl_native_released(&node->link); /* NAT-1 */
+    rl_native_released(&node->link, now_us, attempt); /* NAT-1 */
     if (verdict.notified) {
       rl_notify_note_contention(core, rl_attempt_base(attempt), now_us);
     }

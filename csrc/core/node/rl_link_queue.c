@@ -120,11 +120,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
   if (rl_native_releases(link, now_us, attempt)) {
     return rl_native_queue_release(link, &command, grow);
   }
-  bool queued = rl_link_queue_scripted(link, &command, grow);
-  if (queued) {
-    rl_native_try(link, now_us, attempt);
-  }
-  return queued;
+  return rl_link_queue_scripted(link, &command, grow);
 }
 
 /* Queues TAKE, KEEP or CONFIRM. */

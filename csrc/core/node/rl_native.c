@@ -105,16 +105,14 @@ bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl
 
 /* ------------------------------------------------------------------------------------- tries */
 
-void rl_native_released(rl_link *link) {
-  link->native = link->native == RL_NATIVE_UNKNOWN ? RL_NATIVE_WANTED : link->native;
-}
-
-void rl_native_try(rl_link *link, redlock_time now_us, rl_attempt *attempt) {
+void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt) {
   rl_command_key key = rl_attempt_key(attempt);
-  bool safe = rl_native_is_awaited(attempt) && !attempt->custom && key.count < 2 &&
+  /* Another client may have a caller's token, and hold_at_least keeps the key. */
+  bool safe = attempt->awaited && !attempt->custom && key.count < 2 &&
               rl_attempt_keep_ms(attempt, now_us) == 0;
-  if (link->native != RL_NATIVE_WANTED ||
-      !safe) { /* Another client may have a caller's token; and hold_at_least keeps the key. */
+  if (link->native != RL_NATIVE_WANTED || !safe ||
+      !rl_link_has_room(link, RL_OUTSTANDING_RELEASE)) {
+    link->native = link->native == RL_NATIVE_UNKNOWN ? RL_NATIVE_WANTED : link->native;
     return;
   }
   link->native = RL_NATIVE_TRIED;

@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   NAT-1. A connection tries DELIFEQ and DELEX once, right behind its second release that a caller
- *          awaits, with the key and token of that release. So a try can only repeat this release,
- *          and shows the command, the user's right and the way of a proxy. A program that releases
- *          once sends no try. A node that hangs up on the tries gets none again.
+ *   NAT-1. A connection tries DELIFEQ and DELEX once, after the answer to its second release that a
+ *          caller awaits, with the key and token of that release. So a try has no effect, and shows
+ *          the command, the user's right and the way of a proxy. A program that releases once sends
+ *          no try. A node that hangs up on the tries gets none again.
  *   NAT-2. Later releases of one key use the command that was answered. EXISTS of the waiters flag
  *          follows in the same write. It answers 1 if clients wait: then RELEASE_NOTIFY follows,
  *          which finds the key free and notifies the head, or finds another holder, whose release
@@ -52,14 +52,13 @@ bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attemp
 bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow);
 bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl_ms);
 
-/* NAT-1. Queues the tries behind the release of |attempt|, if they are wanted. */
-void rl_native_try(rl_link *link, redlock_time now_us, rl_attempt *attempt);
+/* NAT-1. Notes that the node has released the key of |attempt|. Queues the tries if it is time. */
+void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt);
 
 /* NAT-2. Queues the script that notifies, after the flag was found. */
 bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text);
 
-/* Notes the answer of a release, and that of a try. */
-void rl_native_released(rl_link *link);
+/* Notes the answer of a try. */
 void rl_native_tried(rl_link *link, unsigned step, bool knows);
 
 /* Returns true if the error refuses EVAL and EVALSHA themselves, not their content. */
