@@ -62,7 +62,7 @@
  * Threads. Any thread may call any function. One client serves any number of threads, also in
  * blocking calls. A lock belongs to one thread at a time. Meanwhile other threads may call only
  * redlock_lock_cancel() for it, and the functions that return a value of it: remaining, deadline,
- * margin, fence, result, lost, vote, ttl, client and resource. Message, token, key and holder are
+ * margin, fence, slot, result, lost, vote, ttl, client and resource. Message, token, key and holder are
  * text of the lock, which the next operation frees: they belong to the lock's thread. A second
  * operation is refused with REDLOCK_E_BUSY, except a release while an extend begun by
  * redlock_lock_extend_start() is in flight. Do not free a lock that another thread uses. Each

@@ -82,12 +82,12 @@ local list = {
     by = permits },
   { "another-slot-released", "a release of a semaphore is for another slot",
     "lock->attempt->held = true;",
-    "lock->attempt->held = true; if (lock->attempt->base != NULL) { "
+    "lock->attempt->held = true; if (lock->attempt->resource->suffix_length > 0) { "
       .. "lock->attempt->resource->key[lock->attempt->resource->key_length - 1] ^= 3; }",
     by = permits },
   { "slot-kept", "a released semaphore keeps its slot on the nodes",
     "return attempt->sent & (attempt->uncertain |",
-    "return attempt->base != NULL && attempt->held ? 0 : attempt->sent & (attempt->uncertain |",
+    "return attempt->resource->suffix_length > 0 && attempt->held ? 0 : attempt->sent & (attempt->uncertain |",
     by = permits },
 
   -- Counting votes.

@@ -87,10 +87,6 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
                            ? NULL
                            : rl_attempt_new_custom(&core->attempts, resource, NULL, handover->token,
                                                    handover->token_length);
-  if (handed != NULL && resource != lock->resource) {
-    handed->base = lock->resource;
-    handed->base->references++;
-  }
   if (resource != NULL) {
     rl_resource_unref(resource);
   }

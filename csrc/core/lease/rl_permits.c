@@ -39,8 +39,8 @@
 
 /* -------------------------------------------------------------------------- what a client knows */
 
-static uint64_t rl_permits_hash(const rl_resource *base) {
-  return rl_hash_bytes(0, base->key, base->key_length);
+static uint64_t rl_permits_hash(const rl_resource *resource) {
+  return rl_hash_bytes(0, resource->key, rl_resource_base_length(resource));
 }
 
 static unsigned rl_permits_at(uint64_t hash) {
@@ -63,7 +63,7 @@ static void rl_permits_learn(rl_core *core, uint64_t hash) {
 void rl_permits_released(rl_core *core, const rl_attempt *lease) {
   unsigned slot = rl_resource_slot(lease->resource);
   if (slot != 0 && core->slots != NULL) {
-    uint64_t hash = rl_permits_hash(rl_attempt_base(lease));
+    uint64_t hash = rl_permits_hash(lease->resource);
     rl_permits_learn(core, hash);
     core->slots->at[rl_permits_at(hash)].slot = (uint16_t)slot;
   }
@@ -218,8 +218,8 @@ rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy) {
   }
   permits->tries++;
   return rl_permits_choose(lock, permits, rl_permits_next(lock, permits))
-             ? rl_attempt_new_slot(&lock->core->attempts, permits->slot, lock->resource, lock,
-                                   entropy, (unsigned)lock->current->permits, &lock->current->label)
+             ? rl_attempt_new_slot(&lock->core->attempts, permits->slot, lock, entropy,
+                                   (unsigned)lock->current->permits, &lock->current->label)
              : NULL;
 }
 

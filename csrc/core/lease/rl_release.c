@@ -177,7 +177,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
     rl_notify_released(core, attempt, false);
     if (rl_attempt_keep_ms(attempt, now_us) == 0) {
       rl_permits_released(core, attempt);
-      rl_waitlist_released(core, rl_attempt_base(attempt), now_us);
+      rl_waitlist_released(core, attempt->resource, now_us);
     }
   }
 }
@@ -347,7 +347,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
   } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
     rl_native_released(&node->link, now_us, attempt); /* NAT-1 */
     if (verdict.notified) {
-      rl_notify_note_contention(core, rl_attempt_base(attempt), now_us);
+      rl_notify_note_contention(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
     rl_hold_answered(attempt, bit, true);

@@ -21,18 +21,25 @@ void *rl_ask_answers(const rl_lock *lock, rl_operation operation) {
 }
 
 /*
- * Names the queue of waiters: a token of a semaphore is in a slot, whose queue is that of the
- * semaphore. Without memory the waiters of another queue are notified.
+ * Returns a reference to the resource of the question. A token of a semaphore is in a slot, whose
+ * queue of waiters is that of the semaphore. NULL if out of memory.
  */
-static void rl_ask_set_base(const rl_lock *lock, rl_attempt *attempt) {
+static rl_resource *rl_ask_resource(const rl_lock *lock, const rl_question *asked, bool any) {
   size_t base_length;
   rl_resource_name name = rl_resource_at(lock->resource, 0);
-  unsigned permits = rl_label_permits(rl_attempt_token(attempt), attempt->token_length);
+  unsigned permits =
+      any || asked->token == NULL ? 0 : rl_label_permits(asked->token, asked->token_length);
   unsigned slot = rl_resource_parse_slot(name.resource, name.length, &base_length);
-  if (slot != 0 && slot <= permits) {
-    attempt->base =
-        rl_resource_new(name.key, lock->resource->prefix_length, name.resource, base_length);
+  if (slot == 0 || slot > permits) {
+    lock->resource->references++;
+    return lock->resource;
   }
+  rl_resource *made =
+      rl_resource_new(name.key, lock->resource->prefix_length, name.resource, name.length);
+  if (made != NULL) {
+    made->suffix_length = (uint8_t)(name.length - base_length);
+  }
+  return made;
 }
 
 int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
@@ -51,10 +58,14 @@ int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
     return rl_lock_refuse_argument(lock, operation, wrong);
   }
   void *answers = size > 0 && rl_lock_reserve_extension(lock) ? calloc(1, size) : NULL;
-  rl_attempt *attempt = size > 0 && answers == NULL
+  rl_resource *resource = size > 0 && answers == NULL ? NULL : rl_ask_resource(lock, asked, any);
+  rl_attempt *attempt = resource == NULL
                             ? NULL
-                            : rl_attempt_new_custom(&lock->core->attempts, lock->resource, lock,
+                            : rl_attempt_new_custom(&lock->core->attempts, resource, lock,
                                                     asked->token, any ? 0 : asked->token_length);
+  if (resource != NULL) {
+    rl_resource_unref(resource);
+  }
   if (attempt == NULL) {
     free(answers);
     return rl_lock_refuse(lock, operation, REDLOCK_E_NO_MEMORY);
@@ -64,7 +75,6 @@ int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
     *rl_ask_place(lock, operation) = answers;
   }
   attempt->any = any;
-  rl_ask_set_base(lock, attempt);
   if (steps->prepare != NULL) {
     steps->prepare(lock, now_us, asked);
   }

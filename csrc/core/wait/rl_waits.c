@@ -15,5 +15,5 @@ uint64_t rl_waits_random(rl_core *core) {
 }
 
 uint64_t rl_waits_hash(const rl_core *core, const rl_resource *resource) {
-  return rl_hash_bytes(core->waitlists->seed, resource->key, resource->key_length);
+  return rl_hash_bytes(core->waitlists->seed, resource->key, rl_resource_base_length(resource));
 }

@@ -80,9 +80,9 @@ rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource
   return attempt;
 }
 
-rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, rl_resource *base,
-                                struct rl_lock *lock, const unsigned char *entropy,
-                                unsigned permits, const rl_label *label) {
+rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, struct rl_lock *lock,
+                                const unsigned char *entropy, unsigned permits,
+                                const rl_label *label) {
   rl_attempt *attempt = rl_attempt_take(pool, slot, lock, true);
   if (attempt != NULL) {
     rl_token_write(attempt->bytes, entropy);
@@ -90,8 +90,6 @@ rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, rl_res
                           RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX + 1 - REDLOCK_TOKEN_LENGTH,
                           label->length > 0 ? "/%u:%s" : "/%u", permits, label->text);
     attempt->token_length = (uint16_t)(REDLOCK_TOKEN_LENGTH + length);
-    attempt->base = base;
-    base->references++;
   }
   return attempt;
 }
@@ -154,10 +152,6 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   assert(!rl_attempt_is_queued(attempt));
   rl_resource_unref(attempt->resource);
   attempt->resource = NULL;
-  if (attempt->base != NULL) {
-    rl_resource_unref(attempt->base);
-    attempt->base = NULL;
-  }
   if (attempt->apart) {
     free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
@@ -196,8 +190,8 @@ rl_command_key rl_attempt_key(const rl_attempt *attempt) {
       .count = resource->count,
       .lengths = rl_resource_lengths(resource),
   };
-  if (attempt->base != NULL) {
-    key.base = (rl_command_bytes){attempt->base->key, attempt->base->key_length};
+  if (resource->suffix_length > 0) {
+    key.base = (rl_command_bytes){resource->key, rl_resource_base_length(resource)};
   }
   return key;
 }

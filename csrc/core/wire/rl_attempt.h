@@ -29,7 +29,6 @@ typedef struct rl_attempt rl_attempt;
 struct rl_attempt {
   rl_list queue; /* of due releases, which holds a reference; or the stack of the pool */
   rl_resource *resource;
-  rl_resource *base; /* a reference: its key names the queue (rl_command_key); NULL: |resource| */
   struct rl_lock *lock; /* NULL after the lock has dropped the attempt */
   unsigned references;
   uint32_t sent;      /* nodes that may have received a SET */
@@ -107,12 +106,12 @@ rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource
                                     const rl_label *label);
 
 /*
- * Does the same for a slot of the semaphore |base|. The token says how many permits the client
+ * Does the same for a slot of a semaphore. The token says how many permits the client
  * uses (rl_label_permits()).
  */
-rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, rl_resource *base,
-                                struct rl_lock *lock, const unsigned char *entropy,
-                                unsigned permits, const rl_label *label);
+rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, struct rl_lock *lock,
+                                const unsigned char *entropy, unsigned permits,
+                                const rl_label *label);
 
 /* Does the same with a copy of a caller-supplied token. */
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
@@ -152,11 +151,6 @@ static inline uint64_t rl_attempt_keep_ms(const rl_attempt *attempt, redlock_tim
 
 /* Returns the token and a NUL. A caller-supplied token may contain NUL bytes. */
 const char *rl_attempt_token(const rl_attempt *attempt);
-
-/* Returns the resource whose key names the queue. */
-static inline rl_resource *rl_attempt_base(const rl_attempt *attempt) {
-  return attempt->base != NULL ? attempt->base : attempt->resource;
-}
 
 /* Returns the keys and the token for a command. */
 rl_command_key rl_attempt_key(const rl_attempt *attempt);

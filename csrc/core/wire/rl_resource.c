@@ -125,8 +125,9 @@ rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index) {
 }
 
 bool rl_resource_equal(const rl_resource *one, const rl_resource *other) {
-  return one->count == other->count && one->key_length == other->key_length &&
-         memcmp(one->key, other->key, one->key_length) == 0 &&
+  size_t length = rl_resource_base_length(one);
+  return one->count == other->count && length == rl_resource_base_length(other) &&
+         memcmp(one->key, other->key, length) == 0 &&
          (one->count == 1 || memcmp(rl_resource_lengths(one), rl_resource_lengths(other),
                                     one->count * sizeof(uint16_t)) == 0);
 }

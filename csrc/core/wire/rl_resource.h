@@ -68,7 +68,7 @@ const uint16_t *rl_resource_lengths(const rl_resource *resource);
 /* Returns the resource with that index, from 0. */
 rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 
-/* Returns true if both have the same keys in the same order. */
+/* Returns true if both have the same keys in the same order, without the number of a slot. */
 bool rl_resource_equal(const rl_resource *one, const rl_resource *other);
 
 /* Returns true if two of |count| resources are equal. */
