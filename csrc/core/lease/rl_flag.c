@@ -30,7 +30,7 @@ void rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
     if (error) { /* The user lacks the right: the script finds the flag. */
       node->link.native = RL_NATIVE_NONE;
     } else if (reply->integer > 0) {
-      rl_notify_note_contention(core, rl_attempt_base(command->attempt), now_us);
+      rl_notify_note_contention(core, command->attempt->resource, now_us);
       rl_flag_notify(node, now_us, command->attempt, false);
     }
     break;
