@@ -14,6 +14,8 @@
  *   - A queued waiter has a waiter of its client before it that is about to acquire.
  *   - No later waiter overtakes an earlier one of its wait list. Waiters with equal options share
  *     one.
+ *   - After the faults have stopped, no waiter of any kind is overtaken more often than
+ *     CHECK_WAITING_OVERTAKEN times the number of locks.
  *   - A ticket is dequeued when no waiter has it any more, or with the lease that it led to.
  */
 #include "check.h"
@@ -25,7 +27,8 @@
 #define CHECK_WAITING_GRACE_US 1000
 #define CHECK_WAITING_HURRY_US 50000
 #define CHECK_WAITING_ATTEMPTS 12
-#define CHECK_WAITING_ROW 8 /* waiters in a queue */
+#define CHECK_WAITING_OVERTAKEN 1 /* times by each other lock */
+#define CHECK_WAITING_ROW 8       /* waiters in a queue */
 
 /*
  * Time until connections that were silent when the faults stopped have been given up and made anew.
@@ -195,8 +198,38 @@ static bool check_waiting_has_time(const sim *s, const sim_client *client, const
   return other->lock->budget_us >= client->reading_us + slower_us + CHECK_WAITING_LEFT_US;
 }
 
+static bool check_waiting_shares(const sim_lock *own, const sim_lock *other) {
+  return own->named_both || other->named_both || own->named == other->named;
+}
+
+/*
+ * The faults have stopped: no acquire is overtaken again and again, whatever its kind and that of
+ * the others.
+ */
+static void check_waiting_overtakes(sim *s, const sim_lock *own) {
+  unsigned count = s->config.clients * s->config.locks;
+  if (s->phase == SIM_PHASE_SAFETY || s->now_us < s->calm_us + CHECK_WAITING_CALM_US ||
+      s->breach != SIM_BREACH_NONE || s->config.guard || !s->config.notifications) {
+    return;
+  }
+  for (unsigned i = 0; i < count; i++) {
+    sim_client *client = &s->clients[i / s->config.locks];
+    sim_lock *other = &client->locks[i % s->config.locks];
+    if (other == own || !client->alive || !check_waiting_acquires(other) ||
+        other->begun_true_us >= own->begun_true_us || !check_waiting_shares(own, other)) {
+      continue;
+    }
+    other->overtaken++;
+    if (other->overtaken > CHECK_WAITING_OVERTAKEN * count) {
+      sim_violation(s, "waiting", "client %u, lock %u: overtaken %u times", client->index,
+                    i % s->config.locks, other->overtaken);
+    }
+  }
+}
+
 /* A lease has begun: its lock was the first of its wait list. */
 static void check_waiting_granted(sim *s, const sim_client *client, const sim_lock *own) {
+  check_waiting_overtakes(s, own);
   for (unsigned i = 0; i < s->config.locks && own->queued_call != 0; i++) {
     const sim_lock *other = &client->locks[i];
     if (other != own && check_waiting_acquires(other) && other->queued_call != 0 &&

@@ -270,6 +270,7 @@ typedef struct sim_lock {
   uint64_t waited_us;       /* time of all pacing together */
   uint64_t pacing_due_us;   /* end of the pacing, as read last; or 0 */
   uint64_t begun_true_us;   /* true time */
+  unsigned overtaken;       /* leases of acquires that began later, while this one has waited */
   uint64_t attempts_before; /* of other clients for its resource, when it was begun */
   uint64_t queued_call;     /* call of the core after which it was first in a wait list; 0: none */
   uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */

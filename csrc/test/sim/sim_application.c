@@ -83,6 +83,7 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operati
   own->paused_us = client->reading_paused_us;
   own->attempts = 0;
   own->begun_true_us = s->now_us;
+  own->overtaken = 0;
   own->attempts_before = sim_waiting_others(s, client->index, own->named);
   own->queued_call = 0;
   own->enqueued = false;

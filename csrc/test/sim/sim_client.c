@@ -387,11 +387,10 @@ static bool sim_client_send(sim *s, sim_client *client) {
        lock = rl_lock_queue_next(&client->core.pacer.acquires, lock)) {
     sim_lock *own = lock->data;
     /* A caller-supplied token takes none; but another lock may take the drawn one. */
-    bool given = lock->attempt != NULL && client->core.pacer.acquire_count == 1;
-    uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
-    own->attempts += given ? 0 : 1;
+    uint32_t token = sim_client_draw_token(s, client, own);
+    own->attempts++;
     client->account.draws++;
-    own->drawn = given ? SIM_NO_TOKEN : token;
+    own->drawn = token;
     for (unsigned i = 0; i < RL_LOCK_ENTROPY; i += 8) {
       uint64_t drawn = sim_random_next(&s->random_entropy);
       for (unsigned k = 0; k < 8 && i + k < RL_LOCK_ENTROPY; k++) {
