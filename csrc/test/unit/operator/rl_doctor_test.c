@@ -126,7 +126,8 @@ static void missing_evalsha_right_is_reported(void **state) {
   (void)fake_reply(world, 2, "-NOPERM this user has no permissions to run 'eval'\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_string_equal(found(lock, 0), "rights");
-  assert_string_equal(found(lock, 1), "");
+  assert_string_equal(found(lock, 1), "scripts");
+  assert_string_equal(found(lock, 2), "");
   assert_true(of(lock, 2)->no_evalsha);
   assert_true(fake_world_end(world));
 }
