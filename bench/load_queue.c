@@ -133,7 +133,8 @@ static wait_queue *queue_open(load_target *target, load_node *node, load_stored 
     }
   }
   wait_queue model = {
-      key->queue, (unsigned)key->queue_count, RL_COMMAND_QUEUE_MAX, false, queue_notify, target};
+      key->queue, (unsigned)key->queue_count, RL_COMMAND_QUEUE_MAX, false, queue_notify, target,
+      NULL};
   *target = (load_target){model, node, key};
   return &target->model;
 }

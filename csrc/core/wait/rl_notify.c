@@ -20,8 +20,8 @@
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
  *          contention and |fair|, the first attempt is a plain SET, and costs no queue command. A
  *          holder that acquires again, and has never waited, is connected for this: otherwise it
- *          would be faster than each waiter. A caller-supplied token serves one attempt. If that is denied, the resource is recently
- *          contended, so that the next acquire enqueues first.
+ *          would be faster than each waiter. A caller-supplied token serves one attempt. If that is
+ *          denied, the resource is recently contended, so that the next acquire enqueues first.
  *   NTF-3. A release deletes the key and notifies the head of the queue. The result of PUBLISH
  *          shows whether a subscriber received the message, so the script evicts disconnected
  *          waiters. A notified head stays in the queue until it dequeues, so a notification may be
@@ -483,7 +483,7 @@ static bool rl_notify_read_answer(const rl_reply *reply, rl_script script, rl_ti
   return true;
 }
 
-/* NTF-5. Counts a notification of the nodes |bit|. With |begins| it is the beginning of an attempt. */
+/* NTF-5. Counts a notification of the nodes |bit|. With |begins| an attempt may follow it. */
 static void rl_notify_count(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
                             bool begins) {
   rl_lock *head = ticket->waitlist->head;

@@ -6,14 +6,14 @@
  *   WAIT-1. An acquire that may make several attempts enters the wait list of its resource before
  *           the first one. The first waiter begins the list, and is its head. Later waiters are
  *           queued: none of their commands are sent. Locks that try once, attach a lease, or have
- *           more than RL_COMMAND_QUEUES_MAX resources enter none. Other locks on the same resources,
- *           in the same order, share one. The waiters of one wait list have equal options, because
- *           the head asks, polls and is notified for all of them. Owners and caller-supplied tokens
- *           may differ: no command of a waiting head has them. A waiter with other options begins
- *           another wait list of the resource. So do at most RL_WAITLIST_KINDS_MAX, of those with
- *           and of those without notifications: a further waiter enters one of them. Its own options
- *           apply when it is the head.
- *           An acquire of a semaphore first tries without a wait list, unless there is one, or
+ *           more than RL_COMMAND_QUEUES_MAX resources enter none. Other locks on the same
+ *           resources, in the same order, share one. The waiters of one wait list have equal
+ *           options, because the head asks, polls and is notified for all of them. Owners and
+ *           caller-supplied tokens may differ: no command of a waiting head has them. A waiter with
+ *           other options begins another wait list of the resource. So do at most
+ *           RL_WAITLIST_KINDS_MAX, of those with and of those without notifications: a further
+ *           waiter enters one of them. Its own options apply when it is the head. An acquire of a
+ *           semaphore first tries without a wait list, unless there is one, or
  *           NTF-2 applies: other locks of the client may get other slots meanwhile. It enters the
  *           wait list after its first attempt.
  *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many

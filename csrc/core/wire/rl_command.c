@@ -97,9 +97,10 @@ typedef struct rl_script_source {
   "redis.call('PEXPIRE',f,string.format('%.0f',604800000+t)) end end "
 
 /*
- * The queue |q| of the base key |k| (rl_command_key) is a string of entries, 24 bytes each, so that one command reads it
- * with the key, and one writes the rest and its expiry. It is not among the KEYS of a script, and
- * scripts that release use pcall() for it: a client without the right still releases.
+ * The queue |q| of the base key |k| (rl_command_key) is a string of entries, 24 bytes each, so that
+ * one command reads it with the key, and one writes the rest and its expiry. It is not among the
+ * KEYS of a script, and scripts that release use pcall() for it: a client without the right still
+ * releases.
  *
  * "Notify the head" in |s|: |c| becomes 2 if there is one, 3 if that is denied. A message without a
  * receiver evicts a disconnected waiter. All such waiters are evicted at once, at 4 us each: a host
@@ -186,10 +187,10 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
   "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l"
 
 /*
- * ENQUEUE_ALL. |s|, |p| and |f| are the queues, the place of the entry in them, and the lives of the
- * keys. Places that differ between queues would let waiters wait for each other, so an entry that
- * one queue lacks goes to the end of all. A waiter that is the first of all queues keeps its places,
- * which lasts for 400 ms. Another waiter lets those behind it take the free keys, for which
+ * ENQUEUE_ALL. |s|, |p| and |f| are the queues, the place of the entry in them, and the lives of
+ * the keys. Places that differ between queues would let waiters wait for each other, so an entry
+ * that one queue lacks goes to the end of all. A waiter that is the first of all queues keeps its
+ * places, which lasts for 400 ms. Another waiter lets those behind it take the free keys, for which
  * |called| notified it.
  */
 #define RL_COMMAND_ENQUEUES_ALL                                                                    \

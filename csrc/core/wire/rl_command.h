@@ -120,8 +120,9 @@ bool rl_command_hold(rl_buffer *buffer, rl_script script, bool by_text, const rl
                      uint64_t rest_ms, bool fenced, const char *entry, bool grow);
 
 /*
- * ENQUEUE and DEQUEUE in the queue of the base key |bytes|. |entry| has 16 hexadecimal digits of a client's channel, and 8 of a ticket's
- * id. A notification is a message of these 8 and the base key. Modes:
+ * ENQUEUE and DEQUEUE in the queue of the base key |bytes|. |entry| has 16 hexadecimal digits of a
+ * client's channel, and 8 of a ticket's id. A notification is a message of these 8 and the base
+ * key. Modes:
  *   NEW     the entry is certainly not in the queue
  *   CHECK   the entry may be in the queue
  *   EVICT   from there on: the entry's position when the key was last free. If the key is free
@@ -151,8 +152,8 @@ bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const c
                       size_t length, const char *entry, unsigned mode, unsigned permits);
 
 /*
- * ENQUEUE_ALL in the queues of all keys of |key|, whose token is the entry. It answers as ENQUEUE in
- * the mode CHECK: 0 if all keys are free, and the entry is the head of all queues; otherwise the
+ * ENQUEUE_ALL in the queues of all keys of |key|, whose token is the entry. It answers as ENQUEUE
+ * in the mode CHECK: 0 if all keys are free, and the entry is the head of all queues; otherwise the
  * largest position, and the longest remaining life of a key. A colon and places follow, which
  * |before| of the next query repeats: the sum of 2^i of the keys that are kept for the entry, and
  * for each key a comma and the position, if the key is free and another waiter is the head. A head
