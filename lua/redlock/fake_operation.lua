@@ -101,7 +101,8 @@ local function find_owned(lock, owner)
   for _, resource in ipairs(lock.resources) do
     local own
     for _, other in ipairs(lock.client.owned) do
-      if other.owner == owner and has_resource(other, resource) then own = other end
+      if other.owner == owner and has_resource(other, resource)
+        and (other.slot ~= nil) == option.has_permits(lock.operation.options) then own = other end
     end
     if found and own ~= found or not own then all = false end
     found = found or own
@@ -118,6 +119,8 @@ local function obstacle(own, all, options, custom)
   elseif not all then
     return "held",
       "its owner already holds some of the resources and would wait for itself: acquire all resources at once"
+  elseif (own.slot ~= nil) ~= option.has_permits(options) then
+    return "held", "the lock object is held with other permits: make a lock object for the semaphore"
   elseif options.fence and not own.fence then
     return "held", "its owner already holds it without a fencing token: set fence in the first acquire"
   end

@@ -121,6 +121,18 @@ return function(behaviour)
     assert(outer:release())
   end)
 
+  once("owner_of_a_lock_holds_no_semaphore_of_that_name", function(client)
+    local lock = assert(client:acquire("pool", { ttl = 90000, reentrant = "job" }))
+    local slot = assert(client:acquire("pool", { permits = 2, ttl = 90000, reentrant = "job" }))
+    assert.are.equal("number", type(slot:slot()))
+    assert.is_nil(lock:slot())
+    assert.are_not.equal(lock:token(), slot:token())
+    failure("held", lock:acquire({ permits = 2, reentrant = "job" }))
+    assert(lock:release())
+    assert.is_true(slot:is_held())
+    assert(slot:release())
+  end)
+
   once("fence_of_a_slot_grows", function(client)
     local last = 0
     for _ = 1, 4 do

@@ -77,10 +77,19 @@ static void rl_reentry_disown(const rl_lock *lock) {
   }
 }
 
+static bool rl_reentry_has_permits(const rl_options *options) {
+  return options->permits > 0;
+}
+
+/* A semaphore and a lock of the same name are different resources. */
 static bool rl_reentry_has(const rl_reentry *lease_owner, const rl_reentry *owner,
                            rl_resource_name name) {
   const rl_resource *resource = lease_owner->lease_resource;
   bool found = false;
+  if (rl_reentry_has_permits(lease_owner->lock->current) !=
+      rl_reentry_has_permits(owner->lock->current)) {
+    return false;
+  }
   for (unsigned i = 0; i < resource->count && !found; i++) {
     rl_resource_name other = rl_resource_at(resource, i);
     found = other.length == name.length && memcmp(other.resource, name.resource, name.length) == 0;
@@ -292,6 +301,8 @@ static int rl_reentry_obstacle(const rl_lock *lease_owner, redlock_time now_us,
       : !all
           ? "its owner already holds some of the resources and would wait for itself: acquire all "
             "resources at once"
+      : rl_reentry_has_permits(asked) != rl_reentry_has_permits(lease_owner->current)
+          ? "the lock object is held with other permits: make a lock object for the semaphore"
       : rl_reentry_lacks_fence(lease_owner, asked)
           ? "its owner already holds it without a fencing token: set fence in the first acquire"
           : NULL;

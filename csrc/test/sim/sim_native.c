@@ -149,8 +149,9 @@ static void sim_native_flag(sim *s, int connection, const resp_request *command,
   const sim_connection *from = &s->connections[connection];
   resp_request key = *command;
   key.lengths[1] -= strlen(RL_COMMAND_WAIT);
-  unsigned resource = sim_script_resource(&key, 1);
-  if (resource == SIM_RESOURCES_MAX) {
+  bool pool = resp_equals(&key, 1, SIM_SEMAPHORE, sizeof SIM_SEMAPHORE - 1);
+  unsigned resource = pool ? 0 : sim_script_resource(&key, 1);
+  if (resource == SIM_RESOURCES_MAX || pool != (s->config.permits > 0)) {
     sim_violation(s, "wire", "a waiters flag of no resource");
     return;
   }
