@@ -317,17 +317,17 @@ static const rl_script_source rl_script_sources[] = {
                                ") end if v==ARGV[1] then return c end return 0",
          "375ef235c7e47ac4dd8ce61b0adac32448bc9832"},
     [RL_SCRIPT_RELEASE_ALL_NOTIFY] =
-        {"local d,e,c,w=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
+        {"local d,e,c,x=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
          "local v=redis.pcall('GET',k) local ours=v==ARGV[1] if type(v)=='table' then e=v n=3 "
          "elseif ours then " RL_COMMAND_DELETE(
-             "k") "d=d+1 if n==3 then c=3 end end if n==2 or w and n~=3 then "
+             "k") "d=d+1 if n==3 then c=3 end end if n==2 or x and n~=3 then "
                   "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
                   "local s=r[1] " RL_COMMAND_READ
-                      RL_COMMAND_WITHOUT("w") "if ours or not v then " RL_COMMAND_NOTIFY(
+                      RL_COMMAND_WITHOUT("x") "if ours or not v then " RL_COMMAND_NOTIFY(
                           "k") "end " RL_COMMAND_KEEP "if s~='' then redis.pcall(" RL_COMMAND_FLAG
                                ") end end end if e then return e end "
                                "if d==#KEYS then return c end return 0",
-         "86c9e4b93921384aec891390e74ee5ea87f9c11c"},
+         "79d2e3ee0f0823b6f0b2206315d0a8005adff006"},
     [RL_SCRIPT_ENQUEUE] = {RL_COMMAND_ENQUEUES_KEY, "db5e757e6dc0e7647e92dfef42fed4abcdba7ea1"},
     [RL_SCRIPT_HOLD] =
         {"local n,t,d,e=tonumber(ARGV[3]),tonumber(ARGV[2]),0,nil for i=1,n do local l=KEYS[i] "

@@ -131,13 +131,13 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
                               "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
                               ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
-        "local d,e,c,w=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
+        "local d,e,c,x=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
         "local v=redis.pcall('GET',k) local ours=v==ARGV[1] if type(v)=='table' then e=v n=3 "
         "elseif ours then " SIM_CALLS_DELETE(
-            "k") "d=d+1 if n==3 then c=3 end end if n==2 or w and n~=3 then "
+            "k") "d=d+1 if n==3 then c=3 end end if n==2 or x and n~=3 then "
                  "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
                  "local s=r[1] " SIM_CALLS_READ
-                     SIM_CALLS_WITHOUT("w") "if ours or not v then " SIM_CALLS_FIRST(
+                     SIM_CALLS_WITHOUT("x") "if ours or not v then " SIM_CALLS_FIRST(
                          "k") "end " SIM_CALLS_KEEP "if s~='' then redis.pcall(" SIM_CALLS_SIGN
                               ") end end end if e then return e end "
                               "if d==#KEYS then return c end return 0",
