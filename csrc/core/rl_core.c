@@ -384,7 +384,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got > 0 && command.attempt == NULL && rl_notify_is_for(&command)) {
       rl_notify_answered(core, node, now_us, &command);
     } else if (got > 0 && rl_flag_is_for(&command)) {
-      rl_flag_answered(core, node, now_us, &command);
+      reason = rl_flag_answered(core, node, now_us, &command);
       rl_attempt_unref(&core->attempts, command.attempt);
     } else if (got > 0 && command.kind != RL_OUTSTANDING_GUARD) {
       reason = rl_dispatch(core, node, now_us, &command);

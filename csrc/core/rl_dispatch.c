@@ -101,8 +101,7 @@ static bool rl_dispatch_lacks_scripts(rl_node *node, redlock_time now_us,
     return rl_native_replaces_scripts(&node->link, now_us);
   }
   bool releases = command->kind == RL_OUTSTANDING_RELEASE ||
-                  (command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
-                   rl_ask_awaits(command)); /* FORCE-2 */
+                  command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
   return releases && rl_native_releases(&node->link, now_us, command->attempt);
 }
 
@@ -282,7 +281,8 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   if (stepped) {
     rl_renew_suspect_all(core, now_us);
   }
-  bool other = rl_dispatch_wants_other(node, now_us, command, &answer, reason);
+  bool other = rl_dispatch_wants_other(node, now_us, command, &answer, reason) &&
+               (command->kind < RL_OUTSTANDING_ASK || rl_ask_awaits(command)); /* FORCE-2 */
   if ((verdict->wants_text || plain || other) &&
       rl_dispatch_send_again(steps, node, now_us, command)) {
     return NULL;

@@ -17,10 +17,20 @@ static void rl_flag_notify(rl_node *node, redlock_time now_us, rl_attempt *attem
   }
 }
 
-void rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                      const rl_outstanding *command) {
+/* Returns true if the reply answers a try, or the script that notifies. */
+static bool rl_flag_is_valid(const rl_outstanding *command, const rl_reply *reply) {
+  int most = command->step == RL_NATIVE_NOTIFY ? 3 : 1;
+  return reply->type == RL_REPLY_ERROR || command->step == RL_NATIVE_FLAG ||
+         (reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= most);
+}
+
+const char *rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                             const rl_outstanding *command) {
   const rl_reply *reply = &node->link.reader.reply;
   bool error = reply->type != RL_REPLY_INTEGER;
+  if (!rl_flag_is_valid(command, reply)) {
+    return "the node sent an unexpected reply";
+  }
   switch (command->step) {
   case RL_NATIVE_DELIFEQ:
   case RL_NATIVE_DELEX:
@@ -43,4 +53,5 @@ void rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
     }
     break;
   }
+  return NULL;
 }

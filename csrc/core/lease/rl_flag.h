@@ -17,8 +17,8 @@ static inline bool rl_flag_is_for(const rl_outstanding *command) {
   return command->kind == RL_OUTSTANDING_NATIVE;
 }
 
-/* Acts on the answer in reader.reply. */
-void rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                      const rl_outstanding *command);
+/* Acts on the answer in reader.reply. Returns NULL, or why the connection must end. */
+const char *rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                             const rl_outstanding *command);
 
 #endif
