@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * In one run some nodes know one of the commands, others know none, and some run no scripts.
+ * In one run some nodes know one of the commands, some know none, and some run no scripts.
  */
 #include "sim_native.h"
 

@@ -81,6 +81,26 @@ static void twin_is_forgotten_with_either_connection(void **state) {
   }
 }
 
+/* A twin gets no backfill; its next connection may lead to a server of its own. */
+static void former_twin_gets_the_key_of_a_lease(void **state) {
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_at_one_server(world, &once);
+  (void)fake_reply(world, 1, ":1\r\n");
+  (void)fake_reply(world, 2, ":0\r\n");
+  fake_settle(world);
+  assert_int_equal(world->core.nodes[1]->twins, 1);
+  assert_error(fake_hold(world, lock), REDLOCK_OK); /* Nodes 0 and 2 grant it. */
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 2);
+  fake_break(world, 1, "Connection reset by peer");
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(fake_world_end(world));
+}
+
 /* Node 0 granted one lease and node 1 refused it; with another lease it was the other way round. */
 static void server_under_two_names_has_one_vote(void **state) {
   fake_world *world = fake_world_new(3);
@@ -197,6 +217,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(twin_nodes_are_named_in_the_error),
       cmocka_unit_test(twin_is_forgotten_with_either_connection),
+      cmocka_unit_test(former_twin_gets_the_key_of_a_lease),
       cmocka_unit_test(server_under_two_names_has_one_vote),
       cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
       cmocka_unit_test(twin_test_is_repeated_for_each_node_that_grants),

@@ -279,7 +279,7 @@ static void refusals_of_scripts_are_recognised(void **state) {
       "ERR unknown command 'EVAL', with args beginning with: 'x'",
       "ERR unknown command `EVALSHA`, with args beginning with: `x`",
       "ERR Could not find scripting engine 'lua'"};
-  static const char *const others[] = {
+  static const char *const different[] = {
       "NOPERM this user has no permissions to access one of the keys used as arguments",
       "ERR Error running script: NOPERM this user has no permissions to run the 'del' command",
       "ERR unknown command 'DELIFEQ', with args beginning with: 'EVAL'",
@@ -289,8 +289,8 @@ static void refusals_of_scripts_are_recognised(void **state) {
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
     assert_true(rl_native_refuses_scripts(refusals[i]));
   }
-  for (unsigned i = 0; i < COUNT_OF(others); i++) {
-    assert_false(rl_native_refuses_scripts(others[i]));
+  for (unsigned i = 0; i < COUNT_OF(different); i++) {
+    assert_false(rl_native_refuses_scripts(different[i]));
   }
 }
 
