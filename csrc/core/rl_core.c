@@ -24,6 +24,7 @@
 #include "lease/rl_margin.h"
 #include "lease/rl_permits.h"
 #include "lease/rl_renew.h"
+#include "lease/rl_slots.h"
 #include "lease/rl_twin.h"
 #include "lock/rl_events.h"
 #include "lock/rl_round.h"
@@ -642,7 +643,7 @@ void rl_core_free(rl_core *core) {
   rl_timers_free(&core->timers);
   rl_outbox_free(core);
   rl_reentries_free(core);
-  rl_permits_forget(core);
+  rl_slots_forget(core);
   rl_guard_close(core->guards);
   free(core->prefix);
   free(core->waitlists); /* the first field of rl_core_parts */

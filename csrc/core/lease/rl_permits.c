@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rl_hash.h"
 #include "lease/rl_attach.h"
+#include "lease/rl_slots.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_ring.h"
 #include "lock/rl_round.h"
@@ -36,64 +36,6 @@
 
 #define RL_PERMITS_TRIES 4                         /* slots that an attempt tries (SEM-3) */
 #define RL_PERMITS_MOSTLY_TAKEN_US REDLOCK_SECONDS /* how long SEM-2 comes first */
-
-/* -------------------------------------------------------------------------- what a client knows */
-
-static uint64_t rl_permits_hash(const rl_resource *resource) {
-  return rl_hash_bytes(0, resource->key, rl_resource_base_length(resource));
-}
-
-static unsigned rl_permits_at(uint64_t hash) {
-  return (unsigned)(hash >> 7) % RL_PERMITS_KNOWN;
-}
-
-static bool rl_permits_knows(const rl_core *core, uint64_t hash) {
-  return core->slots != NULL && core->slots->at[rl_permits_at(hash)].hash == (uint32_t)(hash >> 32);
-}
-
-/* Forgets another semaphore that shares the place. */
-static void rl_permits_learn(rl_core *core, uint64_t hash) {
-  unsigned at = rl_permits_at(hash);
-  if (core->slots != NULL && !rl_permits_knows(core, hash)) {
-    memset(&core->slots->at[at], 0, sizeof core->slots->at[at]);
-    core->slots->at[at].hash = (uint32_t)(hash >> 32);
-  }
-}
-
-void rl_permits_released(rl_core *core, const rl_attempt *lease) {
-  unsigned slot = rl_resource_slot(lease->resource);
-  if (slot != 0 && core->slots != NULL) {
-    uint64_t hash = rl_permits_hash(lease->resource);
-    rl_permits_learn(core, hash);
-    core->slots->at[rl_permits_at(hash)].slot = (uint16_t)slot;
-  }
-}
-
-/* Returns the slot that this client has released last, and forgets it; 0 if there is none. */
-static unsigned rl_permits_take_known(const rl_lock *lock) {
-  uint64_t hash = rl_permits_hash(lock->resource);
-  unsigned slot = 0;
-  if (rl_permits_knows(lock->core, hash)) {
-    slot = lock->core->slots->at[rl_permits_at(hash)].slot;
-    lock->core->slots->at[rl_permits_at(hash)].slot = 0;
-  }
-  return slot <= (unsigned)lock->current->permits ? slot : 0;
-}
-
-static bool rl_permits_mostly_taken(const rl_lock *lock, redlock_time now_us) {
-  uint64_t hash = rl_permits_hash(lock->resource);
-  const rl_core *core = lock->core;
-  return rl_permits_knows(core, hash) && core->slots->at[rl_permits_at(hash)].slot == 0 &&
-         core->slots->at[rl_permits_at(hash)].mostly_taken_until_us > now_us;
-}
-
-static void rl_permits_note_taken(const rl_lock *lock, redlock_time until_us) {
-  uint64_t hash = rl_permits_hash(lock->resource);
-  rl_permits_learn(lock->core, hash);
-  if (lock->core->slots != NULL) {
-    lock->core->slots->at[rl_permits_at(hash)].mostly_taken_until_us = until_us;
-  }
-}
 
 /* ------------------------------------------------------------------------------------ the lock */
 
@@ -127,10 +69,7 @@ bool rl_permits_reserve(rl_lock *lock, const rl_options *options) {
   if (options->permits <= 0) {
     return true;
   }
-  if (lock->core->slots == NULL) {
-    lock->core->slots = calloc(1, sizeof *lock->core->slots);
-  }
-  if (lock->core->slots == NULL || !rl_lock_reserve_extension(lock)) {
+  if (!rl_slots_reserve(lock->core) || !rl_lock_reserve_extension(lock)) {
     return false;
   }
   rl_permits *permits = lock->extension->permits;
@@ -159,11 +98,6 @@ void rl_permits_free(rl_lock *lock) {
   free(permits);
 }
 
-void rl_permits_forget(rl_core *core) {
-  free(core->slots);
-  core->slots = NULL;
-}
-
 unsigned rl_permits_slot(const rl_lock *lock, redlock_time now_us) {
   const rl_lock *owner = rl_ring_owner(lock);
   return rl_lock_remaining(owner, now_us) > 0 ? rl_resource_slot(owner->lease->resource) : 0;
@@ -182,7 +116,7 @@ void rl_permits_plan(rl_lock *lock, redlock_time now_us) {
     return;
   }
   permits->next = (uint16_t)rl_notify_slot(lock->core, lock->waitlist);
-  bool asks = lock->result == REDLOCK_E_TAKEN || rl_permits_mostly_taken(lock, now_us);
+  bool asks = lock->result == REDLOCK_E_TAKEN || rl_slots_mostly_taken(lock, now_us);
   permits->asks =
       permits->next == 0 && rl_lock_attach(lock) == NULL && lock->current->permits > 1 && asks;
 }
@@ -205,7 +139,7 @@ static unsigned rl_permits_next(rl_lock *lock, rl_permits *permits) {
   if (attach != NULL) {
     return rl_resource_slot(attach->handed->resource);
   }
-  unsigned number = permits->next != 0 ? permits->next : rl_permits_take_known(lock);
+  unsigned number = permits->next != 0 ? permits->next : rl_slots_take(lock);
   permits->next = 0;
   return number != 0 ? number : 1 + (unsigned)(lock->random % (unsigned)lock->current->permits);
 }
@@ -355,7 +289,7 @@ bool rl_permits_decide(rl_lock *lock, redlock_time now_us) {
   if (found == 0) {
     return false;
   }
-  rl_permits_note_taken(
+  rl_slots_note_taken(
       lock, found < (count + 1) / 2 ? rl_time_add(now_us, RL_PERMITS_MOSTLY_TAKEN_US) : 0);
   rl_attempt *question = lock->attempt;
   lock->attempt = NULL;

@@ -23,16 +23,6 @@ typedef struct rl_permits {
   uint8_t free[];    /* by slot: nodes that have reported it free in that round */
 } rl_permits;
 
-/* What a client knows of its semaphores. */
-#define RL_PERMITS_KNOWN 64
-typedef struct rl_permits_known {
-  struct {
-    uint32_t hash; /* of the semaphore's key */
-    uint16_t slot; /* that this client has released last; 0: none, or it is in use */
-    redlock_time mostly_taken_until_us; /* more than half of its slots were taken */
-  } at[RL_PERMITS_KNOWN];
-} rl_permits_known;
-
 /*
  * Returns why a lock on |count| resources cannot have the options, as a static sentence, or NULL.
  */
@@ -44,7 +34,6 @@ const char *rl_permits_wrong(const rl_lock *lock, const rl_options *options, boo
 /* Makes room for an acquire with |options|. Returns false when out of memory. */
 bool rl_permits_reserve(rl_lock *lock, const rl_options *options);
 void rl_permits_free(rl_lock *lock);
-void rl_permits_forget(rl_core *core);
 
 /* Returns the state of a lock whose last acquire had permits, or NULL. */
 static inline rl_permits *rl_permits_of(const rl_lock *lock) {
@@ -87,8 +76,5 @@ bool rl_permits_ask(rl_lock *lock, redlock_time now_us);
 
 /* SEM-3. The question has ended without a slot: the next attempt begins with SEM-1. */
 void rl_permits_asked(rl_lock *lock);
-
-/* SEM-1. Notes that this client has released the slot of |lease|. */
-void rl_permits_released(rl_core *core, const rl_attempt *lease);
 
 #endif

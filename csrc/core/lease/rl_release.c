@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "lease/rl_hold.h"
-#include "lease/rl_permits.h"
+#include "lease/rl_slots.h"
 #include "lease/rl_twin.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
@@ -176,7 +176,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   if (attempt->held) {
     rl_notify_released(core, attempt, false);
     if (rl_attempt_keep_ms(attempt, now_us) == 0) {
-      rl_permits_released(core, attempt);
+      rl_slots_released(core, attempt);
       rl_waitlist_released(core, attempt->resource, now_us);
     }
   }

@@ -186,8 +186,8 @@ typedef struct rl_core {
   struct rl_notify_state *notify; /* NULL: notifications are off */
   struct rl_releases *releases;
   struct rl_backfills *backfills;
-  struct rl_losses *losses;       /* unreported */
-  struct rl_permits_known *slots; /* NULL: no semaphore was used */
+  struct rl_losses *losses; /* unreported */
+  struct rl_slots *slots;   /* NULL: no semaphore was used */
   struct rl_reentries *reentries;
 } rl_core;
 
