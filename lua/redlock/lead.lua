@@ -19,7 +19,7 @@ local section = require "redlock.section"
 local lead = {}
 
 local check_resource, check_lead, new_lock = options.resource, options.lead, core.lock
-local ipairs, min, select = ipairs, math.min, select
+local ipairs, max, min, select = ipairs, math.max, math.min, select
 local unpack = table.unpack or unpack -- luacheck: ignore
 
 -- LEAD-1. Milliseconds of the first acquire, and of the longest.
@@ -92,6 +92,28 @@ local function begin(client, driver, given, fn, on_error)
   end
 end
 
+-- -------------------------------------------------------------------------------------- observers
+
+-- Returns why leader() returns no leader, and the code. A token may be on nodes that did not answer,
+-- too: then a client may lead.
+local function absent(nodes)
+  local answers, most, same = 0, 0, {}
+  for _, node in ipairs(nodes) do
+    if node.state ~= "unknown" then answers = answers + 1 end
+    if node.token then
+      same[node.token] = (same[node.token] or 0) + 1
+      most = max(most, same[node.token])
+    end
+  end
+  local message = ("%d of %d nodes answered"):format(answers, #nodes)
+  if answers <= #nodes / 2 then return message .. "; more than half of them are needed", "unavailable" end
+  if most > 0 and most + #nodes - answers > #nodes / 2 then
+    return message .. (", and %d of them store the same token; the others decide if its client leads"):format(most),
+      "unavailable"
+  end
+  return message .. ", and no client leads", "not_held"
+end
+
 -- ----------------------------------------------------------------------------------------- methods
 
 --- Adds lead() and leader() to the methods of a client. The driver is a table of
@@ -132,11 +154,8 @@ function lead.install(methods, driver)
     local seen, message, code = methods.inspect(self, resource)
     if not seen then return nil, message, code end
     if seen.holder then return { label = seen.label, fence = seen.fence, ttl = seen.ttl } end
-    local answers = 0
-    for _, node in ipairs(seen.nodes) do answers = answers + (node.state == "unknown" and 0 or 1) end
-    message = ("'%s': %d of %d nodes answered"):format(resource, answers, #seen.nodes)
-    if answers > #seen.nodes / 2 then return nil, message .. ", and no client leads", "not_held" end
-    return nil, message .. "; more than half of them are needed", "unavailable"
+    message, code = absent(seen.nodes)
+    return nil, ("'%s': %s"):format(resource, message), code
   end
 end
 

@@ -310,7 +310,7 @@ function client:lead(name, options, fn) end
 ---@param name string
 ---@return redlock.Leader?
 ---@return string? message
----@return redlock.Code? code "not_held": no client leads; "unavailable", "cancelled", "closed"
+---@return redlock.Code? code "not_held": no client leads; "unavailable" (a client may lead), "cancelled", "closed"
 ---@nodiscard
 function client:leader(name) end
 

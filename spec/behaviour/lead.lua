@@ -162,6 +162,16 @@ return function(behaviour)
     assert.is_truthy(client and other)
   end)
 
+  test("leader_that_nodes_without_answer_decide_is_unavailable", function(_, other, farm)
+    farm[1]:command("SET", "r", ("a"):rep(40), "PX", 60000)
+    for index = 2, 3 do farm[index]:kill() end
+    local message = failure("unavailable", other:leader("r"))
+    assert.are.equal("'r': 3 of 5 nodes answered, and 1 of them store the same token; the others decide if its client "
+      .. "leads", message)
+    farm[1]:command("DEL", "r")
+    failure("not_held", other:leader("r"))
+  end)
+
   test("wrong_arguments_of_lead_are_raised", function(client)
     local function resign() return "resign" end
     local function refused(text, ...)
