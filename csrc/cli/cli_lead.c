@@ -86,15 +86,15 @@ static int cli_lead_campaign(const cli_settings *settings, cli_loop *loop, redlo
   return status;
 }
 
-/* Returns the exit status of a signal that has come and ends programs; -1 if there was none. */
+/* STBY-5. Returns the exit status of a signal that ends this program; -1 if there was none. */
 static int cli_lead_signal(const cli_run_state *run) {
-  static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+  static const int ending[] = {SIGTERM, SIGINT, SIGQUIT};
   for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
     if ((run->came >> ending[i] & 1) != 0) {
       return CLI_SIGNAL + ending[i];
     }
   }
-  return -1;
+  return (run->came_late >> SIGHUP & 1) != 0 ? CLI_SIGNAL + SIGHUP : -1;
 }
 
 /* STBY-4, STBY-5. Returns -1 to campaign again, or the exit status. */

@@ -238,6 +238,7 @@ static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now
   if (came) {
     run->signals |= (uint64_t)1 << number;
     run->came |= (uint64_t)1 << number;
+    run->came_late |= run->stopping ? (uint64_t)1 << number : 0;
   }
   if (came || cli_command_lacks_canary(&run->command)) {
     run->pass_us = cli_run_earlier(run->pass_us, now_us + CLI_RUN_GATHER_US);

@@ -22,6 +22,7 @@ typedef struct cli_run_state {
   redlock_time check_us;   /* time of the next extend of RUN-3 */
   uint64_t signals;        /* bits of those to be passed on at |pass_us| */
   uint64_t came;           /* bits of all that have come */
+  uint64_t came_late;      /* bits of those that have come after |stopping| */
   redlock_time pass_us;    /* REDLOCK_NEVER if nothing has come */
   bool stopping;           /* RUN-4: SIGTERM was sent */
   redlock_time kill_us;    /* RUN-4: time of the next SIGKILL */

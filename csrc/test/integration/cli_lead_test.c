@@ -12,6 +12,8 @@ static int start(void **state) {
                        "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
   cli_define("POLITE", "trap 'echo got TERM; exit 5' TERM\n"
                        "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
+  cli_define("RELOADER", "trap 'echo reloaded' HUP; trap 'exit 0' TERM\n"
+                         "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
   cli_define("STUBBORN", "trap '' TERM; echo began $REDLOCK_FENCE; read word <GATE");
   return 0;
 }
@@ -148,6 +150,18 @@ static void signal_during_the_stop_of_the_command_ends_lead(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
+/* The command takes SIGHUP as the order to read its configuration again. */
+static void reload_does_not_end_lead_after_a_later_loss(void **state) {
+  tool_run run = cli_begin("-t 1500ms --kill-after 60s lead job -- RELOADER");
+  until_fence(&run, "began ", 0);
+  (void)kill(run.pid, SIGHUP);
+  tool_until_output(&run, "reloaded");
+  delete_lock();
+  until_fence(&run, "began ", 1);
+  assert_true(fence_after(&run, "began ", 1) > fence_after(&run, "began ", 0));
+  finish_leader(&run);
+}
+
 static void wait_limits_the_campaign_of_lead(void **state) {
   redlock_lock *held = held_lock(client_of(&three, 3, NULL), "job");
   cli_check("-w 0 lead job -- LEADER", 1);
@@ -200,6 +214,7 @@ int main(void) {
       TEST(signal_ends_standby),
       TEST(signal_at_leader_is_passed_to_the_command),
       TEST(signal_during_the_stop_of_the_command_ends_lead),
+      TEST(reload_does_not_end_lead_after_a_later_loss),
       TEST(wait_limits_the_campaign_of_lead),
       TEST(unreachable_nodes_are_reported_once),
       TEST(lead_rejects_options_of_run),
