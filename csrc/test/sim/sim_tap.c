@@ -623,7 +623,9 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
         !socket->odd) {
       sim_violation(s, "simulator", "a reply does not match what was asked");
     }
-    client->account.replies[node] += sent.kind == SIM_COMMAND_SLOTS;
+    if (sent.kind == SIM_COMMAND_SLOTS) {
+      client->account.replies[node]++;
+    }
     if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
       if (note->full) {
         sim_tap_ticket(client, node, sent.ticket, 0, false);

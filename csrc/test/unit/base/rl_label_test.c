@@ -119,12 +119,44 @@ static void other_token_has_no_label(void **state) {
   }
 }
 
+static void token_of_a_semaphore_names_its_permits(void **state) {
+  static const struct {
+    const char *token;
+    unsigned permits;
+    const char *label;
+  } tokens[] = {
+      {DIGITS "/1", 1, NULL},
+      {DIGITS "/1024", 1024, NULL},
+      {DIGITS "/12:a/3", 12, "a/3"},
+      {DIGITS "/1025", 0, NULL},
+      {DIGITS "/0", 0, NULL},
+      {DIGITS "/03", 0, NULL},
+      {DIGITS "/", 0, NULL},
+      {DIGITS "/3x", 0, NULL},
+      {DIGITS "/99999", 0, NULL},
+      {DIGITS ":host/3", 0, "host/3"},
+      {DIGITS, 0, NULL},
+      {"short/3", 0, NULL},
+      {DIGITS "/3:", 3, NULL},
+  };
+  for (unsigned i = 0; i < COUNT_OF(tokens); i++) {
+    size_t length, size = strlen(tokens[i].token);
+    const char *label = rl_label_of(tokens[i].token, size, &length);
+    assert_int_equal(rl_label_permits(tokens[i].token, size), tokens[i].permits);
+    assert_true((label == NULL) == (tokens[i].label == NULL));
+    assert_true(label == NULL || strcmp(label, tokens[i].label) == 0);
+    assert_int_equal(rl_label_secret(tokens[i].token, size),
+                     label != NULL || tokens[i].permits > 0 ? 40 : size);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(label_is_printable_utf8_of_at_most_64_bytes),
       cmocka_unit_test(invalid_label_is_none),
       cmocka_unit_test(token_has_a_label_behind_its_digits),
       cmocka_unit_test(other_token_has_no_label),
+      cmocka_unit_test(token_of_a_semaphore_names_its_permits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

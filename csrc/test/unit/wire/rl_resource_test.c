@@ -108,6 +108,38 @@ static void key_of_a_record_is_reserved(void **state) {
   assert_true(rl_resource_is_reserved("redlock:", 8, &(redlock_resource){"lineage", 7}));
 }
 
+static void slot_is_the_name_of_its_semaphore_and_a_number(void **state) {
+  static const unsigned slots[] = {1, 9, 10, 1024};
+  rl_resource *base = rl_resource_new("a:", 2, "pool/7", 6);
+  assert_int_equal(rl_resource_slot(base), 0); /* The name of a lock may look like a slot. */
+  for (unsigned i = 0; i < COUNT_OF(slots); i++) {
+    rl_resource *slot = rl_resource_new_slot(base, slots[i]);
+    assert_int_equal(rl_resource_slot(slot), slots[i]);
+    assert_int_equal(rl_resource_base_length(slot), base->key_length);
+    assert_int_equal(slot->prefix_length, 2);
+    assert_true(rl_resource_equal(base, slot)); /* They have one queue. */
+    rl_resource_unref(slot);
+  }
+  rl_resource_unref(base);
+}
+
+static void name_of_a_slot_ends_in_its_number(void **state) {
+  static const struct {
+    const char *name;
+    unsigned slot;
+    size_t length;
+  } names[] = {{"a/1", 1, 1},     {"a/1024", 1024, 1}, {"/5", 5, 0},   {"a/b/12", 12, 3},
+               {"a/1025", 0, 6},  {"a/0", 0, 3},       {"a/01", 0, 4}, {"a/", 0, 2},
+               {"a1", 0, 2},      {"7", 0, 1},         {"", 0, 0},     {"a/99999", 0, 7},
+               {"a/12345", 0, 7}, {"a/1 ", 0, 4}};
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    size_t length = 99;
+    assert_int_equal(rl_resource_parse_slot(names[i].name, strlen(names[i].name), &length),
+                     names[i].slot);
+    assert_int_equal(length, names[i].length);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(resource_is_prefix_and_name),
@@ -117,6 +149,8 @@ int main(void) {
       cmocka_unit_test(repeated_resource_is_found),
       cmocka_unit_test(keys_of_counters_and_queues_are_reserved),
       cmocka_unit_test(key_of_a_record_is_reserved),
+      cmocka_unit_test(slot_is_the_name_of_its_semaphore_and_a_number),
+      cmocka_unit_test(name_of_a_slot_ends_in_its_number),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
