@@ -111,6 +111,13 @@ static const char *node_handshake(load_node *node, const resp_request *request) 
 }
 
 /* Of a connection that has subscribed. */
+/* A native command of newer servers. */
+static const char *node_unknown(load_node *node, const resp_request *request) {
+  (void)node;
+  (void)request;
+  return "-ERR unknown command\r\n";
+}
+
 static const char *node_ping(load_node *node, const resp_request *request) {
   (void)node;
   (void)request;
@@ -121,11 +128,11 @@ static const char *node_execute(load_node *node, const resp_request *request) {
   static const struct {
     const char *name;
     const char *(*execute)(load_node *, const resp_request *);
-  } commands[] = {{"SET", node_set},          {"EVALSHA", node_script},
-                  {"EVAL", node_script},      {"DEL", node_delete},
-                  {"CLIENT", node_handshake}, {"AUTH", node_handshake},
-                  {"SELECT", node_handshake}, {"SUBSCRIBE", queue_subscribe},
-                  {"PUBLISH", queue_probe},   {"PING", node_ping}};
+  } commands[] = {
+      {"SET", node_set},          {"EVALSHA", node_script},       {"EVAL", node_script},
+      {"DEL", node_delete},       {"CLIENT", node_handshake},     {"AUTH", node_handshake},
+      {"SELECT", node_handshake}, {"SUBSCRIBE", queue_subscribe}, {"PUBLISH", queue_probe},
+      {"PING", node_ping},        {"DELIFEQ", node_unknown},      {"DELEX", node_unknown}};
   node->commands++;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     const char *reply =
