@@ -342,7 +342,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
   } else if (command->kind == RL_OUTSTANDING_EXTEND) {
     if (verdict.broken) {
       rl_attempt_unanswered(attempt, now_us);
-      attempt->natively |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
+      attempt->unsure |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
     }
   } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
     rl_native_released(&node->link, now_us, attempt); /* NAT-1 */
@@ -386,7 +386,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
       attempt->uncertain |= bit;
       attempt->asked &= ~bit;
     } else if (command->script == RL_SCRIPT_NONE) { /* NAT-5 */
-      attempt->natively |= bit;
+      attempt->unsure |= bit;
     }
   }
   rl_release_again(core, now_us, attempt, bit);

@@ -30,9 +30,8 @@ bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attem
   }
   bool known = link->native == RL_NATIVE_DELIFEQ || link->native == RL_NATIVE_DELEX;
   bool dequeues = (attempt->enqueued & link->bit) != 0;
-  bool repeats = (attempt->natively & link->bit) != 0;
   return known && (!rl_native_notifies(link, now_us) ||
-                   (rl_native_is_awaited(attempt) && !dequeues && !repeats)); /* NAT-3 */
+                   (rl_native_is_awaited(attempt) && !dequeues)); /* NAT-3 */
 }
 
 static bool rl_native_append(rl_link *link, redlock_time now_us, rl_attempt *attempt,
@@ -56,7 +55,6 @@ bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow) 
       !rl_command_delete_if(&link->output, &key, delex, grow)) {
     return false;
   }
-  attempt->natively |= link->bit;
   (void)rl_link_append(link, command);
   /* Without memory for it, waiters poll. */
   return !asks || !rl_link_reserve_outstanding(link, true) ||
@@ -84,7 +82,7 @@ bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *atte
 
 bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
                        uint64_t ttl_ms) {
-  bool unsure = (attempt->natively & link->bit) != 0 && ttl_ms > attempt->least_ms;
+  bool unsure = (attempt->unsure & link->bit) != 0 && ttl_ms > attempt->least_ms;
   return attempt->resource->count < 2 && !attempt->custom && !unsure && !link->lacks_ifeq &&
          ttl_ms <= UINT32_MAX && rl_native_replaces_scripts(link, now_us);
 }

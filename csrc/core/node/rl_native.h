@@ -14,8 +14,8 @@
  *          and no later one.
  *   NAT-3. These releases use the script, because a client that ends would never read the flag, or
  *          because there is more to do: a release that no caller awaits, of several keys, with a
- *          ticket to dequeue, or within hold_at_least; and a repeated one, which the node may have
- *          executed before.
+ *          ticket to dequeue, or within hold_at_least; and one on a connection without an answer to
+ *          the tries, such as the repeated release after a lost connection.
  *   NAT-4. A node that refuses EVAL is asked natively for a minute: all releases of one key, and
  *          extends.
  *   NAT-5. SET IFEQ sets the end of the key to its own execution plus its life, which may be

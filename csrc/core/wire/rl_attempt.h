@@ -62,11 +62,7 @@ struct rl_attempt {
   uint32_t suspect;  /* nodes that may have lost the key since (rl_margin.h) */
   uint32_t ticket;   /* of a lease: id of the ticket that its release dequeues, or 0 */
   uint32_t enqueued; /* nodes with that ticket in their queue */
-  /*
-   * Nodes that may still execute a native extend of an ended connection; from the release on, also
-   * nodes that got a native release (rl_native.h).
-   */
-  uint32_t natively;
+  uint32_t unsure;   /* nodes that may still execute a native extend of an ended connection */
   uint32_t least_ms; /* shortest life that a native extend asked for; 0: there was none */
   /*
    * The random token, with a NUL. With |apart|: a pointer to the token, aligned so that leak
