@@ -68,7 +68,7 @@ build() {
 # Runs a program of the target. QEMU_LD_PREFIX has its C library.
 emulate() {
   # shellcheck disable=SC2086
-  QEMU_LD_PREFIX=$libraries timeout 600 $emulator "$@"
+  QEMU_LD_PREFIX=$libraries timeout 7200 $emulator "$@"
 }
 
 traces() {

@@ -104,14 +104,14 @@ get() {
   mv "$tree.new" "$tree"
 }
 
-# The loader of the tree runs the program.
+# The loader of the tree runs the program. A program that starts itself again starts the script.
 wrap() {
   tree=$(cd "$1" && pwd) || exit 1
   loader=$(find "$tree/root" -name 'ld-linux*.so.*' | head -n 1)
   libraries=$(find "$tree/root" -name 'lib*.so.*' -printf '%h\n' | sort -u | tr '\n' ':')
   if [ -z "$loader" ] || [ ! -e "$tree/root/$3" ]; then fail "the packages in $1 have no loader, or no $3"; fi
   printf '#!/bin/sh\n%s\nexec "%s" --library-path "%s" %s "$@"\n' "${4:-}" "$loader" "${libraries%:}" \
-    "${3:+\"$tree/root/$3\"}" >"$tree/$2.$$"
+    "${3:+--argv0 \"$tree/$2\" \"$tree/root/$3\"}" >"$tree/$2.$$"
   chmod +x "$tree/$2.$$" && mv "$tree/$2.$$" "$tree/$2"
 }
 

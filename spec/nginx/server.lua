@@ -226,9 +226,10 @@ helper.observe(function()
 end)
 
 --- The processes that serve now.
+-- A loader that runs nginx leaves its arguments behind the title of the process.
 function server:workers()
   local pids = {}
-  for pid in command("pgrep -P " .. self.pid .. " -f 'worker process$'"):gmatch("%d+") do pids[#pids + 1] = pid end
+  for pid in command("pgrep -P " .. self.pid .. " -f 'worker process *($|/)'"):gmatch("%d+") do pids[#pids + 1] = pid end
   return pids
 end
 
