@@ -228,8 +228,8 @@ end)
 --- The processes that serve now.
 -- A loader that runs nginx leaves its arguments behind the title of the process.
 function server:workers()
-  local pids = {}
-  for pid in command("pgrep -P " .. self.pid .. " -f 'worker process *($|/)'"):gmatch("%d+") do pids[#pids + 1] = pid end
+  local pids, found = {}, command("pgrep -P " .. self.pid .. " -f 'worker process *($|/)'")
+  for pid in found:gmatch("%d+") do pids[#pids + 1] = pid end
   return pids
 end
 
