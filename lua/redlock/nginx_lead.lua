@@ -1,23 +1,27 @@
---- client:lead() inside nginx. An exiting worker begins no campaign, and ends its acquire.
+--- client:lead() inside nginx. An exiting worker begins no campaign, and ends its acquire. The watcher
+--- of an acquire ends with the light thread of its caller, because a request waits for its light
+--- threads.
 
 local lead = require "redlock.lead"
 
 local exiting, sleep, spawn, kill = ngx.worker.exiting, ngx.sleep, ngx.thread.spawn, ngx.thread.kill
 
+local running, status = coroutine.running, coroutine.status
+
 local nginx_lead = {}
 
-local WATCH = 0.5 -- seconds between two questions if the worker exits
+local WATCH = 0.5 -- seconds between two questions if the worker exits, or the caller was killed
 local PAUSE = 0.2 -- seconds, after a failed acquire
 
-local function watch(lock)
-  repeat sleep(WATCH) until exiting()
+local function watch(lock, caller)
+  repeat sleep(WATCH) until exiting() or status(caller) == "dead"
   lock:cancel()
 end
 
 local driver = { kind = "userdata" }
 
 function driver.waits(campaign, lock)
-  campaign.watcher = spawn(watch, lock)
+  campaign.watcher = spawn(watch, lock, (running()))
 end
 
 function driver.waited(campaign)

@@ -16,6 +16,13 @@ local LOCATIONS = [[
       end))
     }
   }
+  location /killed {
+    content_by_lua_block {
+      local thread = ngx.thread.spawn(function() client:lead("r", error) end)
+      ngx.sleep(0.01)
+      ngx.say(tostring(ngx.thread.kill(thread)))
+    }
+  }
   location /done { content_by_lua_block { ngx.print(tostring(ngx.shared.done:get(ngx.var.arg_name))) } }
   location /blocking {
     content_by_lua_block {
@@ -71,6 +78,13 @@ describe("lead() inside nginx", function()
     helper.eventually(function() return done("result") ~= "nil" end, "the end of the campaign")
     assert.is_truthy(done("result"):find("^nil cancelled "), done("result"))
     assert.are.equal("nil", done("led"))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  -- The light thread that watches the worker would otherwise keep the request for ever.
+  it("request_ends_after_its_campaign_was_killed", function()
+    for index = 1, 3 do farm[index]:command("SET", "r", "another client", "PX", "1000000") end
+    assert.are.equal("1\n", (select(2, nginx:get("/killed"))))
     assert.are.equal("", nginx:complaints())
   end)
 
