@@ -39,9 +39,9 @@ static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 /* A held lock is on a majority of the nodes. */
 static void assert_safe(fake_world *world, const rl_lock *lock) {
   if (lock != NULL && rl_lock_remaining(lock, world->now_us) > 0) {
-    for (unsigned i = 0; i < lock->resource->count; i++) {
+    for (unsigned i = 0; i < lock->lease->resource->count; i++) {
       char key[FAKE_KEY_MAX] = "";
-      rl_resource_name name = rl_resource_at(lock->resource, i);
+      rl_resource_name name = rl_resource_at(lock->lease->resource, i);
       memcpy(key, name.key, name.key_length);
       assert_now(fake_holders(world, key, rl_attempt_token(lock->lease)) >= world->count / 2 + 1);
     }
@@ -81,6 +81,31 @@ static void play_several(fake_world *world) {
   finish(world, lock, rl_lock_release(lock, world->now_us, true));
   finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
   rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+}
+
+/* A semaphore: a taken slot, the question, another slot, the hand-over to another lock. */
+static void play_permits(fake_world *world) {
+  redlock_options options = fake_once();
+  options.permits = 2;
+  rl_lock *first = fake_lock(world, "pool", &options);
+  rl_lock *second = fake_lock(world, "pool", &options);
+  if (first != NULL) {
+    finish(world, first, rl_lock_acquire(first, world->now_us, NULL, true));
+  }
+  if (second != NULL) {
+    for (unsigned i = 0; i < 4; i++) {
+      world->jitter = i;
+      finish(world, second, rl_lock_acquire(second, world->now_us, NULL, true));
+      finish(world, second, rl_lock_release(second, world->now_us, true));
+    }
+    finish(world, second, rl_lock_acquire(second, world->now_us, NULL, true));
+    rl_lock_free(second, world->now_us);
+  }
+  if (first != NULL) {
+    finish(world, first, rl_lock_release(first, world->now_us, true));
+    rl_lock_free(first, world->now_us);
+  }
   fake_turn(world);
 }
 
@@ -239,6 +264,18 @@ static bool several_with(size_t fail_at, bool for_good) {
   fake_world *world = fake_world_new(3);
   arm(fail_at, for_good);
   play_several(world);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
+static bool permits_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new(3);
+  arm(fail_at, for_good);
+  play_permits(world);
   memory_is_back(world);
   assert_true(fake_world_end(world));
   assert_int_equal(memory.live, before);
@@ -515,6 +552,16 @@ static void lock_on_several_resources_survives_every_failed_allocation(void **st
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (several_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    assert_true(fail_at > 8);
+  }
+}
+
+static void semaphore_survives_every_failed_allocation(void **state) {
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (permits_with(fail_at, for_good == 1)) {
       fail_at++;
     }
     assert_true(fail_at > 8);
@@ -1125,6 +1172,7 @@ int main(void) {
       cmocka_unit_test(core_survives_every_failed_allocation),
       cmocka_unit_test(auto_extended_lease_survives_every_failed_allocation),
       cmocka_unit_test(lock_on_several_resources_survives_every_failed_allocation),
+      cmocka_unit_test(semaphore_survives_every_failed_allocation),
       cmocka_unit_test(fencing_tokens_survive_every_failed_allocation),
       cmocka_unit_test(guard_survives_every_failed_allocation),
       cmocka_unit_test(nested_locks_survive_every_failed_allocation),
