@@ -208,8 +208,8 @@ static bool check_waiting_shares(const sim_lock *own, const sim_lock *other) {
  */
 static void check_waiting_overtakes(sim *s, const sim_lock *own) {
   unsigned count = s->config.clients * s->config.locks;
-  if (s->phase == SIM_PHASE_SAFETY || s->now_us < s->calm_us + CHECK_WAITING_CALM_US ||
-      s->breach != SIM_BREACH_NONE || s->config.guard || !s->config.notifications) {
+  if (s->phase == SIM_PHASE_SAFETY || s->breach != SIM_BREACH_NONE || s->config.guard ||
+      !s->config.notifications) {
     return;
   }
   for (unsigned i = 0; i < count; i++) {

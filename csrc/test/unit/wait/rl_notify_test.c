@@ -1273,6 +1273,67 @@ static void other_release_error_is_not_a_refusal(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* ---------------------------------------------------------------------------- several keys */
+
+/* Begins an acquire of KEY and "other", which waits: KEY is taken on all nodes. */
+static rl_lock *begin_pair(fake_world *world) {
+  static const char *const names[] = {KEY, "other"};
+  redlock_options options = patient();
+  make_subscribers(world);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *pair = fake_lock_many(world, names, 2, &options);
+  assert_error(rl_lock_acquire(pair, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(pair), REDLOCK_PENDING);
+  return pair;
+}
+
+static void first_of_all_queues_tries_when_its_last_key_is_released(void **state) {
+  fake_world *world = fake_world_new_calling(3);
+  rl_lock *pair = begin_pair(world);
+  unsigned sets = world->nodes[0].sets, stands = world->nodes[0].stands;
+  assert_int_equal(pair->waitlist->ticket->kept, 7);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_non_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+    assert_non_null(fake_queue_at(&world->nodes[i].store, "other", 0));
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(pair), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].sets, sets + 1);
+  assert_int_equal(world->nodes[0].stands, stands);
+  assert_error(rl_lock_release(pair, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+    assert_null(fake_queue_at(&world->nodes[i].store, "other", 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void waiter_with_a_key_taken_asks_instead_of_trying(void **state) {
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, "other", OTHER, REDLOCK_NEVER);
+  }
+  rl_lock *pair = begin_pair(world);
+  unsigned sets = world->nodes[0].sets, stands = world->nodes[0].stands;
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(pair), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, sets);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  assert_int_equal(pair->waitlist->ticket->kept, 7);
+  assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  fake_pass(world, 100 * MS); /* It keeps KEY, and asks again: POLL-6. */
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].stands, stands + 2);
+  assert_int_equal(world->nodes[0].sets, sets);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(failed_attempt_enqueues_on_each_node),
@@ -1339,6 +1400,8 @@ int main(void) {
       cmocka_unit_test(refused_notification_repeats_the_release_without),
       cmocka_unit_test(refused_notification_of_a_forced_release_repeats_without),
       cmocka_unit_test(other_release_error_is_not_a_refusal),
+      cmocka_unit_test(first_of_all_queues_tries_when_its_last_key_is_released),
+      cmocka_unit_test(waiter_with_a_key_taken_asks_instead_of_trying),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
