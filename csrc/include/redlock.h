@@ -210,7 +210,7 @@ typedef enum redlock_vote {
 typedef enum redlock_node_state {
   REDLOCK_NODE_DOWN = 0,       /* no connection. The next one is made after the back-off, or when an
                                   operation needs the node. Also the state of a node that answered
-                                  READONLY, until it executes a write */
+                                  READONLY or NOREPLICAS, until it executes a write */
   REDLOCK_NODE_CONNECTING = 1, /* resolving, connecting or in the handshake */
   REDLOCK_NODE_UP = 2
 } redlock_node_state;

@@ -75,11 +75,20 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
   rl_link_disconnected(&node->link);
 }
 
+/* Returns true if an error has the code |dashed|. Before Redis 7 the code is inside the text if a
+ * script has written. */
+static bool rl_node_error_is(const char *text, const char *dashed) {
+  return strncmp(text, dashed + 1, strlen(dashed + 1)) == 0 || strstr(text, dashed) != NULL;
+}
+
+/*
+ * A replica, and a master without its replicas. Beside either of them another server may be the
+ * master, to which only a new connection leads.
+ */
 bool rl_node_refuses_to_write(const rl_node *node) {
   const rl_reply *reply = &node->link.reader.reply;
-  /* Before Redis 7 the code is inside the text if a script has written. */
-  return reply->type == RL_REPLY_ERROR &&
-         (strncmp(reply->text, "READONLY ", 9) == 0 || strstr(reply->text, "-READONLY ") != NULL);
+  return reply->type == RL_REPLY_ERROR && (rl_node_error_is(reply->text, "-READONLY ") ||
+                                           rl_node_error_is(reply->text, "-NOREPLICAS "));
 }
 
 void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal) {

@@ -67,8 +67,8 @@ void rl_node_connected(rl_node *node, redlock_time now_us);
 void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason);
 
 /*
- * Returns true if the last reply says that the node is a read-only replica. After a fail-over its
- * name may lead to another server, while this connection stays up.
+ * Returns true if the last reply says that the node is a read-only replica, or a master without its
+ * replicas. After a fail-over its name may lead to another server, while this connection stays up.
  */
 bool rl_node_refuses_to_write(const rl_node *node);
 

@@ -6,8 +6,8 @@
  *   SNT-1. The Sentinels are asked one after the other, with half a second for each.
  *   SNT-2. An address counts if more than half of the listed Sentinels name it. A Sentinel that is
  *          cut off from the others still names the former master.
- *   SNT-3. The server at the address proves nothing here. A replica answers READONLY later, which
- *          ends its connection, so that the Sentinels are asked again. The guard examines the rest.
+ *   SNT-3. The server at the address proves nothing here. A replica answers READONLY later,
+ *          and a former master without replicas NOREPLICAS. Either ends its connection, so that the Sentinels are asked again. The guard examines the rest.
  *   SNT-4. Of an error only the first word is kept, because servers quote what they have received.
  */
 #include "net/rl_sentinel.h"
@@ -105,11 +105,15 @@ static bool rl_sentinel_connect(rl_sentinel *self) {
     return rl_sentinel_fail(self, gai_strerror(error));
   }
   bool connected = false;
-  self->until_us = rl_time_add(redlock_now(), RL_SENTINEL_TIMEOUT_US);
+  redlock_time end_us = rl_time_add(redlock_now(), RL_SENTINEL_TIMEOUT_US);
   for (const struct addrinfo *at = addresses; at != NULL && !connected; at = at->ai_next) {
     rl_sentinel_close(self);
+    /* An address that is not the last one leaves half of the time to those behind it. */
+    redlock_duration left_us = rl_time_sub(end_us, redlock_now());
+    self->until_us = at->ai_next == NULL ? end_us : rl_time_sub(end_us, left_us / 2);
     connected = rl_sentinel_connect_to(self, at);
   }
+  self->until_us = end_us;
   freeaddrinfo(addresses);
   return connected;
 }
@@ -140,6 +144,17 @@ static bool rl_sentinel_line(const char **at, char line[RL_SENTINEL_REPLY_MAX + 
   return true;
 }
 
+static bool rl_sentinel_is_host(const char *line) {
+  return line[0] != '\0' && strlen(line) <= RL_ADDRESS_HOST_MAX;
+}
+
+/* getaddrinfo() takes 65537 for 1, and a sign. */
+static bool rl_sentinel_is_port(const char *line) {
+  size_t length = strlen(line);
+  long port = length <= 5 && strspn(line, "0123456789") == length ? strtol(line, NULL, 10) : 0;
+  return port >= 1 && port <= 65535;
+}
+
 /* Reads the lines of the array of host and port. Returns true if the reply is complete or wrong:
  * |self->error| says so. */
 static bool rl_sentinel_parse(rl_sentinel *self, bool login, rl_sentinel_master *master) {
@@ -161,7 +176,7 @@ static bool rl_sentinel_parse(rl_sentinel *self, bool login, rl_sentinel_master 
       (void)rl_sentinel_fail(self, "it knows no master of this name");
       return true;
     }
-    if (text ? line[0] == '\0' || strlen(line) > (i == 3 ? RL_ADDRESS_HOST_MAX : 5)
+    if (text ? !(i == 3 ? rl_sentinel_is_host(line) : rl_sentinel_is_port(line))
              : line[0] != types[i] || (i == 1 && strcmp(line, "*2") != 0)) {
       (void)rl_sentinel_fail(self, "its answer is not that of a Sentinel");
       return true;

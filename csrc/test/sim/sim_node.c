@@ -71,7 +71,8 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
                    .age_us = request->age_us,
                    .seen = request->seen,
                    .full = request->full,
-                   .read_only = strncmp(text, "-READONLY ", 10) == 0};
+                   .read_only = strncmp(text, "-READONLY ", 10) == 0 ||
+                                strncmp(text, "-NOREPLICAS ", 12) == 0};
   sim_node *node = &s->nodes[s->connections[connection].node];
   if (node->swallowed > 0 && request->kind == SIM_COMMAND_SET) {
     node->swallowed--;

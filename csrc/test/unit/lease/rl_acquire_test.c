@@ -374,7 +374,7 @@ static const reply_case reply_cases[] = {
     {"-MISCONF Redis is configured\r\n", REDLOCK_VOTE_ERROR, false, "MISCONF Redis is configured"},
     {"-MOVED 3999 127.0.0.1:6381\r\n", REDLOCK_VOTE_ERROR, false, "MOVED 3999 127.0.0.1:6381"},
     {"-MASTERDOWN Link is down\r\n", REDLOCK_VOTE_ERROR, false, "MASTERDOWN Link is down"},
-    {"-NOREPLICAS Not enough\r\n", REDLOCK_VOTE_ERROR, false, "NOREPLICAS Not enough"},
+    {"-NOREPLICAS Not enough\r\n", REDLOCK_VOTE_ERROR, true, "NOREPLICAS Not enough"},
     {"-NOSCRIPT no\r\n", REDLOCK_VOTE_ERROR, false, "NOSCRIPT no"}, /* of a SET: only an error */
     {"-ERR max number of clients\r\n", REDLOCK_VOTE_ERROR, false, "ERR max number of clients"},
     {"-\r\n", REDLOCK_VOTE_ERROR, false, "an error without a text"},

@@ -327,17 +327,17 @@ static rl_lock *held_beside_a_replica(fake_world *world, const char *refusal) {
 }
 
 /* After a fail-over the name leads to another server, while this connection stays up. */
-static void readonly_node_is_connected_anew(void **state) {
+static void refusing_node_is_connected_anew(const char *refusal, const char *text) {
   fake_world *world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
   rl_lock *lock = fake_lock(world, "first", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
   unsigned before = world->nodes[0].connections;
-  (void)held_beside_a_replica(world, READONLY);
+  (void)held_beside_a_replica(world, refusal);
   assert_int_equal(world->nodes[0].connections, before + 1); /* at once: it had lasted */
   assert_true(node->read_only);
-  assert_string_equal(node->error, "READONLY You can't write against a read only replica.");
+  assert_string_equal(node->error, text);
   fake_settle(world);
   assert_int_equal(node->link.phase, RL_LINK_UP);
   lock = fake_lock(world, "third", NULL);
@@ -347,6 +347,17 @@ static void readonly_node_is_connected_anew(void **state) {
   assert_string_equal(node->error, "");
   assert_int_equal(world->nodes[0].connections, before + 1);
   assert_true(fake_world_end(world));
+}
+
+static void readonly_node_is_connected_anew(void **state) {
+  refusing_node_is_connected_anew(READONLY,
+                                  "READONLY You can't write against a read only replica.");
+}
+
+/* Its replicas may follow another master, to which its address already leads. */
+static void master_without_replicas_is_connected_anew(void **state) {
+  refusing_node_is_connected_anew("-NOREPLICAS Not enough good replicas to write.\r\n",
+                                  "NOREPLICAS Not enough good replicas to write.");
 }
 
 /*
@@ -438,6 +449,7 @@ int main(void) {
       cmocka_unit_test(release_waits_for_room_in_a_full_queue),
       cmocka_unit_test(acquire_uses_a_node_that_came_back),
       cmocka_unit_test(readonly_node_is_connected_anew),
+      cmocka_unit_test(master_without_replicas_is_connected_anew),
       cmocka_unit_test(reply_that_follows_a_refusal_to_write_counts),
       cmocka_unit_test(readonly_node_stays_down_until_it_has_written),
       cmocka_unit_test(permanent_replica_is_not_connected_again_and_again),

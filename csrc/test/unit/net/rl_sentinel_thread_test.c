@@ -151,6 +151,9 @@ static void sentinel_without_an_answer_is_named(void **state) {
       {"HTTP/1.1 400 Bad Request\r\n", ": its answer is not that of a Sentinel"},
       {"*2\r\n$0\r\n\r\n", ": its answer is not that of a Sentinel"},
       {"*2\r\n$1\r\nh\r\n$6\r\n123456\r\n", ": its answer is not that of a Sentinel"},
+      {"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", ": its answer is not that of a Sentinel"},
+      {"*2\r\n$1\r\nh\r\n$1\r\n0\r\n", ": its answer is not that of a Sentinel"},
+      {"*2\r\n$1\r\nh\r\n$2\r\n-1\r\n", ": its answer is not that of a Sentinel"},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     script one;
