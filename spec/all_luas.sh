@@ -21,7 +21,8 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 
-# A port is free if a server can be started on it; there are enough to try. They lie below those of csrc/test/lib/port.h.
+# A port is free if a server can be started on it; there are enough to try. They lie below those of
+# csrc/test/lib/port.h.
 addresses=
 port=$((5000 + $$ % 5000))
 for node in 1 2 3; do

@@ -53,7 +53,7 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
           strstr(reply->text, "KEY") != NULL);
 }
 
-/* What needs scripts, or NULL. */
+/* The feature that needs scripts, or NULL. */
 static const char *rl_dispatch_purpose(const rl_outstanding *command) {
   switch (command->kind) {
   case RL_OUTSTANDING_ACQUIRE:

@@ -62,8 +62,8 @@
  * Threads. Any thread may call any function. One client serves any number of threads, also in
  * blocking calls. A lock belongs to one thread at a time. Meanwhile other threads may call only
  * redlock_lock_cancel() for it, and the functions that return a value of it: remaining, deadline,
- * margin, fence, slot, result, lost, vote, ttl, client and resource. Message, token, key and holder are
- * text of the lock, which the next operation frees: they belong to the lock's thread. A second
+ * margin, fence, slot, result, lost, vote, ttl, client and resource. Message, token, key and holder
+ * are text of the lock, which the next operation frees: they belong to the lock's thread. A second
  * operation is refused with REDLOCK_E_BUSY, except a release while an extend begun by
  * redlock_lock_extend_start() is in flight. Do not free a lock that another thread uses. Each
  * thread that uses a client must hold a reference to it, or own one of its locks. A call needs less
@@ -411,8 +411,8 @@ typedef struct redlock_settings {
    * granted. It may forget them by a restart without its keys, a flush, a replacement, a promotion
    * or a step of its clock. After that it does not vote for as long as the longest lease may last
    * (SPEC, delayed restarts). So no lock may live longer than guard_max_ttl_us, lock_delay_us
-   * and the drift of hold_at_least_us included. All clients of the nodes must have the same guard. docs/operating.md says how to turn
-   * it on, and which rights it needs.
+   * and the drift of hold_at_least_us included. All clients of the nodes must have the same guard.
+   * docs/operating.md says how to turn it on, and which rights it needs.
    */
   int guard;                         /* [REDLOCK_NO] */
   redlock_duration guard_max_ttl_us; /* [30 s] */
@@ -648,8 +648,8 @@ REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_set
  *     sentinel://[[user]:password@]host[:port][,host[:port]...]/master
  * The last one is the master that more than half of these Sentinels name. They are asked for each
  * new connection, without TLS. Their user and password are in the address, those of the master in
- * the settings. User, password and path may have %XX escapes; only a password may have a NUL (%00). Sends
- * nothing: the client connects when it first needs the node. |message| is as for
+ * the settings. User, password and path may have %XX escapes; only a password may have a NUL (%00).
+ * Sends nothing: the client connects when it first needs the node. |message| is as for
  * redlock_client_new().
  *
  * All clients of a resource must use the same nodes, because the majority is counted over them.
@@ -916,8 +916,8 @@ REDLOCK_EXTERN unsigned redlock_lock_slot(const redlock_lock *lock);
  * Supplies the token for the next acquire of this lock, in place of a random one: |length| bytes of
  * any kind, from 1 to REDLOCK_TOKEN_MAX. For programs that share a lock with another library under
  * a value that both know (LockTake of StackExchange.Redis, WithValue of redsync). The next acquire
- * uses it up, whatever its result, and makes one attempt. It waits in the queues of the nodes before
- * that attempt with options.fair, or if the client has just seen the lock contended. A forked child
+ * uses it up, whatever its result, and makes one attempt. It waits in the nodes' queues before that
+ * attempt with options.fair, or if the client has just seen the lock contended. A forked child
  * has no supplied token.
  *
  * DANGER: safety depends on tokens that no other holder has and that are never used twice. A second

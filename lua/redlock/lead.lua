@@ -94,8 +94,8 @@ end
 
 -- -------------------------------------------------------------------------------------- observers
 
--- Returns why leader() returns no leader, and the code. A token may be on nodes that did not answer,
--- too: then a client may lead.
+-- Returns why leader() returns no leader, and the code. A token may also be on nodes that did not
+-- answer: then a client may lead.
 local function absent(nodes)
   local answers, most, same = 0, 0, {}
   for _, node in ipairs(nodes) do

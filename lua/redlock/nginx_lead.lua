@@ -1,6 +1,6 @@
---- client:lead() inside nginx. An exiting worker begins no campaign, and ends its acquire. The watcher
---- of an acquire ends with the light thread of its caller, because a request waits for its light
---- threads.
+--- client:lead() inside nginx. An exiting worker begins no campaign, and ends its acquire. The
+--- watcher of an acquire ends with the light thread of its caller, because a request waits for its
+--- light threads.
 
 local lead = require "redlock.lead"
 

@@ -8,7 +8,7 @@ local helper = require "spec.helper"
 local server = {}
 server.__index = server
 
--- Another nginx than that of the system (build-aux/cross.sh), and the directory of its lua-resty-core.
+-- Another nginx than that of the system (build-aux/cross.sh), and its directory of lua-resty-core.
 local MODULES = os.getenv("REDLOCK_TEST_NGINX_MODULES") or "/usr/lib/nginx/modules/"
 local RESTY = os.getenv("REDLOCK_TEST_NGINX_LUA")
 

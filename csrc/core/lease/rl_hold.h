@@ -10,9 +10,9 @@
  *          rest of the time. It lengthens a key that would end earlier, and shortens one that would
  *          end later. Each repetition computes the rest anew. After that time it deletes the key.
  *   HLD-3. For the lock the lease ends as with any release. The release succeeds if a majority
- *          keeps the key. It is unavailable while more nodes may yet do so, and lost otherwise. HOLD
- *          dequeues the ticket of the lease, and notifies the heads of the queues: their attempts
- *          fail, and ENQUEUE then reports when the key will end.
+ *          keeps the key. It is unavailable while more nodes may yet do so; otherwise it is lost.
+ *          HOLD dequeues the ticket of the lease, and notifies the heads of the queues: their
+ *          attempts fail, and ENQUEUE then reports when the key will end.
  *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
  *          and keep the key longer. If the client still exists at the end of the time, it deletes
  *          the key on such a node.

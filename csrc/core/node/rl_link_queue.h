@@ -49,8 +49,8 @@ bool rl_link_queue_arguments(rl_link *link, const rl_outstanding *command,
                              const rl_command_bytes *arguments, unsigned count);
 
 /*
- * ENQUEUE, or ENQUEUE_LABEL with |labels|, and DEQUEUE of |entry| in the queue of the base key |key|
- * (rl_command.h). |permits| of a semaphore, or 0.
+ * ENQUEUE, or ENQUEUE_LABEL with |labels|, and DEQUEUE of |entry| in the queue of the base key
+ * |key| (rl_command.h). |permits| of a semaphore, or 0.
  */
 bool rl_link_queue_enqueue(rl_link *link, redlock_time now_us, uint32_t ticket, const char *key,
                            size_t length, const char *entry, unsigned mode, bool labels,

@@ -60,7 +60,7 @@
  *          waiters have the same order in all queues, and never wait for each other. A notification
  *          names one key. Unless the others are kept, the client asks the node. A waiter that is
  *          the head of all queues keeps the free keys until the rest is released: at most as long
- *          as the leases of the current holders. A waiter with others before it in some queue lets
+ *          as the leases of the current holders. A waiter that is not the first of some queue lets
  *          those behind it have the keys that are free now, and stays the head of their queues.
  *          So a key is never idle because of a waiter that waits for its turn on another key. A
  *          waiter that keeps keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).

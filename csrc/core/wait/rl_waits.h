@@ -12,7 +12,7 @@
 
 #define RL_TICKETS_MAX 65536 /* of one client at once; waiters without a ticket poll */
 
-/* What a ticket of several keys knows of each node. Sets of keys are bits. */
+/* The state of each node for a ticket of several keys. Sets of keys are bits. */
 typedef struct rl_ticket_places {
   uint8_t notified;                    /* keys for which the node has notified the ticket */
   uint8_t kept;                        /* free keys that the node keeps for the ticket */

@@ -18,7 +18,7 @@ static int start(void **state) {
   return 0;
 }
 
-/* Returns the fencing token behind the |number|th occurrence of |word|, from 0; 0 if there is none. */
+/* Returns the fencing token behind occurrence |number| of |word|, from 0; 0 if there is none. */
 static unsigned long long fence_after(const tool_run *run, const char *word, unsigned number) {
   const char *at = strstr(run->text, word);
   for (; at != NULL && number > 0; number--) {

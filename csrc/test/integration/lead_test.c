@@ -213,7 +213,7 @@ static void observer_sees_label_fence_and_time_left_of_leader(void **state) {
   redlock_client_free(own.other);
 }
 
-/* ----------------------------------------------------------------- two processes, one is stopped */
+/* --------------------------------------------------------------- two processes, one is stopped */
 
 /*
  * The store compares the fence of a write with that of the last write, and keeps all writes. It is

@@ -85,7 +85,7 @@ void fake_queue_clear(fake_store *store, const char *key) {
   }
 }
 
-/* ---------------------------------------------------------------------------------- the messages */
+/* --------------------------------------------------------------------------------- the messages */
 
 const char *fake_queue_channel(const fake_command *command) {
   const char *channel = strstr(command->line, RL_COMMAND_CHANNEL);
@@ -173,7 +173,7 @@ unsigned fake_queue_released(fake_store *store, const fake_command *command, con
                             free, &removed);
 }
 
-/* ---------------------------------------------------------------------------------- the commands */
+/* --------------------------------------------------------------------------------- the commands */
 
 /* Returns the remaining life as wait_queue_enqueue() wants it. */
 static unsigned long long fake_queue_left(redlock_time ends_us, redlock_time now_us) {

@@ -56,13 +56,13 @@ wait_queue_notified wait_queue_notify_head(wait_queue *queue) {
 }
 
 /*
- * The key is free. Returns 1 if no other entry stands before |entry|, 0 if the head was notified, -1
- * if that is forbidden. Evicts the head first if |entry| has not moved up to |before| since its last
- * query.
+ * The key is free. Returns 1 if no other entry stands before |entry|, 0 if the head was notified,
+ * -1 if that is forbidden. Evicts the head first if |entry| has not moved up to |before| since its
+ * last query.
  */
 static int wait_queue_is_head(wait_queue *queue, const char *entry, unsigned before) {
-  bool kept = queue->keeper != NULL && queue->count > 0 &&
-              memcmp(queue->keeper, queue->entries[0], WAIT_QUEUE_ENTRY) == 0;
+  bool kept = queue->reserved_for != NULL && queue->count > 0 &&
+              memcmp(queue->reserved_for, queue->entries[0], WAIT_QUEUE_ENTRY) == 0;
   queue->evicted = before > 1 && wait_queue_find(queue, entry) == before && !kept;
   for (unsigned i = 0; i < WAIT_QUEUE_TRIES; i++) {
     if (queue->count == 0 || memcmp(queue->entries[0], entry, WAIT_QUEUE_ENTRY) == 0) {

@@ -26,7 +26,7 @@ typedef struct wait_queue {
    */
   int (*notify)(void *context, const char *entry);
   void *context;
-  const char *keeper; /* entry for which the free key is kept: it is not evicted; or NULL */
+  const char *reserved_for; /* entry for which the free key is kept: it is not evicted; or NULL */
 } wait_queue;
 
 /* One of several keys, for wait_queue_enqueue_all(). */

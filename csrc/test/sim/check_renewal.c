@@ -89,7 +89,10 @@ static void check_renewal_extended(sim *s, const sim_client *client, const sim_l
   }
 }
 
-/* Checks extends. (One that is sent again by its text, or natively, belongs to a round that began in time.) */
+/*
+ * Checks extends. One that is sent again by its text, or natively, belongs to a round that began in
+ * time.
+ */
 static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
                                const sim_sent *sent) {
   const sim_lock *own = &client->locks[s->tokens[sent->token].lock];

@@ -107,7 +107,7 @@ typedef struct sim_waiters {
   uint64_t expire_ms; /* on the node's wall clock; 0: never */
   uint64_t sign_ms;   /* likewise: end of the waiters flag; 0: there is none */
   uint64_t keep_ms;   /* likewise: end of the time for which the free key is kept */
-  char keeper[SIM_ENTRY_LENGTH];
+  char reserved_for[SIM_ENTRY_LENGTH];
   char entries[SIM_WAITERS_MAX][SIM_ENTRY_LENGTH];
 } sim_waiters;
 

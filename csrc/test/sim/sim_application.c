@@ -402,7 +402,7 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
   }
 }
 
-/* Something is to be done in a term. */
+/* A term is due for its next action. */
 static void sim_application_lead(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   check_used(s, client, own);
   switch (sim_term_use(s, client, own, reading_us)) {

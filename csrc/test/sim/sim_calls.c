@@ -353,7 +353,8 @@ static sim_waiters *sim_calls_open(sim_calls_queue *queue, sim *s, const sim_con
                       sim_calls_notify,
                       queue,
                       NULL};
-  model.keeper = sim_key_wall_ms(s, from->node) <= waiters->keep_ms ? waiters->keeper : NULL;
+  model.reserved_for =
+      sim_key_wall_ms(s, from->node) <= waiters->keep_ms ? waiters->reserved_for : NULL;
   *queue = (sim_calls_queue){model, s, from->node, resource, waiters};
   return waiters;
 }
@@ -688,7 +689,7 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
 
 /* Keeps the free key for the entry. */
 static void sim_calls_keeps(sim *s, unsigned node, sim_waiters *waiters, const char *entry) {
-  memcpy(waiters->keeper, entry, SIM_ENTRY_LENGTH);
+  memcpy(waiters->reserved_for, entry, SIM_ENTRY_LENGTH);
   waiters->keep_ms = sim_key_wall_ms(s, node) + RL_COMMAND_KEEP_MS;
   sim_count(s, SIM_KEPT);
 }

@@ -11,7 +11,7 @@
 /* Draws the chances of the run, after everything else. */
 void sim_native_draw(sim *s, sim_random *random);
 
-/* What the node knows, drawn from the seed alone. */
+/* The commands that the node knows, drawn from the seed alone. */
 void sim_native_init(sim *s, unsigned node);
 
 /* The kind of a native command; SIM_COMMAND_UNKNOWN if it is none. |*token| is its word. */

@@ -27,10 +27,10 @@ bool sim_term_campaigns(sim *s, const sim_client *client, sim_lock *own);
 /* The acquire of a leader has ended. */
 void sim_term_acquired(sim *s, const sim_client *client, sim_lock *own, int result);
 
-/* What the function of a term does next. */
+/* The next action of the function of a term. */
 typedef enum sim_term_step {
   SIM_TERM_GOES_ON,
-  SIM_TERM_RETURNS,  /* The lock is to be released. */
+  SIM_TERM_RETURNS,  /* The lock must be released. */
   SIM_TERM_CAMPAIGNS /* The campaign is due, although the function has not returned. */
 } sim_term_step;
 

@@ -1,7 +1,8 @@
 /*
  * Out of memory in Lua: runs a script that uses the whole module in a state whose allocator fails
- * at its n-th call, for every n, until the script succeeds. No run may crash, or leave a byte of the
- * allocator or a descriptor. Valgrind and the address sanitizer check the library's own allocations.
+ * at its n-th call, for every n, until the script succeeds. No run may crash, or leave a byte of
+ * the allocator or a descriptor. Valgrind and the address sanitizer check the library's own
+ * allocations.
  *
  * SPDX-License-Identifier: MIT
  *

@@ -503,7 +503,7 @@ static void waiter_behind_an_unresponsive_head_of_one_node_polls_after_a_delay(v
 }
 
 /*
- * Six others wait, and their key is free. Two of them leave the queues of the nodes from |first|
+ * Six more waiters wait, and their key is free. Two of them leave the queues of the nodes from |first|
  * on.
  */
 static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
