@@ -1094,8 +1094,8 @@ REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_f
  * "Automatic extends" report it. |lead| must then return. The term ends when |lead| has returned:
  * the lock is released, unless |lead| has released it, and freed. Only then the next campaign
  * begins, unless |lead| has returned REDLOCK_RESIGN. |lead| may use the client, but must not free
- * the lock. It must not leave by longjmp() or a C++ exception: the lease would extend itself without
- * end.
+ * the lock. It must not leave by longjmp() or a C++ exception: the lease would extend itself for
+ * ever.
  *
  * So two terms never overlap while |lead| stops at the end of its lease. A paused process cannot
  * stop: pass the fencing token with each write, to a store that rejects a smaller one.

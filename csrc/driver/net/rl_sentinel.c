@@ -6,8 +6,9 @@
  *   SNT-1. The Sentinels are asked one after the other, with half a second for each.
  *   SNT-2. An address counts if more than half of the listed Sentinels name it. A Sentinel that is
  *          cut off from the others still names the former master.
- *   SNT-3. The server at the address proves nothing here. A replica answers READONLY later,
- *          and a former master without replicas NOREPLICAS. Either ends its connection, so that the Sentinels are asked again. The guard examines the rest.
+ *   SNT-3. The server at the address proves nothing here. A replica answers READONLY later, and a
+ *          former master without replicas NOREPLICAS. Either ends its connection, so that the
+ *          Sentinels are asked again. The guard examines the rest.
  *   SNT-4. Of an error only the first word is kept, because servers quote what they have received.
  */
 #include "net/rl_sentinel.h"

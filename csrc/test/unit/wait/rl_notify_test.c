@@ -503,8 +503,8 @@ static void waiter_behind_an_unresponsive_head_of_one_node_polls_after_a_delay(v
 }
 
 /*
- * Six more waiters wait, and their key is free. Two of them leave the queues of the nodes from |first|
- * on.
+ * Six more waiters wait, and their key is free. Two of them leave the queues of the nodes from
+ * |first| on.
  */
 static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
   redlock_options options = patient();

@@ -1,7 +1,7 @@
 /*
- * A mixed crowd of waiters: how often each of them gets its lock.
+ * Mixed waiters: how often each of them gets its lock.
  *
- *     crowd <seconds> <hold ms> <waiters> ... -- <host:port> ...
+ *     mixed_waiters <seconds> <hold ms> <waiters> ... -- <host:port> ...
  *
  * Each <waiters> is a process with one client: "kind:keys", and with "+" several of them in that
  * client. Keys are separated by commas. A number and "x" before it makes so many processes. Kinds:
@@ -34,55 +34,55 @@
 
 #include "measure.h"
 
-#define CROWD_WAITERS_MAX 2048
-#define CROWD_KEYS_MAX 26
-#define CROWD_TTL_MS 10000
+#define MIX_WAITERS_MAX 2048
+#define MIX_KEYS_MAX 26
+#define MIX_TTL_MS 10000
 
-typedef struct crowd_waiter {
+typedef struct mix_waiter {
   char text[64]; /* kind:keys */
   unsigned had, failed;
   uint64_t longest_ns;
-} crowd_waiter;
+} mix_waiter;
 
-typedef struct crowd_share {
+typedef struct mix_share {
   atomic_bool starts, ends;
   atomic_uint ready, overlaps;
-  atomic_int holders[CROWD_KEYS_MAX];
-  crowd_waiter waiters[CROWD_WAITERS_MAX];
-} crowd_share;
+  atomic_int holders[MIX_KEYS_MAX];
+  mix_waiter waiters[MIX_WAITERS_MAX];
+} mix_share;
 
-typedef struct crowd_lock {
+typedef struct mix_lock {
   redlock_lock *lock;
-  crowd_waiter *of;
+  mix_waiter *of;
   bool token;
   uint64_t since_ns, until_ns; /* of the wait; end of the hold, or 0 */
-} crowd_lock;
+} mix_lock;
 
-static crowd_share *crowd;
+static mix_share *mix;
 
-static void crowd_check(int result, const char *what) {
+static void mix_check(int result, const char *what) {
   if (result != REDLOCK_OK)
-    bench_die("crowd: %s: %d", what, result);
+    bench_die("mix: %s: %d", what, result);
 }
 
-static void crowd_start(crowd_lock *own) {
+static void mix_start(mix_lock *own) {
   char token[16];
   if (own->token) {
     if (getrandom(token, sizeof token, 0) != (ssize_t)sizeof token)
-      bench_die("crowd: no random numbers");
-    crowd_check(redlock_lock_give_token(own->lock, token, sizeof token), "token");
+      bench_die("mix: no random numbers");
+    mix_check(redlock_lock_give_token(own->lock, token, sizeof token), "token");
   }
-  crowd_check(redlock_lock_acquire_start(own->lock, NULL), "acquire");
+  mix_check(redlock_lock_acquire_start(own->lock, NULL), "acquire");
 }
 
-static void crowd_open(crowd_lock *own, redlock_client *client, crowd_waiter *of, unsigned index) {
-  redlock_resource keys[CROWD_KEYS_MAX];
+static void mix_open(mix_lock *own, redlock_client *client, mix_waiter *of, unsigned index) {
+  redlock_resource keys[MIX_KEYS_MAX];
   size_t count = 0;
-  redlock_options options = {.ttl_us = CROWD_TTL_MS * REDLOCK_MILLISECONDS,
+  redlock_options options = {.ttl_us = MIX_TTL_MS * REDLOCK_MILLISECONDS,
                              .wait_us = 60 * REDLOCK_SECONDS};
   const char *names = strchr(of->text, ':');
   if (names == NULL)
-    bench_die("crowd: no keys in %s", of->text);
+    bench_die("mix: no keys in %s", of->text);
   for (const char *at = names + 1; *at != '\0'; at++)
     if (*at != ',')
       keys[count++] = (redlock_resource){at, 1};
@@ -96,50 +96,50 @@ static void crowd_open(crowd_lock *own, redlock_client *client, crowd_waiter *of
   }
   if (strncmp(of->text, "own", length) == 0)
     options.retry_delay_us = (150 + index) * REDLOCK_MILLISECONDS;
-  crowd_check(redlock_lock_new_many(&own->lock, client, keys, count, &options), "lock");
+  mix_check(redlock_lock_new_many(&own->lock, client, keys, count, &options), "lock");
   redlock_lock_set_data(own->lock, own);
   own->of = of;
   own->token = strncmp(of->text, "token", length) == 0;
   if (strncmp(of->text, "owner", length) == 0)
-    crowd_check(redlock_lock_set_owner(own->lock, &index, sizeof index), "owner");
+    mix_check(redlock_lock_set_owner(own->lock, &index, sizeof index), "owner");
 }
 
 /* Notes that the waiter holds its keys, or no longer. */
-static void crowd_hold(const crowd_lock *own, bool begins) {
+static void mix_hold(const mix_lock *own, bool begins) {
   for (const char *at = strchr(own->of->text, ':') + 1; *at != '\0'; at++) {
     if (*at >= 'a' && *at <= 'z') {
-      int before = atomic_fetch_add(&crowd->holders[*at - 'a'], begins ? 1 : -1);
+      int before = atomic_fetch_add(&mix->holders[*at - 'a'], begins ? 1 : -1);
       if (begins && before != 0)
-        atomic_fetch_add(&crowd->overlaps, 1);
+        atomic_fetch_add(&mix->overlaps, 1);
     }
   }
 }
 
-static void crowd_ended(crowd_lock *own, uint64_t hold_ns) {
+static void mix_ended(mix_lock *own, uint64_t hold_ns) {
   uint64_t now_ns = bench_now_ns();
   if (redlock_lock_result(own->lock) != REDLOCK_OK) {
     own->of->failed++;
-    crowd_start(own);
+    mix_start(own);
     return;
   }
   uint64_t took_ns = now_ns - own->since_ns;
   own->of->longest_ns = took_ns > own->of->longest_ns ? took_ns : own->of->longest_ns;
   own->of->had++;
-  crowd_hold(own, true);
+  mix_hold(own, true);
   own->until_ns = now_ns + hold_ns;
 }
 
 /* Ends the holds that are due. Returns the time to the next one in ms. */
-static int crowd_release(crowd_lock *locks, unsigned count, uint64_t hold_ns) {
+static int mix_release(mix_lock *locks, unsigned count, uint64_t hold_ns) {
   uint64_t now_ns = bench_now_ns(), next_ns = now_ns + 1000000000;
   for (unsigned i = 0; i < count; i++) {
-    crowd_lock *own = &locks[i];
+    mix_lock *own = &locks[i];
     if (own->until_ns != 0 && own->until_ns <= now_ns) {
-      crowd_hold(own, false);
+      mix_hold(own, false);
       own->until_ns = 0;
-      crowd_check(redlock_lock_release_send(own->lock), "release");
+      mix_check(redlock_lock_release_send(own->lock), "release");
       own->since_ns = bench_now_ns();
-      crowd_start(own);
+      mix_start(own);
       if (hold_ns == 0)
         next_ns = now_ns;
     } else if (own->until_ns != 0 && own->until_ns < next_ns) {
@@ -149,46 +149,46 @@ static int crowd_release(crowd_lock *locks, unsigned count, uint64_t hold_ns) {
   return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns + 999999) / 1000000);
 }
 
-static void crowd_run(crowd_waiter *first, unsigned count, uint64_t hold_ns, char **addresses) {
+static void mix_run(mix_waiter *first, unsigned count, uint64_t hold_ns, char **addresses) {
   char message[256];
   redlock_client *client;
-  crowd_lock *locks = calloc(count, sizeof *locks);
-  crowd_check(redlock_client_new(&client, NULL, message, sizeof message), "client");
+  mix_lock *locks = calloc(count, sizeof *locks);
+  mix_check(redlock_client_new(&client, NULL, message, sizeof message), "client");
   for (; *addresses != NULL; addresses++)
-    crowd_check(redlock_client_add(client, *addresses, message, sizeof message), "node");
+    mix_check(redlock_client_add(client, *addresses, message, sizeof message), "node");
   for (unsigned i = 0; i < count; i++)
-    crowd_open(&locks[i], client, &first[i], (unsigned)(first - crowd->waiters) + i);
-  atomic_fetch_add(&crowd->ready, 1);
-  while (!crowd->starts)
+    mix_open(&locks[i], client, &first[i], (unsigned)(first - mix->waiters) + i);
+  atomic_fetch_add(&mix->ready, 1);
+  while (!mix->starts)
     usleep(1000);
   for (unsigned i = 0; i < count; i++) {
     locks[i].since_ns = bench_now_ns();
-    crowd_start(&locks[i]);
+    mix_start(&locks[i]);
   }
-  while (!crowd->ends) {
-    int left_ms = crowd_release(locks, count, hold_ns),
+  while (!mix->ends) {
+    int left_ms = mix_release(locks, count, hold_ns),
         timeout_ms = redlock_client_timeout_ms(client);
     struct pollfd readable = {redlock_client_pollfd(client), POLLIN, 0};
     timeout_ms = timeout_ms < 0 || timeout_ms > left_ms ? left_ms : timeout_ms;
     (void)poll(&readable, 1, timeout_ms > 100 ? 100 : timeout_ms);
     (void)redlock_client_process(client, NULL, 0);
     for (redlock_lock *lock; (lock = redlock_client_next_ended(client)) != NULL;)
-      crowd_ended(redlock_lock_data(lock), hold_ns);
+      mix_ended(redlock_lock_data(lock), hold_ns);
   }
   (void)redlock_client_close(client, 100 * REDLOCK_MILLISECONDS);
   _exit(0);
 }
 
-static void crowd_report(unsigned count) {
+static void mix_report(unsigned count) {
   double base = 0;
   for (unsigned i = 0; i < count; i++) {
-    crowd_waiter *of = &crowd->waiters[i];
+    mix_waiter *of = &mix->waiters[i];
     unsigned alike = 0, had = 0, failed = 0, least = of->had;
     uint64_t longest_ns = 0;
     if (of->text[0] == '\0')
       continue;
     for (unsigned k = count; k-- > i;) {
-      crowd_waiter *other = &crowd->waiters[k];
+      mix_waiter *other = &mix->waiters[k];
       if (strcmp(other->text, of->text) == 0) {
         alike++;
         had += other->had;
@@ -204,17 +204,17 @@ static void crowd_report(unsigned count) {
            of->text, (double)had / alike, least, failed, (double)longest_ns / 1e6,
            had / base / alike);
   }
-  printf("overlaps %u\n", atomic_load(&crowd->overlaps));
+  printf("overlaps %u\n", atomic_load(&mix->overlaps));
 }
 
 int main(int argc, char **argv) {
-  crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  mix = mmap(NULL, sizeof *mix, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   unsigned count = 0, processes = 0;
   int nodes = 3;
   while (nodes < argc && strcmp(argv[nodes], "--") != 0)
     nodes++;
-  if (crowd == MAP_FAILED || nodes >= argc - 1)
-    bench_die("usage: crowd <seconds> <hold ms> <waiters> ... -- <host:port> ...");
+  if (mix == MAP_FAILED || nodes >= argc - 1)
+    bench_die("usage: mixed_waiters <seconds> <hold ms> <waiters> ... -- <host:port> ...");
   uint64_t hold_ns = (uint64_t)(atof(argv[2]) * 1e6);
   for (int i = 3; i < nodes; i++) {
     char *kinds = argv[i];
@@ -225,22 +225,22 @@ int main(int argc, char **argv) {
       unsigned first = count;
       char copy[4096], *rest = copy;
       (void)snprintf(copy, sizeof copy, "%s", kinds);
-      for (char *kind; (kind = strsep(&rest, "+")) != NULL && count < CROWD_WAITERS_MAX;)
-        (void)snprintf(crowd->waiters[count++].text, sizeof crowd->waiters[0].text, "%s", kind);
+      for (char *kind; (kind = strsep(&rest, "+")) != NULL && count < MIX_WAITERS_MAX;)
+        (void)snprintf(mix->waiters[count++].text, sizeof mix->waiters[0].text, "%s", kind);
       processes++;
       if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        crowd_run(&crowd->waiters[first], count - first, hold_ns, argv + nodes + 1);
+        mix_run(&mix->waiters[first], count - first, hold_ns, argv + nodes + 1);
       }
     }
   }
-  while (crowd->ready < processes)
+  while (mix->ready < processes)
     usleep(1000);
-  crowd->starts = true;
+  mix->starts = true;
   usleep((unsigned)(atof(argv[1]) * 1e6));
-  crowd->ends = true;
+  mix->ends = true;
   while (wait(NULL) > 0) {
   }
-  crowd_report(count);
-  return atomic_load(&crowd->overlaps) != 0;
+  mix_report(count);
+  return atomic_load(&mix->overlaps) != 0;
 }
