@@ -10,7 +10,7 @@
 /* Sets the end of a hold of |hold_us| that begins now. */
 static void rl_hold_set(rl_attempt *lease, redlock_time now_us, redlock_duration hold_us) {
   redlock_time until_us = rl_time_min(rl_time_add(now_us, hold_us), RL_ATTEMPT_KEEP_MAX_US);
-  lease->keep_until_us = hold_us == 0 ? 0 : until_us;
+  lease->keep_until_us = (hold_us == 0 ? 0 : until_us) & RL_ATTEMPT_KEEP_MAX_US;
 }
 
 void rl_hold_granted(rl_lock *lock, redlock_time now_us, redlock_duration handed_us) {

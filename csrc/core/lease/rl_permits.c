@@ -224,7 +224,8 @@ static bool rl_permits_read(rl_permits *permits, unsigned count, const char *byt
     return false;
   }
   for (unsigned slot = 0; slot < count; slot++) {
-    permits->free[slot] += (rl_permits_digit(bytes[slot / 4]) >> (3 - slot % 4) & 1) == 0;
+    bool is_free = (rl_permits_digit(bytes[slot / 4]) >> (3 - slot % 4) & 1) == 0;
+    permits->free[slot] = (uint8_t)(permits->free[slot] + is_free);
   }
   permits->other = other > 0 && other <= REDLOCK_PERMITS_MAX ? (uint16_t)other : permits->other;
   return true;
@@ -279,7 +280,7 @@ bool rl_permits_decide(rl_lock *lock, redlock_time now_us) {
   unsigned count = (unsigned)lock->current->permits;
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
   const rl_quorum *quorum = &lock->quorum;
-  unsigned open = quorum->nodes - quorum->granted - quorum->denied - quorum->failed;
+  unsigned open = (unsigned)(quorum->nodes - quorum->granted - quorum->denied - quorum->failed);
   unsigned most;
   unsigned found = rl_permits_count(permits, count, needed, &most);
   if (found == 0 && most + open >= needed && open > 0) {

@@ -126,7 +126,8 @@ rl_attempt *rl_attempt_ref(rl_attempt *attempt) {
 void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms) {
   redlock_duration life_us = key_ms * REDLOCK_MILLISECONDS;
   life_us = rl_time_add(life_us, rl_time_add(life_us / 10, REDLOCK_SECONDS));
-  attempt->life_us = rl_time_max(attempt->life_us, rl_time_min(life_us, RL_ATTEMPT_LIFE_MAX_US));
+  redlock_duration kept_us = rl_time_min(life_us, RL_ATTEMPT_LIFE_MAX_US);
+  attempt->life_us = rl_time_max(attempt->life_us, kept_us) & RL_ATTEMPT_LIFE_MAX_US;
   attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, life_us));
 }
 
