@@ -59,8 +59,9 @@
  *          under one ticket. ENQUEUE_ALL enters all queues of a node at once, so that two such
  *          waiters have the same order in all queues, and never wait for each other. A notification
  *          names one key. Unless the others are kept, the client asks the node. A waiter that is
- *          the head of all queues keeps the free keys until the rest is released: at most as long
- *          as the leases of the current holders. A waiter that is not the first of some queue lets
+ *          the head of all queues keeps the free keys until the rest is released: at most for its
+ *          own ttl at a time. Then it lets a waiter behind it have them, because a holder of the
+ *          rest may extend its lease for ever. A waiter that is not the first of some queue lets
  *          those behind it have the keys that are free now, and stays the head of their queues.
  *          So a key is never idle because of a waiter that waits for its turn on another key. A
  *          waiter that keeps keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
@@ -456,8 +457,9 @@ static void rl_notify_label(rl_ticket *ticket, uint32_t bit, const char *label, 
  * it is none.
  * |ticket| may be NULL.
  */
-static bool rl_notify_read_answer(const rl_reply *reply, rl_script script, rl_ticket *ticket,
-                                  unsigned node, long long *answer) {
+static bool rl_notify_read_answer(const rl_node *node, redlock_time now_us, rl_script script,
+                                  rl_ticket *ticket, long long *answer) {
+  const rl_reply *reply = &node->link.reader.reply;
   size_t digits = 0;
   *answer = reply->integer;
   bool places = script == RL_SCRIPT_ENQUEUE_ALL;
@@ -476,9 +478,9 @@ static bool rl_notify_read_answer(const rl_reply *reply, rl_script script, rl_ti
   const char *rest = reply->bytes + digits + 1;
   size_t length = digits > 0 ? reply->length - digits - 1 : 0;
   if (ticket != NULL && ticket->places != NULL) {
-    rl_ticket_placed(ticket, node, rest, places ? length : 0);
+    rl_ticket_placed(ticket, now_us, node->index, rest, places ? length : 0);
   } else if (ticket != NULL) {
-    rl_notify_label(ticket, (uint32_t)1 << node, rest, length);
+    rl_notify_label(ticket, rl_node_bit(node), rest, length);
   }
   return true;
 }
@@ -589,8 +591,8 @@ void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
   if (waits) {
     ticket->outstanding &= ~rl_node_bit(node);
   }
-  if (rl_notify_read_answer(reply, (rl_script)outstanding->script, waits ? ticket : NULL,
-                            node->index, &answer)) {
+  if (rl_notify_read_answer(node, now_us, (rl_script)outstanding->script, waits ? ticket : NULL,
+                            &answer)) {
     node->link.knows[outstanding->script] = true;
     if (waits) {
       rl_notify_enqueued(core, ticket, node->index, now_us, answer);

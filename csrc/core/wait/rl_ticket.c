@@ -141,7 +141,20 @@ bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
   return false;
 }
 
-void rl_ticket_placed(rl_ticket *ticket, unsigned node, const char *text, size_t length) {
+/* Returns true if a node may still keep a key for the ticket. */
+static bool rl_ticket_keeps(const rl_ticket *ticket, redlock_time now_us) {
+  return ticket->kept_us != 0 &&
+         rl_time_sub(now_us, ticket->kept_us) <= RL_COMMAND_KEEP_MS * REDLOCK_MILLISECONDS;
+}
+
+/* NTF-10. Returns true if the ticket has kept keys for long enough. */
+static bool rl_ticket_yields(const rl_ticket *ticket, redlock_time now_us) {
+  return rl_ticket_keeps(ticket, now_us) &&
+         rl_time_sub(now_us, ticket->kept_since_us) >= ticket->waitlist->head->ttl_us;
+}
+
+void rl_ticket_placed(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
+                      size_t length) {
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
   unsigned kept = 0;
@@ -150,6 +163,10 @@ void rl_ticket_placed(rl_ticket *ticket, unsigned node, const char *text, size_t
   }
   places->kept = (uint8_t)(kept & ((1u << ticket->base->count) - 1));
   ticket->kept = places->kept != 0 ? ticket->kept | bit : ticket->kept & ~bit;
+  if (places->kept != 0) {
+    ticket->kept_since_us = rl_ticket_keeps(ticket, now_us) ? ticket->kept_since_us : now_us;
+    ticket->kept_us = now_us;
+  }
   length = length < sizeof places->before ? length : 0; /* The reply is odd. */
   memcpy(places->before, text, length);
   places->before[length] = '\0';
@@ -207,8 +224,9 @@ static bool rl_ticket_enqueue_all(rl_link *link, redlock_time now_us, rl_ticket 
     notified[i] = (places->notified >> i & 1) != 0 ? '1' : '0';
   }
   notified[count] = '\0';
+  bool yields = rl_ticket_yields(ticket, now_us);
   if (!rl_link_queue_enqueue_all(link, now_us, ticket->id, ticket->base, entry, places->before,
-                                 notified)) {
+                                 yields ? RL_COMMAND_YIELDS : notified)) {
     return false;
   }
   ticket->called = count > 0 ? ticket->called | link->bit : ticket->called & ~link->bit;

@@ -30,7 +30,8 @@ bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
                       size_t length);
 
 /* Notes the places that |node| has reported. */
-void rl_ticket_placed(rl_ticket *ticket, unsigned node, const char *places, size_t length);
+void rl_ticket_placed(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
+                      size_t length);
 
 /* Queues ENQUEUE for those of |nodes| whose notifications arrive. */
 void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes);

@@ -39,6 +39,8 @@ typedef struct rl_ticket {
   uint32_t evicted;             /* nodes where our own query evicted the unresponsive head */
   uint32_t unqueried;           /* nodes that appended the ticket without a report of the key */
   uint32_t kept;                /* nodes that keep some of several keys for the ticket */
+  redlock_time kept_us;         /* when a node last answered that it keeps some; 0: never */
+  redlock_time kept_since_us;   /* since when nodes have done so without a break */
   uint32_t again;               /* nodes that are asked once more after their reply */
   uint32_t called;              /* nodes whose outstanding ENQUEUE_ALL answers a notification */
   uint32_t labelled;            /* nodes that last reported the label |holder| */

@@ -190,8 +190,8 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
  * ENQUEUE_ALL. |s|, |p| and |f| are the queues, the place of the entry in them, and the lives of
  * the keys. Places that differ between queues would let waiters wait for each other, so an entry
  * that one queue lacks goes to the end of all. A waiter that is the first of all queues keeps its
- * places, which lasts for 400 ms. Another waiter lets those behind it take the free keys, for which
- * |called| notified it.
+ * free keys, for 400 ms. Another waiter, and one that has kept them for long enough (|called| is
+ * "-"), lets those behind it take the free keys, for which |called| notified it.
  */
 #define RL_COMMAND_ENQUEUES_ALL                                                                    \
   "local w,called,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                  \
@@ -205,7 +205,7 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
   "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                        \
   "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                \
   "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "          \
-  "local mine,ready,first,most,left={},true,true,1 for i=1,n do local k=KEYS[i] "                  \
+  "local mine,ready,first,most,left={},true,called~='-',1 for i=1,n do local k=KEYS[i] "           \
   "if f[i]==-2 and called=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "       \
   "redis.call('GET',k..':redlock-keep')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "    \
   "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                  \
@@ -348,7 +348,7 @@ static const rl_script_source rl_script_sources[] = {
          "c7a0145bae95496f445cd1b2b08aa00ad2ae485a"},
     [RL_SCRIPT_ENQUEUE_LABEL] = {RL_COMMAND_ENQUEUES_LABEL,
                                  "7f689e9b52929cc534f00b18d8807d23e81bba7e"},
-    [RL_SCRIPT_ENQUEUE_ALL] = {RL_COMMAND_ENQUEUES_ALL, "63bb54514a787d8185902309f8ab2d2d77213110"},
+    [RL_SCRIPT_ENQUEUE_ALL] = {RL_COMMAND_ENQUEUES_ALL, "cb7d865f9533c95b2bd2e90ddb67530953ec92fe"},
     [RL_SCRIPT_DEQUEUE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
          "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(

@@ -158,13 +158,15 @@ bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const c
  * |before| of the next query repeats: the sum of 2^i of the keys that are kept for the entry, and
  * for each key a comma and the position, if the key is free and another waiter is the head. A head
  * is evicted if it keeps nothing, and the position is the same again. A waiter that keeps keys must
- * ask every RL_COMMAND_KEEP_MS / 4. |notified| has a digit 1 for each key for which the node has
+ * ask every RL_COMMAND_KEEP_MS / 4, and keeps nothing if |notified| is RL_COMMAND_YIELDS: then the
+ * next waiters of the free keys are notified. Otherwise |notified| has a digit 1 for each key for which the node has
  * notified the entry, otherwise 0; it is empty for a query of the waiter's own.
  */
 #define RL_COMMAND_QUEUES_MAX 8   /* keys; a lock on more keys enters no queue */
 #define RL_COMMAND_PLACES_SIZE 48 /* of |before| */
 #define RL_COMMAND_KEEP_MS 400
 #define RL_COMMAND_KEPT ":redlock-keep"
+#define RL_COMMAND_YIELDS "-"
 
 bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_key *key,
                             const char *before, const char *notified);

@@ -296,6 +296,22 @@ static void first_of_both_queues_keeps_the_free_key(void **state) {
   free_with_client(lock);
 }
 
+static void first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key(void **state) {
+  char live[ENTRY + 1], behind[ENTRY + 1];
+  redlock_lock *lock = subscribe(live);
+  (void)snprintf(behind, sizeof behind, "%.16sfffffffe", live);
+  (void)node_command("DEL", QUEUE, "s:redlock-queue");
+  hold();
+  (void)enqueue_all(live, "", "");
+  (void)node_command("DEL", "s:redlock-keep", NULL);
+  (void)farm_command(&five, 0, "APPEND", "s:redlock-queue", C, NULL); /* It is disconnected. */
+  (void)farm_command(&five, 0, "APPEND", "s:redlock-queue", behind, NULL);
+  assert_non_null(strstr(enqueue_all(live, "2,0,0", RL_COMMAND_YIELDS), ":0,0,0"));
+  assert_string_equal(node_command("GET", "s:redlock-keep", NULL), "(nil)");
+  assert_second_queue(live, behind); /* The script notified the entry behind. */
+  free_with_client(lock);
+}
+
 static void release_of_two_keys_notifies_both_queues_and_leaves_them(void **state) {
   char live[ENTRY + 1], behind[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
@@ -423,6 +439,7 @@ int main(void) {
       TEST(release_of_a_key_notifies_the_queue_of_its_base_key),
       TEST(waiter_for_two_keys_enters_both_queues_at_once),
       TEST(first_of_both_queues_keeps_the_free_key),
+      TEST(first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key),
       TEST(release_of_two_keys_notifies_both_queues_and_leaves_them),
       TEST(release_and_next_acquire_execute_eight_commands),
       TEST(eviction_happens_only_at_the_expected_position),

@@ -205,12 +205,11 @@ static void fake_queue_enqueue_all(fake_store *store, const fake_command *comman
     keys[i] =
         (wait_queue_key){.queue = fake_queue_open(&targets[i], store, name->bytes, name->length),
                          .left = fake_queue_left(ends_us[i], now_us),
-                         .before = before != NULL ? (unsigned)atoi(before + 1) : 0,
-                         .called = command->notified[0] != '\0' && command->notified[i] == '1'};
+                         .before = before != NULL ? (unsigned)atoi(before + 1) : 0};
     before = before != NULL ? strchr(before + 1, ',') : NULL;
   }
-  long long answer = wait_queue_enqueue_all(keys, command->count, command->entry,
-                                            command->notified[0] != '\0', places, sizeof places);
+  long long answer = wait_queue_enqueue_all(keys, command->count, command->entry, command->notified,
+                                            places, sizeof places);
   for (unsigned i = 0; i < command->count; i++) {
     fake_queue_close(&targets[i]);
   }

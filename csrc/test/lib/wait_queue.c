@@ -126,8 +126,9 @@ static bool wait_queue_pass(wait_queue *queue, const char *entry) {
 }
 
 long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const char *entry,
-                                 bool called, char *places, unsigned size) {
-  bool ready = true, first = true;
+                                 const char *notified, char *places, unsigned size) {
+  bool called = notified[0] != '\0', yields = strcmp(notified, RL_COMMAND_YIELDS) == 0;
+  bool ready = true, first = !yields;
   unsigned long long left = 0;
   unsigned most = 1, kept = 0;
   bool mine[WAIT_QUEUE_KEYS_MAX];
@@ -142,7 +143,7 @@ long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const cha
       return -1;
     }
     unsigned position = wait_queue_find(key->queue, entry);
-    mine[i] = key->left == 0 && (position == 1 || key->called);
+    mine[i] = key->left == 0 && (position == 1 || (called && !yields && notified[i] == '1'));
     ready = ready && mine[i];
     first = first && position == 1;
     most = position > most ? position : most;

@@ -34,7 +34,6 @@ typedef struct wait_queue_key {
   wait_queue *queue;
   unsigned long long left; /* as for wait_queue_enqueue() */
   unsigned before;         /* position of the entry, as last reported for a free key; or 0 */
-  bool called;             /* the node has notified the entry for this key */
   bool keeps;              /* result: the free key is kept for the entry from now on */
 } wait_queue_key;
 
@@ -65,10 +64,10 @@ long long wait_queue_enqueue(wait_queue *queue, const char *entry, unsigned mode
                              unsigned long long left);
 
 /*
- * Returns the answer of ENQUEUE_ALL, or -1 if a notification is forbidden. |called| if the client
- * answers a notification. |places| receives what follows the number in the answer.
+ * Returns the answer of ENQUEUE_ALL, or -1 if a notification is forbidden. |notified| and
+ * |places|, which receives what follows the number in the answer: rl_command_enqueue_all().
  */
 long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const char *entry,
-                                 bool called, char *places, unsigned size);
+                                 const char *notified, char *places, unsigned size);
 
 #endif

@@ -273,6 +273,20 @@ static uint64_t check_waiting_free_since(const sim *s, const sim_lock *own) {
   return since_us;
 }
 
+/*
+ * Returns for how long the free resource may have been kept for waiters for both. One of them may
+ * keep it after the other.
+ */
+static uint64_t check_waiting_reserved_us(const sim *s, const sim_lock *own, uint64_t since_us) {
+  uint64_t kept_us = 0;
+  for (unsigned i = 0; i < s->config.clients * s->config.locks; i++) {
+    const sim_lock *other = &s->clients[i / s->config.locks].locks[i % s->config.locks];
+    bool keeps = other->named_both && check_waiting_acquires(other);
+    kept_us += keeps ? other->lock->ttl_us + RL_COMMAND_KEEP_MS * REDLOCK_MILLISECONDS : 0;
+  }
+  return !own->named_both && s->reserved_us[own->named] >= since_us ? kept_us : 0;
+}
+
 /* The faults have stopped long ago: a waiter takes free resources. */
 static void check_waiting_watched(sim *s) {
   uint64_t well_us = s->calm_us + CHECK_WAITING_CALM_US;
@@ -291,6 +305,7 @@ static void check_waiting_watched(sim *s) {
     since_us = own->begun_true_us > since_us ? own->begun_true_us : since_us;
     since_us = client->paused_until_us > since_us ? client->paused_until_us : since_us;
     uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) * 5 / 4 + 500000;
+    bound_us += check_waiting_reserved_us(s, own, since_us);
     if (s->now_us > since_us + bound_us) {
       sim_violation(s, "waiting", "client %u, lock %u: waits for %llu us for a free resource",
                     client->index, i % s->config.locks, (ull)(s->now_us - since_us));

@@ -484,14 +484,15 @@ struct sim {
   char hold_names[SIM_HOLD_SCRIPTS][SIM_SHA1_LENGTH + 1];
   uint64_t kept_until_us[SIM_RESOURCES_MAX]; /* true time: a release has promised it until then */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
-  uint64_t free_us[SIM_RESOURCES_MAX]; /* true time: free since then; SIM_NEVER: it is held */
-  uint64_t grants, forced;             /* in this run; keys deleted by force in this run */
-  uint64_t forgotten;                  /* keys that nodes have lost before their time */
-  bool fenced, leading;                /* all runs are with fencing tokens, with leaders */
-  int often;                           /* a fault that is frequent in all runs; -1: none */
-  bool guarded;                        /* all runs are with a guard, those with a breach, too */
-  uint32_t asks;                       /* inspections and forces in this run */
-  bool calm_grant;                     /* one after the faults had stopped */
+  uint64_t free_us[SIM_RESOURCES_MAX];     /* true time: free since then; SIM_NEVER: it is held */
+  uint64_t reserved_us[SIM_RESOURCES_MAX]; /* likewise: last kept for a waiter for both */
+  uint64_t grants, forced;                 /* in this run; keys deleted by force in this run */
+  uint64_t forgotten;                      /* keys that nodes have lost before their time */
+  bool fenced, leading;                    /* all runs are with fencing tokens, with leaders */
+  int often;                               /* a fault that is frequent in all runs; -1: none */
+  bool guarded;                            /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;                           /* inspections and forces in this run */
+  bool calm_grant;                         /* one after the faults had stopped */
   uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */

@@ -87,7 +87,7 @@
   "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                        \
   "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                \
   "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "          \
-  "local mine,ready,first,most,left={},true,true,1 for i=1,n do local k=KEYS[i] "                  \
+  "local mine,ready,first,most,left={},true,called~='-',1 for i=1,n do local k=KEYS[i] "           \
   "if f[i]==-2 and called=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "       \
   "redis.call('GET',k..':redlock-keep')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "    \
   "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                  \
@@ -703,9 +703,9 @@ static void sim_calls_stand_all(sim *s, int connection, const resp_request *comm
   sim_waiters *waiters[2];
   char places[64] = "", text[160], reply[200];
   unsigned mask = 0, before[2] = {0, 0};
-  bool called = command->count == 8 && command->lengths[7] == 2;
+  char notified[3] = "";
   if (sim_calls_resource(s, command) == SIM_RESOURCES_MAX || command->count != 8 ||
-      command->lengths[6] >= sizeof places || (!called && command->lengths[7] != 0)) {
+      command->lengths[6] >= sizeof places || command->lengths[7] >= sizeof notified) {
     sim_violation(s, "wire", "a STAND for several keys that the node does not understand");
     return;
   }
@@ -716,6 +716,7 @@ static void sim_calls_stand_all(sim *s, int connection, const resp_request *comm
   }
   memcpy(text, command->words[6], command->lengths[6]);
   text[command->lengths[6]] = '\0';
+  memcpy(notified, command->words[7], command->lengths[7]);
   (void)sscanf(text, "%u,%u,%u", &mask, &before[0], &before[1]);
   for (unsigned i = 0; i < 2; i++) {
     unsigned resource = sim_script_resource(command, 3 + i);
@@ -724,11 +725,10 @@ static void sim_calls_stand_all(sim *s, int connection, const resp_request *comm
     keys[i] = (wait_queue_key){
         .queue = &queues[i].model,
         .left = key == NULL ? 0 : key->expire_ms - sim_key_wall_ms(s, from->node) + 2,
-        .before = before[i],
-        .called = called && command->words[7][i] == '1'};
+        .before = before[i]};
   }
   int64_t answer =
-      wait_queue_enqueue_all(keys, 2, command->words[5], called, places, sizeof places);
+      wait_queue_enqueue_all(keys, 2, command->words[5], notified, places, sizeof places);
   for (unsigned i = 0; i < 2; i++) {
     sim_calls_close(&queues[i]);
     sim_calls_live(s, from->node, waiters[i]);

@@ -52,6 +52,7 @@ void sim_waiting_draw(sim *s, sim_random *random) {
 void sim_waiting_begin(sim *s) {
   for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
     s->free_us[i] = SIM_NEVER;
+    s->reserved_us[i] = 0;
     for (unsigned k = 0; k < SIM_CLIENTS_MAX; k++) {
       s->resource_attempts[k][i] = 0;
     }
@@ -181,6 +182,16 @@ static bool sim_waiting_is_free(sim *s, unsigned resource) {
   return count >= sim_config_quorum(&s->config, s->config.nodes);
 }
 
+/* Returns true if a node keeps the free resource for a waiter for both. */
+static bool sim_waiting_is_reserved(sim *s, unsigned resource) {
+  bool reserved = false;
+  for (unsigned i = 0; i < s->config.nodes; i++) {
+    const sim_waiters *waiters = sim_calls_waiters(s, i, s->config.databases ? 1 : 0, resource);
+    reserved = reserved || waiters->keep_ms > sim_key_wall_ms(s, i);
+  }
+  return reserved;
+}
+
 uint64_t sim_waiting_others(const sim *s, unsigned client, unsigned resource) {
   uint64_t count = 0;
   for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
@@ -194,6 +205,7 @@ void sim_waiting_watch(sim *s) {
     bool was = s->free_us[i] != SIM_NEVER;
     bool is = sim_waiting_is_free(s, i);
     s->free_us[i] = !is ? SIM_NEVER : was ? s->free_us[i] : s->now_us;
+    s->reserved_us[i] = sim_waiting_is_reserved(s, i) ? s->now_us : s->reserved_us[i];
   }
   check_watched(s);
   sim_queue_add(s, s->now_us + SIM_WAITING_WATCH_US, SIM_EVENT_WATCH, 0, 0, 0);

@@ -1334,6 +1334,27 @@ static void waiter_with_a_key_taken_asks_instead_of_trying(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* NTF-10. The holder of the other key extends its lease for ever. */
+static void waiter_of_two_keys_keeps_a_free_key_for_one_ttl(void **state) {
+  fake_world *world = fake_world_new_calling(3);
+  rl_lock *pair = begin_pair(world);
+  fake_queue_put(&world->nodes[0].store, "other", OTHERS_ENTRY);
+  for (redlock_time end_us = world->now_us + pair->ttl_us - 200 * MS; world->now_us < end_us;) {
+    fake_pass(world, 100 * MS);
+    fake_settle(world);
+    assert_int_equal(pair->waitlist->ticket->kept, 7);
+  }
+  assert_non_null(fake_queue_at(&world->nodes[0].store, "other", 1));
+  fake_pass(world, 200 * MS);
+  fake_settle(world);
+  assert_int_equal(pair->waitlist->ticket->kept, 0);
+  /* The node looked for a connected waiter behind it, and removed the other one. */
+  assert_null(fake_queue_at(&world->nodes[0].store, "other", 1));
+  assert_non_null(fake_queue_at(&world->nodes[0].store, "other", 0));
+  assert_error(rl_lock_result(pair), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(failed_attempt_enqueues_on_each_node),
@@ -1402,6 +1423,7 @@ int main(void) {
       cmocka_unit_test(other_release_error_is_not_a_refusal),
       cmocka_unit_test(first_of_all_queues_tries_when_its_last_key_is_released),
       cmocka_unit_test(waiter_with_a_key_taken_asks_instead_of_trying),
+      cmocka_unit_test(waiter_of_two_keys_keeps_a_free_key_for_one_ttl),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
