@@ -55,11 +55,19 @@ over_tls=$(sed -n 's/^INTEGRATION_OVER_TLS = //p' build-aux/integration.mk)
 integration_jobs() {
   local name
   for name in $(first='' programs "$INTEGRATION") $(printf 'over_tls_%s ' $over_tls); do
-    [ "$name" != cli_container ] || continue # needs a PID namespace (container_job)
+    case $name in
+    cli_container | failover) continue ;; # container_job, failover_job
+    esac
     job "integration/$name" sleeping '' "5.4:build/test/integration/${name}_test 5.4:lib 5.4:cli" "build/test/integration/${name}_test"
   done
 }
 
+# Each fail-over lasts as long as its quarantine: make test has one, make check all kinds.
+failover_job() {
+  job "$1" sleeping '' 5.4:build/test/integration/failover_test "$2 build/test/integration/failover_test"
+}
+
+# It needs a PID namespace.
 container_job() {
   job packages/container sleeping '' '5.4:build/test/integration/cli_container_test 5.4:lib 5.4:cli' \
     build/test/integration/cli_container_test
@@ -100,6 +108,7 @@ test_jobs() {
   spec_jobs
   fake_jobs
   integration_jobs
+  failover_job integration/failover "FAILOVER_WAY=crash FAILOVER_ROUNDS=1 FAILOVER_TEST='promoted*'"
   job sim/short computing '' 5.4:build/sim/sim 'sh build-aux/sim_test.sh build/sim/sim 2000 1 1 1'
   job examples/c sleeping '' 5.4:examples-programs "$MAKE examples-test"
   job demo/demo sleeping '' 5.4:lua "$MAKE demo-test"
@@ -255,6 +264,7 @@ check_jobs() {
   local part
   server_jobs
   page_jobs
+  failover_job servers/failover ''
   job chaos/controls sleeping '' 5.4:chaos-programs "$MAKE chaos-controls"
   job chaos/run sleeping '' 5.4:chaos-programs "$MAKE chaos-run"
   job conformance/quick sleeping '' '5.4:conformance-programs' "$MAKE conformance-quick"

@@ -7,9 +7,9 @@
  * A holder has the lock on the master. The replica lacks it, and is promoted. A client that tries
  * all the time, and a new client, must not get the lock while the holder's lease lasts. Without a
  * guard they do. The servers change their roles in each round, so that every second round is the
- * way back. FAILOVER_ROUNDS is the number of rounds of each way [2], FAILOVER_WAY the only way.
- * The jobs long/failover run 250
- * rounds of each way (`make failover-1000`).
+ * way back. FAILOVER_ROUNDS is the number of rounds of each way [2], FAILOVER_WAY the only way, and
+ * FAILOVER_TEST a pattern of the tests to run. The jobs long/failover run 250 rounds of each way
+ * (`make failover-1000`).
  */
 #include "relay.h"
 #include "sentinel.h"
@@ -586,5 +586,6 @@ int main(void) {
       TEST(divided_masters_both_grant),
       TEST(divided_master_without_replicas_stops_before_the_other_grants),
   };
+  cmocka_set_test_filter(getenv("FAILOVER_TEST")); /* NOLINT(concurrency-mt-unsafe): make test */
   return cmocka_run_group_tests(tests, start, end);
 }
