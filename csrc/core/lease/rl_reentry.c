@@ -97,12 +97,14 @@ static bool rl_reentry_has(const rl_reentry *lease_owner, const rl_reentry *owne
   return found && rl_reentry_same_owner(lease_owner, owner);
 }
 
+/* With |alive_us| only a lease that is valid at that time. */
 static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_reentry *owner,
-                                   rl_resource_name name) {
+                                   rl_resource_name name, redlock_time alive_us) {
   rl_hash_entry *entry = rl_hash_find(&core->reentries->lease_owners, hash);
   for (; entry != NULL; entry = rl_hash_find_next(entry)) {
     const rl_reentry *lease_owner = RL_OWNER(entry, rl_reentry, entry);
-    if (rl_reentry_has(lease_owner, owner, name)) {
+    if (rl_reentry_has(lease_owner, owner, name) &&
+        (alive_us == 0 || rl_lock_remaining(lease_owner->lock, alive_us) > 0)) {
       return lease_owner->lock;
     }
   }
@@ -110,23 +112,26 @@ static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_
 }
 
 /* Returns the lock by which the owner holds a resource, or NULL. */
-static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner,
-                                rl_resource_name name) {
-  rl_lock *lock = rl_reentry_find_in(core, rl_reentry_hash(owner, name), owner, name);
-  return lock != NULL ? lock : rl_reentry_find_in(core, rl_reentry_hash_owner(owner), owner, name);
+static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner, rl_resource_name name,
+                                redlock_time alive_us) {
+  rl_lock *lock = rl_reentry_find_in(core, rl_reentry_hash(owner, name), owner, name, alive_us);
+  return lock != NULL
+             ? lock
+             : rl_reentry_find_in(core, rl_reentry_hash_owner(owner), owner, name, alive_us);
 }
 
 /*
  * Returns the lock by which the owner holds a resource of |lock|, or NULL. |*all| receives true if
  * it holds all of them by that lock.
  */
-static rl_lock *rl_reentry_find_all(const rl_lock *lock, bool *all) {
+static rl_lock *rl_reentry_find_all(const rl_lock *lock, redlock_time alive_us, bool *all) {
+  const rl_reentry *owner = rl_reentry_of(lock);
   rl_lock *lease_owner =
-      rl_reentry_find(lock->core, rl_reentry_of(lock), rl_resource_at(lock->resource, 0));
+      rl_reentry_find(lock->core, owner, rl_resource_at(lock->resource, 0), alive_us);
   *all = true;
   for (unsigned i = 1; i < lock->resource->count; i++) {
     rl_lock *other =
-        rl_reentry_find(lock->core, rl_reentry_of(lock), rl_resource_at(lock->resource, i));
+        rl_reentry_find(lock->core, owner, rl_resource_at(lock->resource, i), alive_us);
     *all = *all && other == lease_owner;
     lease_owner = lease_owner != NULL ? lease_owner : other;
   }
@@ -315,7 +320,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   bool again = rl_ring_remaining(lock, now_us) > 0;
   rl_lock *lease_owner = !rl_ring_is_owned(lock) ? NULL
                          : again                 ? (rl_lock *)rl_ring_owner(lock)
-                                                 : rl_reentry_find_all(lock, &all);
+                                                 : rl_reentry_find_all(lock, 0, &all);
   if (lease_owner == NULL) {
     return RL_REENTRY_ALONE;
   }
@@ -342,10 +347,13 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   return RL_REENTRY_EXTENDS;
 }
 
-/* Returns the lock whose lease |lock|, which acquires, may share; or NULL. */
+/*
+ * Returns the lock whose lease |lock|, which acquires, may share; or NULL. The owner may also have a
+ * lost lease of the resource that it has not released yet.
+ */
 static rl_lock *rl_reentry_to_share(const rl_lock *lock, redlock_time now_us) {
   bool all;
-  rl_lock *lease_owner = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
+  rl_lock *lease_owner = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, now_us, &all) : NULL;
   bool may = lease_owner != NULL && all && rl_lock_remaining(lease_owner, now_us) > 0 &&
              !rl_reentry_lacks_fence(lease_owner, lock->current);
   return may ? lease_owner : NULL;

@@ -659,5 +659,5 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     socket->odd = true;
     all_old = false;
   }
-  return any && all_old;
+  return any && all_old && !socket->odd; /* Later replies may be taken for those before. */
 }

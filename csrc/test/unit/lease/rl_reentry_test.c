@@ -902,6 +902,38 @@ static void waiter_shares_lease_as_soon_as_its_owner_has_one(void **state) {
   }
 }
 
+/* The owner has not released the lost lease of one resource yet when it gets both. */
+static void waiter_shares_lease_of_its_owner_beside_a_lost_one(void **state) {
+  static const char *const names[] = {KEY, "other"};
+  fake_world *world = fake_world_new(3);
+  redlock_options options = {.ttl_us = SECONDS, .retry_count = 9, .retry_delay_us = SECONDS};
+  rl_lock *lost = owned(world, KEY, "me");
+  rl_lock *both[2];
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, "other", "another token", REDLOCK_NEVER);
+  }
+  for (unsigned i = 0; i < 2; i++, options.retry_delay_us += SECONDS) {
+    both[i] = fake_lock_many(world, names, 2, &options);
+    own(world, both[i], "me");
+    assert_error(rl_lock_acquire(both[i], world->now_us, NULL, true), REDLOCK_OK);
+  }
+  fake_settle(world);
+  assert_error(acquire(world, lost, &options), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_remove(&world->nodes[i].store, "other");
+  }
+  while (rl_lock_result(both[0]) == REDLOCK_PENDING && rl_lock_result(both[1]) == REDLOCK_PENDING) {
+    fake_pass(world, 100 * MS);
+    fake_settle(world);
+  }
+  assert_int_equal(rl_ring_remaining(lost, world->now_us), 0);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_outcome(both[i], world->now_us), REDLOCK_OK);
+    assert_true(rl_ring_remaining(both[i], world->now_us) > 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
 /* A granted lock ends the waits of its owner, wherever they stand in the wait list. */
 static void lease_of_owner_ends_each_wait_of_owner(void **state) {
   enum { COUNT = 6 };
@@ -1048,6 +1080,7 @@ int main(void) {
       cmocka_unit_test(lost_lock_is_inspected_beside_other_releases),
       cmocka_unit_test(each_fire_and_forget_release_of_lock_counts),
       cmocka_unit_test(waiter_shares_lease_as_soon_as_its_owner_has_one),
+      cmocka_unit_test(waiter_shares_lease_of_its_owner_beside_a_lost_one),
       cmocka_unit_test(lease_of_owner_ends_each_wait_of_owner),
       cmocka_unit_test(each_lock_with_notify_lost_reports_loss),
       cmocka_unit_test(expired_nested_lock_does_not_report_max_hold),
