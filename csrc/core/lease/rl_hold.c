@@ -46,10 +46,16 @@ void rl_hold_unanswered(rl_attempt *attempt, uint32_t bit) {
   attempt->late |= attempt->keep_until_us != 0 ? bit : 0;
 }
 
-bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit) {
-  if (rl_attempt_keep_ms(attempt, now_us) == 0) {
-    return false;
+bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
+                     const rl_outstanding *command) {
+  bool kept = rl_attempt_keep_ms(attempt, command->sent_us) > 0; /* It was no deletion. */
+  bool slow = kept && rl_time_sub(now_us, command->sent_us) > RL_HOLD_LATE_US;
+  if (slow) {
+    rl_attempt_unanswered(attempt, now_us);
   }
-  attempt->late |= attempt->uncertain & bit;
+  if (rl_attempt_keep_ms(attempt, now_us) == 0) {
+    return slow;
+  }
+  attempt->late |= slow ? bit : attempt->uncertain & bit;
   return (attempt->late & bit) != 0;
 }

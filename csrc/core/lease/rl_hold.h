@@ -14,8 +14,9 @@
  *          HOLD dequeues the ticket of the lease, and notifies the heads of the queues: their
  *          attempts fail, and ENQUEUE then reports when the key will end.
  *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
- *          and keep the key longer. If the client still exists at the end of the time, it deletes
- *          the key on such a node.
+ *          and keep the key longer. So may a node that answers late: it counts the rest from its
+ *          execution. If the client still exists at the end of the time, it deletes the key on such
+ *          a node.
  *   HLD-5. A nested acquire may move the end of the lease's time, but not to an earlier one. The
  *          last release of the owner keeps the keys. A lease that is handed over takes its time
  *          along (ATT-9).
@@ -24,6 +25,9 @@
 #define RL_HOLD_H
 
 #include "lock/rl_lock.h"
+
+/* A key may outlive hold_at_least by so much: the time between a HOLD and its answer. */
+#define RL_HOLD_LATE_US (500 * REDLOCK_MILLISECONDS)
 
 /* HLD-1. The lock has been granted its lease, or a lease that must be kept for |handed_us|. */
 void rl_hold_granted(rl_lock *lock, redlock_time now_us, redlock_duration handed_us);
@@ -45,7 +49,11 @@ bool rl_hold_is_broken(const rl_attempt *attempt, redlock_time now_us, uint32_t 
 /* HLD-4. The connection of the node |bit| has ended before the answer to a command of |attempt|. */
 void rl_hold_unanswered(rl_attempt *attempt, uint32_t bit);
 
-/* HLD-4. Returns true if the node |bit|, which has kept the key, must be asked again. */
-bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit);
+/*
+ * HLD-4. Returns true if the node |bit|, which has answered the release |command|, may keep the key
+ *        for too long, and must be asked again.
+ */
+bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
+                     const rl_outstanding *command);
 
 #endif

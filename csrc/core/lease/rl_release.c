@@ -351,8 +351,8 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
     }
     attempt->released |= bit;
     rl_hold_answered(attempt, bit, true);
-    if (rl_hold_is_late(attempt, now_us, bit)) {
-      rl_release_postpone(core, attempt, node, attempt->keep_until_us);
+    if (rl_hold_is_late(attempt, now_us, bit, command)) {
+      rl_release_postpone(core, attempt, node, rl_time_max(attempt->keep_until_us, now_us));
     }
     attempt->uncertain &= ~bit; /* The node had executed the SET. */
   } else if (!verdict.ran) {

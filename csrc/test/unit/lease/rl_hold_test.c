@@ -176,6 +176,43 @@ static void key_that_late_command_prolongs_is_deleted_in_time(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Releases a lock. Node 2 executes the release |late_us| later than the other nodes. */
+static fake_world *released_late(rl_lock **lock, redlock_duration hold_us,
+                                 redlock_duration late_us) {
+  fake_world *world = held(3, lock, hold_us);
+  assert_error(rl_lock_release(*lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(*lock), REDLOCK_OK);
+  fake_pass(world, late_us);
+  (void)fake_answer(world, 2);
+  assert_in_range(expiry(world, 2), end_of(hold_us) + late_us - MS, end_of(hold_us) + late_us + MS);
+  return world;
+}
+
+static void key_that_late_release_prolongs_is_deleted_in_time(void **state) {
+  rl_lock *lock;
+  fake_world *world = released_late(&lock, 8 * SECONDS, 2 * SECONDS);
+  fake_pass(world, end_of(8 * SECONDS) - MS - world->now_us);
+  fake_settle(world);
+  assert_int_not_equal(expiry(world, 2), 0);
+  fake_pass(world, MS);
+  fake_settle(world);
+  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void key_kept_after_hold_at_least_is_deleted_at_once(void **state) {
+  rl_lock *lock;
+  fake_world *world = released_late(&lock, SECONDS, 2 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
 static void unanswered_release_is_repeated_with_rest_of_time(void **state) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, HOLD_US);
@@ -550,6 +587,8 @@ int main(void) {
       cmocka_unit_test(late_node_gets_rest_of_time),
       cmocka_unit_test(node_that_returns_after_hold_at_least_deletes_key),
       cmocka_unit_test(key_that_late_command_prolongs_is_deleted_in_time),
+      cmocka_unit_test(key_that_late_release_prolongs_is_deleted_in_time),
+      cmocka_unit_test(key_kept_after_hold_at_least_is_deleted_at_once),
       cmocka_unit_test(unanswered_release_is_repeated_with_rest_of_time),
       cmocka_unit_test(release_of_lost_keys_reports_loss),
       cmocka_unit_test(repeated_release_keeps_key_for_rest_of_time),
