@@ -172,7 +172,7 @@ static uint32_t rl_release_wanted(const rl_attempt *attempt) {
 void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   attempt->releasing = true;
   rl_release_set_due(core, attempt, rl_release_wanted(attempt));
-  rl_release_go_on(core, now_us, attempt, grow);
+  rl_release_go_on(core, now_us, attempt, grow || core->releases->count >= RL_RELEASE_GROW);
   if (attempt->held) {
     rl_notify_released(core, attempt, false);
     if (rl_attempt_keep_ms(attempt, now_us) == 0) {

@@ -20,6 +20,9 @@
 #define RL_RELEASE_NODE_MAX 8192
 #define RL_RELEASE_FORGOTTEN 1024 /* releases that are then forgotten together */
 
+/* From so many waiting releases on, further ones allocate, before any must be forgotten. */
+#define RL_RELEASE_GROW 1024
+
 /* Delay after an error, before the release is repeated. */
 #define RL_RELEASE_RETRY_US (500 * REDLOCK_MILLISECONDS)
 

@@ -639,6 +639,26 @@ static void pending_releases_are_bounded(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A garbage collector frees many locks between two turns. The nodes are up. */
+static void releases_of_many_freed_locks_are_not_dropped(void **state) {
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < RL_RELEASE_NODE_MAX + 10; i++) {
+    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
+                                         (const unsigned char *)"12345678901234567890");
+    assert_non_null(attempt);
+    attempt->sent = 2;
+    attempt->held = true;
+    attempt->expired_us = world->now_us + SECONDS;
+    rl_release_begin(&world->core, world->now_us, attempt, false);
+    rl_attempt_unref(&world->core.attempts, attempt);
+  }
+  assert_true(world->core.releases->count <= RL_RELEASE_GROW);
+  assert_int_equal(world->core.attempts.live, RL_RELEASE_NODE_MAX + 10 + 1);
+  assert_true(fake_world_end(world));
+}
+
 /* Where there are no others, leases are forgotten, too: the bound holds whatever they were. */
 static void pending_releases_of_leases_are_bounded(void **state) {
   fake_world *world = fake_world_new(2);
@@ -726,6 +746,7 @@ int main(void) {
       cmocka_unit_test(release_without_room_is_sent_later),
       cmocka_unit_test(forgotten_script_without_room_is_an_error),
       cmocka_unit_test(pending_releases_are_bounded),
+      cmocka_unit_test(releases_of_many_freed_locks_are_not_dropped),
       cmocka_unit_test(pending_releases_of_leases_are_bounded),
       cmocka_unit_test(oldest_pending_releases_of_attempts_are_dropped),
       cmocka_unit_test(pending_release_is_dropped_on_one_node_only),
