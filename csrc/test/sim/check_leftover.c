@@ -260,10 +260,10 @@ static void check_leftover_settled(sim *s) {
         continue;
       }
       const sim_token *token = &s->tokens[key->token];
-      uint32_t excused = token->orphaned | (token->release_forbidden & ~token->release_certain) |
+      uint32_t excused = (token->release_forbidden & ~token->release_certain) |
                          check_leftover_doubted(token) | token->gone;
       uint64_t now_us = sim_client_clock(s, &s->clients[token->client]);
-      bool kept = (token->kept >> sim_config_server(&s->config, i) & 1) != 0;
+      bool kept = ((token->kept | token->orphaned) >> sim_config_server(&s->config, i) & 1) != 0;
       if (!token->abandoned && !kept && (excused >> i & 1) == 0 && now_us < token->expired_us[i]) {
         sim_violation(s, "leftover", "all is quiet, but node %u still holds token %u of client %u",
                       i, key->token, token->client);
