@@ -91,6 +91,16 @@ static void check_hold_sent(sim *s, const sim_client *client, unsigned node, con
   }
 }
 
+/* An operator deletes the key that a release keeps: that promise is over. */
+static void check_hold_asked(sim *s, const sim_client *client, const sim_lock *own, unsigned node,
+                             const sim_sent *sent) {
+  (void)client;
+  (void)node;
+  for (unsigned i = 0; i < s->config.resources && own != NULL && sent->forces; i++) {
+    s->kept_until_us[i] = check_hold_meet(own, i) ? 0 : s->kept_until_us[i];
+  }
+}
+
 /* A node has executed a release that keeps |key|. */
 static void check_hold_kept(sim *s, const sim_connection *connection, const sim_key *key,
                             uint32_t index) {
@@ -129,6 +139,7 @@ static void check_hold_released(sim *s, const sim_client *client, const sim_lock
 const checker check_hold = {
     .name = "hold",
     .granted = check_hold_granted,
+    .asked = check_hold_asked,
     .sent = check_hold_sent,
     .kept = check_hold_kept,
     .released = check_hold_released,
