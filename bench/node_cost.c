@@ -32,8 +32,8 @@ typedef enum cost_step {
   COST_RELEASE,
   COST_RELEASE_NOTIFY, /* by a holder that has not waited */
   COST_RELEASE_QUEUED, /* by a holder that is queued */
-  COST_NATIVE,         /* DELIFEQ or DELEX, which deletes no waiters flag */
-  COST_NATIVE_PAIR,    /* the same, and DEL of the waiters flag */
+  COST_NATIVE,         /* DELIFEQ or DELEX alone */
+  COST_NATIVE_PAIR,    /* the same, and EXISTS of the waiters flag */
   COST_ENQUEUE,
   COST_POLL
 } cost_step;
@@ -98,17 +98,11 @@ static bool cost_knows(cost *c, const char *command) {
   return knows;
 }
 
-/* DELIFEQ key token, or DELEX key IFEQ token, perhaps with DEL key:redlock-wait. */
-static void cost_native(const cost *c, rl_buffer *out, const char *name, bool pair) {
-  char flag[64];
-  (void)snprintf(flag, sizeof flag, "%s" RL_COMMAND_WAIT, name);
-  const rl_command_bytes arguments[] = {
-      rl_command_word(c->ifeq ? "DELIFEQ" : "DELEX"), rl_command_word(name),
-      rl_command_word(c->ifeq ? COST_TOKEN : "IFEQ"), rl_command_word(COST_TOKEN)};
-  const rl_command_bytes delete[] = {rl_command_word("DEL"), rl_command_word(flag)};
-  (void)rl_command_arguments(out, arguments, c->ifeq ? 3 : 4);
+/* DELIFEQ key token, or DELEX key IFEQ token, perhaps with EXISTS key:redlock-wait. */
+static void cost_native(const cost *c, rl_buffer *out, const rl_command_key *key, bool pair) {
+  (void)rl_command_delete_if(out, key, !c->ifeq, true);
   if (pair) {
-    (void)rl_command_arguments(out, delete, 2);
+    (void)rl_command_flag(out, key);
   }
 }
 
@@ -119,7 +113,7 @@ static void cost_entry(unsigned place, char entry[32]) {
 
 static void cost_command(const cost *c, rl_buffer *out, cost_step step, const char *name,
                          int by_text) {
-  rl_command_key key = {name, strlen(name), COST_TOKEN, strlen(COST_TOKEN), 1, NULL};
+  rl_command_key key = {name, strlen(name), COST_TOKEN, strlen(COST_TOKEN), 1, NULL, {NULL, 0}};
   char entry[32];
   cost_entry(c->turn + (step == COST_RELEASE_QUEUED ? 1 : c->waiters + 1), entry);
   switch (step) {
@@ -139,12 +133,12 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
     break;
   case COST_NATIVE:
   case COST_NATIVE_PAIR:
-    cost_native(c, out, name, step == COST_NATIVE_PAIR);
+    cost_native(c, out, &key, step == COST_NATIVE_PAIR);
     break;
   default:
     (void)rl_command_queue(out, RL_SCRIPT_ENQUEUE, by_text, name, strlen(name), entry,
-                           step == COST_POLL ? RL_COMMAND_ENQUEUE_CHECK
-                                             : RL_COMMAND_ENQUEUE_APPEND);
+                           step == COST_POLL ? RL_COMMAND_ENQUEUE_CHECK : RL_COMMAND_ENQUEUE_APPEND,
+                           0);
     break;
   }
 }
@@ -159,7 +153,7 @@ static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
     for (unsigned place = 1; cycle->queued && place <= c->waiters; place++) {
       char entry[32];
       cost_entry(place, entry);
-      (void)rl_command_queue(&out, RL_SCRIPT_ENQUEUE, 1, name, strlen(name), entry, 0);
+      (void)rl_command_queue(&out, RL_SCRIPT_ENQUEUE, 1, name, strlen(name), entry, 0, 0);
       cost_do(c, &out);
     }
     if (cycle->steps[0] == COST_POLL) {
