@@ -21,6 +21,7 @@ local replay = { "replay" }
 local labelled = { "simulator", arguments = "--labels" }
 local permits = { "simulator", arguments = "--permits" }
 local notifying = { "simulator", arguments = "--notify" }
+local mixed = { "simulator", arguments = "--mix --only mix" }
 local holding = { "simulator", arguments = "--hold" }
 local native = { "simulator", arguments = "--native" }
 
@@ -619,6 +620,19 @@ local list = {
     "rl_timers_clear(&core->timers, &head->timer);", by = notifying },
   { "polls-as-fast-as-answered", "nodes that grant no vote are asked as fast as they answer",
     "return ticket->waitlist->attempt_us == 0 ||", "return true ||", by = notifying },
+  { "several-not-queued", "a lock on several resources enters no queue",
+    "core->node_count <= RL_NOTIFY_NODES_MAX && lock->current->notify == REDLOCK_YES;",
+    "core->node_count <= RL_NOTIFY_NODES_MAX && lock->current->notify == REDLOCK_YES && lock->resource->count == 1;",
+    by = mixed },
+  { "several-lose-their-place", "a lock on several resources leaves the queues after a failed attempt",
+    "waitlist->has_waited = true;",
+    "waitlist->has_waited = true; if (lock->resource->count > 1) { rl_notify_give_up(core, waitlist); }", by = mixed },
+  { "owner-polls", "a lock with an owner enters no queue",
+    "core->node_count <= RL_NOTIFY_NODES_MAX && lock->current->notify == REDLOCK_YES;",
+    "core->node_count <= RL_NOTIFY_NODES_MAX && lock->current->notify == REDLOCK_YES && "
+      .. "(lock->extension == NULL || lock->extension->reentry == NULL);",
+    by = mixed },
+  { "key-not-kept", "a node gives the next waiter a free key that it must keep", switch = true, by = mixed },
   { "notified-without-limit", "a waiter that the nodes notify makes as many attempts as it likes",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us);",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us); lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;",

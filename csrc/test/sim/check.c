@@ -13,7 +13,7 @@ static const checker *const checkers[] = {CHECKERS(CHECK_ADDRESS)};
 
 #define CHECK_TELL_ALL(moment, parameters, arguments)                                              \
   void check_##moment parameters {                                                                 \
-    _Pragma("GCC unroll 21") for (size_t i = 0; i < CHECK_COUNT; i++) {                            \
+    _Pragma("GCC unroll 22") for (size_t i = 0; i < CHECK_COUNT; i++) {                            \
       if (checkers[i]->moment != NULL) {                                                           \
         checkers[i]->moment arguments;                                                             \
       }                                                                                            \

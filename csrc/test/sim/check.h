@@ -32,6 +32,7 @@
   X(force)                                                                                         \
   X(budget)                                                                                        \
   X(waiting)                                                                                       \
+  X(mix)                                                                                           \
   X(bounds)                                                                                        \
   X(stats)                                                                                         \
   X(liveness)

@@ -209,7 +209,7 @@ static bool check_waiting_shares(const sim_lock *own, const sim_lock *other) {
 static void check_waiting_overtakes(sim *s, const sim_lock *own) {
   unsigned count = s->config.clients * s->config.locks;
   if (s->phase == SIM_PHASE_SAFETY || s->breach != SIM_BREACH_NONE || s->config.guard ||
-      !s->config.notifications) {
+      !s->config.notifications || s->config.mix) {
     return;
   }
   for (unsigned i = 0; i < count; i++) {

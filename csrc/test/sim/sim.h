@@ -24,6 +24,7 @@
  *   sim_handover.c     leases that are handed over from client to client
  *   sim_guard.c        the guard: first records, nodes that lose data, wrong clocks
  *   sim_waiting.c      faults of notifications; long waits
+ *   sim_mix.c          waiters of all kinds, without faults
  *   sim_operator.c     clients that inspect nodes, and delete keys by force
  *   sim_fault.c        the other faults
  *   sim_run.c          the phases of a run
@@ -46,6 +47,7 @@
 #include "sim_counters.h"
 #include "sim_handover.h"
 #include "sim_leader.h"
+#include "sim_mix.h"
 #include "sim_network.h"
 #include "sim_random.h"
 
@@ -434,6 +436,7 @@ typedef struct sim_trace sim_trace;
 typedef enum sim_phase {
   SIM_PHASE_SAFETY,
   SIM_PHASE_LIVENESS,
+  SIM_PHASE_MIX, /* only in runs with a mix */
   SIM_PHASE_SETTLE,
   SIM_PHASE_END
 } sim_phase;
@@ -454,7 +457,8 @@ struct sim {
   bool breached; /* the assumption has been broken */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
-      random_client, random_operator, random_watch, random_calls, random_term, random_hold;
+      random_client, random_operator, random_watch, random_calls, random_term, random_hold,
+      random_mix;
   sim_queue queue;
   sim_connection connections[SIM_CONNECTIONS_MAX];
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
@@ -480,7 +484,9 @@ struct sim {
   bool labels;           /* most locks have a label */
   unsigned nodes_wanted; /* 0: drawn */
   bool permits;          /* all locks are semaphores */
-  bool holding;          /* all runs are with releases that keep their keys */
+  bool mixing;           /* all runs have a mix of waiters */
+  sim_mix_state mix;
+  bool holding; /* all runs are with releases that keep their keys */
   char hold_names[SIM_HOLD_SCRIPTS][SIM_SHA1_LENGTH + 1];
   uint64_t kept_until_us[SIM_RESOURCES_MAX]; /* true time: a release has promised it until then */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
@@ -685,21 +691,10 @@ bool sim_guard_bears(sim *s, unsigned node, uint64_t step_us);
 /* Time until an acquire would meet the end of a quarantine; 0: none is near, or none is wanted. */
 uint64_t sim_guard_moment(sim *s);
 
-/* sim_waiting.c */
-void sim_waiting_draw(sim *s, sim_random *random); /* the last of the configuration */
-void sim_waiting_begin(sim *s);
-void sim_waiting_options(sim *s, rl_options *options); /* of an acquire */
-void sim_waiting_fault(sim *s);
-void sim_waiting_stop(sim *s); /* the faults stop */
-void sim_waiting_watch(sim *s);
-/* How many attempts the other clients have made for the resource. */
-uint64_t sim_waiting_others(const sim *s, unsigned client, unsigned resource);
-/* Draws the faults of a notification to the client. Returns true if it is sent. */
-bool sim_waiting_calls(sim *s, int connection);
-
 /* sim_fault.c */
 void sim_fault_begin(sim *s);
 void sim_fault_event(sim *s);
 void sim_fault_stop(sim *s);
+#include "sim_waiting.h"
 
 #endif

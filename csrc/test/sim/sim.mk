@@ -15,6 +15,7 @@ RUNS ?= 1
 SIM_PROCESSES ?= 2
 SIM_RUNS ?= 10000
 SIM_GUARD_RUNS ?= 1000
+SIM_MIX_RUNS ?= 100
 SIM_LONG_RUNS ?= 5000000
 SIM_FIRST ?= 1000001
 # Beside the ordinary build: compilers, with and without optimisation.
@@ -43,6 +44,7 @@ sim-test: $(SIM)
 	$(MAKE) --no-print-directory sim-guard
 	$(SIM) --labels --runs $(SIM_GUARD_RUNS)
 	$(SIM) --permits --runs $(SIM_GUARD_RUNS)
+	$(SIM) --mix --runs $(SIM_MIX_RUNS)
 	$(MAKE) --no-print-directory sim-repeat
 
 sim-repeat: $(SIM)

@@ -40,7 +40,7 @@ uint64_t sim_application_hold(sim *s, const sim_lock *own) {
     return sim_application_draw(s, 3 * own->ttl_us); /* It keeps itself meanwhile. */
   }
   if (sim_application_calm(s)) {
-    return sim_application_draw(s, 2000);
+    return sim_application_draw(s, s->config.mix ? s->config.mix_hold_us : 2000);
   }
   switch (sim_application_draw(s, 7)) {
   case 0:
@@ -114,6 +114,7 @@ static redlock_options sim_application_explicit(const rl_options *options) {
   given.hold_at_least_us = sim_application_duration(options->hold_at_least_us);
   given.fence = options->fence;
   given.fair = options->fair;
+  given.notify = options->notify;
   given.poll_interval_us = options->poll_interval_us;
   return given;
 }
@@ -122,7 +123,8 @@ static redlock_options sim_application_explicit(const rl_options *options) {
 static uint32_t sim_application_supply_token(sim *s, const sim_client *client, sim_lock *own) {
   char text[REDLOCK_TOKEN_LENGTH + 1];
   if (s->breach != SIM_BREACH_NONE || own->attaches || sim_term_leads(s, client, own) ||
-      !sim_chance(&s->random_application, s->config.supplied)) {
+      !(sim_mix_is(s, client, own, SIM_MIX_SUPPLIED) ||
+        sim_chance(&s->random_application, s->config.supplied))) {
     return SIM_NO_TOKEN;
   }
   uint32_t token = sim_tap_new_token(s, client->index, (unsigned)(own - client->locks));
@@ -140,12 +142,13 @@ static uint32_t sim_application_supply_token(sim *s, const sim_client *client, s
  * acquired now.
  */
 static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
-  static const char *const owners[] = {"", "one", "two"};
-  if ((s->config.reentrant >> client->index & 1) == 0) {
+  static const char *const owners[] = {"", "one", "two", "three"};
+  bool without = s->config.mix && !sim_mix_is(s, client, own, SIM_MIX_OWNED);
+  if ((s->config.reentrant >> client->index & 1) == 0 || without) {
     return true;
   }
   unsigned drawn = (unsigned)sim_application_draw(s, 8);
-  unsigned owner = drawn < 2 ? drawn : 2;
+  unsigned owner = s->config.mix ? 1 + (unsigned)(own - client->locks) : drawn < 2 ? drawn : 2;
   int result = rl_reentry_set_owner(own->lock, reading_us, owners[owner], strlen(owners[owner]));
   if (result == REDLOCK_OK) {
     sim_client_moves(s, client);
@@ -220,6 +223,7 @@ static void sim_application_draw_options(sim *s, const sim_client *client, const
   }
   sim_term_options(s, client, own, options);
   options->hold_at_least_us = sim_hold_option(s);
+  sim_mix_options(s, client, own, options);
 }
 
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,

@@ -694,6 +694,20 @@ static void sim_calls_keeps(sim *s, unsigned node, sim_waiters *waiters, const c
   sim_count(s, SIM_KEPT);
 }
 
+/* The next waiter takes the key that was to be kept: only as a breach. */
+static void sim_calls_keep_nothing(wait_queue_key *keys, char *places) {
+  for (unsigned i = 0; i < 2; i++) {
+    wait_queue *queue = keys[i].queue;
+    if (keys[i].keeps && queue->count > 1) {
+      (void)queue->notify(queue->context, queue->entries[1]);
+    }
+    keys[i].keeps = false;
+  }
+  if (places[0] != '\0') {
+    places[0] = '0';
+  }
+}
+
 /* EVALSHA or EVAL, script, 2, key, key, entry, before, notified */
 static void sim_calls_stand_all(sim *s, int connection, const resp_request *command,
                                 sim_request *request) {
@@ -729,6 +743,9 @@ static void sim_calls_stand_all(sim *s, int connection, const resp_request *comm
   }
   int64_t answer =
       wait_queue_enqueue_all(keys, 2, command->words[5], notified, places, sizeof places);
+  if (s->breach == SIM_BREACH_KEY_NOT_KEPT) {
+    sim_calls_keep_nothing(keys, places);
+  }
   for (unsigned i = 0; i < 2; i++) {
     sim_calls_close(&queues[i]);
     sim_calls_live(s, from->node, waiters[i]);

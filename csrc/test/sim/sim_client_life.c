@@ -82,13 +82,15 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   memset(own, 0, sizeof *own);
   own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
   own->lease = own->attempt = own->drawn = own->forced = own->found = SIM_NO_TOKEN;
+  sim_mix_resources(s, client, own);
   const char *name = sim_resource(own->resource, &length);
   if (s->config.permits > 0) {
     own->resource = 0;
     name = SIM_SEMAPHORE;
     length = strlen(name);
   }
-  own->both = (s->config.several >> client->index & 1) != 0 && sim_below(&s->random_client, 3) > 0;
+  own->both = own->both || ((s->config.several >> client->index & 1) != 0 &&
+                            sim_below(&s->random_client, 3) > 0);
   own->named = own->resource;
   own->named_both = own->both;
   rl_options_default(&options);

@@ -282,6 +282,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_config_draw_permits(s);
   sim_hold_draw(s);
   sim_native_draw(s, random);
+  sim_mix_draw(s);
 }
 
 unsigned sim_config_server(const sim_config *config, unsigned node) {

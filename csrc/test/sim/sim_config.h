@@ -70,7 +70,8 @@ typedef enum sim_fault {
   X(LATE_READING, "late-reading")                                                                  \
   X(LATE_HOLDER, "late-holder")                                                                    \
   X(COUNTERS_LOST, "counters-lost")                                                                \
-  X(COUNTED_PER_NODE, "counted-per-node")
+  X(COUNTED_PER_NODE, "counted-per-node")                                                          \
+  X(KEY_NOT_KEPT, "key-not-kept")
 
 typedef enum sim_breach {
 #define SIM_BREACH_NAME(breach, name) SIM_BREACH_##breach,
@@ -136,8 +137,10 @@ typedef struct sim_config {
   unsigned permits;     /* all locks are semaphores with so many slots; 0: none is */
   unsigned waiters_max; /* that a queue takes */
   uint64_t poll_interval_us;
-  bool native;        /* the core uses native commands, and some nodes know them */
-  bool lacks_scripts; /* some nodes run no scripts */
+  bool mix;             /* a mix of waiters follows the faults */
+  uint64_t mix_hold_us; /* longest hold in it */
+  bool native;          /* the core uses native commands, and some nodes know them */
+  bool lacks_scripts;   /* some nodes run no scripts */
 } sim_config;
 
 #endif

@@ -15,6 +15,7 @@
  *       --notify       all runs are with notifications
  *       --labels       most locks have a label
  *       --permits      all locks are semaphores
+ *       --mix          a mix of all kinds of waiters follows the faults
  *       --hold         all runs are with releases that keep their keys
  *       --fence        all runs are with fencing tokens
  *       --guard        all runs are with a guard; with --break no violation must be detected then
@@ -37,7 +38,7 @@
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
   bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits, holding,
-      native;
+      native, mixing;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -62,7 +63,7 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
                {"--lead", &arguments->leading},      {"--guard", &arguments->guarded},
                {"--notify", &arguments->notifying},  {"--labels", &arguments->labels},
                {"--permits", &arguments->permits},   {"--hold", &arguments->holding},
-               {"--native", &arguments->native}};
+               {"--native", &arguments->native},     {"--mix", &arguments->mixing}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -222,7 +223,7 @@ int main(int count, char **words) {
     (void)fprintf(
         stderr,
         "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--labels] [--permits] [--hold] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
+        "[--break NAME] [--labels] [--permits] [--hold] [--mix] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
   }
@@ -242,6 +243,7 @@ int main(int count, char **words) {
   s->nodes_wanted = (unsigned)arguments.nodes;
   s->permits = arguments.permits;
   s->holding = arguments.holding;
+  s->mixing = arguments.mixing;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

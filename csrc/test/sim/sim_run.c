@@ -62,6 +62,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   sim_random_seed(&s->random_calls, &state);
   sim_random_seed(&s->random_term, &state);
   sim_random_seed(&s->random_hold, &state);
+  sim_random_seed(&s->random_mix, &state);
   sim_config_draw(s, &random_config);
   memset(s->links, 0, sizeof s->links);
   for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
@@ -115,7 +116,10 @@ static void sim_run_enter(sim *s, sim_phase phase, uint64_t bound_us) {
   s->phase = phase;
   s->phase_us = s->now_us;
   s->phase_end_us = s->now_us + bound_us;
-  SIM_TRACE(s, "---- %s ----", phase == SIM_PHASE_LIVENESS ? "faults stop" : "all come to rest");
+  SIM_TRACE(s, "---- %s ----",
+            phase == SIM_PHASE_LIVENESS ? "faults stop"
+            : phase == SIM_PHASE_MIX    ? "all kinds of waiters"
+                                        : "all come to rest");
   sim_queue_add(s, s->phase_end_us, SIM_EVENT_PHASE, 0, 0, 0);
 }
 
@@ -126,7 +130,10 @@ static void sim_run_advance(sim *s) {
     sim_fault_stop(s);
     sim_run_enter(s, SIM_PHASE_LIVENESS, check_liveness_bound_us(s));
     sim_application_settle(s);
-  } else if (s->phase == SIM_PHASE_LIVENESS && s->calm_grant) {
+  } else if (s->phase == SIM_PHASE_LIVENESS && s->calm_grant && s->config.mix) {
+    sim_run_enter(s, SIM_PHASE_MIX, sim_mix_begin(s));
+  } else if ((s->phase == SIM_PHASE_LIVENESS && s->calm_grant) ||
+             (s->phase == SIM_PHASE_MIX && sim_mix_is_over(s))) {
     sim_run_enter(s, SIM_PHASE_SETTLE, check_liveness_bound_us(s));
     sim_queue_add(s, s->now_us + SIM_SETTLE_EVERY_US, SIM_EVENT_PHASE, 0, 0, 0);
     sim_application_settle(s);
@@ -139,6 +146,10 @@ static void sim_run_phase_event(sim *s) {
     sim_violation(s, "liveness", "no client has locked for %llu us after the faults had stopped",
                   (ull)(s->now_us - s->phase_us));
     s->phase = SIM_PHASE_END; /* Where that is not asked for, it would go on for ever. */
+  } else if (s->phase == SIM_PHASE_MIX && late) {
+    sim_violation(s, "mix", "only %u grants in %llu us", s->mix.granted,
+                  (ull)(s->now_us - s->phase_us));
+    s->phase = SIM_PHASE_END;
   } else if (s->phase == SIM_PHASE_SETTLE && sim_run_quiet(s)) {
     check_settled(s);
     sim_count(s, SIM_SETTLED);
