@@ -310,6 +310,7 @@ describe("redlock", function()
       ["client:attach"] = function(client) return select(3, client:attach("no such text")) == "lost" end,
       ["lock:detach"] = function(_, held) return select(3, held:detach()) == "not_held" end,
       ["lock:fence"] = function(_, held) return held:fence() == nil end,
+      ["lock:slot"] = function(_, held) return held:slot() == nil end,
       ["client:inspect"] = function(client) return #client:inspect("held").holder == 40 end,
       ["client:bootstrap"] = function(client) return not pcall(client.bootstrap, client) end,
       ["client:doctor"] = function(client) return #client:doctor() >= 5 end,

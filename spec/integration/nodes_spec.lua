@@ -81,7 +81,7 @@ describe("nodes", function()
     assert.is_string(votes[3].error)
     for index = 4, 5 do
       assert.are.equal("unknown", votes[index].vote)
-      support.contains(votes[index].error, "no reply within 80 ms")
+      assert.is_truthy(votes[index].error:find("no reply within %d+ ms"))
       assert.is_nil(votes[index].latency)
       farm[index]:continue()
     end

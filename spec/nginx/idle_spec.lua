@@ -46,7 +46,7 @@ describe("a client that only one request has used", function()
   after_each(function()
     for _, node in ipairs(farm) do
       node:continue()
-      node:command("CONFIG", "SET", "min-replicas-to-write", 0)
+      node:command("ACL", "SETUSER", "default", "+del")
     end
     if nginx then nginx:stop() end
     nginx = nil
@@ -129,10 +129,10 @@ describe("a client that only one request has used", function()
   end)
 
   local ADMIN = [[
-    local function refuse(count)
+    local function let(rule)
       local admin = ngx.socket.tcp()
       assert(admin:connect(addresses[3]:match("^(.*):(%d+)$")))
-      assert(admin:send("CONFIG SET min-replicas-to-write " .. count .. "\r\n"))
+      assert(admin:send("ACL SETUSER default " .. rule .. "\r\n"))
       assert(admin:receive() == "+OK")
       admin:close()
     end
@@ -143,12 +143,12 @@ describe("a client that only one request has used", function()
       local client = make_connected({ ttl = 60000 })
       local left = assert(client:acquire("left", { owner = "worker" }))
       repeat ngx.sleep(0.01) until left:votes()[3].vote == "granted"
-      refuse(1)
+      let("-del")
       left:release()
       ngx.sleep(0.5)
       ngx.print("refused")
     ]], "location /drop { content_by_lua_block {" .. ADMIN .. [[
-      refuse(0)
+      let("+del")
       kept.client = nil
       collectgarbage() collectgarbage()
     } }]]))
@@ -198,14 +198,14 @@ describe("a client that only one request has used", function()
       local client = make_connected({ ttl = 60000 })
       local left = assert(client:acquire("left", { owner = "worker" }))
       repeat ngx.sleep(0.01) until left:votes()[3].vote == "granted"
-      refuse(1)
+      let("-del")
       left:release()
       await_end(client)
       ngx.print("ended")
     ]], [[
       location /use { content_by_lua_block { ngx.print(tostring(kept.client:acquire("other"):release())) } }
     ]]))
-    farm[3]:command("CONFIG", "SET", "min-replicas-to-write", 0)
+    farm[3]:command("ACL", "SETUSER", "default", "+del")
     assert.are.equal(1, farm:count("left"))
     assert.are.equal("true", select(2, nginx:get("/use")))
     farm:eventually_free("left")
@@ -217,14 +217,14 @@ describe("a client that only one request has used", function()
       local client = make_connected({ ttl = 60000 })
       local left = assert(client:acquire("left", { owner = "worker" }))
       repeat ngx.sleep(0.01) until left:votes()[3].vote == "granted"
-      refuse(1)
+      let("-del")
       left:release()
       await_end(client)
       ngx.print("ended")
     ]], [[
       location /close { content_by_lua_block { ngx.print(tostring(kept.client:close())) } }
     ]]))
-    farm[3]:command("CONFIG", "SET", "min-replicas-to-write", 0)
+    farm[3]:command("ACL", "SETUSER", "default", "+del")
     assert.are.equal(1, farm:count("left"))
     assert.are.equal("true", select(2, nginx:get("/close")))
     farm:eventually_free("left")

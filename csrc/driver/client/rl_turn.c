@@ -134,15 +134,13 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
   }
 }
 
-/* Reads all sockets that are ready. */
-static void rl_turn_read_ready(redlock_client *client) {
+/* Reads all sockets that are ready. Returns true if there were any. */
+static bool rl_turn_read_ready(redlock_client *client) {
   struct pollfd fds[REDLOCK_NODES_MAX];
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
-  if (count > 0 && poll(fds, (nfds_t)count, 0) > 0) {
-    rl_turn_input(client, fds, count);
-  } else {
-    rl_turn_input(client, fds, 0); /* Bytes that TLS has read already. */
-  }
+  bool ready = count > 0 && poll(fds, (nfds_t)count, 0) > 0;
+  rl_turn_input(client, fds, ready ? count : 0); /* TLS may have read bytes already. */
+  return ready;
 }
 
 /* -------------------------------------------------------------------------------------- output */
@@ -247,7 +245,7 @@ static int rl_turn_run(redlock_client *client) {
     redlock_time now_us = redlock_now();
     /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
     if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
-      rl_turn_read_ready(client);
+      (void)rl_turn_read_ready(client);
     }
     rl_turn_overdue(client, now_us);
     rl_turn_connect(client, now_us,
@@ -267,7 +265,9 @@ static int rl_turn_run(redlock_client *client) {
 
 int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
   if (fds == NULL) {
-    rl_turn_read_ready(client);
+    if (rl_turn_read_ready(client)) {
+      (void)rl_turn_read_ready(client); /* A connection may have ended behind its last reply. */
+    }
   } else {
     rl_turn_input(client, fds, count);
   }

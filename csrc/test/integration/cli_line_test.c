@@ -11,7 +11,7 @@ static void mistakes_are_reported(void **state) {
     const char *arguments;
     const char *message;
   } cases[] = {
-      {"", "no verb; use one of run acquire"},
+      {"", "no verb; use one of run lead acquire"},
       {"steal job", "unknown verb 'steal'"},
       {"run job", "usage: redlock run RESOURCE [--] COMMAND"},
       {"run job --", "usage: redlock run RESOURCE [--] COMMAND"},

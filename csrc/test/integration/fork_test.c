@@ -42,6 +42,11 @@ static void ignore_loss(redlock_client *of, void *data) {
   (void)of;
 }
 
+static int resign(redlock_lock *term, void *data) {
+  (void)data;
+  return redlock_lock_remaining(term) > 0 ? REDLOCK_RESIGN : REDLOCK_CAMPAIGN;
+}
+
 static bool process_inherited_descriptors(void) {
   struct pollfd fds[3];
   for (int i = 0; i < 3; i++) {
@@ -97,6 +102,8 @@ static bool process_inherited_descriptors(void) {
   X(inspect_start, redlock_lock_inspect_start(held) == REDLOCK_OK) \
   X(margin, redlock_lock_margin(held) == -1) \
   X(fence, redlock_lock_fence(held) == 0) \
+  X(slot, redlock_lock_slot(held) == 0) \
+  X(lead, redlock_client_lead(client, "led", 3, NULL, resign, NULL, NULL) == REDLOCK_OK) \
   X(doctor, redlock_lock_doctor(held, 0) == REDLOCK_OK && redlock_lock_finding(held, 0, \
       &out.finding) == REDLOCK_OK) \
   X(doctor_start, redlock_lock_doctor_start(held, 0) == REDLOCK_OK) \

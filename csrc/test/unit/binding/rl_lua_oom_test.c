@@ -145,6 +145,7 @@ static void push_nodes(lua_State *L, const run *self) {
 static void preload(lua_State *L, const run *self) {
   static const char *const modules[][2] = {{"redlock", "redlock.lua"},
                                            {"redlock.client", "redlock/client.lua"},
+                                           {"redlock.lead", "redlock/lead.lua"},
                                            {"redlock.lock", "redlock/lock.lua"},
                                            {"redlock.loss", "redlock/loss.lua"},
                                            {"redlock.options", "redlock/options.lua"},
