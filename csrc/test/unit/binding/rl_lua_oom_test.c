@@ -149,7 +149,8 @@ static void preload(lua_State *L, const run *self) {
                                            {"redlock.lock", "redlock/lock.lua"},
                                            {"redlock.loss", "redlock/loss.lua"},
                                            {"redlock.options", "redlock/options.lua"},
-                                           {"redlock.section", "redlock/section.lua"}};
+                                           {"redlock.section", "redlock/section.lua"},
+                                           {"redlock.slots", "redlock/slots.lua"}};
 
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");
