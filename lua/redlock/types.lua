@@ -30,8 +30,8 @@
 ---@field every? redlock.Milliseconds like extend_every
 ---@field max_hold? redlock.Milliseconds like max_hold
 
---- Locks on up to 8 resources, re-entrant ones and those with a caller-supplied token wait in the same
---- queues. A lock on more resources polls.
+--- Locks on up to 8 resources, re-entrant ones and those with a caller-supplied token wait in the
+--- same queues. A lock on more resources polls.
 ---@class redlock.LockOptions
 ---@field ttl? redlock.Milliseconds length of the lease, at least 4; default 10000
 ---@field retry_count? integer largest number of attempts after the first; default 3, or no limit if `wait` is set

@@ -348,8 +348,8 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
 }
 
 /*
- * Returns the lock whose lease |lock|, which acquires, may share; or NULL. The owner may also have a
- * lost lease of the resource that it has not released yet.
+ * Returns the lock whose lease |lock|, which acquires, may share; or NULL. The owner may also have
+ * a lost lease of the resource that it has not released yet.
  */
 static rl_lock *rl_reentry_to_share(const rl_lock *lock, redlock_time now_us) {
   bool all;

@@ -159,8 +159,8 @@ bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const c
  * for each key a comma and the position, if the key is free and another waiter is the head. A head
  * is evicted if it keeps nothing, and the position is the same again. A waiter that keeps keys must
  * ask every RL_COMMAND_KEEP_MS / 4, and keeps nothing if |notified| is RL_COMMAND_YIELDS: then the
- * next waiters of the free keys are notified. Otherwise |notified| has a digit 1 for each key for which the node has
- * notified the entry, otherwise 0; it is empty for a query of the waiter's own.
+ * next waiters of the free keys are notified. Otherwise |notified| has a digit for each key: 1 if
+ * the node has notified the entry of it, 0 if not. It is empty for a query of the waiter's own.
  */
 #define RL_COMMAND_QUEUES_MAX 8   /* keys; a lock on more keys enters no queue */
 #define RL_COMMAND_PLACES_SIZE 48 /* of |before| */

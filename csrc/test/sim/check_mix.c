@@ -6,10 +6,10 @@
  *
  * A waiter waits for one turn of each waiter before it. A lock on both resources waits for its turn
  * in each queue, and then for the lease that is held. A waiter that loses an attempt to a polling
- * client waits for one more lease. Two that
- * split the votes try again after up to 100 ms. So a wait is shorter than CHECK_MIX_TIMES turns of
- * each lock and such a pause. A turn is the longest hold and a hand-over. Waiters that poll have no bound and no share, and
- * neither have supplied tokens, of which each makes one attempt, next to such waiters.
+ * client waits for one more lease. Two that split the votes try again after up to 100 ms. So a wait
+ * is shorter than CHECK_MIX_TIMES turns of each lock and such a pause. A turn is the longest hold
+ * and a hand-over. Waiters that poll have no bound and no share. Next to them, supplied tokens have
+ * none either, because each makes one attempt.
  */
 #include "check.h"
 #include "sim_mix.h"

@@ -694,7 +694,7 @@ static void sim_calls_keeps(sim *s, unsigned node, sim_waiters *waiters, const c
   sim_count(s, SIM_KEPT);
 }
 
-/* The next waiter takes the key that was to be kept: only as a breach. */
+/* The next waiter takes the key that the node must keep: only as a breach. */
 static void sim_calls_keep_nothing(wait_queue_key *keys, char *places) {
   for (unsigned i = 0; i < 2; i++) {
     wait_queue *queue = keys[i].queue;
