@@ -2,10 +2,7 @@
 
 CONFORMANCE_LUA = lua5.4
 CONFORMANCE_ENV = LUA_PATH='./?.lua;lua/?.lua;lua/?/init.lua;;' LUA_CPATH='$(BUILD)/5.4/?.so;;' BUILD=$(BUILD)
-CLOCKSHIM = $(BUILD)/conformance/clockshim.so
-$(CLOCKSHIM): csrc/test/chaos/chaos_clockshim.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $<
+CLOCKSHIM = $(CHAOS)/chaos_clockshim.so
 
 .PHONY: conformance-programs conformance-quick conformance interop check-conformance-page conformance-page
 conformance-programs: $(CLOCKSHIM)

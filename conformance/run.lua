@@ -67,7 +67,7 @@ local function settings_for(farm, run)
   return { farm = farm, kind = run.kind, ours = find(adapters, os.getenv("OURS") or "redlock"),
     log = log_of(run.kind.name), deadline = run.deadline or DEADLINE,
     settle = run.settle, seconds = run.seconds or tonumber(os.getenv("CONFORMANCE_SECONDS")) or 3,
-    clockshim = uv.fs_realpath(build .. "/conformance/clockshim.so") or "" }
+    clockshim = uv.fs_realpath(build .. "/chaos/chaos_clockshim.so") or "" }
 end
 
 -- Runs several runs at once, each worker on nodes of its own. Calls done(run, verdict, text).

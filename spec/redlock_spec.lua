@@ -301,6 +301,10 @@ describe("redlock", function()
         return select(3, client:acquire("held", { retry_count = 0 })) == "taken"
       end,
       ["client:with"] = function(client) return client:with("child", function(own) return own:is_held() end) end,
+      ["client:lead"] = function(client)
+        return client:lead("led", function(term) return "resign", term:is_held() end) == true
+      end,
+      ["client:leader"] = function(client) return client:leader("held").ttl > 0 end,
       ["client:nodes"] = function(client)
         for _, node in ipairs(client:nodes()) do
           if node.state ~= "down" then return false end
