@@ -1,8 +1,9 @@
 --- client:lead() and client:leader(): one leader among all clients that campaign for a name.
 ---
---- LEAD-1. A campaign is a row of acquires, each of which waits longer than the one before. Between
----         two of them a failure is reported to on_error. With the option wait it is one acquire.
---- LEAD-2. A granted acquire begins a term: fn(term) runs. The term is the lock, which extends
+--- LEAD-1. A campaign is a row of acquires, each of which waits longer than the one before. After a
+---         failed acquire on_error gets the failure, unless another client leads. With the option
+---         wait a campaign has one acquire.
+--- LEAD-2. A granted acquire begins a term: fn(term) runs. Its argument is the lock, which extends
 ---         itself and has a fencing token.
 --- LEAD-3. The term ends when fn has returned, however long the lease lasted. Then the lock is
 ---         released. So this process never campaigns while its fn still runs.

@@ -3,22 +3,23 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   HLD-1. A grant notes until when the keys must live: hold_at_least later, and the drift and
- *          lock_delay of such a life more. The grant is later than the start of its round, so the
- *          time is never too short. A failed acquire notes nothing, and deletes its keys.
+ *   HLD-1. A grant sets the end of the keys (rl_options_hold_us()): the time of the grant, and
+ *          hold_at_least, its drift and lock_delay. The grant comes after the start of its round,
+ *          so the keys never end too early. A failed acquire sets nothing, and deletes its keys.
  *   HLD-2. Before that time the release sends HOLD in place of compare-and-delete (REL-2), with the
  *          rest of the time. It lengthens a key that would end earlier, and shortens one that would
  *          end later. Each repetition computes the rest anew. After that time it deletes the key.
  *   HLD-3. For the lock the lease ends as with any release. The release succeeds if a majority
- *          keeps the key. It is unavailable while more nodes may yet do so; otherwise it is lost.
+ *          keeps the key. It is unavailable while missing answers could still make a majority.
+ *          Otherwise the lock is lost.
  *          HOLD dequeues the ticket of the lease, and notifies the heads of the queues: their
  *          attempts fail, and ENQUEUE then reports when the key will end.
  *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
  *          and keep the key longer. So may a node that answers late: it counts the rest from its
  *          execution. If the client still exists at the end of the time, it deletes the key on such
  *          a node.
- *   HLD-5. A nested acquire may move the end of the lease's time, but not to an earlier one. The
- *          last release of the owner keeps the keys. A lease that is handed over takes its time
+ *   HLD-5. A nested acquire may move the end of the keys, but not to an earlier time. The last
+ *          release of the owner keeps the keys. A lease that is handed over takes its time
  *          along (ATT-9).
  */
 #ifndef RL_HOLD_H
@@ -26,7 +27,7 @@
 
 #include "lock/rl_lock.h"
 
-/* A key may outlive hold_at_least by so much: the time between a HOLD and its answer. */
+/* If a HOLD is answered later than this, the client deletes the key at the end (HLD-4). */
 #define RL_HOLD_LATE_US (500 * REDLOCK_MILLISECONDS)
 
 /* HLD-1. The lock has been granted its lease, or a lease that must be kept for |handed_us|. */

@@ -9,13 +9,13 @@
  *   SEM-1. An attempt tries one slot by ACQ-1 to ACQ-5: the one that this client has released last,
  *          otherwise a random one. If more than half of the slots were taken a moment ago, the
  *          acquire begins with SEM-2 instead, because a random slot would probably be taken.
- *   SEM-2. If the slot is taken, ask the nodes which slots exist. The question changes nothing. Its
- *          attempt has no key, so it needs no release.
+ *   SEM-2. If the slot is taken, ask the nodes which slots have a key. The question changes
+ *          nothing. Its attempt has no key, so it needs no release.
  *   SEM-3. If a slot is free on as many nodes as an acquire needs, try one of these slots, a random
  *          one. Decide as soon as the answers suffice. If no slot can be free on so many nodes, the
- *          semaphore is taken, and ACQ-5 pauses. It also pauses after RL_PERMITS_TRIES slots.
- *          A waiter enters the wait list then (WAIT-1). When a node notifies it of a slot, it tries
- *          that slot; otherwise its attempts begin with SEM-2.
+ *          semaphore is taken, and ACQ-5 pauses. The acquire also pauses after RL_PERMITS_TRIES
+ *          slots. A waiter enters the wait list then (WAIT-1). When a node notifies it of a slot,
+ *          it tries that slot; otherwise its attempts begin with SEM-2.
  *   SEM-4. The token names the number of permits that its client uses. An answer of SEM-2 names
  *          another number, if a slot has one: then not all clients agree.
  * The answers of SEM-2 may be late or wrong. They only choose a slot. Safety rests on the attempts.
@@ -34,7 +34,7 @@
 #include "node/rl_link_queue.h"
 #include "wait/rl_notify.h"
 
-#define RL_PERMITS_TRIES 4                         /* slots that an attempt tries (SEM-3) */
+#define RL_PERMITS_TRIES 4                         /* slots between two pauses (SEM-3) */
 #define RL_PERMITS_MOSTLY_TAKEN_US REDLOCK_SECONDS /* how long SEM-2 comes first */
 
 /* ------------------------------------------------------------------------------------ the lock */

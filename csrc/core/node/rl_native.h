@@ -3,26 +3,26 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   NAT-1. A connection tries DELIFEQ and DELEX once, after the answer to its second release that a
- *          caller awaits, with the key and token of that release. So a try has no effect, and shows
- *          the command, the user's right and the way of a proxy. A program that releases once sends
- *          no try. A node that hangs up on the tries gets none again.
+ *   NAT-1. A connection tries DELIFEQ and DELEX once, after the answer to the second release
+ *          that a caller awaits, with the key and token of that release. So a try has no effect,
+ *          and shows the command, the user's right and the way of a proxy. A program that
+ *          releases once sends no try. A node that hangs up on the tries gets none again.
  *   NAT-2. Later releases of one key use the command that was answered. EXISTS of the waiters flag
  *          follows in the same write. It answers 1 if clients wait: then RELEASE_NOTIFY follows,
  *          which finds the key free and notifies the head, or finds another holder, whose release
  *          notifies. The flag stays meanwhile, so that a lost connection costs one notification,
  *          and no later one.
- *   NAT-3. These releases use the script, because a client that ends would never read the flag, or
- *          because there is more to do: a release that no caller awaits, of several keys, with a
- *          ticket to dequeue, or within hold_at_least; and one on a connection without an answer to
- *          the tries, such as the repeated release after a lost connection.
- *   NAT-4. A node that refuses EVAL is asked natively for a minute: all releases of one key, and
- *          extends.
- *   NAT-5. SET IFEQ sets the end of the key to its own execution plus its life, which may be
- *          earlier than before. So it is safe only if (docs/safety.md) its life reaches the end on
- *          which the lease relies; and no earlier one that asked for less may be executed later:
- *          after an unanswered one on an ended connection the life must not grow. A token of the
- *          caller may have a longer lease of another client, so its keys are not extended.
+ *   NAT-3. These releases use the script: of several keys, within hold_at_least, and on a
+ *          connection without an answer to the tries. If the node notifies waiters, so do releases
+ *          that no caller awaits, and those with a ticket to dequeue: a client that ends would
+ *          never read the flag.
+ *   NAT-4. A node that refuses EVAL is asked natively for a minute: extends, and the releases of
+ *          one key that keep nothing (hold_at_least).
+ *   NAT-5. SET IFEQ may shorten a key: the key then ends its life after the execution. So the
+ *          client uses SET IFEQ under two rules (docs/safety.md). The new end must cover the lease.
+ *          After an unanswered SET IFEQ on an ended connection the life must not grow, because the
+ *          node may still execute that command. Keys with a caller's token are not extended:
+ *          another client may have a longer lease with that token.
  */
 #ifndef RL_NATIVE_H
 #define RL_NATIVE_H

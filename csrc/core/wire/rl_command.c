@@ -222,6 +222,7 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
   "if ready then return 0 end return string.format('%.0f:%d',"                                     \
   "(left and math.min(left,1e11)+2 or 0)*2000+most,kept)..places"
 
+_Static_assert(RL_COMMAND_KEEP_MS == 400, "the number in ENQUEUE_ALL");
 _Static_assert(RL_LABELLED_MAX == 105 && 2 * RL_COMMAND_ENQUEUE_UNIT == 4000,
                "the numbers in the script");
 

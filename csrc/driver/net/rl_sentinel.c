@@ -23,11 +23,16 @@
 #include <unistd.h>
 
 #include "base/rl_time.h"
+#include "node/rl_link.h"
+#include "options/rl_address.h"
 #include "os/rl_descriptor.h"
 #include "wire/rl_command.h"
 
 #define RL_SENTINEL_TIMEOUT_US (500 * REDLOCK_MILLISECONDS)
 #define RL_SENTINEL_REPLY_MAX 1024
+
+_Static_assert(RL_ADDRESS_SENTINELS_MAX / 2 * RL_SENTINEL_TIMEOUT_US < RL_LINK_CONNECT_TIMEOUT_US,
+               "a look-up ends in time although a minority of the Sentinels hangs");
 
 /* One Sentinel. */
 typedef struct rl_sentinel {
