@@ -60,7 +60,10 @@ run() {
 list() {
   for name in $names; do
     for program in $programs; do
-      echo "servers/$name/${program}_test|sh build-aux/other_servers.sh --run $name build/test/integration/${program}_test"
+      variables=
+      # servers/failover runs all kinds, at the server of the system.
+      [ "$program" != failover ] || variables="FAILOVER_WAY=crash FAILOVER_ROUNDS=1 FAILOVER_TEST='promoted*' "
+      echo "servers/$name/${program}_test|${variables}sh build-aux/other_servers.sh --run $name build/test/integration/${program}_test"
     done
     for spec in $specs; do
       echo "servers/$name/${spec##*/}|sh build-aux/other_servers.sh --run $name sh build-aux/spec.sh 5.4 $spec.lua"
