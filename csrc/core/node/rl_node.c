@@ -75,10 +75,13 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
   rl_link_disconnected(&node->link);
 }
 
-/* Returns true if an error has the code |dashed|. Before Redis 7 the code is inside the text if a
- * script has written. */
+/*
+ * Returns true if an error has the code |dashed|. Before Redis 7 the code is inside the text if a
+ * script has written.
+ */
 static bool rl_node_error_is(const char *text, const char *dashed) {
-  return strncmp(text, dashed + 1, strlen(dashed + 1)) == 0 || strstr(text, dashed) != NULL;
+  const char *found = strstr(text, dashed);
+  return found != NULL || strstr(text, dashed + 1) == text;
 }
 
 /*
