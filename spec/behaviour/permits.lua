@@ -72,11 +72,12 @@ return function(behaviour)
   end)
 
   test("another_number_of_permits_is_named", function(client, other)
-    assert(client:acquire("pool", { permits = 1, ttl = 90000 }))
+    local first = assert(client:acquire("pool", { permits = 1, ttl = 90000 }))
     local lock = assert(other:acquire("pool", { permits = 2, ttl = 90000, wait = 20000 }))
     assert.are.equal(2, lock:slot())
     local message = failure("taken", other:acquire("pool", { permits = 2, wait = 0 }))
     assert.is_truthy(message:find("another client uses permits = 1", 1, true), message)
+    assert(first:release() and lock:release())
   end)
 
   test("inspect_shows_all_slots", function(client, other)

@@ -77,16 +77,16 @@ bool rl_permits_reserve(rl_lock *lock, const rl_options *options) {
     rl_permits_begin(permits);
     return true;
   }
-  permits = realloc(permits, sizeof *permits + (size_t)options->permits);
-  if (permits == NULL) {
+  rl_permits *larger = realloc(permits, sizeof *permits + (size_t)options->permits);
+  if (larger == NULL) {
     return false;
   }
-  if (lock->extension->permits == NULL) {
-    memset(permits, 0, sizeof *permits);
+  if (permits == NULL) {
+    memset(larger, 0, sizeof *larger);
   }
-  permits->count = (uint16_t)options->permits;
-  lock->extension->permits = permits;
-  rl_permits_begin(permits);
+  larger->count = (uint16_t)options->permits;
+  lock->extension->permits = larger;
+  rl_permits_begin(larger);
   return true;
 }
 
