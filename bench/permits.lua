@@ -26,7 +26,7 @@ local function info()
   return counted
 end
 
--- What a question costs itself: its bytes, without commands of locks.
+-- The cost of a question alone: its bytes, without commands of locks.
 local function own_bytes()
   local one, two = info(), info()
   return two.input - one.input, two.output - one.output

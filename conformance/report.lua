@@ -86,7 +86,7 @@ function tables.statements() return table_of(function() return true end) end
 
 function tables.differences() return table_of(some_library_fails) end
 
--- What was seen when a statement failed.
+-- The observation of a statement that failed.
 function tables.observations()
   local lines = { "| library | statement | observation |", "|---|---|---|" }
   for _, kind in ipairs(libraries()) do

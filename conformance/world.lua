@@ -1,4 +1,4 @@
--- What a statement sees: clients of one or two libraries, three nodes behind relays, and the keys.
+-- The world of a statement: clients of one or two libraries, three nodes behind relays, the keys.
 --
 -- SPDX-License-Identifier: MIT
 

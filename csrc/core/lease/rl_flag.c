@@ -1,5 +1,5 @@
 /*
- * What goes with a native release: the tries, the waiters flag and the notification.
+ * The companions of a native release: the tries, the waiters flag and the notification.
  *
  * SPDX-License-Identifier: MIT
  */

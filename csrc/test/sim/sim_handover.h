@@ -1,5 +1,5 @@
 /*
- * What outlives a lease: tokens, fencing tokens, and leases that are handed over.
+ * State that outlives a lease: tokens, fencing tokens, and leases that are handed over.
  *
  * SPDX-License-Identifier: MIT
  */
