@@ -26,6 +26,7 @@
  */
 #include "wire/rl_command.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/rl_label.h"
@@ -134,8 +135,8 @@ typedef struct rl_script_source {
   "elseif #s~=w and redis.pcall('SET',q,s,'PX',60000).err and "                                    \
   "type(redis.pcall('DEL',q))=='table' then c=3 end "
 
-_Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2000,
-               "the numbers in the script");
+static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2000,
+              "the numbers in the script");
 
 /*
  * ENQUEUE. It is the body of a function in ENQUEUE_LABEL, which adds the label of the holder.
@@ -222,9 +223,9 @@ _Static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2
   "if ready then return 0 end return string.format('%.0f:%d',"                                     \
   "(left and math.min(left,1e11)+2 or 0)*2000+most,kept)..places"
 
-_Static_assert(RL_COMMAND_KEEP_MS == 400, "the number in ENQUEUE_ALL");
-_Static_assert(RL_LABELLED_MAX == 105 && 2 * RL_COMMAND_ENQUEUE_UNIT == 4000,
-               "the numbers in the script");
+static_assert(RL_COMMAND_KEEP_MS == 400, "the number in ENQUEUE_ALL");
+static_assert(RL_LABELLED_MAX == 105 && 2 * RL_COMMAND_ENQUEUE_UNIT == 4000,
+              "the numbers in the script");
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "

@@ -13,6 +13,7 @@
  */
 #include "net/rl_sentinel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -31,8 +32,8 @@
 #define RL_SENTINEL_TIMEOUT_US (500 * REDLOCK_MILLISECONDS)
 #define RL_SENTINEL_REPLY_MAX 1024
 
-_Static_assert(RL_ADDRESS_SENTINELS_MAX / 2 * RL_SENTINEL_TIMEOUT_US < RL_LINK_CONNECT_TIMEOUT_US,
-               "a look-up ends in time although a minority of the Sentinels hangs");
+static_assert(RL_ADDRESS_SENTINELS_MAX / 2 * RL_SENTINEL_TIMEOUT_US < RL_LINK_CONNECT_TIMEOUT_US,
+              "a look-up ends in time although a minority of the Sentinels hangs");
 
 /* One Sentinel. */
 typedef struct rl_sentinel {

@@ -5,6 +5,7 @@
  */
 #include "sim_script.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,7 +166,7 @@ void sim_script_set(sim *s, int connection, const resp_request *command,
 
 /* The script named or spelt by argument 1, if it is one of |known|; else SIM_SCRIPT_COUNT. */
 static unsigned sim_script_find(sim *s, uint32_t known, const resp_request *command, bool by_text) {
-  _Static_assert(SIM_SCRIPT_COUNT <= SIM_SCRIPTS_MAX, "room for the names");
+  static_assert(SIM_SCRIPT_COUNT <= SIM_SCRIPTS_MAX, "room for the names");
   if (s->script_names[0][0] == '\0') {
     for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
       s->script_lengths[i] = strlen(sim_scripts[i].text);

@@ -9,6 +9,7 @@
  */
 #include "sim_watch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,7 @@ static bool sim_watch_spells(const resp_request *command, const char *text, size
 
 /* The names of the texts and their lengths, once. */
 static void sim_watch_learn(sim *s) {
-  _Static_assert(SIM_WATCH_COUNT <= SIM_WATCHES_MAX, "room for the names");
+  static_assert(SIM_WATCH_COUNT <= SIM_WATCHES_MAX, "room for the names");
   for (unsigned i = 0; i < SIM_WATCH_COUNT && s->watch_names[i][0] == '\0'; i++) {
     s->watch_lengths[i] = strlen(sim_watch_scripts[i].text);
     rl_sha1(s->watch_names[i], sim_watch_scripts[i].text, s->watch_lengths[i]);
