@@ -43,6 +43,7 @@ struct rl_resolver {
   char error[RL_STREAM_ERROR_MAX]; /* if there are no addresses */
   rl_sentinel_master target;       /* its host and port, or those that the Sentinels name */
   rl_address_sentinels sentinels;
+  rl_sentinel_connection connection; /* the thread's */
 };
 
 /* Counts one more thread. Returns false if the limit is reached. */
@@ -87,8 +88,9 @@ static void *rl_resolver_run(void *argument) {
   rl_resolver *resolver = argument;
   struct addrinfo hints;
   rl_sentinel_master *target = &resolver->target;
-  bool known = resolver->sentinels.count == 0 ||
-               rl_sentinel_find(&resolver->sentinels, target, resolver->error);
+  bool known =
+      resolver->sentinels.count == 0 ||
+      rl_sentinel_find(&resolver->sentinels, &resolver->connection, target, resolver->error);
   rl_resolver_hints(&hints, AI_ADDRCONFIG);
   int error = known ? getaddrinfo(target->host, target->port, &hints, &resolver->addresses) : 0;
   if (error != 0) {
@@ -108,6 +110,7 @@ static rl_resolver *rl_resolver_create(const rl_address *address) {
   if (resolver == NULL) {
     return NULL;
   }
+  resolver->connection.fd = -1;
   if (!rl_descriptor_pair(resolver->fds)) {
     free(resolver);
     return NULL;
@@ -159,6 +162,7 @@ bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const 
 
 void rl_resolver_forget(rl_resolver *resolver) {
   /* Leak the request: the thread may have been writing to it during the fork. */
+  rl_sentinel_forget(&resolver->connection);
   (void)close(resolver->fds[0]);
   (void)close(resolver->fds[1]);
 }

@@ -39,7 +39,8 @@ static_assert(RL_ADDRESS_SENTINELS_MAX / 2 * RL_SENTINEL_TIMEOUT_US < RL_LINK_CO
 typedef struct rl_sentinel {
   const char *name; /* "host:port", in the list */
   size_t name_length;
-  int fd;
+  rl_sentinel_connection *connection;
+  int fd; /* the connection's, which only this thread changes */
   redlock_time until_us;
   char reply[RL_SENTINEL_REPLY_MAX + 1];
   size_t length;
@@ -65,12 +66,27 @@ static bool rl_sentinel_wait(const rl_sentinel *self, short events) {
   }
 }
 
-static bool rl_sentinel_connect_to(rl_sentinel *self, const struct addrinfo *address) {
+/* Opens a socket, or closes it if |family| is AF_UNSPEC. Returns 0 or an errno. */
+static int rl_sentinel_set(rl_sentinel *self, int family) {
   int error = 0;
-  socklen_t length = sizeof error;
-  self->fd = rl_descriptor_socket(address->ai_family);
-  if (self->fd < 0) {
-    rl_stream_explain(self->error, errno);
+  rl_mutex_lock(&self->connection->mutex);
+  if (family != AF_UNSPEC) {
+    self->fd = rl_descriptor_socket(family);
+    error = self->fd < 0 ? errno : 0;
+  } else if (self->fd >= 0) {
+    (void)close(self->fd);
+    self->fd = -1;
+  }
+  self->connection->fd = self->fd;
+  rl_mutex_unlock(&self->connection->mutex);
+  return error;
+}
+
+static bool rl_sentinel_connect_to(rl_sentinel *self, const struct addrinfo *address) {
+  socklen_t length = sizeof(int);
+  int error = rl_sentinel_set(self, address->ai_family);
+  if (error != 0) {
+    rl_stream_explain(self->error, error);
     return false;
   }
   if (connect(self->fd, address->ai_addr, address->ai_addrlen) != 0) {
@@ -89,10 +105,7 @@ static bool rl_sentinel_connect_to(rl_sentinel *self, const struct addrinfo *add
 }
 
 static void rl_sentinel_close(rl_sentinel *self) {
-  if (self->fd >= 0) {
-    (void)close(self->fd);
-  }
-  self->fd = -1;
+  (void)rl_sentinel_set(self, AF_UNSPEC);
 }
 
 static bool rl_sentinel_connect(rl_sentinel *self) {
@@ -234,7 +247,6 @@ static bool rl_sentinel_request(const rl_address_sentinels *sentinels, rl_buffer
 /* SNT-1 */
 static bool rl_sentinel_ask(rl_sentinel *self, const rl_buffer *request, bool login,
                             rl_sentinel_master *master) {
-  self->fd = -1;
   bool answered =
       rl_sentinel_connect(self) &&
       rl_sentinel_send(self, request->data + request->head, rl_buffer_length(request)) &&
@@ -254,13 +266,14 @@ static bool rl_sentinel_is_majority(const rl_sentinel_master *answers, unsigned 
   return alike > sentinels / 2;
 }
 
-bool rl_sentinel_find(const rl_address_sentinels *sentinels, rl_sentinel_master *master,
-                      char *error) {
+static bool rl_sentinel_find_by(const rl_address_sentinels *sentinels,
+                                rl_sentinel_connection *connection, rl_sentinel_master *master,
+                                char *error) {
   rl_sentinel_master answers[RL_ADDRESS_SENTINELS_MAX];
   rl_buffer request = {0};
   unsigned count = 0;
   bool found = false;
-  rl_sentinel one = {.name = sentinels->list};
+  rl_sentinel one = {.name = sentinels->list, .connection = connection, .fd = -1};
   bool formed = rl_sentinel_request(sentinels, &request);
   (void)snprintf(error, RL_STREAM_ERROR_MAX,
                  formed ? "the Sentinels name different masters" : "out of memory");
@@ -277,4 +290,22 @@ bool rl_sentinel_find(const rl_address_sentinels *sentinels, rl_sentinel_master 
   }
   rl_buffer_free(&request);
   return found;
+}
+
+/* Creates the mutex here, because the caller of the thread holds that of its client. */
+bool rl_sentinel_find(const rl_address_sentinels *sentinels, rl_sentinel_connection *connection,
+                      rl_sentinel_master *master, char *error) {
+  if (!rl_mutex_init(&connection->mutex)) {
+    (void)snprintf(error, RL_STREAM_ERROR_MAX, "out of memory");
+    return false;
+  }
+  bool found = rl_sentinel_find_by(sentinels, connection, master, error);
+  rl_mutex_free(&connection->mutex);
+  return found;
+}
+
+void rl_sentinel_forget(rl_sentinel_connection *connection) {
+  if (connection->fd >= 0) {
+    (void)close(connection->fd);
+  }
 }

@@ -5,8 +5,11 @@
  *
  * The linker replaces getaddrinfo(): names in .test hang until the test lets all look-ups go.
  */
+#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "support.h"
 
@@ -16,6 +19,7 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
                        struct addrinfo **addresses);
 
 #define CLIENTS 100
+#define CHILD_PROVES_NOTHING 77 /* the fork came at the wrong time */
 
 static atomic_bool names_hang;
 static atomic_uint hanging; /* number of unfinished look-ups */
@@ -127,6 +131,54 @@ static void fork_during_a_lookup_is_harmless(void **state) {
   free_with_client(lock);
 }
 
+/* A Sentinel that never answers, and the client that asks it. */
+typedef struct silent_sentinel {
+  redlock_client *client;
+  int listener, port;
+} silent_sentinel;
+
+/* Returns true if this process has a connection to the Sentinel. */
+static bool has_connection(const silent_sentinel *self) {
+  bool found = false;
+  for (int fd = 3; fd < 1024 && !found; fd++) {
+    struct sockaddr_in peer;
+    socklen_t length = sizeof peer;
+    found = getpeername(fd, (struct sockaddr *)&peer, &length) == 0 && peer.sin_family == AF_INET &&
+            ntohs(peer.sin_port) == self->port;
+  }
+  return found;
+}
+
+/* A fork between two questions proves nothing. */
+static int child_has_no_connection(void *argument) {
+  const silent_sentinel *self = argument;
+  bool inherited = has_connection(self);
+  redlock_node_info info;
+  assert_int_equal(redlock_client_node_info(self->client, 0, &info), REDLOCK_OK);
+  assert_false(has_connection(self));
+  return inherited ? 0 : CHILD_PROVES_NOTHING;
+}
+
+static void child_closes_the_connection_to_a_sentinel(void **state) {
+  silent_sentinel self = {.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof local;
+  assert_int_equal(bind(self.listener, (struct sockaddr *)&local, size), 0);
+  assert_int_equal(listen(self.listener, 64), 0);
+  assert_int_equal(getsockname(self.listener, (struct sockaddr *)&local, &size), 0);
+  self.port = ntohs(local.sin_port);
+  char address[64];
+  (void)snprintf(address, sizeof address, "sentinel://127.0.0.1:%d/mymaster", self.port);
+  const char *addresses[] = {address};
+  self.client = client_at(addresses, 1, NULL);
+  redlock_lock *lock = new_lock(self.client, "r");
+  redlock_options options = {.wait_us = 600 * REDLOCK_SECONDS};
+  assert_int_equal(redlock_lock_acquire_start(lock, &options), REDLOCK_OK);
+  pump_until(self.client, has_connection(&self) && child_exit(child_has_no_connection, &self) == 0);
+  free_with_client(lock);
+  (void)close(self.listener);
+}
+
 static void missing_name_ends_within_the_deadline(void **state) {
   const char *addresses[] = {"name.invalid:6379"};
   redlock_options options = once();
@@ -194,9 +246,13 @@ static void many_hanging_lookups_need_few_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(hanging_names_delay_no_operation),      TEST(minority_of_hanging_names_costs_nothing),
-      TEST(unresolvable_name_is_reported),         TEST(fork_during_a_lookup_is_harmless),
-      TEST(many_hanging_lookups_need_few_threads), TEST(missing_name_ends_within_the_deadline),
+      TEST(hanging_names_delay_no_operation),
+      TEST(minority_of_hanging_names_costs_nothing),
+      TEST(unresolvable_name_is_reported),
+      TEST(fork_during_a_lookup_is_harmless),
+      TEST(child_closes_the_connection_to_a_sentinel),
+      TEST(many_hanging_lookups_need_few_threads),
+      TEST(missing_name_ends_within_the_deadline),
   };
   return cmocka_run_group_tests(tests, three_start, three_end);
 }

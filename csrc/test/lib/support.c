@@ -250,7 +250,7 @@ static int child_status(int (*child)(void *), void *argument) {
   return status;
 }
 
-void in_child(int (*child)(void *), void *argument) {
+int child_exit(int (*child)(void *), void *argument) {
   int status = child_status(child, argument);
 #if defined(__SANITIZE_ADDRESS__)
   /* The runtime of gcc 12 forks while another thread is in its allocator: such a child hangs. */
@@ -265,5 +265,9 @@ void in_child(int (*child)(void *), void *argument) {
   if (WIFSIGNALED(status)) {
     fail_msg("the child was ended by signal %d", WTERMSIG(status));
   }
-  assert_int_equal(WEXITSTATUS(status), 0);
+  return WEXITSTATUS(status);
+}
+
+void in_child(int (*child)(void *), void *argument) {
+  assert_int_equal(child_exit(child, argument), 0);
 }

@@ -152,7 +152,10 @@ unsigned open_descriptors(void);
 /* How many threads this process has. */
 unsigned running_threads(void);
 
-/* Runs |child| in a forked process and fails unless it returns 0. */
+/* Runs |child| in a forked process. Returns what it returns; fails if it ends otherwise. */
+int child_exit(int (*child)(void *), void *argument);
+
+/* Fails unless |child| returns 0. */
 void in_child(int (*child)(void *), void *argument);
 
 #endif

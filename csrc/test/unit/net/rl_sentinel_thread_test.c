@@ -99,6 +99,7 @@ static void finish(script *self) {
 
 /* Asks |count| Sentinels. Returns true with the master in |found|, or false with |error|. */
 static rl_sentinel_master found;
+static rl_sentinel_connection connection = {.fd = -1};
 static char error[RL_STREAM_ERROR_MAX];
 static bool ask(const script *scripts, unsigned count, const char *login) {
   rl_address address;
@@ -112,7 +113,7 @@ static bool ask(const script *scripts, unsigned count, const char *login) {
   (void)snprintf(text + length, sizeof text - (size_t)length, "/mymaster");
   redlock_node node = {.address = text};
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  return rl_sentinel_find(&address.sentinels, &found, error);
+  return rl_sentinel_find(&address.sentinels, &connection, &found, error);
 }
 
 static void sentinel_names_its_master(void **state) {
