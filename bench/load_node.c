@@ -93,8 +93,7 @@ static const char *node_script(load_node *node, const resp_request *request) {
   bool by_text = resp_is(request, 0, "EVAL");
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && request->count > 4; i++) {
     rl_script script = scripts[i].script;
-    if (resp_is(request, 1,
-                by_text ? rl_command_script_text(script) : rl_command_script_sha1(script))) {
+    if (resp_is(request, 1, by_text ? rl_script_text(script) : rl_script_sha1(script))) {
       node->knows[script] = node->knows[script] || by_text;
       node->scripts[script]++;
       return node->knows[script] ? scripts[i].execute(node, node_key(node, request, 3), request)

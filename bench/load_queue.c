@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Each script follows its text in csrc/core/wire/rl_command.c, and counts the commands that it has
+ * Each script follows its text in csrc/core/wire/rl_script.c, and counts the commands that it has
  * the server execute.
  */
 #include "load.h"

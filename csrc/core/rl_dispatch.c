@@ -201,7 +201,7 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
     rl_dispatch_discount(lock, node, now_us, command);
     return;
   }
-  if (rl_command_takes((rl_script)command->script) && verdict->vote == REDLOCK_VOTE_GRANTED) {
+  if (rl_script_takes((rl_script)command->script) && verdict->vote == REDLOCK_VOTE_GRANTED) {
     rl_fence_note(lock, node, command, verdict->fence);
   }
   if (command->kind == RL_OUTSTANDING_ATTACH && verdict->vote == REDLOCK_VOTE_GRANTED) {

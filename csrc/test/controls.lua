@@ -179,13 +179,13 @@ local list = {
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US) / 2;" },
   { "guard-record-not-compared", "a vote counts with any lineage record: FLUSHALL on a connection",
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if " RL_COMMAND_TAKES_UNSEALED
-         "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
+         "ARGV[6]~='' then if " RL_TEXT_TAKES_UNSEALED
+         "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_TEXT_TAKES_SERVER
          "then return 'other '..now..' 0' end end end for i=1,n do "]],
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
   { "guard-seal-not-compared", "a vote counts without a seal of the record: failed over and back",
-    'RL_COMMAND_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]],
+    'RL_TEXT_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]],
     by = { "simulator", arguments = "--guard" } },
   { "guard-any-clock", "a record is made by any clock",
     "guard->near = near >= needed;", "guard->near = near > 0;" },

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * docs/safety.md has the proof. Beside each key the nodes keep a counter, which only grows. An
- * acquire raises it in the script that sets the key (RL_SCRIPT_TAKE of rl_command.c).
+ * acquire raises it in the script that sets the key (RL_SCRIPT_TAKE of rl_script.c).
  *   FEN-1. An attempt proposes p: the time of the nodes' clocks, by the median of the known clocks,
  *          or else of the program's own clock, in tenths of a millisecond, but more than any token
  *          that the lock has seen. As a rule all nodes adopt p.

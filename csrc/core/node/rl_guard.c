@@ -317,7 +317,7 @@ static void rl_guard_name_script(rl_guard *guard) {
 
 /* Forgets the former server if this is another one. Returns false if out of memory. */
 static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
-  const char *text = rl_command_script_text(RL_SCRIPT_TAKE);
+  const char *text = rl_script_text(RL_SCRIPT_TAKE);
   size_t size = strlen(text) + 2 + RL_SHA1_LENGTH + 1;
   if (guard->body != NULL && strcmp(guard->run_id, run_id) == 0) {
     return true;
@@ -462,10 +462,10 @@ static void rl_guard_copy_error(char copy[RL_GUARD_COPY_MAX + 1], const char *te
  */
 static void rl_guard_read_error(rl_node *node) {
   const char *text = rl_link_error_text(&node->link);
-  size_t code = strcspn(RL_COMMAND_NO_SEAL, " ") + 1;
+  size_t code = strcspn(RL_SCRIPT_NO_SEAL, " ") + 1;
   char copy[RL_GUARD_COPY_MAX + 1];
   rl_guard_copy_error(copy, text);
-  if (strncmp(text, RL_COMMAND_NO_SEAL, code) == 0) {
+  if (strncmp(text, RL_SCRIPT_NO_SEAL, code) == 0) {
     rl_guard_refuse(node->link.guard, RL_GUARD_COPIES, text + code);
   } else if (strncmp(text, "NOPERM ", 7) == 0 || strncmp(text, "ERR ", 4) == 0) {
     rl_guard_refuse(node->link.guard, copy, RL_GUARD_RIGHTS);

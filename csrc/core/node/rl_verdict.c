@@ -85,7 +85,7 @@ static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *command) {
 }
 
 static bool rl_verdict_is_watched(const rl_outstanding *command) {
-  return rl_command_takes((rl_script)command->script) || command->script == RL_SCRIPT_KEEP ||
+  return rl_script_takes((rl_script)command->script) || command->script == RL_SCRIPT_KEEP ||
          command->script == RL_SCRIPT_CONFIRM;
 }
 
@@ -126,14 +126,14 @@ static bool rl_verdict_split(const rl_reply *reply, rl_verdict_words *words) {
 static unsigned rl_verdict_taken(const rl_outstanding *command, const char *word) {
   uint64_t number;
   unsigned count = command->attempt->resource->count;
-  bool named = rl_command_takes((rl_script)command->script) &&
+  bool named = rl_script_takes((rl_script)command->script) &&
                rl_verdict_number(word, word + strlen(word), &number) != NULL && number >= 1 &&
                number <= (count < 2 ? 1 : count);
   return named ? (unsigned)number : 0;
 }
 
 static rl_verdict_kind rl_verdict_kind_of_words(const rl_outstanding *command, const char *word) {
-  bool takes = rl_command_takes((rl_script)command->script);
+  bool takes = rl_script_takes((rl_script)command->script);
   if (strcmp(word, "OK") == 0) {
     return RL_VERDICT_GRANTED;
   }
@@ -149,7 +149,7 @@ bool rl_verdict_is_script(const rl_outstanding *command) {
 
 unsigned rl_verdict_key(const rl_outstanding *command, const rl_reply *reply) {
   rl_verdict_words words;
-  if (rl_command_takes((rl_script)command->script)) {
+  if (rl_script_takes((rl_script)command->script)) {
     bool several = command->attempt->resource->count > 1;
     return several && rl_verdict_split(reply, &words) ? rl_verdict_taken(command, words.word) : 0;
   }

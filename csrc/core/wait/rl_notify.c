@@ -5,7 +5,7 @@
  *
  * Each node has a queue beside a key that clients wait for: a string of entries in order of
  * arrival. An entry has 24 hexadecimal digits: 16 of the client's channel, and 8 of the ticket's
- * id. rl_command.c has the scripts. A node reports the state of the key in its reply to ENQUEUE.
+ * id. rl_script.c has the scripts. A node reports the state of the key in its reply to ENQUEUE.
  * Reports and notifications may be late, wrong or lost: they only shorten delays. Safety rests on
  * the attempts alone.
  *

@@ -11,36 +11,7 @@
 #include <string.h>
 
 #include "base/rl_buffer.h"
-
-typedef enum rl_script {
-  RL_SCRIPT_NONE = 0, /* the command is no script */
-  RL_SCRIPT_RELEASE,  /* deletes the key if it has the token: 1, otherwise 0 */
-  RL_SCRIPT_EXTEND,   /* prolongs the key if it has the token: 1, otherwise 0 */
-  /* For several keys: */
-  RL_SCRIPT_RELEASE_ALL, /* deletes each key with the token: 1 if all had it, otherwise 0 */
-  RL_SCRIPT_EXTEND_ALL,  /* prolongs all keys if each has the token: 1, otherwise 0 */
-  RL_SCRIPT_ACQUIRE_ALL, /* sets all keys if none exists: OK, otherwise the number of one */
-  RL_SCRIPT_HEAL_ALL,    /* sets all keys if none has another token: OK, otherwise its number */
-  /* With a fencing token or a guard, for one or several keys (rl_command_watched()): */
-  RL_SCRIPT_TAKE,    /* sets all keys if none exists, and raises their counters */
-  RL_SCRIPT_KEEP,    /* prolongs all keys if each has the token, and raises their counters */
-  RL_SCRIPT_CONFIRM, /* raises the counters of all keys if each has the token */
-  /* With the queue of waiters beside a key, a string (rl_notify.c): */
-  RL_SCRIPT_RELEASE_NOTIFY,     /* RELEASE, and notifies the head: 2; if that is denied: 3 */
-  RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same for several keys */
-  /* Releases that keep the keys for a while (rl_command_hold()): */
-  RL_SCRIPT_HOLD,          /* sets the expiry of each key with the token: 1 if all had it */
-  RL_SCRIPT_HOLD_NOTIFY,   /* HOLD, and notifies the heads, which then poll: as RELEASE_NOTIFY */
-  RL_SCRIPT_ENQUEUE,       /* enqueues a ticket (rl_command_queue()) */
-  RL_SCRIPT_ENQUEUE_LABEL, /* ENQUEUE, which also answers the label of the holder */
-  RL_SCRIPT_ENQUEUE_ALL,   /* the same in several queues (rl_command_enqueue_all()) */
-  RL_SCRIPT_DEQUEUE,       /* dequeues a ticket, and notifies the head if the key is free */
-  RL_SCRIPT_ENQUEUE_SLOTS, /* ENQUEUE of a semaphore */
-  RL_SCRIPT_DEQUEUE_SLOTS, /* DEQUEUE of a semaphore */
-  RL_SCRIPT_SLOTS,         /* which slots of a semaphore exist (rl_command_slots()) */
-  RL_SCRIPT_TAKE_HERE,     /* TAKE, with the hash of one record in its text (rl_guard.c) */
-  RL_SCRIPT_COUNT
-} rl_script;
+#include "wire/rl_script.h"
 
 /* An argument of a command: any bytes. */
 typedef struct rl_command_bytes {
@@ -221,16 +192,11 @@ bool rl_command_slots(rl_buffer *buffer, bool by_text, const rl_command_bytes *b
  * A record with another fingerprint is answered and not replaced (but by "ready"), even if it is of
  * another server: then under the identity of this one. So is one in another database than |db|,
  * with " database=n". A new record has a seal (RL_LINEAGE_SEAL). A server on which a seal proves
- * nothing gets neither, and answers an error: RL_COMMAND_NO_SEAL and the encodings of a short
+ * nothing gets neither, and answers an error: RL_SCRIPT_NO_SEAL and the encodings of a short
  * string.
  */
-#define RL_COMMAND_NO_SEAL "NOSEAL a short string is"
-
 bool rl_command_guard(rl_buffer *buffer, const char *record_key, const char *action,
                       const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);
-
-/* Returns the text of that script. */
-const char *rl_command_guard_text(void);
 
 /*
  * EVAL of a script that replaces the token of |old| by that of |key|, if all keys have it for more
@@ -246,14 +212,5 @@ typedef struct rl_command_here {
 
 bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
                        uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here);
-
-/* Returns true if the script is TAKE or TAKE_HERE. */
-static inline bool rl_command_takes(rl_script script) {
-  return script == RL_SCRIPT_TAKE || script == RL_SCRIPT_TAKE_HERE;
-}
-
-/* Return the text of a script, and its SHA-1 for EVALSHA. TAKE_HERE returns those of TAKE. */
-const char *rl_command_script_text(rl_script script);
-const char *rl_command_script_sha1(rl_script script);
 
 #endif

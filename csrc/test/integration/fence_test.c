@@ -50,8 +50,8 @@ static redlock_options fenced(void) {
 static unsigned nodes_with_confirm(void) {
   unsigned nodes = 0;
   for (unsigned i = 0; i < five.count; i++) {
-    const char *known = farm_command(&five, i, "EVALSHA", rl_command_script_sha1(RL_SCRIPT_CONFIRM),
-                                     "2", "x", "y", "t", "1000", "1", "0", NULL);
+    const char *known = farm_command(&five, i, "EVALSHA", rl_script_sha1(RL_SCRIPT_CONFIRM), "2",
+                                     "x", "y", "t", "1000", "1", "0", NULL);
     nodes += known != NULL && strncmp(known, "-NOSCRIPT", 9) != 0;
   }
   return nodes;

@@ -345,7 +345,7 @@ static void seal_is_not_replicated(void **state) {
  * so with short values under long names. A copy of such a seal would look like the seal.
  */
 static void seal_that_copies_preserve_is_not_created(void **state) {
-  const char *text = rl_command_guard_text(), *value = strstr(text, "'ok'");
+  const char *text = rl_script_guard_text(), *value = strstr(text, "'ok'");
   char script[8192], longer[200];
   assert_non_null(value);
   (void)memset(longer, 'x', sizeof longer - 1);

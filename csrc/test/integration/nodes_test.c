@@ -475,7 +475,7 @@ static void freed_client_releases_without_known_scripts(void **state) {
 
 /* It was sent before an extend, on a connection that has ended since. */
 static void late_backfill_of_several_keys_shortens_none(void **state) {
-  const char *heal = rl_command_script_text(RL_SCRIPT_HEAL_ALL);
+  const char *heal = rl_script_text(RL_SCRIPT_HEAL_ALL);
   assert_string_equal(farm_command(&five, 0, "SET", "a", "token", "PX", "60000", NULL), "OK");
   assert_string_equal(farm_command(&five, 0, "SET", "b", "token", "PX", "500", NULL), "OK");
   assert_string_equal(

@@ -30,8 +30,8 @@ static long long number(const char *reply) {
 static const char *enqueue_reply(const char *key, const char *entry, unsigned mode) {
   char digits[16];
   (void)snprintf(digits, sizeof digits, "%u", mode);
-  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE), "1", key, entry,
-                      digits, NULL);
+  return farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_ENQUEUE), "1", key, entry, digits,
+                      NULL);
 }
 
 /* Returns the position in the queue, and 2000 times the remaining lifetime of the key in ms. */
@@ -40,14 +40,13 @@ static long long enqueue(const char *entry, unsigned mode) {
 }
 
 static const char *dequeue(const char *entry) {
-  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_DEQUEUE), "1", KEY, entry,
-                      NULL);
+  return farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_DEQUEUE), "1", KEY, entry, NULL);
 }
 
 /* Releases the key. |entry| is NULL for a holder that has not waited. */
 static long long release(const char *entry) {
-  return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_NOTIFY),
-                             "1", KEY, TOKEN, entry, NULL));
+  return number(farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_RELEASE_NOTIFY), "1", KEY,
+                             TOKEN, entry, NULL));
 }
 
 static void hold(void) {
@@ -113,8 +112,8 @@ static const char *label_reply(const char *entry, const char *token, const char 
     (void)farm_command(&five, 0, "SET", KEY, token, "PX", "60000", NULL);
   }
   (void)snprintf(reply, sizeof reply, "%s",
-                 farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE_LABEL),
-                              "1", KEY, entry, mode, NULL));
+                 farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_ENQUEUE_LABEL), "1", KEY,
+                              entry, mode, NULL));
   const char *label = strchr(reply, ':');
   if (token != NULL && strcmp(mode, "0") == 0) {
     assert_in_range(number(reply) - 1, 30000LL * 2000, 60002LL * 2000);
@@ -236,10 +235,9 @@ static void release_of_a_key_notifies_the_queue_of_its_base_key(void **state) {
     (void)enqueue(live, RL_COMMAND_ENQUEUE_NEW);
     (void)node_command("DEL", KEY, NULL);
     (void)node_command("SET", key, held ? TOKEN : "another token");
-    assert_int_equal(
-        number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_NOTIFY), "1",
-                            key, TOKEN, dequeues ? A : "", KEY, NULL)),
-        held ? 2 : 0);
+    assert_int_equal(number(farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_RELEASE_NOTIFY),
+                                         "1", key, TOKEN, dequeues ? A : "", KEY, NULL)),
+                     held ? 2 : 0);
     assert_queue(held || dequeues ? "" : A, live);
     assert_int_equal(number(node_command("DEL", key, NULL)), held ? 0 : 1);
     assert_string_equal(node_command("GET", KEY "/1:redlock-queue", NULL), "(nil)");
@@ -249,8 +247,8 @@ static void release_of_a_key_notifies_the_queue_of_its_base_key(void **state) {
 
 /* ENQUEUE_ALL in the queues of KEY and of "s". */
 static const char *enqueue_all(const char *entry, const char *before, const char *notified) {
-  return farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_ENQUEUE_ALL), "2", KEY,
-                      "s", entry, before, notified, NULL);
+  return farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_ENQUEUE_ALL), "2", KEY, "s", entry,
+                      before, notified, NULL);
 }
 
 static void assert_second_queue(const char *first, const char *second) {
@@ -285,7 +283,7 @@ static void first_of_both_queues_keeps_the_free_key(void **state) {
   assert_string_equal(node_command("GET", "s:redlock-keep", NULL), live);
   assert_in_range(number(node_command("PTTL", "s:redlock-keep", NULL)), 1, RL_COMMAND_KEEP_MS);
   (void)node_command("SET", "s:redlock-keep", live); /* for as long as the test needs */
-  const char *const one = rl_command_script_text(RL_SCRIPT_ENQUEUE);
+  const char *const one = rl_script_text(RL_SCRIPT_ENQUEUE);
   for (unsigned i = 0; i < 3; i++) {
     assert_string_equal(farm_command(&five, 0, "EVAL", one, "1", "s", behind, "2", NULL), "2");
     assert_second_queue(live, behind);
@@ -324,8 +322,8 @@ static void release_of_two_keys_notifies_both_queues_and_leaves_them(void **stat
     (void)enqueue_all(live, "", "");
     (void)enqueue_all(behind, "", "");
     assert_int_equal(
-        number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_ALL_NOTIFY),
-                            "2", KEY, "s", TOKEN, dequeues ? behind : NULL, NULL)),
+        number(farm_command(&five, 0, "EVAL", rl_script_text(RL_SCRIPT_RELEASE_ALL_NOTIFY), "2",
+                            KEY, "s", TOKEN, dequeues ? behind : NULL, NULL)),
         2);
     assert_queue(live, dequeues ? "" : behind);
     assert_second_queue(live, dequeues ? "" : behind);

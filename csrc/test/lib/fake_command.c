@@ -178,8 +178,8 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
   }
   for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     if (resp_is(request, 1,
-                command->by_text ? rl_command_script_text(scripts[i].script)
-                                 : rl_command_script_sha1(scripts[i].script))) {
+                command->by_text ? rl_script_text(scripts[i].script)
+                                 : rl_script_sha1(scripts[i].script))) {
       command->verb = scripts[i].verb;
       command->calls = scripts[i].calls;
       command->labels = scripts[i].script == RL_SCRIPT_ENQUEUE_LABEL;
@@ -216,8 +216,8 @@ static bool fake_read_several(fake_command *command, const resp_request *request
   }
   for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     if (resp_is(request, 1,
-                command->by_text ? rl_command_script_text(scripts[i].script)
-                                 : rl_command_script_sha1(scripts[i].script))) {
+                command->by_text ? rl_script_text(scripts[i].script)
+                                 : rl_script_sha1(scripts[i].script))) {
       command->verb = scripts[i].verb;
       command->calls = scripts[i].script == RL_SCRIPT_RELEASE_ALL_NOTIFY;
       command->heals = scripts[i].heals;
@@ -264,9 +264,7 @@ static rl_script fake_watched_script(const resp_request *request) {
   static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_KEEP, RL_SCRIPT_CONFIRM};
   bool by_text = resp_is(request, 0, "EVAL");
   for (unsigned i = 0; i < 3; i++) {
-    if (resp_is(request, 1,
-                by_text ? rl_command_script_text(scripts[i])
-                        : rl_command_script_sha1(scripts[i]))) {
+    if (resp_is(request, 1, by_text ? rl_script_text(scripts[i]) : rl_script_sha1(scripts[i]))) {
       return scripts[i];
     }
   }
@@ -322,8 +320,7 @@ static bool fake_read_hold(fake_command *command, const resp_request *request, b
 /* Returns true if the command is |script|. */
 static bool fake_is_script(const resp_request *request, rl_script script) {
   return resp_is(request, 1,
-                 resp_is(request, 0, "EVAL") ? rl_command_script_text(script)
-                                             : rl_command_script_sha1(script));
+                 resp_is(request, 0, "EVAL") ? rl_script_text(script) : rl_script_sha1(script));
 }
 
 /* The seal and the run_id, and the name of the script. A TAKE without a guard has none. */
@@ -346,7 +343,7 @@ static bool fake_read_record(fake_command *command, const resp_request *request,
  */
 static bool fake_read_watched(fake_command *command, const resp_request *request,
                               rl_script script) {
-  bool takes = rl_command_takes(script);
+  bool takes = rl_script_takes(script);
   unsigned keys = (unsigned)resp_number(request, 2);
   unsigned at = 3 + keys;
   command->verb = takes ? FAKE_SET : script == RL_SCRIPT_KEEP ? FAKE_EXTEND : FAKE_CONFIRM;

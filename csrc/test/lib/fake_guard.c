@@ -23,7 +23,7 @@ static bool fake_guard_copy(char *to, size_t size, const resp_request *request, 
 }
 
 bool fake_guard_is(const resp_request *request) {
-  return resp_is(request, 0, "EVAL") && resp_is(request, 1, rl_command_guard_text());
+  return resp_is(request, 0, "EVAL") && resp_is(request, 1, rl_script_guard_text());
 }
 
 bool fake_guard_parse(fake_command *command, const resp_request *request) {
@@ -120,14 +120,14 @@ void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_comma
 }
 
 bool fake_guard_takes(const resp_request *request) {
-  const char *text = rl_command_script_text(RL_SCRIPT_TAKE);
+  const char *text = rl_script_text(RL_SCRIPT_TAKE);
   size_t length = strlen(text);
   bool by_text = resp_is(request, 0, "EVAL") && request->lengths[1] > length + 2 &&
                  memcmp(request->words[1], text, length) == 0 &&
                  memcmp(request->words[1] + length, "--", 2) == 0;
   bool by_name = resp_is(request, 0, "EVALSHA") && request->lengths[1] == RL_SHA1_LENGTH &&
                  request->count == 10 + resp_number(request, 2) &&
-                 !resp_is(request, 1, rl_command_script_sha1(RL_SCRIPT_TAKE));
+                 !resp_is(request, 1, rl_script_sha1(RL_SCRIPT_TAKE));
   return by_text || by_name;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The queue of waiters beside a key on a node, as the scripts of rl_command.c treat it.
+ * The queue of waiters beside a key on a node, as the scripts of rl_script.c treat it.
  *
  * SPDX-License-Identifier: MIT
  */

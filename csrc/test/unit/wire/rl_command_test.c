@@ -1,24 +1,14 @@
 /*
- * Commands, byte for byte against what hiredis formats; and the scripts' SHA-1.
+ * Commands, byte for byte against what hiredis formats.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <hiredis/hiredis.h>
 
-#include "base/rl_sha1.h"
 #include "rl_test.h"
 #include "wire/rl_command.h"
 
 static const char TOKEN[] = "0123456789abcdef0123456789abcdef01234567";
-
-static void each_script_is_named_by_the_sha1_of_its_text(void **state) {
-  char hex[41];
-  for (unsigned i = RL_SCRIPT_NONE + 1; i < RL_SCRIPT_COUNT; i++) {
-    const char *text = rl_command_script_text((rl_script)i);
-    rl_sha1(hex, text, strlen(text));
-    assert_string_equal(hex, rl_command_script_sha1((rl_script)i));
-  }
-}
 
 /* ------------------------------------------------------------------------------ byte for byte */
 
@@ -121,7 +111,7 @@ static void add_text(command_words *expected, const char *word) {
 static void add_script(command_words *expected, rl_script script, bool by_text) {
   expected->count = 0;
   add_text(expected, by_text ? "EVAL" : "EVALSHA");
-  add_text(expected, by_text ? rl_command_script_text(script) : rl_command_script_sha1(script));
+  add_text(expected, by_text ? rl_script_text(script) : rl_script_sha1(script));
 }
 
 /* EVALSHA or EVAL, script, number of keys, keys, token, life or entry. */
@@ -258,8 +248,7 @@ static void enqueue_in_several_queues_equals_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"abb", 3, ENTRY, 24, 2, lengths, {NULL, 0}};
   const char *expected[] = {
-      "EVALSHA", rl_command_script_sha1(RL_SCRIPT_ENQUEUE_ALL), "2", "a", "bb", ENTRY, "0,1,2",
-      "01"};
+      "EVALSHA", rl_script_sha1(RL_SCRIPT_ENQUEUE_ALL), "2", "a", "bb", ENTRY, "0,1,2", "01"};
   assert_true(rl_command_enqueue_all(&buffer, false, &key, "0,1,2", "01"));
   assert_formatted(&buffer, 0, 8, expected, expected_lengths);
   rl_buffer_free(&buffer);
@@ -349,7 +338,7 @@ static void tokens_of_any_length_equal_hiredis(void **state) {
     rl_command_key name = {"k", 1, token, length, 1, NULL, {NULL, 0}};
     const char *set[] = {"SET", "k", token, "NX", "PX", "5"};
     const size_t set_lengths[] = {3, 1, length, 2, 2, 1};
-    const char *body = rl_command_script_text(RL_SCRIPT_RELEASE);
+    const char *body = rl_script_text(RL_SCRIPT_RELEASE);
     const char *release[] = {"EVAL", body, "1", "k", token};
     const size_t release_lengths[] = {4, strlen(body), 1, 1, length};
     size_t from = buffer.tail;
@@ -377,9 +366,9 @@ static void take_equals_hiredis(void **state) {
                               .ttl_ms = 10000,
                               .seal = guarded ? "redlock:lineage 5" : NULL,
                               .run_id = by_text ? "0123" : NULL};
-    const char *words[20] = {by_text ? "EVAL" : "EVALSHA",
-                             by_text ? rl_command_script_text(RL_SCRIPT_TAKE)
-                                     : rl_command_script_sha1(RL_SCRIPT_TAKE)};
+    const char *words[20] = {by_text ? "EVAL" : "EVALSHA", by_text
+                                                               ? rl_script_text(RL_SCRIPT_TAKE)
+                                                               : rl_script_sha1(RL_SCRIPT_TAKE)};
     int count = 3;
     words[count++] = "a";
     if (both) {
@@ -422,7 +411,7 @@ static void keep_and_confirm_equal_hiredis(void **state) {
   rl_command_watch confirm = {.script = RL_SCRIPT_CONFIRM, .fence = 8, .ttl_ms = 5};
   const char *kept[] = {"EVAL", "text", "2", "a", "a:redlock-fence", TOKEN, "5", "1", "7"};
   const size_t kept_lengths[] = {4, 4, 1, 1, 15, 40, 1, 1, 1};
-  const char *sha1 = rl_command_script_sha1(RL_SCRIPT_CONFIRM);
+  const char *sha1 = rl_script_sha1(RL_SCRIPT_CONFIRM);
   const char *confirmed[] = {"EVALSHA", sha1, "2", "a", "a:redlock-fence", TOKEN, "5", "1", "8"};
   const size_t confirmed_lengths[] = {7, 40, 1, 1, 15, 40, 1, 1, 1};
   assert_int_equal(rl_command_watched(&buffer, &key, &keep), 1);
@@ -435,7 +424,7 @@ static void keep_and_confirm_equal_hiredis(void **state) {
 
 static void guard_script_equals_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
-  const char *text = rl_command_guard_text();
+  const char *text = rl_script_guard_text();
   const char *words[] = {
       "EVAL", text, "1", "key", "clock", "n=5 q=3", "30000000", "r 1 new n=5 q=3", "12"};
   size_t lengths[9];
@@ -490,7 +479,6 @@ static void command_without_room_is_not_appended(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_equals_hiredis),
       cmocka_unit_test(native_commands_equal_hiredis),
       cmocka_unit_test(scripts_equal_hiredis),
