@@ -12,6 +12,15 @@
 
 #include "node/rl_native.h"
 
+/*
+ * Appends a script. The node reads it first, so that later commands find it there. The guard first
+ * waits for a reply (GRD-4).
+ */
+static bool rl_link_append_script(rl_link *link, const rl_outstanding *command) {
+  link->knows[command->script] |= command->script != RL_SCRIPT_TAKE_HERE;
+  return rl_link_append(link, command);
+}
+
 /* Queues the script of |command|. */
 static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_script script,
                                  uint64_t ttl_ms, bool grow) {
@@ -21,7 +30,7 @@ static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_scri
   assert(link->phase == RL_LINK_UP);
   return rl_link_reserve_outstanding(link, grow) &&
          rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow) &&
-         rl_link_append(link, command);
+         rl_link_append_script(link, command);
 }
 
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
@@ -74,7 +83,7 @@ static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_s
   return rl_link_reserve_outstanding(link, grow) &&
          rl_command_release(&link->output, script, command->by_text, &key,
                             rl_link_queue_entry(link, command->attempt, entry), grow) &&
-         rl_link_append(link, command);
+         rl_link_append_script(link, command);
 }
 
 /* Queues a release that keeps the keys for |rest_ms| (rl_hold.h). */
@@ -93,7 +102,7 @@ static bool rl_link_queue_hold(rl_link *link, rl_outstanding *command, bool noti
     return false;
   }
   rl_attempt_will_live(attempt, command->sent_us, rest_ms);
-  return rl_link_append(link, command);
+  return rl_link_append_script(link, command);
 }
 
 static bool rl_link_queue_scripted(rl_link *link, rl_outstanding *command, bool grow) {
@@ -133,10 +142,7 @@ static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_com
   if (!rl_link_reserve_outstanding(link, true) || !rl_command_watched(&link->output, &key, watch)) {
     return false;
   }
-  (void)rl_link_append(link, command);
-  /* Later commands find the script. The guard first waits for a reply (GRD-4). */
-  link->knows[watch->script] |= watch->script != RL_SCRIPT_TAKE_HERE;
-  return true;
+  return rl_link_append_script(link, command);
 }
 
 bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,

@@ -639,23 +639,43 @@ static void pending_releases_are_bounded(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A garbage collector frees many locks between two turns. The nodes are up. */
-static void releases_of_many_freed_locks_are_not_dropped(void **state) {
-  fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  for (unsigned i = 0; i < RL_RELEASE_NODE_MAX + 10; i++) {
+/* Releases |count| leases between two turns, as a garbage collector does. The nodes are up. */
+static void free_many(fake_world *world, const rl_lock *lock, unsigned count, bool kept) {
+  for (unsigned i = 0; i < count; i++) {
     rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
                                          (const unsigned char *)"12345678901234567890");
     assert_non_null(attempt);
     attempt->sent = 2;
     attempt->held = true;
-    attempt->expired_us = world->now_us + SECONDS;
+    attempt->expired_us = world->now_us + 60 * SECONDS;
+    attempt->keep_until_us = kept ? world->now_us + 30 * SECONDS : 0;
     rl_release_begin(&world->core, world->now_us, attempt, false);
     rl_attempt_unref(&world->core.attempts, attempt);
   }
-  assert_true(world->core.releases->count <= RL_RELEASE_GROW);
-  assert_int_equal(world->core.attempts.live, RL_RELEASE_NODE_MAX + 10 + 1);
+}
+
+static void releases_of_many_freed_locks_are_not_dropped(void **state) {
+  for (unsigned kept = 0; kept <= 1; kept++) {
+    fake_world *world = fake_world_new(2);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    free_many(world, lock, 50000, kept == 1);
+    assert_true(world->core.releases->count <= RL_RELEASE_GROW);
+    assert_int_equal(world->core.attempts.live, 50000 + 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The text failed, so that the node lacks the script at the commands behind it. */
+static void release_behind_a_refused_text_is_sent_as_text(void **state) {
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  free_many(world, lock, 2, true);
+  fake_turn(world);
+  assert_true(fake_reply(world, 1, "-BUSY a script runs\r\n").by_text);
+  assert_false(fake_reply(world, 1, "-NOSCRIPT No matching script.\r\n").by_text);
+  assert_true(fake_take(world, 1).by_text);
   assert_true(fake_world_end(world));
 }
 
@@ -747,6 +767,7 @@ int main(void) {
       cmocka_unit_test(forgotten_script_without_room_is_an_error),
       cmocka_unit_test(pending_releases_are_bounded),
       cmocka_unit_test(releases_of_many_freed_locks_are_not_dropped),
+      cmocka_unit_test(release_behind_a_refused_text_is_sent_as_text),
       cmocka_unit_test(pending_releases_of_leases_are_bounded),
       cmocka_unit_test(oldest_pending_releases_of_attempts_are_dropped),
       cmocka_unit_test(pending_release_is_dropped_on_one_node_only),
