@@ -186,9 +186,13 @@ static const rl_lua_worker_functions worker_functions = {
     .free_client = remove_user,
 };
 
-/* (client) -> handle. From now on the driver makes the client's connections. */
+/*
+ * (client, idle milliseconds before rl_link_keep(), or nil) -> handle. From now on the driver makes
+ * the client's connections. Cosockets lack some options of sockets.
+ */
 static int nginx_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
+  lua_Integer idle_ms = luaL_optinteger(L, 2, RL_LINK_IDLE_US / REDLOCK_MILLISECONDS);
   rl_lua_nginx *self;
 
   lua_settop(L, 1);
@@ -206,7 +210,7 @@ static int nginx_new(lua_State *L) {
   self->client = redlock_client_ref(client->client);
   self->client->external = true;
   self->client->driver_reports_losses = true;
-  self->client->core.keeps = true; /* Cosockets lack some options of sockets. */
+  self->client->core.keep_us = (redlock_duration)idle_ms * REDLOCK_MILLISECONDS;
   self->of_worker = client->of_worker;
   self->reentrant = client->reentrant;
   add_user(client, self);

@@ -434,7 +434,8 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
     if (reason != NULL) {
       rl_link_gave_up(link);
     }
-    if (core->keeps && rl_link_keep_at(link) <= now_us && !rl_link_keep(link, now_us)) {
+    if (core->keep_us != 0 && rl_link_keep_at(link, core->keep_us) <= now_us &&
+        !rl_link_keep(link, now_us)) {
       reason = "out of memory";
     }
     if (reason != NULL) {
@@ -502,8 +503,8 @@ redlock_time rl_core_deadline(const rl_core *core) {
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
       deadline_us = rl_time_min(deadline_us, rl_node_deadline(node));
     }
-    if (core->keeps) {
-      deadline_us = rl_time_min(deadline_us, rl_link_keep_at(&node->link));
+    if (core->keep_us != 0) {
+      deadline_us = rl_time_min(deadline_us, rl_link_keep_at(&node->link, core->keep_us));
     }
   }
   return deadline_us;

@@ -157,8 +157,8 @@ typedef struct rl_core {
   unsigned connection_count; /* nodes, and subscribers once they exist */
   unsigned quorum;           /* nodes that acquires and extends need; 0: a majority */
   bool active;               /* an operation has begun: connections are wanted */
-  bool keeps;                /* the sockets have no keep-alive: commands keep idle connections */
   bool closed;
+  redlock_duration keep_us;  /* idle time before rl_link_keep(); 0: the sockets have keep-alive */
   redlock_time now_us;       /* latest time of a driver; never goes back */
   rl_node_clock wall;        /* wall clock of the program, if the driver has noted it */
   uint64_t random;           /* mixed with the entropy of attempts; for delays of connections */

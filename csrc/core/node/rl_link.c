@@ -405,9 +405,9 @@ bool rl_link_keep(rl_link *link, redlock_time now_us) {
   return link->skips_name ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us);
 }
 
-redlock_time rl_link_keep_at(const rl_link *link) {
+redlock_time rl_link_keep_at(const rl_link *link, redlock_duration idle_us) {
   bool idle = link->phase == RL_LINK_UP && link->outstanding_count == 0;
-  return idle ? rl_time_add(link->received_us, RL_LINK_IDLE_US) : REDLOCK_NEVER;
+  return idle ? rl_time_add(link->received_us, idle_us) : REDLOCK_NEVER;
 }
 
 /* ----------------------------------------------------------------------------------- replies */

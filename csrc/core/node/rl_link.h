@@ -32,7 +32,7 @@
 
 #define RL_LINK_CONNECT_TIMEOUT_US (3 * REDLOCK_SECONDS)
 #define RL_LINK_SILENCE_US (3 * REDLOCK_SECONDS)
-#define RL_LINK_IDLE_US (10 * REDLOCK_SECONDS) /* before rl_link_keep() is due */
+#define RL_LINK_IDLE_US (10 * REDLOCK_SECONDS) /* ordinary time before rl_link_keep() is due */
 
 typedef enum rl_link_phase {
   RL_LINK_DOWN = 0,   /* no connection */
@@ -206,8 +206,11 @@ bool rl_link_ping(rl_link *link, redlock_time now_us);
  */
 bool rl_link_keep(rl_link *link, redlock_time now_us);
 
-/* Returns when rl_link_keep() is due; REDLOCK_NEVER unless the connection is up and idle. */
-redlock_time rl_link_keep_at(const rl_link *link);
+/*
+ * Returns when rl_link_keep() is due, |idle_us| after the last byte; REDLOCK_NEVER unless the
+ * connection is up and idle.
+ */
+redlock_time rl_link_keep_at(const rl_link *link, redlock_duration idle_us);
 
 /* Notes that |length| bytes of the output are sent. */
 void rl_link_sent(rl_link *link, size_t length);

@@ -234,9 +234,9 @@ static void acquire_uses_a_node_that_came_back(void **state) {
 
 /* ------------------------------------------------------------------------- idle connections */
 
-static fake_world *idle_world(bool keeps) {
+static fake_world *idle_world(redlock_duration keep_us) {
   fake_world *world = fake_world_new(1);
-  world->core.keeps = keeps;
+  world->core.keep_us = keep_us;
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].connections, 1);
@@ -244,7 +244,7 @@ static fake_world *idle_world(bool keeps) {
 }
 
 static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state) {
-  fake_world *world = idle_world(true);
+  fake_world *world = idle_world(RL_LINK_IDLE_US);
   for (unsigned i = 0; i < 3; i++) {
     redlock_time due_us = world->now_us + 10 * SECONDS;
     assert_int_equal(rl_core_deadline(&world->core), due_us);
@@ -262,7 +262,7 @@ static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state
 
 /* A NAT has forgotten it: what is sent is lost, and nothing tells. */
 static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void **state) {
-  fake_world *world = idle_world(true);
+  fake_world *world = idle_world(RL_LINK_IDLE_US);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 10 * SECONDS);
   assert_int_equal(world->nodes[0].queued, 1);
@@ -277,7 +277,7 @@ static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void 
 }
 
 static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
-  fake_world *world = idle_world(false);
+  fake_world *world = idle_world(0);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].queued, 0);
