@@ -289,6 +289,12 @@ test-busy: $(BUILD)/test/busy
 	@sh build-aux/setup.sh test
 	@$(BUILD)/test/busy $(MAKE) --no-print-directory test
 
+# `make test` in half a processor. Needs root and cgroups.
+.PHONY: test-half
+test-half:
+	@sh build-aux/setup.sh test
+	@sh build-aux/half_core.sh $(MAKE) --no-print-directory test
+
 # `make demo` and `make test` on new systems. Needs root, debootstrap and an hour.
 #
 #     make fresh [FRESH_SUITES="bookworm trixie"] [FRESH_TESTS=spec/nginx]
