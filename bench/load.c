@@ -9,7 +9,7 @@
  * expire, and successors come.
  *
  * A way is what a client does after a failed attempt:
- *   notify    nodes notify the head of the queue: the library's default
+ *   notify    nodes notify the first ticket of the queue: the library's default
  *   fair      likewise, and no client overtakes a waiter
  *   polling   without notifications: tries again after 200 +- 100 ms
  *   busy      tries again after 1 +- 0.5 ms

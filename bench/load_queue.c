@@ -155,8 +155,8 @@ static void queue_flag(load_node *node, load_stored *key) {
   key->flag_ends_us = node->now_us + LOAD_QUEUE_LIVES_US;
 }
 
-/* RL_COMMAND_KEEP. Stores the rest of a queue that had |before| entries. */
-static void queue_keep(load_node *node, load_stored *key, size_t before) {
+/* RL_TEXT_STORE. Stores the rest of a queue that had |before| entries. */
+static void queue_store(load_node *node, load_stored *key, size_t before) {
   if (key->queue_count == before) {
     return;
   }
@@ -195,10 +195,10 @@ const char *queue_release(load_node *node, load_stored *key, const resp_request 
     (void)wait_queue_remove(queue, request->words[5]);
   }
   if (!there || ours) {
-    notified = wait_queue_notify_head(queue) == WAIT_QUEUE_NOTIFIED;
+    notified = wait_queue_notify_first(queue) == WAIT_QUEUE_NOTIFIED;
   }
   queue_close(&target);
-  queue_keep(node, key, before);
+  queue_store(node, key, before);
   if (key->queue_count > 0 &&
       (was_queued ? request->words[5][LOAD_ENTRY_COUNTS] == '0' : ours && flag)) {
     queue_flag(node, key);
@@ -227,7 +227,7 @@ const char *queue_enqueue(load_node *node, load_stored *key, const resp_request 
   }
   node->inside += 2; /* GET, PTTL */
   if (answer != 0 || appends || key->queue_count != before) {
-    queue_keep(node, key, SIZE_MAX); /* SET; or PEXPIRE */
+    queue_store(node, key, SIZE_MAX); /* SET; or PEXPIRE */
     if (answer != 0 || key->queue_count > 0) {
       queue_flag(node, key);
     }
@@ -245,9 +245,9 @@ const char *queue_dequeue(load_node *node, load_stored *key, const resp_request 
   bool removed = wait_queue_remove(queue, request->words[4]);
   node->inside++; /* MGET */
   if (key->ends_us <= node->now_us) {
-    (void)wait_queue_notify_head(queue);
+    (void)wait_queue_notify_first(queue);
   }
   queue_close(&target);
-  queue_keep(node, key, before);
+  queue_store(node, key, before);
   return removed ? ":1\r\n" : ":0\r\n";
 }

@@ -5,7 +5,7 @@
  *
  * The commands are the library's (csrc/core/wire/rl_command.c). 50 connections send one command
  * each, then the program reads the replies, and so on. A line is a cycle of commands that leaves
- * the server unchanged. With waiters, the queue of each key has that many connected ones: the head
+ * the server unchanged. With waiters, the queue of each key has that many connected ones: the first
  * releases and is dequeued, and another is appended. "us" is the processor time per command,
  * sockets included; "us in Lua" is that of EVALSHA in commandstats, without sockets.
  *

@@ -747,7 +747,7 @@ REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
  * client alive. After a failure |*lock| is NULL, and redlock_client_message() explains it.
  *
  * Names that the library uses on the nodes are refused: those that end in ":redlock-fence",
- * ":redlock-queue", ":redlock-keep" or ":redlock-wait", and "redlock:lineage".
+ * ":redlock-queue", ":redlock-reserved" or ":redlock-wait", and "redlock:lineage".
  * Errors: INVALID (also: no nodes, or a quorum that does not fit their number), LIMIT (the key is
  * too long), CLOSED, NO_MEMORY.
  */

@@ -632,7 +632,7 @@ local list = {
     "core->node_count <= RL_NOTIFY_NODES_MAX && lock->current->notify == REDLOCK_YES && "
       .. "(lock->extension == NULL || lock->extension->reentry == NULL);",
     by = mixed },
-  { "key-not-kept", "a node gives the next waiter a free key that it must keep", switch = true, by = mixed },
+  { "key-not-reserved", "a node gives the next waiter a free key that it must reserve", switch = true, by = mixed },
   { "notified-without-limit", "a waiter that the nodes notify makes as many attempts as it likes",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us);",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us); lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;",

@@ -86,7 +86,7 @@ local function longest_of(resources)
 end
 
 local RESERVED = "the name of a resource is reserved for the library: names that end in "
-  .. "':redlock-fence', ':redlock-queue', ':redlock-keep' or ':redlock-wait', and 'redlock:lineage'"
+  .. "':redlock-fence', ':redlock-queue', ':redlock-reserved' or ':redlock-wait', and 'redlock:lineage'"
 
 local function is_reserved(key)
   return key:find(":redlock%-fence$") or key:find(":redlock%-queue$")

@@ -12,8 +12,8 @@
  *   HLD-3. For the lock the lease ends as with any release. The release succeeds if a majority
  *          keeps the key. It is unavailable while missing answers could still make a majority.
  *          Otherwise the lock is lost.
- *          HOLD dequeues the ticket of the lease, and notifies the heads of the queues: their
- *          attempts fail, and ENQUEUE then reports when the key will end.
+ *          HOLD dequeues the ticket of the lease, and notifies the first tickets of the queues:
+ *          their attempts fail, and ENQUEUE then reports when the key will end.
  *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
  *          and keep the key longer. So may a node that answers late: it counts the rest from its
  *          execution. If the client still exists at the end of the time, it deletes the key on such

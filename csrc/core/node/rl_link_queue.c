@@ -132,7 +132,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
   return rl_link_queue_scripted(link, &command, grow);
 }
 
-/* Queues TAKE, KEEP or CONFIRM. */
+/* Queues TAKE, PROLONG or CONFIRM. */
 static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_command_watch *watch) {
   rl_command_key key = rl_attempt_key(command->attempt);
   command->script = (uint8_t)watch->script;
@@ -167,7 +167,7 @@ bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt,
                         bool by_text, uint64_t ttl_ms, uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_KEEP, .fence = fence, .ttl_ms = ttl_ms};
+  rl_command_watch watch = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};
   return rl_link_queue_watched(link, &command, &watch);
 }
 

@@ -22,7 +22,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
 
 /*
  * Their counterparts with a fencing token or a guard (rl_command_watched()): TAKE replaces SET,
- * KEEP replaces the extend. With |own|, TAKE repeats a lease with the issued token |fence|;
+ * PROLONG replaces the extend. With |own|, TAKE repeats a lease with the issued token |fence|;
  * otherwise it proposes |fence|, to the server that the guard knows.
  */
 bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,

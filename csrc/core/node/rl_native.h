@@ -9,9 +9,9 @@
  *          releases once sends no try. A node that hangs up on the tries gets none again.
  *   NAT-2. Later releases of one key use the command that was answered. EXISTS of the waiters flag
  *          follows in the same write. It answers 1 if clients wait: then RELEASE_NOTIFY follows,
- *          which finds the key free and notifies the head, or finds another holder, whose release
- *          notifies. The flag stays meanwhile, so that a lost connection costs one notification,
- *          and no later one.
+ *          which finds the key free and notifies the first ticket, or finds another holder, whose
+ *          release notifies. The flag stays meanwhile, so that a lost connection costs one
+ *          notification, and no later one.
  *   NAT-3. These releases use the script: of several keys, within hold_at_least, and on a
  *          connection without an answer to the tries. If the node notifies waiters, so do releases
  *          that no caller awaits, and those with a ticket to dequeue: a client that ends would

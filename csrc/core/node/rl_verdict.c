@@ -85,11 +85,11 @@ static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *command) {
 }
 
 static bool rl_verdict_is_watched(const rl_outstanding *command) {
-  return rl_script_takes((rl_script)command->script) || command->script == RL_SCRIPT_KEEP ||
+  return rl_script_takes((rl_script)command->script) || command->script == RL_SCRIPT_PROLONG ||
          command->script == RL_SCRIPT_CONFIRM;
 }
 
-/* The answer of TAKE, KEEP and CONFIRM: "word now fence". */
+/* The answer of TAKE, PROLONG and CONFIRM: "word now fence". */
 typedef struct rl_verdict_words {
   char word[8];
   uint64_t node_us;

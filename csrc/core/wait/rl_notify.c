@@ -1,5 +1,5 @@
 /*
- * Notifications: a node notifies the waiter at the head of its queue of a free key.
+ * Notifications: a node notifies the client of the first ticket of a queue that the key is free.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -13,8 +13,8 @@
  *          A report of a free key without another waiter counts as a notification. If the resource
  *          was recently contended, ENQUEUE only appends to an existing queue, which costs the node
  *          two commands instead of five. The reply then does not report the key. The head's next
- *          poll does, and comes soon if few waiters stand before the head. The script of a head
- *          with a label also reports the label of the holder, for the message of the waiters.
+ *          poll does, and comes soon if few tickets are before that of the head. The script of a
+ *          head with a label also reports the label of the holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
@@ -22,14 +22,14 @@
  *          holder that acquires again, and has never waited, is connected for this: otherwise it
  *          would be faster than each waiter. A caller-supplied token serves one attempt. If that is
  *          denied, the resource is recently contended, so that the next acquire enqueues first.
- *   NTF-3. A release deletes the key and notifies the head of the queue. The result of PUBLISH
- *          shows whether a subscriber received the message, so the script evicts disconnected
- *          waiters. A notified head stays in the queue until it dequeues, so a notification may be
- *          repeated.
+ *   NTF-3. A release deletes the key and notifies the first ticket of the queue. The result of
+ *          PUBLISH shows whether a subscriber received the message, so the script evicts
+ *          disconnected waiters. A notified ticket stays in the queue until its client dequeues it,
+ *          so a notification may be repeated.
  *   NTF-4. While a majority reports a holder, the head only polls: after |poll_interval|, or when
- *          the keys on enough nodes have expired. After the expiry the first waiter of a queue
+ *          the keys on enough nodes have expired. After the expiry the client of the first ticket
  *          polls first, and the next fifteen a little later. A poll repeats NTF-1. It restores a
- *          lost queue, notifies a first waiter that was not notified, and evicts an unresponsive
+ *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
  *          one: the key was free at two polls in a row, and no waiter moved up between them.
  *          Waiters further back poll less often, and wait longer before they evict, so that the
  *          load does not grow with the number of waiters. Without such a majority the head tries as
@@ -58,13 +58,14 @@
  *   NTF-10. A lock on several keys, at most RL_COMMAND_QUEUES_MAX, stands in the queue of each key
  *          under one ticket. ENQUEUE_ALL enters all queues of a node at once, so that two such
  *          waiters have the same order in all queues, and never wait for each other. A notification
- *          names one key. Unless the others are kept, the client asks the node. A waiter that is
- *          the head of all queues keeps the free keys until the rest is released: at most for its
- *          own ttl at a time. Then it lets a waiter behind it have them, because a holder of the
- *          rest may extend its lease for ever. A waiter that is not the first of some queue lets
- *          those behind it have the keys that are free now, and stays the head of their queues.
- *          So a key is never idle because of a waiter that waits for its turn on another key. A
- *          waiter that keeps keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
+ *          names one key. Unless the others are reserved, the client asks the node. A waiter whose
+ *          ticket is first in all queues reserves the free keys until the rest is released: at most
+ *          for its own ttl at a time. Then it lets a waiter behind it have them, because a holder
+ *          of the rest may extend its lease for ever. A waiter whose ticket is not first in some
+ *          queue lets those behind it have the keys that are free now, and its tickets stay first
+ *          there. So a key is never idle because of a waiter that waits for its turn on another
+ *          key. A waiter with reserved keys asks every 100 ms, and cannot be evicted meanwhile
+ *          (NTF-4).
  */
 #include "wait/rl_notify.h"
 
@@ -517,7 +518,7 @@ static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
     rl_ticket_ask(core->notify, ticket, bit);
   }
   if (answer == 0) {
-    rl_notify_count(core, ticket, bit, now_us, (ticket->called & bit) != 0);
+    rl_notify_count(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
     return;
   }
   ticket->contended = true;
@@ -693,8 +694,8 @@ void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const 
     return;
   }
   if (ticket->places == NULL ||
-      rl_ticket_called(core->notify, ticket, node, reply->bytes + RL_NOTIFY_PAYLOAD,
-                       reply->length - RL_NOTIFY_PAYLOAD)) {
+      rl_ticket_notified(core->notify, ticket, node, reply->bytes + RL_NOTIFY_PAYLOAD,
+                         reply->length - RL_NOTIFY_PAYLOAD)) {
     rl_notify_note_slot(ticket, bit, reply);
     rl_notify_count(core, ticket, bit, now_us, true);
   }
@@ -709,7 +710,7 @@ static void rl_notify_discount(rl_core *core, uint32_t bit, bool stays, redlock_
     rl_ticket *ticket = notify->tickets[i];
     ticket->to_enqueue &= ~bit;
     ticket->again &= ~bit;
-    ticket->kept &= ~bit;
+    ticket->reserved &= ~bit;
     ticket->to_dequeue &= stays ? ~(uint32_t)0 : ~bit;
     ticket->held &= ~bit;
     ticket->outranked &= ~bit;

@@ -1,5 +1,5 @@
 /*
- * Notifications: a node notifies the waiter at the head of its queue of a free key.
+ * Notifications: a node notifies the client of the first ticket of a queue that the key is free.
  *
  * SPDX-License-Identifier: MIT
  *

@@ -9,7 +9,7 @@
  *   POLL-3. when the waiter before should have acquired a free key: the poll evicts it if not
  *   POLL-4. when the keys on enough nodes have expired, one waiter after the other
  *   POLL-5. when the head stops waiting
- *   POLL-6. after a quarter of the time for which a node keeps one of several keys (NTF-10)
+ *   POLL-6. after a quarter of the time for which a node reserves one of several keys (NTF-10)
  */
 #include "wait/rl_poll_time.h"
 
@@ -23,7 +23,7 @@
 /* Time per place in the queue after which an appended waiter polls for the key (POLL-2). */
 #define RL_POLL_TIME_LEARN_US (50 * REDLOCK_MILLISECONDS)
 
-#define RL_POLL_TIME_KEEP_US (RL_COMMAND_KEEP_MS / 4 * REDLOCK_MILLISECONDS) /* POLL-6 */
+#define RL_POLL_TIME_RESERVED_US (RL_COMMAND_RESERVE_MS / 4 * REDLOCK_MILLISECONDS) /* POLL-6 */
 
 /* When a key expires, the first waiters of the queue poll one after the other (POLL-4). */
 #define RL_POLL_TIME_STEP_US (2 * REDLOCK_MILLISECONDS)
@@ -103,9 +103,9 @@ redlock_time rl_poll_time_next(rl_core *core, const rl_ticket *ticket, redlock_t
                          REDLOCK_MILLISECONDS + before * RL_POLL_TIME_STEP_US);
     due_us = rl_time_min(due_us, end_us);
   }
-  if (ticket->kept != 0) { /* POLL-6 */
-    due_us = rl_time_min(due_us,
-                         rl_time_max(rl_time_add(ticket->polled_us, RL_POLL_TIME_KEEP_US), now_us));
+  if (ticket->reserved != 0) { /* POLL-6 */
+    due_us = rl_time_min(
+        due_us, rl_time_max(rl_time_add(ticket->polled_us, RL_POLL_TIME_RESERVED_US), now_us));
   }
   return rl_time_min(due_us, rl_poll_time_last(ticket));
 }

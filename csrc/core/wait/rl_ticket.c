@@ -1,5 +1,5 @@
 /*
- * Tickets: the entries of heads in the queues of the nodes.
+ * Tickets: the entries of the heads of wait lists in the queues of the nodes.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -119,8 +119,8 @@ void rl_tickets_free(rl_notify_state *notify) {
 
 /* -------------------------------------------------------------------------- several keys */
 
-bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
-                      size_t length) {
+bool rl_ticket_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
+                        size_t length) {
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
   for (unsigned i = 0; i < ticket->base->count; i++) {
@@ -129,11 +129,11 @@ bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
       places->notified |= (uint8_t)(1u << i);
     }
   }
-  if ((places->notified | places->kept) == (1u << ticket->base->count) - 1) {
-    places->notified = places->kept = 0;
+  if ((places->notified | places->reserved) == (1u << ticket->base->count) - 1) {
+    places->notified = places->reserved = 0;
     ticket->to_enqueue &= ~bit;
     ticket->again &= ~bit;
-    ticket->kept &= ~bit;
+    ticket->reserved &= ~bit;
     return true;
   }
   ticket->again |= ticket->outstanding & bit;
@@ -141,31 +141,32 @@ bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
   return false;
 }
 
-/* Returns true if a node may still keep a key for the ticket. */
-static bool rl_ticket_keeps(const rl_ticket *ticket, redlock_time now_us) {
-  return ticket->kept_us != 0 &&
-         rl_time_sub(now_us, ticket->kept_us) <= RL_COMMAND_KEEP_MS * REDLOCK_MILLISECONDS;
+/* Returns true if a node may still reserve a key for the ticket. */
+static bool rl_ticket_has_reserved(const rl_ticket *ticket, redlock_time now_us) {
+  return ticket->reserved_us != 0 &&
+         rl_time_sub(now_us, ticket->reserved_us) <= RL_COMMAND_RESERVE_MS * REDLOCK_MILLISECONDS;
 }
 
-/* NTF-10. Returns true if the ticket has kept keys for long enough. */
+/* NTF-10. Returns true if keys have been reserved for the ticket for long enough. */
 static bool rl_ticket_yields(const rl_ticket *ticket, redlock_time now_us) {
-  return rl_ticket_keeps(ticket, now_us) &&
-         rl_time_sub(now_us, ticket->kept_since_us) >= ticket->waitlist->head->ttl_us;
+  return rl_ticket_has_reserved(ticket, now_us) &&
+         rl_time_sub(now_us, ticket->reserved_since_us) >= ticket->waitlist->head->ttl_us;
 }
 
 void rl_ticket_placed(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
                       size_t length) {
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
-  unsigned kept = 0;
-  for (size_t i = 0; i < length && text[i] >= '0' && text[i] <= '9' && kept < 256; i++) {
-    kept = kept * 10 + (unsigned)(text[i] - '0');
+  unsigned reserved = 0;
+  for (size_t i = 0; i < length && text[i] >= '0' && text[i] <= '9' && reserved < 256; i++) {
+    reserved = reserved * 10 + (unsigned)(text[i] - '0');
   }
-  places->kept = (uint8_t)(kept & ((1u << ticket->base->count) - 1));
-  ticket->kept = places->kept != 0 ? ticket->kept | bit : ticket->kept & ~bit;
-  if (places->kept != 0) {
-    ticket->kept_since_us = rl_ticket_keeps(ticket, now_us) ? ticket->kept_since_us : now_us;
-    ticket->kept_us = now_us;
+  places->reserved = (uint8_t)(reserved & ((1u << ticket->base->count) - 1));
+  ticket->reserved = places->reserved != 0 ? ticket->reserved | bit : ticket->reserved & ~bit;
+  if (places->reserved != 0) {
+    ticket->reserved_since_us =
+        rl_ticket_has_reserved(ticket, now_us) ? ticket->reserved_since_us : now_us;
+    ticket->reserved_us = now_us;
   }
   length = length < sizeof places->before ? length : 0; /* The reply is odd. */
   memcpy(places->before, text, length);
@@ -229,9 +230,9 @@ static bool rl_ticket_enqueue_all(rl_link *link, redlock_time now_us, rl_ticket 
                                  yields ? RL_COMMAND_YIELDS : notified)) {
     return false;
   }
-  ticket->called = count > 0 ? ticket->called | link->bit : ticket->called & ~link->bit;
-  places->notified = places->kept = 0;
-  ticket->kept &= ~link->bit;
+  ticket->prompted = count > 0 ? ticket->prompted | link->bit : ticket->prompted & ~link->bit;
+  places->notified = places->reserved = 0;
+  ticket->reserved &= ~link->bit;
   return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Tickets: the entries of heads in the queues of the nodes (rl_notify.h).
+ * Tickets: the entries of the heads of wait lists in the queues of the nodes (rl_notify.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,10 +24,10 @@ void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket);
 
 /*
  * Notes that |node| has notified a ticket of several keys for |key|. Returns true if all keys are
- * free, and kept for the ticket. Otherwise the node is asked which are.
+ * free, or reserved for the ticket. Otherwise the node is asked which are.
  */
-bool rl_ticket_called(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
-                      size_t length);
+bool rl_ticket_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
+                        size_t length);
 
 /* Notes the places that |node| has reported. */
 void rl_ticket_placed(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,

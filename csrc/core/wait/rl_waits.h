@@ -15,11 +15,11 @@
 /* The state of each node for a ticket of several keys. Sets of keys are bits. */
 typedef struct rl_ticket_places {
   uint8_t notified;                    /* keys for which the node has notified the ticket */
-  uint8_t kept;                        /* free keys that the node keeps for the ticket */
+  uint8_t reserved;                    /* free keys that the node reserves for the ticket */
   char before[RL_COMMAND_PLACES_SIZE]; /* places in the queues, as last reported */
 } rl_ticket_places;
 
-/* The entry of a head in the queues of the nodes. Sets of nodes are bits. */
+/* The entry of the head of a wait list in the queues of the nodes. Sets of nodes are bits. */
 typedef struct rl_ticket {
   rl_list queue;                /* of tickets to send, or of free tickets */
   struct rl_waitlist *waitlist; /* of the head; NULL: the ticket is dequeued, then freed */
@@ -34,20 +34,20 @@ typedef struct rl_ticket {
   uint32_t outstanding;         /* nodes whose reply to ENQUEUE is outstanding */
   uint32_t enqueued;            /* nodes whose queue has the ticket, or may have it */
   uint32_t held;                /* nodes that reported a key with a holder */
-  uint32_t outranked;           /* nodes that reported a free key, and another head */
+  uint32_t outranked;           /* nodes that reported a free key, and another first ticket */
   uint32_t notified;            /* nodes that reported a free key, or notified the ticket */
-  uint32_t evicted;             /* nodes where our own query evicted the unresponsive head */
-  uint32_t unqueried;           /* nodes that appended the ticket without a report of the key */
-  uint32_t kept;                /* nodes that keep some of several keys for the ticket */
-  redlock_time kept_us;         /* when a node last answered that it keeps some; 0: never */
-  redlock_time kept_since_us;   /* since when nodes have done so without a break */
-  uint32_t again;               /* nodes that are asked once more after their reply */
-  uint32_t called;              /* nodes whose outstanding ENQUEUE_ALL answers a notification */
-  uint32_t labelled;            /* nodes that last reported the label |holder| */
+  uint32_t evicted;         /* nodes where our own query evicted the unresponsive first ticket */
+  uint32_t unqueried;       /* nodes that appended the ticket without a report of the key */
+  uint32_t reserved;        /* nodes that reserve some of several keys for the ticket */
+  redlock_time reserved_us; /* when a node last answered that it reserves some; 0: never */
+  redlock_time reserved_since_us; /* since when nodes have done so without a break */
+  uint32_t again;                 /* nodes that are asked once more after their reply */
+  uint32_t prompted;              /* nodes whose outstanding ENQUEUE_ALL follows a notification */
+  uint32_t labelled;              /* nodes that last reported the label |holder| */
   rl_label holder;
   bool granted;           /* the head has a lease, whose release dequeues: ignore notifications */
   bool appends;           /* the resource was recently contended: append to existing queues */
-  bool contended;         /* a node reported a holder or another head */
+  bool contended;         /* a node reported a holder or another first ticket */
   bool polls;             /* the timer of the head is for a poll, not for an attempt */
   bool attempt_due;       /* a notification has come, and an attempt follows */
   redlock_time begun_us;  /* when the head began to wait after its last attempt */

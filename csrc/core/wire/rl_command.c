@@ -17,7 +17,7 @@
 /* The texts of the scripts have these numbers (rl_script.c). */
 static_assert(RL_COMMAND_ENQUEUE_APPEND == 1025 && RL_COMMAND_ENQUEUE_UNIT == 2000,
               "the numbers in ENQUEUE");
-static_assert(RL_COMMAND_KEEP_MS == 400, "the number in ENQUEUE_ALL");
+static_assert(RL_COMMAND_RESERVE_MS == 400, "the number in ENQUEUE_ALL");
 
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, or for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32

@@ -97,10 +97,10 @@ bool rl_command_hold(rl_buffer *buffer, rl_script script, bool by_text, const rl
  *   NEW     the entry is certainly not in the queue
  *   CHECK   the entry may be in the queue
  *   EVICT   from there on: the entry's position when the key was last free. If the key is free
- *           again, and the position is the same, the head is unresponsive, and is evicted
+ *           again, and the position is the same, the first ticket is unresponsive, and is evicted
  *   APPEND  as NEW; but behind other waiters it only appends, and answers as if the key did not
  *           expire
- * ENQUEUE answers 0 if the key is free and |entry| is the head. Otherwise it answers the position
+ * ENQUEUE answers 0 if the key is free and |entry| is first. Otherwise it answers the position
  * in the queue, from 1, or 0 if the queue is full, plus units: the remaining ms of the key and two
  * more; none if the key is free and an earlier waiter is notified; one if the key does not expire,
  * or if the queue is full.
@@ -124,35 +124,36 @@ bool rl_command_queue(rl_buffer *buffer, rl_script script, bool by_text, const c
 
 /*
  * ENQUEUE_ALL in the queues of all keys of |key|, whose token is the entry. It answers as ENQUEUE
- * in the mode CHECK: 0 if all keys are free, and the entry is the head of all queues; otherwise the
+ * in the mode CHECK: 0 if all keys are free, and the entry is first in all queues; otherwise the
  * largest position, and the longest remaining life of a key. A colon and places follow, which
- * |before| of the next query repeats: the sum of 2^i of the keys that are kept for the entry, and
- * for each key a comma and the position, if the key is free and another waiter is the head. A head
- * is evicted if it keeps nothing, and the position is the same again. A waiter that keeps keys must
- * ask every RL_COMMAND_KEEP_MS / 4, and keeps nothing if |notified| is RL_COMMAND_YIELDS: then the
- * next waiters of the free keys are notified. Otherwise |notified| has a digit for each key: 1 if
- * the node has notified the entry of it, 0 if not. It is empty for a query of the waiter's own.
+ * |before| of the next query repeats: the sum of 2^i of the keys that are reserved for the entry,
+ * and for each key a comma and the position, if the key is free and another entry is first. A first
+ * entry is evicted if it has no reservation, and the position is the same again. A waiter with a
+ * reservation must ask every RL_COMMAND_RESERVE_MS / 4, and loses it if |notified| is
+ * RL_COMMAND_YIELDS: then the next waiters of the free keys are notified. Otherwise |notified| has
+ * a digit for each key: 1 if the node has notified the entry of it, 0 if not. It is empty for a
+ * query of the waiter's own.
  */
 #define RL_COMMAND_QUEUES_MAX 8   /* keys; a lock on more keys enters no queue */
 #define RL_COMMAND_PLACES_SIZE 48 /* of |before| */
-#define RL_COMMAND_KEEP_MS 400
-#define RL_COMMAND_KEPT ":redlock-keep"
+#define RL_COMMAND_RESERVE_MS 400
+#define RL_COMMAND_RESERVED ":redlock-reserved"
 #define RL_COMMAND_YIELDS "-"
 
 bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_key *key,
                             const char *before, const char *notified);
 
 /*
- * TAKE, KEEP and CONFIRM. Each answers "word now fence": the node's clock in microseconds, and the
- * counter if TAKE has raised it, otherwise 0. The word is
+ * TAKE, PROLONG and CONFIRM. Each answers "word now fence": the node's clock in microseconds, and
+ * the counter if TAKE has raised it, otherwise 0. The word is
  *   OK     done;
  *   1...   TAKE: the key of that number exists. Nothing is changed;
- *   no     KEEP, CONFIRM: a key does not have the token. Nothing is changed;
+ *   no     PROLONG, CONFIRM: a key does not have the token. Nothing is changed;
  *   other  TAKE: the record's seal or |run_id| differs. Nothing is changed.
  * An error says that a key has another type (WRONGTYPE). For TAKE also that a counter is no number,
- * or is exhausted. Nothing is changed then. KEEP and CONFIRM overwrite a counter that is no number,
- * because a lease outlives its counter. They prolong a counter that is high enough, which also
- * works on a node that is out of memory.
+ * or is exhausted. Nothing is changed then. PROLONG and CONFIRM overwrite a counter that is no
+ * number, because a lease outlives its counter. They prolong a counter that is high enough, which
+ * also works on a node that is out of memory.
  */
 typedef struct rl_command_watch {
   rl_script script;

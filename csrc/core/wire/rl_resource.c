@@ -167,7 +167,7 @@ bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
       rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_KEY) &&
       (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
        rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_SEAL));
-  size_t kept = strlen(RL_COMMAND_KEPT);
+  size_t kept = strlen(RL_COMMAND_RESERVED);
   size_t queue = strlen(RL_COMMAND_QUEUE), wait = strlen(RL_COMMAND_WAIT);
   bool counter = length >= behind && rl_resource_has(prefix, prefix_length, resource,
                                                      length - behind, RL_COMMAND_COUNTER);
@@ -175,7 +175,7 @@ bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
          (length >= wait &&
           rl_resource_has(prefix, prefix_length, resource, length - wait, RL_COMMAND_WAIT)) ||
          (length >= kept &&
-          rl_resource_has(prefix, prefix_length, resource, length - kept, RL_COMMAND_KEPT)) ||
+          rl_resource_has(prefix, prefix_length, resource, length - kept, RL_COMMAND_RESERVED)) ||
          (length >= queue &&
           rl_resource_has(prefix, prefix_length, resource, length - queue, RL_COMMAND_QUEUE));
 }

@@ -92,9 +92,10 @@
  * KEYS of a script, and scripts that release use pcall() for it: a client without the right still
  * releases.
  *
- * "Notify the head" in |s|: |c| becomes 2 if there is one, 3 if that is denied. A message without a
- * receiver evicts a disconnected waiter. All such waiters are evicted at once, at 4 us each: a host
- * that dies with a hundred clients would otherwise delay the next waiter by as many polls.
+ * "Notify the first ticket" in |s|: |c| becomes 2 if there is one, 3 if that is denied. A message
+ * without a receiver evicts a disconnected waiter. All such waiters are evicted at once, at 4 us
+ * each: a host that dies with a hundred clients would otherwise delay the next waiter by as many
+ * polls.
  */
 #define RL_TEXT_PUBLISH(name)                                                                      \
   "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23).." name
@@ -116,8 +117,8 @@
 #define RL_TEXT_FLAG "'SET',k..':redlock-wait','1','PX',60000"
 
 /*
- * "Store" the rest |s| of a queue of |w| bytes. It lives for a minute after the last change or poll.
- * A node without memory for it deletes it: then the key is free.
+ * "Store" the rest |s| of a queue of |w| bytes. It lives for a minute after the last change or
+ * poll. A node without memory for it deletes it: then the key is free.
  */
 #define RL_TEXT_STORE                                                                              \
   "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end "                         \
@@ -137,7 +138,7 @@
   "redis.call('SET',q,s,'PX',60000) redis.call(" RL_TEXT_FLAG ") end end " look                        \
   "local p=m>0 and string.find(s,w,1,true) "                                                           \
   "if left==-2 then local evicts=m>1 and p and (p+23)/24==m and "                                      \
-  "redis.call('GET',k..':redlock-keep')~=string.sub(s,1,24) while " RL_TEXT_WAITS                      \
+  "redis.call('GET',k..':redlock-reserved')~=string.sub(s,1,24) while " RL_TEXT_WAITS                  \
   " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
   "redis.call(" RL_TEXT_PUBLISH(                                                                       \
       name) ")>0 then break end at=at+24 end "                                                         \
@@ -176,38 +177,38 @@
 /*
  * ENQUEUE_ALL. |s|, |p| and |f| are the queues, the place of the entry in them, and the lives of
  * the keys. Places that differ between queues would let waiters wait for each other, so an entry
- * that one queue lacks goes to the end of all. A waiter that is the first of all queues keeps its
- * free keys, for 400 ms. Another waiter, and one that has kept them for long enough (|called| is
- * "-"), lets those behind it take the free keys, for which |called| notified it.
+ * that one queue lacks goes to the end of all. A waiter whose ticket is first in all queues
+ * reserves its free keys, for 400 ms. Another waiter, and one that has reserved them for long
+ * enough (|notified| is "-"), lets those behind it take the free keys that |notified| names.
  */
-#define RL_TEXT_ENQUEUES_ALL                                                                       \
-  "local w,called,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                  \
-  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                     \
-  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                    \
-  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "             \
-  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "   \
-  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "      \
-  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "           \
-  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "        \
-  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                        \
-  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                \
-  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "          \
-  "local mine,ready,first,most,left={},true,called~='-',1 for i=1,n do local k=KEYS[i] "           \
-  "if f[i]==-2 and called=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "       \
-  "redis.call('GET',k..':redlock-keep')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "    \
-  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                  \
-  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                   \
-  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(called,i,i)=='1') ready=ready and mine[i] "         \
-  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                      \
-  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "       \
-  "local kept,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "             \
-  "if first then redis.call('SET',k..':redlock-keep',w,'PX',400) kept=kept+2^(i-1) else "          \
-  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                  \
-  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                              \
-  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                               \
-  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" RL_TEXT_FLAG ") end "        \
-  "if ready then return 0 end return string.format('%.0f:%d',"                                     \
-  "(left and math.min(left,1e11)+2 or 0)*2000+most,kept)..places"
+#define RL_TEXT_ENQUEUES_ALL                                                                          \
+  "local w,notified,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                   \
+  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                        \
+  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                       \
+  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "                \
+  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "      \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "         \
+  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "              \
+  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "           \
+  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                           \
+  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                   \
+  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "             \
+  "local mine,ready,first,most,left={},true,notified~='-',1 for i=1,n do local k=KEYS[i] "            \
+  "if f[i]==-2 and notified=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "        \
+  "redis.call('GET',k..':redlock-reserved')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "   \
+  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                     \
+  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                      \
+  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(notified,i,i)=='1') ready=ready and mine[i] "          \
+  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                         \
+  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "          \
+  "local reserved,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "            \
+  "if first then redis.call('SET',k..':redlock-reserved',w,'PX',400) reserved=reserved+2^(i-1) else " \
+  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                     \
+  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                                 \
+  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                                  \
+  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" RL_TEXT_FLAG ") end "           \
+  "if ready then return 0 end return string.format('%.0f:%d',"                                        \
+  "(left and math.min(left,1e11)+2 or 0)*2000+most,reserved)..places"
 
 static_assert(RL_LABELLED_MAX == 105, "the number in ENQUEUE_LABEL and SLOTS");
 
@@ -242,7 +243,7 @@ static const rl_script_source rl_script_sources[] = {
                             "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end return "
                             "redis.status_reply('OK')",
                             "1dfc9c1b6dae0dea7df0b4853893ec25cff5f575"},
-    /* TAKE, KEEP, CONFIRM: a counter lives for a week longer than its keys, 604800000 ms. */
+    /* TAKE, PROLONG, CONFIRM: a counter lives for a week longer than its keys, 604800000 ms. */
     [RL_SCRIPT_TAKE] =
         {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
          "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
@@ -265,7 +266,7 @@ static const rl_script_source rl_script_sources[] = {
          "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
          "'..now..' '..value",
          "209ddb0ebcb64c0a2f6731e3d18cbea6e0330061"},
-    [RL_SCRIPT_KEEP] =
+    [RL_SCRIPT_PROLONG] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
          "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "
@@ -314,7 +315,7 @@ static const rl_script_source rl_script_sources[] = {
                                ") end end end if e then return e end "
                                "if d==#KEYS then return c end return 0",
          "79d2e3ee0f0823b6f0b2206315d0a8005adff006"},
-    [RL_SCRIPT_ENQUEUE] = {RL_TEXT_ENQUEUES_KEY, "db5e757e6dc0e7647e92dfef42fed4abcdba7ea1"},
+    [RL_SCRIPT_ENQUEUE] = {RL_TEXT_ENQUEUES_KEY, "c7897af587150a4ed5e8811ec67a5357c80d5192"},
     [RL_SCRIPT_HOLD] =
         {"local n,t,d,e=tonumber(ARGV[3]),tonumber(ARGV[2]),0,nil for i=1,n do local l=KEYS[i] "
          "local v=redis.pcall('GET',l) if type(v)=='table' then e=v "
@@ -332,8 +333,8 @@ static const rl_script_source rl_script_sources[] = {
                   "end end end if e then return e end if d==n then return c end return 0",
          "c7a0145bae95496f445cd1b2b08aa00ad2ae485a"},
     [RL_SCRIPT_ENQUEUE_LABEL] = {RL_TEXT_ENQUEUES_LABEL,
-                                 "7f689e9b52929cc534f00b18d8807d23e81bba7e"},
-    [RL_SCRIPT_ENQUEUE_ALL] = {RL_TEXT_ENQUEUES_ALL, "cb7d865f9533c95b2bd2e90ddb67530953ec92fe"},
+                                 "d69dd865484cf79c3950683c61087401bc1c48d1"},
+    [RL_SCRIPT_ENQUEUE_ALL] = {RL_TEXT_ENQUEUES_ALL, "da6b8aa480bfac291ba382bf73f4bcb122a3481a"},
     [RL_SCRIPT_DEQUEUE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
          "local s=r[2] " RL_TEXT_READ RL_TEXT_WITHOUT(
@@ -341,7 +342,7 @@ static const rl_script_source rl_script_sources[] = {
                         "if not r[1] then " RL_TEXT_NOTIFY("k") "end " RL_TEXT_STORE "return n",
          "38eb648fa12e6f064b8bb7073dd750a0e720fa3d"},
     [RL_SCRIPT_ENQUEUE_SLOTS] = {RL_TEXT_ENQUEUES_SLOTS,
-                                 "554f6c19e7bc09e749bb70d6e850de2b0642b9b8"},
+                                 "b1b58794ac4f63b396791ccbf39d9ab83a728704"},
     [RL_SCRIPT_DEQUEUE_SLOTS] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local s=redis.call('GET',q) " RL_TEXT_READ
              RL_TEXT_WITHOUT("ARGV[1]") "local n=(w-#s)/24 if s~='' then " RL_TEXT_FREE(

@@ -21,18 +21,18 @@ typedef enum rl_script {
   RL_SCRIPT_HEAL_ALL,    /* sets all keys if none has another token: OK, otherwise its number */
   /* With a fencing token or a guard, for one or several keys (rl_command_watched()): */
   RL_SCRIPT_TAKE,    /* sets all keys if none exists, and raises their counters */
-  RL_SCRIPT_KEEP,    /* prolongs all keys if each has the token, and raises their counters */
+  RL_SCRIPT_PROLONG, /* prolongs all keys if each has the token, and raises their counters */
   RL_SCRIPT_CONFIRM, /* raises the counters of all keys if each has the token */
   /* With the queue of waiters beside a key, a string (rl_notify.c): */
-  RL_SCRIPT_RELEASE_NOTIFY,     /* RELEASE, and notifies the head: 2; if that is denied: 3 */
+  RL_SCRIPT_RELEASE_NOTIFY,     /* RELEASE, and notifies the first ticket: 2; if denied: 3 */
   RL_SCRIPT_RELEASE_ALL_NOTIFY, /* the same for several keys */
   /* Releases that keep the keys for a while (rl_command_hold()): */
   RL_SCRIPT_HOLD,          /* sets the expiry of each key with the token: 1 if all had it */
-  RL_SCRIPT_HOLD_NOTIFY,   /* HOLD, and notifies the heads, which then poll: as RELEASE_NOTIFY */
+  RL_SCRIPT_HOLD_NOTIFY,   /* HOLD, and notifies the first tickets: as RELEASE_NOTIFY */
   RL_SCRIPT_ENQUEUE,       /* enqueues a ticket (rl_command_queue()) */
   RL_SCRIPT_ENQUEUE_LABEL, /* ENQUEUE, which also answers the label of the holder */
   RL_SCRIPT_ENQUEUE_ALL,   /* the same in several queues (rl_command_enqueue_all()) */
-  RL_SCRIPT_DEQUEUE,       /* dequeues a ticket, and notifies the head if the key is free */
+  RL_SCRIPT_DEQUEUE,       /* dequeues a ticket, and notifies the first one if the key is free */
   RL_SCRIPT_ENQUEUE_SLOTS, /* ENQUEUE of a semaphore */
   RL_SCRIPT_DEQUEUE_SLOTS, /* DEQUEUE of a semaphore */
   RL_SCRIPT_SLOTS,         /* which slots of a semaphore exist (rl_command_slots()) */

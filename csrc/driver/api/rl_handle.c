@@ -40,7 +40,7 @@ static const char *rl_handle_wrong(const redlock_client *client, const redlock_r
     }
     if (rl_resource_is_reserved(client->core.prefix, client->core.prefix_length, &resources[i])) {
       return "the name of a resource is reserved for the library: names that end in "
-             "':redlock-fence', ':redlock-queue', ':redlock-keep' or ':redlock-wait', and "
+             "':redlock-fence', ':redlock-queue', ':redlock-reserved' or ':redlock-wait', and "
              "'redlock:lineage'";
     }
   }

@@ -176,7 +176,7 @@ static void repeated_enqueue_renews_the_queue(void **state) {
   assert_expires();
 }
 
-/* A reply that the key is free would make the waiter the head. */
+/* A reply that the key is free would make the ticket the first one. */
 static void full_queue_rejects_waiters(void **state) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK,
                                    RL_COMMAND_ENQUEUE_APPEND};
@@ -184,7 +184,7 @@ static void full_queue_rejects_waiters(void **state) {
   redlock_lock *lock = subscribe(live);
   fill(live);
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(enqueue(A, modes[i]), 2000); /* The head is notified. */
+    assert_int_equal(enqueue(A, modes[i]), 2000); /* The first ticket is notified. */
     hold();
     assert_int_equal(enqueue(A, modes[i]) % 2000, 0);
     (void)node_command("DEL", KEY, NULL);
@@ -216,7 +216,8 @@ static void release_notifies_the_first_connected_waiter(void **state) {
   (void)enqueue(C, RL_COMMAND_ENQUEUE_NEW);
   assert_int_equal(release(B), 2); /* The holder is dequeued from any position. */
   assert_queue(live, C);
-  assert_int_equal(release(C), 0); /* The key is gone, and the head is notified all the same. */
+  assert_int_equal(release(C),
+                   0); /* The key is gone, and the first ticket is notified all the same. */
   assert_queue(live, "");
   assert_expires();
   free_with_client(lock);
@@ -262,7 +263,7 @@ static void waiter_for_two_keys_enters_both_queues_at_once(void **state) {
   (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
   const char *reply = enqueue_all(A, "", "");
   assert_in_range(number(reply) - 2, 30000LL * 2000, 60002LL * 2000);
-  assert_non_null(strstr(reply, ":0,0,0")); /* It keeps nothing: B is the head of one queue. */
+  assert_non_null(strstr(reply, ":0,0,0")); /* It reserves nothing: B is first in one queue. */
   assert_queue(B, A);
   assert_second_queue(A, "");
   (void)node_command("SET", "s:redlock-queue",
@@ -274,21 +275,22 @@ static void waiter_for_two_keys_enters_both_queues_at_once(void **state) {
   assert_second_queue(A, ""); /* C is disconnected. */
 }
 
-static void first_of_both_queues_keeps_the_free_key(void **state) {
+static void first_of_both_queues_reserves_the_free_key(void **state) {
   char live[ENTRY + 1], behind[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   (void)snprintf(behind, sizeof behind, "%.16sfffffffe", live);
   hold();
   assert_non_null(strstr(enqueue_all(live, "", ""), ":2,0,0"));
-  assert_string_equal(node_command("GET", "s:redlock-keep", NULL), live);
-  assert_in_range(number(node_command("PTTL", "s:redlock-keep", NULL)), 1, RL_COMMAND_KEEP_MS);
-  (void)node_command("SET", "s:redlock-keep", live); /* for as long as the test needs */
+  assert_string_equal(node_command("GET", "s:redlock-reserved", NULL), live);
+  assert_in_range(number(node_command("PTTL", "s:redlock-reserved", NULL)), 1,
+                  RL_COMMAND_RESERVE_MS);
+  (void)node_command("SET", "s:redlock-reserved", live); /* for as long as the test needs */
   const char *const one = rl_script_text(RL_SCRIPT_ENQUEUE);
   for (unsigned i = 0; i < 3; i++) {
     assert_string_equal(farm_command(&five, 0, "EVAL", one, "1", "s", behind, "2", NULL), "2");
     assert_second_queue(live, behind);
   }
-  (void)node_command("DEL", "s:redlock-keep", NULL); /* It asks no more: it is evicted. */
+  (void)node_command("DEL", "s:redlock-reserved", NULL); /* It asks no more: it is evicted. */
   assert_string_equal(farm_command(&five, 0, "EVAL", one, "1", "s", behind, "2", NULL), "0");
   assert_second_queue(behind, "");
   free_with_client(lock);
@@ -301,11 +303,11 @@ static void first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key
   (void)node_command("DEL", QUEUE, "s:redlock-queue");
   hold();
   (void)enqueue_all(live, "", "");
-  (void)node_command("DEL", "s:redlock-keep", NULL);
+  (void)node_command("DEL", "s:redlock-reserved", NULL);
   (void)farm_command(&five, 0, "APPEND", "s:redlock-queue", C, NULL); /* It is disconnected. */
   (void)farm_command(&five, 0, "APPEND", "s:redlock-queue", behind, NULL);
   assert_non_null(strstr(enqueue_all(live, "2,0,0", RL_COMMAND_YIELDS), ":0,0,0"));
-  assert_string_equal(node_command("GET", "s:redlock-keep", NULL), "(nil)");
+  assert_string_equal(node_command("GET", "s:redlock-reserved", NULL), "(nil)");
   assert_second_queue(live, behind); /* The script notified the entry behind. */
   free_with_client(lock);
 }
@@ -436,7 +438,7 @@ int main(void) {
       TEST(release_notifies_the_first_connected_waiter),
       TEST(release_of_a_key_notifies_the_queue_of_its_base_key),
       TEST(waiter_for_two_keys_enters_both_queues_at_once),
-      TEST(first_of_both_queues_keeps_the_free_key),
+      TEST(first_of_both_queues_reserves_the_free_key),
       TEST(first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key),
       TEST(release_of_two_keys_notifies_both_queues_and_leaves_them),
       TEST(release_and_next_acquire_execute_eight_commands),

@@ -261,7 +261,7 @@ static bool fake_read_set_if(fake_command *command, const resp_request *request)
 
 /* Returns the script with a fencing token or a guard that the command names, or RL_SCRIPT_NONE. */
 static rl_script fake_watched_script(const resp_request *request) {
-  static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_KEEP, RL_SCRIPT_CONFIRM};
+  static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_PROLONG, RL_SCRIPT_CONFIRM};
   bool by_text = resp_is(request, 0, "EVAL");
   for (unsigned i = 0; i < 3; i++) {
     if (resp_is(request, 1, by_text ? rl_script_text(scripts[i]) : rl_script_sha1(scripts[i]))) {
@@ -346,7 +346,7 @@ static bool fake_read_watched(fake_command *command, const resp_request *request
   bool takes = rl_script_takes(script);
   unsigned keys = (unsigned)resp_number(request, 2);
   unsigned at = 3 + keys;
-  command->verb = takes ? FAKE_SET : script == RL_SCRIPT_KEEP ? FAKE_EXTEND : FAKE_CONFIRM;
+  command->verb = takes ? FAKE_SET : script == RL_SCRIPT_PROLONG ? FAKE_EXTEND : FAKE_CONFIRM;
   command->watched = true;
   command->by_text = resp_is(request, 0, "EVAL");
   if (request->count != at + (takes ? 7 : 4) || request->lengths[at] > FAKE_TOKEN_MAX) {

@@ -149,13 +149,13 @@ static int fake_queue_notify(void *context, const char *entry) {
                                  FAKE_ENTRY_MAX - FAKE_CHANNEL_MAX, target->key, target->length);
 }
 
-/* Dequeues |entry| unless it is NULL, and notifies the head of the queue of a |free| key. */
+/* Dequeues |entry| unless it is NULL, and notifies the first entry of the queue of a |free| key. */
 static wait_queue_notified fake_queue_dequeue(fake_store *store, const char *key, size_t length,
                                               const char *entry, bool free, bool *removed) {
   fake_target target;
   wait_queue *queue = fake_queue_open(&target, store, key, length);
   *removed = entry != NULL && wait_queue_remove(queue, entry);
-  wait_queue_notified notified = free ? wait_queue_notify_head(queue) : WAIT_QUEUE_EMPTY;
+  wait_queue_notified notified = free ? wait_queue_notify_first(queue) : WAIT_QUEUE_EMPTY;
   fake_queue_close(&target);
   return notified;
 }
@@ -192,7 +192,7 @@ static unsigned long long fake_queue_enqueue(fake_store *store, const fake_comma
   return (unsigned long long)answer;
 }
 
-/* ENQUEUE_ALL. Keys are never kept: the tests evict no waiter that keeps one. */
+/* ENQUEUE_ALL. Keys are never reserved: the tests evict no waiter with a reservation. */
 static void fake_queue_enqueue_all(fake_store *store, const fake_command *command,
                                    const redlock_time *ends_us, redlock_time now_us,
                                    char reply[FAKE_REPLY_MAX]) {

@@ -334,7 +334,7 @@ static void fake_write_counters(fake_store *store, redlock_time now_us, const fa
   }
 }
 
-/* TAKE, KEEP and CONFIRM check all keys before they write. */
+/* TAKE, PROLONG and CONFIRM check all keys before they write. */
 static void fake_watched(fake_store *store, redlock_time now_us, const fake_command *command,
                          char reply[FAKE_REPLY_MAX]) {
   char answer[64], word[16] = "OK";

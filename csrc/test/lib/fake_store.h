@@ -78,7 +78,7 @@ typedef struct fake_command {
   unsigned count; /* of several keys, of which |key| is the first; 0 or 1 when it is the only one */
   fake_name names[FAKE_NAMES_MAX];
   bool heals;     /* FAKE_SET of several: keys with the token may be there */
-  bool watched;   /* TAKE, KEEP, CONFIRM: FAKE_SET, FAKE_EXTEND, FAKE_CONFIRM */
+  bool watched;   /* TAKE, PROLONG, CONFIRM: FAKE_SET, FAKE_EXTEND, FAKE_CONFIRM */
   uint64_t fence; /* of these: the proposed or issued token; 0: none */
   bool guarded;   /* TAKE of one server: has a seal, and a run_id where it must be compared */
   char seal[FAKE_KEY_MAX + 1];
@@ -134,7 +134,7 @@ typedef struct fake_store {
   bool forgot_release;       /* the scripts that EVALSHA does not know */
   bool forgot_extend;
   bool forgot_several; /* those for several keys */
-  bool forgot_watched; /* TAKE, KEEP and CONFIRM */
+  bool forgot_watched; /* TAKE, PROLONG and CONFIRM */
   bool forgot_calls;   /* ENQUEUE and DEQUEUE */
   unsigned native;     /* the native command that it knows, an rl_native; 0: none */
   bool knows_ifeq;     /* SET IFEQ */

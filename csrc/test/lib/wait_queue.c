@@ -10,7 +10,7 @@
 
 #include "wire/rl_command.h"
 
-#define WAIT_QUEUE_TRIES 1024 /* heads that a script notifies one after the other */
+#define WAIT_QUEUE_TRIES 1024 /* entries that a script notifies one after the other */
 
 /* Returns the position of the entry, from 1; 0 if it is not in the queue. */
 static unsigned wait_queue_find(const wait_queue *queue, const char *entry) {
@@ -44,7 +44,7 @@ unsigned wait_queue_append(wait_queue *queue, const char *entry) {
   return ++queue->count;
 }
 
-wait_queue_notified wait_queue_notify_head(wait_queue *queue) {
+wait_queue_notified wait_queue_notify_first(wait_queue *queue) {
   for (unsigned i = 0; i < WAIT_QUEUE_TRIES && queue->count > 0; i++) {
     int receivers = queue->notify(queue->context, queue->entries[0]);
     if (receivers != 0) {
@@ -56,14 +56,14 @@ wait_queue_notified wait_queue_notify_head(wait_queue *queue) {
 }
 
 /*
- * The key is free. Returns 1 if no other entry stands before |entry|, 0 if the head was notified,
- * -1 if that is forbidden. Evicts the head first if |entry| has not moved up to |before| since its
- * last query.
+ * The key is free. Returns 1 if no other entry stands before |entry|, 0 if the first one was
+ * notified, -1 if that is forbidden. Evicts the first entry if |entry| has not moved up to |before|
+ * since its last query.
  */
-static int wait_queue_is_head(wait_queue *queue, const char *entry, unsigned before) {
-  bool kept = queue->reserved_for != NULL && queue->count > 0 &&
-              memcmp(queue->reserved_for, queue->entries[0], WAIT_QUEUE_ENTRY) == 0;
-  queue->evicted = before > 1 && wait_queue_find(queue, entry) == before && !kept;
+static int wait_queue_is_first(wait_queue *queue, const char *entry, unsigned before) {
+  bool reserved = queue->reserved_for != NULL && queue->count > 0 &&
+                  memcmp(queue->reserved_for, queue->entries[0], WAIT_QUEUE_ENTRY) == 0;
+  queue->evicted = before > 1 && wait_queue_find(queue, entry) == before && !reserved;
   for (unsigned i = 0; i < WAIT_QUEUE_TRIES; i++) {
     if (queue->count == 0 || memcmp(queue->entries[0], entry, WAIT_QUEUE_ENTRY) == 0) {
       return 1;
@@ -85,9 +85,9 @@ long long wait_queue_enqueue(wait_queue *queue, const char *entry, unsigned mode
     return RL_COMMAND_ENQUEUE_UNIT + (long long)queue->count;
   }
   if (left == 0) {
-    int head = wait_queue_is_head(queue, entry, appends ? 0 : mode);
-    if (head != 0) {
-      return head < 0 ? -1 : 0;
+    int first = wait_queue_is_first(queue, entry, appends ? 0 : mode);
+    if (first != 0) {
+      return first < 0 ? -1 : 0;
     }
   }
   unsigned position = mode == RL_COMMAND_ENQUEUE_NEW ? 0 : wait_queue_find(queue, entry);
@@ -130,7 +130,7 @@ long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const cha
   bool called = notified[0] != '\0', yields = strcmp(notified, RL_COMMAND_YIELDS) == 0;
   bool ready = true, first = !yields;
   unsigned long long left = 0;
-  unsigned most = 1, kept = 0;
+  unsigned most = 1, reserved = 0;
   bool mine[WAIT_QUEUE_KEYS_MAX];
   places[0] = '\0';
   if (!wait_queue_enter_all(keys, count, entry)) {
@@ -139,7 +139,7 @@ long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const cha
   for (unsigned i = 0; i < count; i++) {
     wait_queue_key *key = &keys[i];
     key->queue->evicted = false;
-    if (key->left == 0 && !called && wait_queue_is_head(key->queue, entry, key->before) < 0) {
+    if (key->left == 0 && !called && wait_queue_is_first(key->queue, entry, key->before) < 0) {
       return -1;
     }
     unsigned position = wait_queue_find(key->queue, entry);
@@ -150,13 +150,13 @@ long long wait_queue_enqueue_all(wait_queue_key *keys, unsigned count, const cha
     left = key->left == 1 || left == 1 ? 1 : key->left > left ? key->left : left;
   }
   for (unsigned i = 0; i < count; i++) {
-    keys[i].keeps = mine[i] && !ready && first;
-    kept |= (unsigned)keys[i].keeps << i;
+    keys[i].reserves = mine[i] && !ready && first;
+    reserved |= (unsigned)keys[i].reserves << i;
     if (mine[i] && !ready && !first && !wait_queue_pass(keys[i].queue, entry)) {
       return -1;
     }
   }
-  int used = snprintf(places, size, "%u", kept);
+  int used = snprintf(places, size, "%u", reserved);
   for (unsigned i = 0; i < count; i++) {
     unsigned position = wait_queue_find(keys[i].queue, entry);
     used += snprintf(places + used, size - (unsigned)used, ",%u",

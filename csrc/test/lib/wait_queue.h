@@ -19,14 +19,15 @@ typedef struct wait_queue {
   char (*entries)[WAIT_QUEUE_ENTRY];
   unsigned count;
   unsigned max; /* entries for which there is room */
-  bool evicted; /* wait_queue_enqueue() has evicted the head */
+  bool evicted; /* wait_queue_enqueue() has evicted the first entry */
 
   /*
    * Publishes a notification of |entry|. Returns the number of receivers, or -1 if it is forbidden.
    */
   int (*notify)(void *context, const char *entry);
   void *context;
-  const char *reserved_for; /* entry for which the free key is kept: it is not evicted; or NULL */
+  const char
+      *reserved_for; /* entry for which the free key is reserved: it is not evicted; or NULL */
 } wait_queue;
 
 /* One of several keys, for wait_queue_enqueue_all(). */
@@ -34,7 +35,7 @@ typedef struct wait_queue_key {
   wait_queue *queue;
   unsigned long long left; /* as for wait_queue_enqueue() */
   unsigned before;         /* position of the entry, as last reported for a free key; or 0 */
-  bool keeps;              /* result: the free key is kept for the entry from now on */
+  bool reserves;           /* result: the free key is reserved for the entry from now on */
 } wait_queue_key;
 
 #define WAIT_QUEUE_KEYS_MAX 8
@@ -52,8 +53,8 @@ bool wait_queue_remove(wait_queue *queue, const char *entry);
 /* Appends an entry. Returns its position, from 1, or 0 if there is no room. */
 unsigned wait_queue_append(wait_queue *queue, const char *entry);
 
-/* Notifies the head. Removes heads without a receiver. */
-wait_queue_notified wait_queue_notify_head(wait_queue *queue);
+/* Notifies the first entry. Removes first entries without a receiver. */
+wait_queue_notified wait_queue_notify_first(wait_queue *queue);
 
 /*
  * Returns the answer of ENQUEUE in |mode| (rl_command_enqueue), or -1 if a notification is

@@ -66,7 +66,7 @@ static unsigned model_left(const model_config *config, const model_client *clien
                                           : client->validity + config->drift;
 }
 
-/* KEEP, CONFIRM, and a TAKE of a lease: raises the counter to the token. */
+/* PROLONG, CONFIRM, and a TAKE of a lease: raises the counter to the token. */
 static void model_node_raise(model_node *node, unsigned token) {
   node->counter = (uint8_t)(node->counter < token ? token : node->counter);
 }

@@ -274,17 +274,18 @@ static uint64_t check_waiting_free_since(const sim *s, const sim_lock *own) {
 }
 
 /*
- * Returns for how long the free resource may have been kept for waiters for both. One of them may
- * keep it after the other.
+ * Returns for how long the free resource may have been reserved for waiters for both. One of them
+ * may reserve it after the other.
  */
 static uint64_t check_waiting_reserved_us(const sim *s, const sim_lock *own, uint64_t since_us) {
-  uint64_t kept_us = 0;
+  uint64_t reserved_us = 0;
   for (unsigned i = 0; i < s->config.clients * s->config.locks; i++) {
     const sim_lock *other = &s->clients[i / s->config.locks].locks[i % s->config.locks];
-    bool keeps = other->named_both && check_waiting_acquires(other);
-    kept_us += keeps ? other->lock->ttl_us + RL_COMMAND_KEEP_MS * REDLOCK_MILLISECONDS : 0;
+    bool reserves = other->named_both && check_waiting_acquires(other);
+    reserved_us +=
+        reserves ? other->lock->ttl_us + RL_COMMAND_RESERVE_MS * REDLOCK_MILLISECONDS : 0;
   }
-  return !own->named_both && s->reserved_us[own->named] >= since_us ? kept_us : 0;
+  return !own->named_both && s->reserved_us[own->named] >= since_us ? reserved_us : 0;
 }
 
 /* The faults have stopped long ago: a waiter takes free resources. */

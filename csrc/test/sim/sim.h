@@ -106,9 +106,9 @@ typedef struct sim_record {
 /* The waiters for a resource on a node, in the order of their arrival. */
 typedef struct sim_waiters {
   uint8_t count;
-  uint64_t expire_ms; /* on the node's wall clock; 0: never */
-  uint64_t sign_ms;   /* likewise: end of the waiters flag; 0: there is none */
-  uint64_t keep_ms;   /* likewise: end of the time for which the free key is kept */
+  uint64_t expire_ms;         /* on the node's wall clock; 0: never */
+  uint64_t sign_ms;           /* likewise: end of the waiters flag; 0: there is none */
+  uint64_t reserved_until_ms; /* likewise: for so long is the free key reserved */
   char reserved_for[SIM_ENTRY_LENGTH];
   char entries[SIM_WAITERS_MAX][SIM_ENTRY_LENGTH];
 } sim_waiters;
@@ -491,7 +491,7 @@ struct sim {
   uint64_t kept_until_us[SIM_RESOURCES_MAX]; /* true time: a release has promised it until then */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us[SIM_RESOURCES_MAX];     /* true time: free since then; SIM_NEVER: it is held */
-  uint64_t reserved_us[SIM_RESOURCES_MAX]; /* likewise: last kept for a waiter for both */
+  uint64_t reserved_us[SIM_RESOURCES_MAX]; /* likewise: last reserved for a waiter for both */
   uint64_t grants, forced;                 /* in this run; keys deleted by force in this run */
   uint64_t forgotten;                      /* keys that nodes have lost before their time */
   bool fenced, leading;                    /* all runs are with fencing tokens, with leaders */

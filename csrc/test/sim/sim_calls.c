@@ -35,7 +35,7 @@
   "local p=" entry " and string.find(s," entry ",1,true) "                                         \
   "if p then s=string.sub(s,1,p-1)..string.sub(s,p+24) end "
 #define SIM_CALLS_SIGN "'SET',k..':redlock-wait','1','PX',60000"
-#define SIM_CALLS_KEEP                                                                             \
+#define SIM_CALLS_STORE                                                                            \
   "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end elseif #s~=w and "        \
   "redis.pcall('SET',q,s,'PX',60000).err and type(redis.pcall('DEL',q))=='table' then c=3 end "
 
@@ -49,7 +49,7 @@
   "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end " look                      \
   "local p=m>0 and string.find(s,w,1,true) "                                                           \
   "if left==-2 then local evicts=m>1 and p and (p+23)/24==m and "                                      \
-  "redis.call('GET',k..':redlock-keep')~=string.sub(s,1,24) while "                                    \
+  "redis.call('GET',k..':redlock-reserved')~=string.sub(s,1,24) while "                                \
   "at<=#s and at<24576"                                                                                \
   " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
   "redis.call(" SIM_CALLS_PUBLISH(                                                                     \
@@ -75,34 +75,34 @@
                                 "then left=x end end end ",                                        \
       "f")
 
-#define SIM_CALLS_STANDS_ALL                                                                       \
-  "local w,called,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                  \
-  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                     \
-  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                    \
-  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "             \
-  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "   \
-  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "      \
-  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "           \
-  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "        \
-  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                        \
-  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                \
-  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "          \
-  "local mine,ready,first,most,left={},true,called~='-',1 for i=1,n do local k=KEYS[i] "           \
-  "if f[i]==-2 and called=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "       \
-  "redis.call('GET',k..':redlock-keep')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "    \
-  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                  \
-  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                   \
-  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(called,i,i)=='1') ready=ready and mine[i] "         \
-  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                      \
-  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "       \
-  "local kept,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "             \
-  "if first then redis.call('SET',k..':redlock-keep',w,'PX',400) kept=kept+2^(i-1) else "          \
-  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                  \
-  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                              \
-  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                               \
-  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" SIM_CALLS_SIGN ") end "      \
-  "if ready then return 0 end return string.format('%.0f:%d',"                                     \
-  "(left and math.min(left,1e11)+2 or 0)*2000+most,kept)..places"
+#define SIM_CALLS_STANDS_ALL                                                                          \
+  "local w,notified,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                   \
+  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                        \
+  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                       \
+  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "                \
+  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "      \
+  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "         \
+  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "              \
+  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "           \
+  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                           \
+  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                   \
+  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "             \
+  "local mine,ready,first,most,left={},true,notified~='-',1 for i=1,n do local k=KEYS[i] "            \
+  "if f[i]==-2 and notified=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "        \
+  "redis.call('GET',k..':redlock-reserved')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "   \
+  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                     \
+  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                      \
+  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(notified,i,i)=='1') ready=ready and mine[i] "          \
+  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                         \
+  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "          \
+  "local reserved,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "            \
+  "if first then redis.call('SET',k..':redlock-reserved',w,'PX',400) reserved=reserved+2^(i-1) else " \
+  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                     \
+  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                                 \
+  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                                  \
+  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" SIM_CALLS_SIGN ") end "         \
+  "if ready then return 0 end return string.format('%.0f:%d',"                                        \
+  "(left and math.min(left,1e11)+2 or 0)*2000+most,reserved)..places"
 
 typedef enum sim_calls_script {
   SIM_CALLS_RELEASE,
@@ -127,7 +127,7 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
                  "if v==ARGV[1] then redis.call('DEL',l) end "
                  "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
                      SIM_CALLS_WITHOUT("e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST(
-                         "l") "end " SIM_CALLS_KEEP
+                         "l") "end " SIM_CALLS_STORE
                               "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
                               ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
@@ -138,7 +138,7 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
                  "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
                  "local s=r[1] " SIM_CALLS_READ
                      SIM_CALLS_WITHOUT("x") "if ours or not v then " SIM_CALLS_FIRST(
-                         "k") "end " SIM_CALLS_KEEP "if s~='' then redis.pcall(" SIM_CALLS_SIGN
+                         "k") "end " SIM_CALLS_STORE "if s~='' then redis.pcall(" SIM_CALLS_SIGN
                               ") end end end if e then return e end "
                               "if d==#KEYS then return c end return 0",
     [SIM_CALLS_STAND_ALL] = SIM_CALLS_STANDS_ALL,
@@ -152,12 +152,12 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         "local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
         "local s=r[2] " SIM_CALLS_READ SIM_CALLS_WITHOUT(
             "ARGV[1]") "local n=(w-#s)/24 "
-                       "if not r[1] then " SIM_CALLS_FIRST("k") "end " SIM_CALLS_KEEP "return n",
+                       "if not r[1] then " SIM_CALLS_FIRST("k") "end " SIM_CALLS_STORE "return n",
     [SIM_CALLS_STAND_SLOTS] = SIM_CALLS_STANDS_SLOTS,
     [SIM_CALLS_LEAVE_SLOTS] =
         "local k,c=KEYS[1],1 local q=k..':redlock-queue' local s=redis.call('GET',q) " SIM_CALLS_READ
             SIM_CALLS_WITHOUT("ARGV[1]") "local n=(w-#s)/24 if s~='' then " SIM_CALLS_FREE(
-                "ARGV[2]") "if f then " SIM_CALLS_FIRST("f") "end end " SIM_CALLS_KEEP "return n",
+                "ARGV[2]") "if f then " SIM_CALLS_FIRST("f") "end end " SIM_CALLS_STORE "return n",
     [SIM_CALLS_SLOTS] =
         "local k,n,t,o,b,x=KEYS[1],tonumber(ARGV[1]),{},{},0,'' for i=1,n do t[i]=k..'/'..i end "
         "local v=redis.call('MGET',(unpack or table.unpack)(t)) for i=1,n do b=b*2 if v[i] then b=b+1 "
@@ -354,7 +354,7 @@ static sim_waiters *sim_calls_open(sim_calls_queue *queue, sim *s, const sim_con
                       queue,
                       NULL};
   model.reserved_for =
-      sim_key_wall_ms(s, from->node) <= waiters->keep_ms ? waiters->reserved_for : NULL;
+      sim_key_wall_ms(s, from->node) <= waiters->reserved_until_ms ? waiters->reserved_for : NULL;
   *queue = (sim_calls_queue){model, s, from->node, resource, waiters};
   return waiters;
 }
@@ -377,8 +377,8 @@ static bool sim_calls_is_full(const sim *s, unsigned node) {
  * Stores the rest of a queue that had |before| entries, or gives it up without memory. A script
  * that has deleted something may write.
  */
-static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned before,
-                           bool full) {
+static void sim_calls_store(sim *s, unsigned node, sim_waiters *waiters, unsigned before,
+                            bool full) {
   if (waiters->count == 0) {
     waiters->sign_ms = before > 0 ? 0 : waiters->sign_ms;
   } else if (waiters->count != before && full) {
@@ -390,7 +390,7 @@ static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned
   }
 }
 
-/* The key is deleted with the waiters flag. Notifies the head if the flag was set. */
+/* The key is deleted with the waiters flag. Notifies the first entry if the flag was set. */
 static wait_queue_notified sim_calls_by_sign(sim *s, const sim_connection *from,
                                              unsigned resource) {
   sim_calls_queue queue;
@@ -405,16 +405,16 @@ static wait_queue_notified sim_calls_by_sign(sim *s, const sim_connection *from,
     return WAIT_QUEUE_EMPTY;
   }
   unsigned before = waiters->count;
-  wait_queue_notified said = wait_queue_notify_head(&queue.model);
+  wait_queue_notified said = wait_queue_notify_first(&queue.model);
   sim_calls_close(&queue);
-  sim_calls_keep(s, from->node, waiters, before, false);
+  sim_calls_store(s, from->node, waiters, before, false);
   if (waiters->count > 0) {
     sim_calls_sign(s, from->node, waiters);
   }
   return said;
 }
 
-/* Dequeues the lease, and notifies the head if the key is |free| or was |deleted|. */
+/* Dequeues the lease, and notifies the first entry if the key is |free| or was |deleted|. */
 static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from, unsigned resource,
                                               const char *entry, bool free, bool deleted) {
   sim_calls_queue queue;
@@ -428,9 +428,9 @@ static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from
     while (wait_queue_remove(&queue.model, entry)) {
     }
   }
-  wait_queue_notified said = free ? wait_queue_notify_head(&queue.model) : WAIT_QUEUE_EMPTY;
+  wait_queue_notified said = free ? wait_queue_notify_first(&queue.model) : WAIT_QUEUE_EMPTY;
   sim_calls_close(&queue);
-  sim_calls_keep(s, from->node, waiters, before, full);
+  sim_calls_store(s, from->node, waiters, before, full);
   if (entry != NULL && waiters->count > 0 && entry[19] == '0' && !full) {
     sim_calls_sign(s, from->node, waiters);
   }
@@ -448,9 +448,9 @@ wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned 
   if (entry != NULL) {
     (void)wait_queue_remove(&queue.model, entry);
   }
-  wait_queue_notified said = tells ? wait_queue_notify_head(&queue.model) : WAIT_QUEUE_EMPTY;
+  wait_queue_notified said = tells ? wait_queue_notify_first(&queue.model) : WAIT_QUEUE_EMPTY;
   sim_calls_close(&queue);
-  sim_calls_keep(s, from->node, waiters, before, !wrote && sim_calls_is_full(s, from->node));
+  sim_calls_store(s, from->node, waiters, before, !wrote && sim_calls_is_full(s, from->node));
   return said;
 }
 
@@ -687,21 +687,21 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
 }
 
-/* Keeps the free key for the entry. */
-static void sim_calls_keeps(sim *s, unsigned node, sim_waiters *waiters, const char *entry) {
+/* Reserves the free key for the entry. */
+static void sim_calls_reserve(sim *s, unsigned node, sim_waiters *waiters, const char *entry) {
   memcpy(waiters->reserved_for, entry, SIM_ENTRY_LENGTH);
-  waiters->keep_ms = sim_key_wall_ms(s, node) + RL_COMMAND_KEEP_MS;
-  sim_count(s, SIM_KEPT);
+  waiters->reserved_until_ms = sim_key_wall_ms(s, node) + RL_COMMAND_RESERVE_MS;
+  sim_count(s, SIM_RESERVED);
 }
 
-/* The next waiter takes the key that the node must keep: only as a breach. */
-static void sim_calls_keep_nothing(wait_queue_key *keys, char *places) {
+/* The next waiter takes the key that the node must reserve: only as a breach. */
+static void sim_calls_reserve_nothing(wait_queue_key *keys, char *places) {
   for (unsigned i = 0; i < 2; i++) {
     wait_queue *queue = keys[i].queue;
-    if (keys[i].keeps && queue->count > 1) {
+    if (keys[i].reserves && queue->count > 1) {
       (void)queue->notify(queue->context, queue->entries[1]);
     }
-    keys[i].keeps = false;
+    keys[i].reserves = false;
   }
   if (places[0] != '\0') {
     places[0] = '0';
@@ -743,14 +743,14 @@ static void sim_calls_stand_all(sim *s, int connection, const resp_request *comm
   }
   int64_t answer =
       wait_queue_enqueue_all(keys, 2, command->words[5], notified, places, sizeof places);
-  if (s->breach == SIM_BREACH_KEY_NOT_KEPT) {
-    sim_calls_keep_nothing(keys, places);
+  if (s->breach == SIM_BREACH_KEY_NOT_RESERVED) {
+    sim_calls_reserve_nothing(keys, places);
   }
   for (unsigned i = 0; i < 2; i++) {
     sim_calls_close(&queues[i]);
     sim_calls_live(s, from->node, waiters[i]);
-    if (keys[i].keeps) {
-      sim_calls_keeps(s, from->node, waiters[i], command->words[5]);
+    if (keys[i].reserves) {
+      sim_calls_reserve(s, from->node, waiters[i], command->words[5]);
     }
   }
   if (answer < 0) {
@@ -799,9 +799,9 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
   }
   /* The semaphore's name is no key, so DEQUEUE takes it for free. */
   bool called = (!held || (s->config.permits > 0 && !slots)) &&
-                wait_queue_notify_head(&queue.model) == WAIT_QUEUE_NOTIFIED;
+                wait_queue_notify_first(&queue.model) == WAIT_QUEUE_NOTIFIED;
   sim_calls_close(&queue);
-  sim_calls_keep(s, from->node, waiters, before, sim_calls_is_full(s, from->node));
+  sim_calls_store(s, from->node, waiters, before, sim_calls_is_full(s, from->node));
   sim_count(s, called ? SIM_DEQUEUED_AND_NOTIFIED : SIM_DEQUEUED);
   SIM_TRACE(s, "node %u: place %x of client %u leaves the queue of %u: %u", from->node,
             sim_calls_place(command->words[4]), from->client, resource, count);

@@ -32,7 +32,8 @@ uint32_t sim_calls_ticket(const resp_request *command);
 bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);
 
 /*
- * A release that keeps its key dequeues |entry|, which may be NULL, and notifies the head if it
+ * A release that keeps its key dequeues |entry|, which may be NULL, and notifies the first entry if
+ * it
  * |tells|. A script that |wrote| before needs no memory.
  */
 wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned resource,

@@ -71,7 +71,7 @@ typedef enum sim_fault {
   X(LATE_HOLDER, "late-holder")                                                                    \
   X(COUNTERS_LOST, "counters-lost")                                                                \
   X(COUNTED_PER_NODE, "counted-per-node")                                                          \
-  X(KEY_NOT_KEPT, "key-not-kept")
+  X(KEY_NOT_RESERVED, "key-not-reserved")
 
 typedef enum sim_breach {
 #define SIM_BREACH_NAME(breach, name) SIM_BREACH_##breach,

@@ -134,8 +134,8 @@
   X(INJECTED_DEAF, "node that does not let clients subscribe, publish or queue")                   \
   X(INJECTED_QUEUES_LOST, "node has lost only its queues")                                         \
   X(INJECTED_SPLIT, "commands to one node delayed: queues differ in order")                        \
-  X(NOTIFIED, "head of a queue notified")                                                          \
-  X(NOTIFIED_DISCONNECTED, "disconnected head of a queue evicted")                                 \
+  X(NOTIFIED, "first ticket of a queue notified")                                                  \
+  X(NOTIFIED_DISCONNECTED, "disconnected first ticket of a queue evicted")                         \
   X(NOTIFIED_KILLED, "client killed after its notification")                                       \
   X(NOTIFY_UNNOTICED, "notification for a client that is gone, unnoticed by the node")             \
   X(NOTIFY_RECEIVED, "notification received")                                                      \
@@ -150,10 +150,10 @@
   X(ENQUEUE_BEHIND, "ENQUEUE: the key is free, but other waiters come first")                      \
   X(ENQUEUE_ALL, "ENQUEUE_ALL: a key is there, or other waiters come first")                       \
   X(ENQUEUE_ALL_FREE, "ENQUEUE_ALL: all keys are free")                                            \
-  X(KEPT, "ENQUEUE_ALL: a free key is kept")                                                       \
+  X(RESERVED, "ENQUEUE_ALL: a free key is reserved")                                               \
   X(ENQUEUE_DENIED, "ENQUEUE: refused")                                                            \
   X(ENQUEUE_ODD, "ENQUEUE, DEQUEUE or probe answered strangely")                                   \
-  X(EVICTED, "ENQUEUE: the unresponsive head is evicted")                                          \
+  X(EVICTED, "ENQUEUE: the unresponsive first ticket is evicted")                                  \
   X(ENQUEUE_JOINED, "ENQUEUE: appended without asking for the key")                                \
   X(QUEUE_FULL, "ENQUEUE: the queue is full")                                                      \
   X(QUEUE_EXPIRED, "queue expired")                                                                \

@@ -105,7 +105,7 @@ typedef struct sim_note {
   bool by_text;
   bool asked;
   uint64_t fence;  /* TAKE: new value of its counters */
-  bool held;       /* KEEP and CONFIRM: the keys were the token's */
+  bool held;       /* PROLONG and CONFIRM: the keys were the token's */
   uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   sim_seen seen;
   bool full;      /* ENQUEUE: the queue has no room */

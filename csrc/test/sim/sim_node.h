@@ -14,7 +14,7 @@ typedef struct sim_request {
   bool by_text;
   bool forced;     /* a release of another client's token */
   bool own;        /* TAKE of a lease */
-  bool held;       /* KEEP and CONFIRM: the keys were the token's */
+  bool held;       /* PROLONG and CONFIRM: the keys were the token's */
   uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   uint64_t fence;
   sim_seen seen;

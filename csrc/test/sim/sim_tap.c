@@ -215,7 +215,7 @@ static void sim_tap_watch(sim *s, const resp_request *command, sim_sent *sent) {
     return;
   }
   if (!sim_watch_read(command, &watch)) {
-    sim_violation(s, "wire", "a TAKE, KEEP or CONFIRM that no node can understand");
+    sim_violation(s, "wire", "a TAKE, PROLONG or CONFIRM that no node can understand");
     return;
   }
   sent->own = watch.own;

@@ -182,12 +182,12 @@ static bool sim_waiting_is_free(sim *s, unsigned resource) {
   return count >= sim_config_quorum(&s->config, s->config.nodes);
 }
 
-/* Returns true if a node keeps the free resource for a waiter for both. */
+/* Returns true if a node reserves the free resource for a waiter for both. */
 static bool sim_waiting_is_reserved(sim *s, unsigned resource) {
   bool reserved = false;
   for (unsigned i = 0; i < s->config.nodes; i++) {
     const sim_waiters *waiters = sim_calls_waiters(s, i, s->config.databases ? 1 : 0, resource);
-    reserved = reserved || waiters->keep_ms > sim_key_wall_ms(s, i);
+    reserved = reserved || waiters->reserved_until_ms > sim_key_wall_ms(s, i);
   }
   return reserved;
 }

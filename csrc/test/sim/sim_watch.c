@@ -303,7 +303,7 @@ static void sim_watch_send(sim *s, int connection, sim_request *request, const c
   (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
   SIM_TRACE(s, "node %u: %s by token %u: %s%s", from->node,
             request->kind == SIM_COMMAND_SET      ? (request->own ? "TAKE, its own," : "TAKE")
-            : request->kind == SIM_COMMAND_EXTEND ? "KEEP"
+            : request->kind == SIM_COMMAND_EXTEND ? "PROLONG"
                                                   : "CONFIRM",
             request->token, answer,
             from->client_open ? "" : " (on a connection that was given up)");
@@ -484,13 +484,13 @@ static void sim_watch_take(sim *s, int connection, const resp_request *command,
   sim_watch_send(s, connection, request, "OK", most, SIM_OUTCOME_GRANTED);
 }
 
-/* KEEP and CONFIRM */
+/* PROLONG and CONFIRM */
 static void sim_watch_hold(sim *s, int connection, const resp_request *command,
                            sim_request *request, const sim_watch_script *script) {
   const sim_connection *from = &s->connections[connection];
   sim_watch watch;
   if (!sim_watch_read(command, &watch)) {
-    sim_violation(s, "wire", "a KEEP or CONFIRM that the node does not understand");
+    sim_violation(s, "wire", "a PROLONG or CONFIRM that the node does not understand");
     return;
   }
   request->held = true;

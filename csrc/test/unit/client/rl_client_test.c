@@ -389,7 +389,7 @@ static void lock_has_one_to_64_different_resources(void **state) {
   assert_string_equal(
       redlock_client_message(client),
       "the name of a resource is reserved for the library: names that end in "
-      "':redlock-fence', ':redlock-queue', ':redlock-keep' or ':redlock-wait', and 'redlock:lineage'");
+      "':redlock-fence', ':redlock-queue', ':redlock-reserved' or ':redlock-wait', and 'redlock:lineage'");
   redlock_client_free(client);
 }
 

@@ -51,7 +51,7 @@ static void release_without_waiters_is_two_commands(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void release_with_waiters_notifies_their_head(void **state) {
+static void release_with_waiters_notifies_the_first_ticket(void **state) {
   fake_world *world = native_world(3);
   wait_for_key(world);
   rl_lock *lock = begin_release(world);
@@ -119,7 +119,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(release_without_waiters_is_two_commands),
 
-      cmocka_unit_test(release_with_waiters_notifies_their_head),
+      cmocka_unit_test(release_with_waiters_notifies_the_first_ticket),
       cmocka_unit_test(flag_stays_for_holder_that_took_the_key_in_between),
       cmocka_unit_test(broken_native_release_is_repeated_by_the_script_that_notifies),
       cmocka_unit_test(release_that_no_caller_awaits_uses_the_script),

@@ -311,7 +311,7 @@ static void fair_acquire_tries_at_once_if_subscribers_are_refused(void **state) 
 
 /* --------------------------------------------------------------------------------------- C3 */
 
-static void release_notifies_the_head(void **state) {
+static void release_notifies_the_first_ticket(void **state) {
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *lock = begin_patient(world);
@@ -1292,7 +1292,7 @@ static void first_of_all_queues_tries_when_its_last_key_is_released(void **state
   fake_world *world = fake_world_new_calling(3);
   rl_lock *pair = begin_pair(world);
   unsigned sets = world->nodes[0].sets, stands = world->nodes[0].stands;
-  assert_int_equal(pair->waitlist->ticket->kept, 7);
+  assert_int_equal(pair->waitlist->ticket->reserved, 7);
   for (unsigned i = 0; i < 3; i++) {
     assert_non_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
     assert_non_null(fake_queue_at(&world->nodes[i].store, "other", 0));
@@ -1325,7 +1325,7 @@ static void waiter_with_a_key_taken_asks_instead_of_trying(void **state) {
   assert_error(rl_lock_result(pair), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, sets);
   assert_int_equal(world->nodes[0].stands, stands + 1);
-  assert_int_equal(pair->waitlist->ticket->kept, 7);
+  assert_int_equal(pair->waitlist->ticket->reserved, 7);
   assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
   fake_pass(world, 100 * MS); /* It keeps KEY, and asks again: POLL-6. */
   fake_settle(world);
@@ -1335,19 +1335,19 @@ static void waiter_with_a_key_taken_asks_instead_of_trying(void **state) {
 }
 
 /* NTF-10. The holder of the other key extends its lease for ever. */
-static void waiter_of_two_keys_keeps_a_free_key_for_one_ttl(void **state) {
+static void waiter_of_two_keys_reserves_a_free_key_for_one_ttl(void **state) {
   fake_world *world = fake_world_new_calling(3);
   rl_lock *pair = begin_pair(world);
   fake_queue_put(&world->nodes[0].store, "other", OTHERS_ENTRY);
   for (redlock_time end_us = world->now_us + pair->ttl_us - 200 * MS; world->now_us < end_us;) {
     fake_pass(world, 100 * MS);
     fake_settle(world);
-    assert_int_equal(pair->waitlist->ticket->kept, 7);
+    assert_int_equal(pair->waitlist->ticket->reserved, 7);
   }
   assert_non_null(fake_queue_at(&world->nodes[0].store, "other", 1));
   fake_pass(world, 200 * MS);
   fake_settle(world);
-  assert_int_equal(pair->waitlist->ticket->kept, 0);
+  assert_int_equal(pair->waitlist->ticket->reserved, 0);
   /* The node looked for a connected waiter behind it, and removed the other one. */
   assert_null(fake_queue_at(&world->nodes[0].store, "other", 1));
   assert_non_null(fake_queue_at(&world->nodes[0].store, "other", 0));
@@ -1375,7 +1375,7 @@ int main(void) {
       cmocka_unit_test(first_fair_acquire_waits_for_the_subscribers),
       cmocka_unit_test(fair_acquire_waits_for_subscribers_as_long_as_an_attempt),
       cmocka_unit_test(fair_acquire_tries_at_once_if_subscribers_are_refused),
-      cmocka_unit_test(release_notifies_the_head),
+      cmocka_unit_test(release_notifies_the_first_ticket),
       cmocka_unit_test(notification_skips_disconnected_waiters),
       cmocka_unit_test(node_that_forbids_publish_gets_the_plain_release),
       cmocka_unit_test(waiter_polls_while_a_majority_has_the_key),
@@ -1423,7 +1423,7 @@ int main(void) {
       cmocka_unit_test(other_release_error_is_not_a_refusal),
       cmocka_unit_test(first_of_all_queues_tries_when_its_last_key_is_released),
       cmocka_unit_test(waiter_with_a_key_taken_asks_instead_of_trying),
-      cmocka_unit_test(waiter_of_two_keys_keeps_a_free_key_for_one_ttl),
+      cmocka_unit_test(waiter_of_two_keys_reserves_a_free_key_for_one_ttl),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -403,11 +403,11 @@ static void take_equals_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void keep_and_confirm_equal_hiredis(void **state) {
+static void prolong_and_confirm_equal_hiredis(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL, {NULL, 0}};
   rl_command_watch keep = {
-      .script = RL_SCRIPT_KEEP, .body = "text", .by_text = true, .fence = 7, .ttl_ms = 5};
+      .script = RL_SCRIPT_PROLONG, .body = "text", .by_text = true, .fence = 7, .ttl_ms = 5};
   rl_command_watch confirm = {.script = RL_SCRIPT_CONFIRM, .fence = 8, .ttl_ms = 5};
   const char *kept[] = {"EVAL", "text", "2", "a", "a:redlock-fence", TOKEN, "5", "1", "7"};
   const size_t kept_lengths[] = {4, 4, 1, 1, 15, 40, 1, 1, 1};
@@ -490,7 +490,7 @@ int main(void) {
       cmocka_unit_test(arguments_equal_hiredis),
       cmocka_unit_test(tokens_of_any_length_equal_hiredis),
       cmocka_unit_test(take_equals_hiredis),
-      cmocka_unit_test(keep_and_confirm_equal_hiredis),
+      cmocka_unit_test(prolong_and_confirm_equal_hiredis),
       cmocka_unit_test(guard_script_equals_hiredis),
       cmocka_unit_test(attach_equals_hiredis),
       cmocka_unit_test(command_without_room_is_not_appended),
