@@ -166,7 +166,7 @@ static uint32_t rl_release_wanted(const rl_attempt *attempt) {
     return attempt->set & ~attempt->released;
   }
   return attempt->sent & (attempt->uncertain | (attempt->enqueued & ~attempt->released) |
-                          ~(attempt->released | attempt->refused));
+                          ~(attempt->released | rl_attempt_refused(attempt)));
 }
 
 void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
@@ -267,8 +267,8 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
 }
 
 /*
- * A SET was answered. If the node refused it, or did not know the script, the node has no key: no
- * other SET had this token.
+ * A SET was answered. If the node refused it, or did not know the script, an earlier SET with this
+ * token may still have left a key.
  */
 static void rl_release_set_answered(rl_core *core, redlock_time now_us,
                                     const rl_outstanding *command, uint32_t bit,
@@ -276,12 +276,8 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us,
   rl_attempt *attempt = command->attempt;
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
-  bool several = attempt->resource->count > 1;
-  if (verdict.set_nothing && command->kind == RL_OUTSTANDING_HEAL && several) {
-    return; /* The node may have kept some of the keys. */
-  }
+  attempt->refused &= verdict.set_nothing ? ~0u : ~bit;
   if (verdict.set_nothing) {
-    attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
   } else if (verdict.broken) {
     attempt->uncertain |= bit;
@@ -385,6 +381,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
     if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates no key. */
       attempt->uncertain |= bit;
       attempt->asked &= ~bit;
+      attempt->refused &= ~bit;
     } else if (command->script == RL_SCRIPT_NONE) { /* NAT-5 */
       attempt->unsure |= bit;
     }
@@ -436,7 +433,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
                     rl_hold_is_broken(attempt, now_us, bit) ? REDLOCK_VOTE_TAKEN
                                                             : REDLOCK_VOTE_GRANTED,
                     NULL);
-    } else if ((attempt->refused & ~attempt->uncertain & bit) != 0) {
+    } else if ((rl_attempt_refused(attempt) & bit) != 0) {
       rl_round_copy(lock, i, REDLOCK_VOTE_TAKEN, NULL);
     } else if ((attempt->due & bit) == 0) {
       continue; /* The release is outstanding. */

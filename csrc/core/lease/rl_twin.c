@@ -11,10 +11,10 @@
 #include "lock/rl_round.h"
 #include "node/rl_link_queue.h"
 
-/* Returns true if the node got no SET of the token, or has refused the only one. */
+/* Returns true if the node got no SET of the token, or has refused each of them. */
 static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
-  uint32_t refused = attempt->refused & ~attempt->uncertain;
-  return !attempt->custom && ((refused | ~attempt->sent) & rl_node_bit(node)) != 0;
+  uint32_t lacking = rl_attempt_refused(attempt) | ~attempt->sent;
+  return !attempt->custom && (lacking & rl_node_bit(node)) != 0;
 }
 
 static bool rl_twin_is_due(const rl_lock *lock, const rl_node *node) {

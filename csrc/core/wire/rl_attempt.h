@@ -33,7 +33,7 @@ struct rl_attempt {
   unsigned references;
   uint32_t sent;      /* nodes that may have received a SET */
   uint32_t asked;     /* nodes with an outstanding SET */
-  uint32_t refused;   /* nodes that certainly did not set the key */
+  uint32_t refused;   /* nodes of |sent| that have lost no SET; each answered one set nothing */
   uint32_t due;       /* nodes that must still be sent the release */
   uint32_t later;     /* nodes of |due| that must wait until later_us */
   uint32_t uncertain; /* nodes that may still execute a SET of an ended connection */
@@ -134,6 +134,11 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt);
 
 /* Frees the pool, which must have no live attempts. */
 void rl_attempt_pool_free(rl_attempt_pool *pool);
+
+/* Returns the nodes that have never had the key: each of their SETs has certainly set nothing. */
+static inline uint32_t rl_attempt_refused(const rl_attempt *attempt) {
+  return attempt->refused & ~attempt->asked;
+}
 
 /* Returns true if a release of the attempt is due. */
 static inline bool rl_attempt_is_queued(const rl_attempt *attempt) {

@@ -83,8 +83,8 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
     /*
      * The client that attaches a detached token releases it, and does not know the earlier answers.
      */
-    uint32_t useless = check_leftover_refused(s, token) &
-                       ~(token->set_lost | token->queued | token->release_sent | token->either);
+    uint32_t useless =
+        check_leftover_refused(s, token) & ~(token->set_lost | token->queued | token->release_sent);
     /* A release that dequeues is of use, too; without the right to notify it is a plain one. */
     const rl_link *link = &client->core.nodes[node]->link;
     bool mute = (link->notify_denied_until_us != 0 || link->no_scripts_until_us != 0) &&

@@ -202,13 +202,11 @@ typedef struct sim_sent {
   bool leased;    /* SET: for a lease that is there */
   bool backfills; /* the node could not be asked when the lock was taken */
   bool by_text;
-  bool keeps;      /* the script for several keys accepts keys of its own token */
   bool forces;     /* a release by force */
   bool tests;      /* a release that finds out that two nodes are one server */
   uint8_t lock;    /* of which it is the question or the force */
   bool guarded;    /* TAKE: with a record */
   bool own;        /* TAKE: a key of the token is no obstacle */
-  bool either;     /* of several keys, for a backfill or a heal: the node may have kept one */
   uint64_t fence;  /* 0: none */
   uint32_t ticket; /* ENQUEUE, DEQUEUE, and a release that dequeues */
   bool leaves;
@@ -392,7 +390,8 @@ typedef struct sim_token {
   uint32_t queued;      /* nodes for which an unseen one may have been queued */
   uint32_t healed;      /* nodes to which a second SET went */
   uint32_t votes;       /* nodes whose grant has arrived */
-  uint32_t set_refused; /* nodes whose last answer to a SET was that they did not set the key */
+  uint32_t had;         /* nodes that have set the key, or answered the SET with an error */
+  uint32_t set_refused; /* nodes that have answered SETs, each time that they did not set the key */
   uint32_t refused_now; /* those of them that answered so in call |refused_call| of the core */
   uint64_t refused_call;
   uint32_t unknown;  /* nodes that did not know the script of the last SET */
@@ -412,7 +411,6 @@ typedef struct sim_token {
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
   uint64_t due_ms[SIM_NODES_MAX];     /* when its key was to expire where it is forgotten */
   uint32_t gone;                      /* nodes that had it no more when they were to confirm */
-  uint32_t either;                    /* nodes that have refused a possible backfill or heal */
   uint64_t begun_us;                  /* true time: when the first SET of it was sent */
   uint64_t fence;                     /* its fencing token; 0: none */
   uint32_t ripe;                      /* nodes that were not in quarantine when they granted it */
@@ -608,7 +606,6 @@ bool sim_key_has(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
 /* The kind of a script, and the index of its token among the words. */
 sim_command_kind sim_script_kind(sim *s, const resp_request *command);
 unsigned sim_script_token(sim *s, const resp_request *command);
-bool sim_script_keeps(sim *s, const resp_request *command);
 
 /* sim_client.c */
 void sim_client_start(sim *s, unsigned client);

@@ -202,17 +202,6 @@ unsigned sim_script_token(sim *s, const resp_request *command) {
                                      : first; /* It attaches: the handed one comes first. */
 }
 
-/* Returns true if it sets several keys, and accepts keys of its own token. */
-bool sim_script_keeps(sim *s, const resp_request *command) {
-  sim_watch watch;
-  if (sim_watch_like(command) && sim_watch_kind(s, command) == SIM_COMMAND_SET) {
-    return sim_watch_read(command, &watch) && watch.own && watch.count > 1;
-  }
-  unsigned script = sim_script_find(s, ~0u, command, resp_is(command, 0, "EVAL"));
-  return script < SIM_SCRIPT_COUNT && sim_scripts[script].kind == SIM_COMMAND_SET &&
-         sim_scripts[script].several && sim_scripts[script].compares;
-}
-
 sim_command_kind sim_script_kind(sim *s, const resp_request *command) {
   sim_command_kind calling = sim_calls_kind(s, command);
   if (calling != SIM_COMMAND_UNKNOWN) {

@@ -133,8 +133,6 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   /* A node that could not be asked in the round may be given the key later. */
   sent->backfills = sent->leased && (token->sent & ~token->unknown & bit) == 0;
   sent->heal = sent->leased && !sent->backfills;
-  sent->either = sent->keeps && sent->backfills && sent->own;
-  sent->keeps = sent->keeps && !sent->either;
   check_sent(s, client, node, sent);
   sim_count_if(s, sent->backfills, SIM_BACKFILL_SENT);
   if (sent->heal) {
@@ -362,7 +360,6 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
   } else if (command->count >= 5) {
     sent.kind = (uint8_t)sim_script_kind(s, command);
     sent.by_text = resp_is(command, 0, "EVAL");
-    sent.keeps = sim_script_keeps(s, command);
     argument = sim_script_token(s, command);
     bool lives =
         sent.kind == SIM_COMMAND_SET || sent.kind == SIM_COMMAND_EXTEND || sim_hold_is(s, command);
@@ -496,9 +493,9 @@ static bool sim_tap_ripe(const sim *s, const sim_note *note) {
   return note->age_us + quarantine_us * apart_ppm / 1000000 >= quarantine_us;
 }
 
-/* The node has not set the key. */
+/* The node has not set the key. An earlier SET may have done so. */
 static void sim_tap_refused(const sim *s, sim_token *token, uint32_t bit) {
-  token->set_refused |= bit;
+  token->set_refused |= bit & ~token->had;
   token->refused_now = bit | (token->refused_call == s->calls ? token->refused_now : 0);
   token->refused_call = s->calls;
 }
@@ -518,6 +515,8 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
+  bool may_set = granted || note->outcome == SIM_OUTCOME_ERROR;
+  token->had |= sent->kind == SIM_COMMAND_SET && may_set ? bit : 0;
   if (sent->kind == SIM_COMMAND_SET && granted && !sent->own) {
     token->raised[node] = note->fence;
     token->ripe |= sim_tap_ripe(s, note) ? bit : 0;
@@ -531,13 +530,9 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
   } else if (sent->kind == SIM_COMMAND_SET &&
              (note->outcome == SIM_OUTCOME_NO_SCRIPT || note->outcome == SIM_OUTCOME_OTHER)) {
     /* It has set nothing, and may be sent once more, by its text, or for the record of now. */
-    token->either |= sent->either ? bit : 0;
-    sim_tap_refused(s, token, sent->keeps ? 0 : bit);
-    token->unknown |= sent->keeps ? 0 : bit;
-  } else if (sent->kind == SIM_COMMAND_SET && !granted && sent->keeps) {
-    token->set_refused &= ~bit; /* The node may have kept one of the keys. */
+    sim_tap_refused(s, token, bit);
+    token->unknown |= bit;
   } else if (sent->kind == SIM_COMMAND_SET && !granted) {
-    token->either |= sent->either ? bit : 0;
     sim_tap_refused(s, token, note->outcome != SIM_OUTCOME_ERROR ? bit : 0);
   } else if (sent->kind == SIM_COMMAND_SET && sent->heal) {
     sim_count(s, SIM_HEAL_GRANTED);

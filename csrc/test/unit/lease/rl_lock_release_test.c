@@ -449,6 +449,27 @@ static void key_of_another_type_is_denied(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Two nodes refuse heals, and have the key again after fail-overs. */
+static void release_deletes_restored_keys_after_refused_heals(void **state) {
+  rl_lock *lock;
+  fake_world *world = held(5, &lock, NULL);
+  for (unsigned restored = 0; restored < 2; restored++) {
+    for (unsigned i = 0; i < 2; i++) {
+      fake_store_put(&world->nodes[i].store, KEY, restored ? rl_attempt_token(lock->lease) : OTHER,
+                     REDLOCK_NEVER);
+    }
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_GRANTED);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 /* The release went out before the SET was answered; both are answered alike. */
 static void release_of_refused_set_is_not_repeated(void **state) {
   redlock_options once = fake_once();
@@ -471,6 +492,7 @@ static void release_of_refused_set_is_not_repeated(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(release_deletes_restored_keys_after_refused_heals),
       cmocka_unit_test(release_of_refused_set_is_not_repeated),
       cmocka_unit_test(lease_ends_before_first_byte_of_release),
       cmocka_unit_test(release_sends_key_and_token),

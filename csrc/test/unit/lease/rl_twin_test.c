@@ -153,6 +153,28 @@ static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Node 1 loses its key to another client, and has it again after a fail-over: no twin gave it. */
+static void node_with_restored_key_is_no_twin(void **state) {
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  const char *token = rl_attempt_token(lock->lease);
+  fake_store_put(&world->nodes[1].store, KEY, "another", REDLOCK_NEVER);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_int_equal(fake_answer(world, 1).verb, FAKE_EXTEND);
+    fake_settle(world); /* Node 1 refuses the heal. */
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(lock->votes[1].vote, i == 0 ? REDLOCK_VOTE_TAKEN : REDLOCK_VOTE_GRANTED);
+    fake_store_put(&world->nodes[1].store, KEY, token, REDLOCK_NEVER);
+  }
+  assert_int_equal(world->nodes[1].sets, 2);
+  assert_int_equal(world->core.nodes[1]->twins, 0);
+  assert_true(fake_world_end(world));
+}
+
 /*
  * Nodes 0 and 1 are one server. When another client holds it, a test with the key of node 2 alone
  * finds nothing. The next attempt is granted through node 0, and tests again.
@@ -220,6 +242,7 @@ int main(void) {
       cmocka_unit_test(former_twin_gets_the_key_of_a_lease),
       cmocka_unit_test(server_under_two_names_has_one_vote),
       cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
+      cmocka_unit_test(node_with_restored_key_is_no_twin),
       cmocka_unit_test(twin_test_is_repeated_for_each_node_that_grants),
       cmocka_unit_test(twin_test_runs_once_on_a_connection),
       cmocka_unit_test(twin_test_without_reply_ends_with_the_attempt),
