@@ -14,20 +14,75 @@
  *           has come meanwhile ends this program.
  */
 #include <signal.h>
+#include <stdio.h>
 
 #include "cli_run.h"
 #include "cli_take.h"
 
 #define CLI_LEAD_CHECK_US REDLOCK_SECONDS
+#define CLI_LEAD_REASONS_MAX 64
 
-/* The connections during a campaign. */
+/* The nodes during a campaign. */
 typedef struct cli_lead_nodes {
   const cli_settings *settings;
-  const redlock_lock *lock;
+  redlock_lock *lock;
   redlock_time check_us; /* time of the next check */
-  bool lacking;          /* too few were connected at the last check */
+  bool lacking;          /* too few could vote at the last check */
   bool reported;
+  unsigned long long seen[CLI_LEAD_REASONS_MAX]; /* hashes of the reasons that were reported */
+  size_t seen_count;
+  char refusals[REDLOCK_NODES_MAX][REDLOCK_TEXT_MAX]; /* errors of the latest votes, or "" */
 } cli_lead_nodes;
+
+/* Notes why nodes refuse. A round that goes on has no votes yet: then the last ones count. */
+static void cli_lead_note_votes(cli_lead_nodes *nodes) {
+  redlock_vote_info vote;
+  for (size_t i = 0; redlock_lock_vote(nodes->lock, i, &vote) == REDLOCK_OK; i++) {
+    bool votes = vote.vote == REDLOCK_VOTE_GRANTED || vote.vote == REDLOCK_VOTE_TAKEN;
+    if (votes || vote.error != NULL) {
+      (void)snprintf(nodes->refusals[i], sizeof nodes->refusals[i], "%s", votes ? "" : vote.error);
+    }
+  }
+}
+
+/* Returns why the node |index| cannot vote, or NULL. */
+static const char *cli_lead_reason(const cli_lead_nodes *nodes, size_t index,
+                                   const redlock_node_info *node) {
+  const char *refusal = nodes->refusals[index];
+  if (node->state == REDLOCK_NODE_UP) {
+    return refusal[0] != '\0' ? refusal : NULL;
+  }
+  return node->error != NULL ? node->error : "not connected";
+}
+
+/* Returns true if the reason of the node is new. Digits do not count, because times change. */
+static bool cli_lead_is_new(cli_lead_nodes *nodes, size_t index, const char *reason) {
+  unsigned long long hash = 14695981039346656037u + index; /* FNV-1a */
+  for (const char *at = reason; *at != '\0'; at++) {
+    bool digit = *at >= '0' && *at <= '9';
+    hash = (hash ^ (digit ? 0 : (unsigned char)*at)) * 1099511628211u;
+  }
+  for (size_t i = 0; i < nodes->seen_count; i++) {
+    if (nodes->seen[i] == hash) {
+      return false;
+    }
+  }
+  if (nodes->seen_count == CLI_LEAD_REASONS_MAX) {
+    return false;
+  }
+  nodes->seen[nodes->seen_count++] = hash;
+  return true;
+}
+
+static void cli_lead_report_reasons(cli_lead_nodes *nodes, redlock_client *client) {
+  redlock_node_info node;
+  for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
+    const char *reason = cli_lead_reason(nodes, i, &node);
+    if (reason != NULL && cli_lead_is_new(nodes, i, reason)) {
+      (void)cli_report(nodes->settings, 0, "%s: %s", node.name, reason);
+    }
+  }
+}
 
 /* STBY-1. Two checks must agree, because a node that has been idle is connected anew. */
 static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
@@ -36,21 +91,24 @@ static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
   char name[CLI_NAME_SIZE];
   size_t count = redlock_client_node_count(client);
   size_t needed = settings->client.quorum != 0 ? (size_t)settings->client.quorum : count / 2 + 1;
-  size_t up = 0;
+  size_t able = 0;
   for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
-    up += node.state == REDLOCK_NODE_UP;
+    able += cli_lead_reason(nodes, i, &node) == NULL;
   }
-  bool lacks = up < needed;
+  bool lacks = able < needed;
   if (lacks && nodes->lacking && !nodes->reported) {
-    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes are connected (%zu needed); waiting",
-                     cli_lock_name(name, nodes->lock), up, count, needed);
-    cli_run_report_nodes(settings, client);
+    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes can vote (%zu needed); waiting",
+                     cli_lock_name(name, nodes->lock), able, count, needed);
   } else if (!lacks && nodes->reported) {
-    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes are connected again",
-                     cli_lock_name(name, nodes->lock), up, count);
+    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes can vote again",
+                     cli_lock_name(name, nodes->lock), able, count);
+    nodes->seen_count = 0;
   }
   nodes->reported = lacks && (nodes->lacking || nodes->reported);
   nodes->lacking = lacks;
+  if (nodes->reported) {
+    cli_lead_report_reasons(nodes, client);
+  }
 }
 
 /* Is a cli_turn. */
@@ -59,6 +117,7 @@ static int cli_lead_turn(void *context, cli_loop *loop, redlock_time until_us) {
   redlock_time due_us = nodes->check_us < until_us ? nodes->check_us : until_us;
   int number = cli_loop_turn(loop, due_us);
   redlock_time now_us = redlock_now();
+  cli_lead_note_votes(nodes);
   if (now_us >= nodes->check_us) {
     nodes->check_us = now_us + CLI_LEAD_CHECK_US;
     cli_lead_check(nodes, loop->client);

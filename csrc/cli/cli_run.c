@@ -157,7 +157,7 @@ static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
   }
 }
 
-void cli_run_report_nodes(const cli_settings *settings, redlock_client *client) {
+static void cli_run_report_nodes(const cli_settings *settings, redlock_client *client) {
   redlock_node_info node;
   for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
     if (node.state != REDLOCK_NODE_UP) {

@@ -46,7 +46,4 @@ int cli_run_start(cli_run_state *run);
  */
 int cli_run_wait(cli_run_state *run);
 
-/* Names the nodes that are not connected. */
-void cli_run_report_nodes(const cli_settings *settings, redlock_client *client);
-
 #endif

@@ -174,7 +174,7 @@ static void unreachable_nodes_are_reported_once(void **state) {
     farm_kill(&three, i);
   }
   tool_run run = cli_begin("lead job -- LEADER");
-  tool_until_output(&run, "'job': 1 of 3 nodes are connected (2 needed); waiting");
+  tool_until_output(&run, "'job': 1 of 3 nodes can vote (2 needed); waiting");
   tool_until_output(&run, three.nodes[1].address);
   for (unsigned i = 0; i < 2; i++) {
     farm_restart(&three, i);
@@ -183,6 +183,33 @@ static void unreachable_nodes_are_reported_once(void **state) {
   finish_leader(&run);
   const char *once = strstr(cli_last.text, "waiting");
   assert_null(strstr(once + 1, "waiting"));
+}
+
+static int let_run_scripts(void **state) {
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "+eval", NULL));
+  }
+  return 0;
+}
+
+/* The nodes are connected, but do not let the user run scripts. */
+static void refusing_nodes_are_reported_once(void **state) {
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "-eval", NULL));
+  }
+  tool_run run = cli_begin("lead job -- LEADER");
+  tool_until_output(&run, "'job': 0 of 3 nodes can vote (2 needed); waiting");
+  tool_until_output(&run, three.nodes[0].address);
+  tool_until_output(&run, "NOPERM this user has no permissions to run the 'eval' command");
+  (void)let_run_scripts(state);
+  until_fence(&run, "began ", 0);
+  finish_leader(&run);
+  const char *once = strstr(cli_last.text, "waiting");
+  assert_null(strstr(once + 1, "waiting"));
+  const char *began = strstr(cli_last.text, "began ");
+  once = strstr(cli_last.text, three.nodes[0].address);
+  const char *twice = strstr(once + 1, three.nodes[0].address);
+  assert_true(twice == NULL || twice > began);
 }
 
 static void rejected_password_ends_the_campaign(void **state) {
@@ -217,6 +244,8 @@ int main(void) {
       TEST(reload_does_not_end_lead_after_a_later_loss),
       TEST(wait_limits_the_campaign_of_lead),
       TEST(unreachable_nodes_are_reported_once),
+      cmocka_unit_test_setup_teardown(refusing_nodes_are_reported_once, three_reset,
+                                      let_run_scripts),
       TEST(lead_rejects_options_of_run),
       TEST(rejected_password_ends_the_campaign),
   };
