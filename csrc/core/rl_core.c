@@ -169,7 +169,7 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
   rl_node_disconnected(subscriber, now_us, kept);
   while (rl_link_take(&subscriber->link, &command)) {
   }
-  rl_notify_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
+  rl_report_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
 }
 
 /*
@@ -185,8 +185,8 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   while (rl_link_take(&node->link, &command)) {
     rl_attempt *attempt = command.attempt;
     if (attempt == NULL) {
-      if (rl_notify_is_for(&command)) {
-        rl_notify_unanswered(core, node, &command);
+      if (rl_report_is_for(&command)) {
+        rl_report_unanswered(core, node, &command);
       }
       continue;
     }
@@ -201,7 +201,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   }
   rl_guarding_review(core, now_us);
   if (core->notify != NULL) {
-    rl_notify_node_down(core, node, now_us);
+    rl_report_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
     RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
@@ -342,7 +342,7 @@ static void rl_core_hear(rl_core *core, rl_node *subscriber, redlock_time now_us
       break;
     }
     if (got > 0) {
-      rl_notify_message(core, subscriber->index, now_us, &subscriber->link.reader.reply);
+      rl_report_message(core, subscriber->index, now_us, &subscriber->link.reader.reply);
     }
   }
   if (reason != NULL) {
@@ -382,8 +382,8 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got == 0) {
       break;
     }
-    if (got > 0 && command.attempt == NULL && rl_notify_is_for(&command)) {
-      rl_notify_answered(core, node, now_us, &command);
+    if (got > 0 && command.attempt == NULL && rl_report_is_for(&command)) {
+      rl_report_answered(core, node, now_us, &command);
     } else if (got > 0 && rl_flag_is_for(&command)) {
       reason = rl_flag_answered(core, node, now_us, &command);
       rl_attempt_unref(&core->attempts, command.attempt);

@@ -21,7 +21,7 @@
 #include "node/rl_native.h"
 #include "node/rl_verdict.h"
 #include "operator/rl_ask.h"
-#include "wait/rl_notify.h"
+#include "wait/rl_report.h"
 #include "wait/rl_subscriber.h"
 
 #define RL_DISPATCH_ABSENT_US REDLOCK_MILLISECONDS /* tolerated error of a measured latency */
@@ -142,7 +142,7 @@ static bool rl_dispatch_wants_other(rl_node *node, redlock_time now_us,
 /* Releases on the node do not notify waiters for a while. */
 static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) {
   node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
-  rl_notify_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
+  rl_report_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
 }
 
 /* Notes that the node knows the script, or has lost it (SCRIPT FLUSH). */

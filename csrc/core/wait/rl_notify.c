@@ -1,5 +1,5 @@
 /*
- * Notifications: a node notifies the client of the first ticket of a queue that the key is free.
+ * Notifications: when the head of a wait list tries or polls, by what the nodes reported.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -70,7 +70,6 @@
 #include "wait/rl_notify.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,8 +89,6 @@
 #define RL_NOTIFY_HURRY_US (50 * REDLOCK_MILLISECONDS)
 
 #define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS /* how long a resource is recently contended */
-#define RL_NOTIFY_DIGITS_MAX 18                /* of an answer with a label */
-#define RL_NOTIFY_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
 
 /* ------------------------------------------------------------------ NTF-2, recent contention */
 
@@ -131,7 +128,7 @@ static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitl
 
 /* --------------------------------------------------------------------------- NTF-5, deciding */
 
-static unsigned rl_notify_needed(const rl_core *core) {
+unsigned rl_notify_needed(const rl_core *core) {
   return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
 }
 
@@ -213,8 +210,7 @@ static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, re
   rl_notify_hurry(head, ticket, due_us);
 }
 
-/* Sets when the head polls or tries, by all reports of the nodes. */
-static void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
+void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   rl_lock *head = ticket->waitlist->head;
   unsigned needed = rl_notify_needed(core);
   if (head->phase != RL_PHASE_DELAY) {
@@ -410,85 +406,8 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-/* ------------------------------------------------------------------------------------ replies */
-
-bool rl_notify_is_for(const rl_outstanding *outstanding) {
-  return outstanding->kind == RL_OUTSTANDING_ENQUEUE ||
-         outstanding->kind == RL_OUTSTANDING_DEQUEUE || outstanding->kind == RL_OUTSTANDING_PROBE;
-}
-
-/*
- * Turns the reports into the head's votes, if a majority reports a holder. A head needs them that
- * has made no attempt (NTF-2), or whose attempt failed for another reason. After such an attempt
- * the reports count only from the next poll on: the first ones may be of the head's own key, whose
- * release is still outstanding.
- */
-static void rl_notify_copy_votes(rl_lock *head, const rl_ticket *ticket) {
-  bool polled = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
-  if (head->phase != RL_PHASE_DELAY || head->result == REDLOCK_E_TAKEN || !polled ||
-      rl_quorum_count(ticket->held) < rl_notify_needed(head->core)) {
-    return;
-  }
-  rl_round_clear(head);
-  for (unsigned i = 0; i < head->core->node_count; i++) {
-    if ((ticket->held >> i & 1) != 0) {
-      rl_round_copy(head, i, REDLOCK_VOTE_TAKEN, NULL);
-    }
-  }
-  rl_lock_set_result(head, REDLOCK_E_TAKEN);
-}
-
-/*
- * NTF-1. Notes the label of the holder that a node has reported. Nodes may report several holders,
- *        of which none has a majority: the first label stays until no node reports it any more.
- */
-static void rl_notify_label(rl_ticket *ticket, uint32_t bit, const char *label, size_t length) {
-  bool valid = rl_label_is_valid(label, length);
-  bool same =
-      valid && ticket->holder.length == length && memcmp(ticket->holder.text, label, length) == 0;
-  ticket->labelled &= ~bit;
-  if (valid && (same || ticket->labelled == 0)) {
-    rl_label_set(&ticket->holder, label, length);
-    ticket->labelled |= bit;
-  }
-}
-
-/*
- * Reads the answer of a script, and notes the label or the places (rl_command.h). Returns false if
- * it is none.
- * |ticket| may be NULL.
- */
-static bool rl_notify_read_answer(const rl_node *node, redlock_time now_us, rl_script script,
-                                  rl_ticket *ticket, long long *answer) {
-  const rl_reply *reply = &node->link.reader.reply;
-  size_t digits = 0;
-  *answer = reply->integer;
-  bool places = script == RL_SCRIPT_ENQUEUE_ALL;
-  if (reply->type == RL_REPLY_STRING && (places || script == RL_SCRIPT_ENQUEUE_LABEL)) {
-    for (*answer = 0; digits < reply->length && digits < RL_NOTIFY_DIGITS_MAX &&
-                      reply->bytes[digits] >= '0' && reply->bytes[digits] <= '9';
-         digits++) {
-      *answer = *answer * 10 + (reply->bytes[digits] - '0');
-    }
-    if (digits == 0 || digits == reply->length || reply->bytes[digits] != ':') {
-      return false;
-    }
-  } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 0) {
-    return false;
-  }
-  const char *rest = reply->bytes + digits + 1;
-  size_t length = digits > 0 ? reply->length - digits - 1 : 0;
-  if (ticket != NULL && ticket->places != NULL) {
-    rl_ticket_placed(ticket, now_us, node->index, rest, places ? length : 0);
-  } else if (ticket != NULL) {
-    rl_notify_label(ticket, rl_node_bit(node), rest, length);
-  }
-  return true;
-}
-
-/* NTF-5. Counts a notification of the nodes |bit|. With |begins| an attempt may follow it. */
-static void rl_notify_count(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
-                            bool begins) {
+void rl_notify_count(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
+                     bool begins) {
   rl_lock *head = ticket->waitlist->head;
   ticket->notified |= bit;
   ticket->held &= ~bit;
@@ -496,245 +415,6 @@ static void rl_notify_count(rl_core *core, rl_ticket *ticket, uint32_t bit, redl
   rl_notify_weigh(core, ticket, now_us);
   if (begins && head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {
     rl_notify_begins(core, head, ticket, now_us);
-  }
-}
-
-/* NTF-1. Notes the answer of ENQUEUE (rl_command.h). */
-static void rl_notify_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, redlock_time now_us,
-                               long long answer) {
-  uint32_t bit = (uint32_t)1 << node;
-  uint64_t left_ms = (uint64_t)answer / RL_COMMAND_ENQUEUE_UNIT;
-  uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_ENQUEUE_UNIT);
-  bool evicted = (ticket->outranked & bit) != 0 && left_ms == 0 && position > 0 &&
-                 position + 1 == ticket->at[node].position;
-  ticket->evicted = evicted ? ticket->evicted | bit : ticket->evicted & ~bit;
-  ticket->held &= ~bit;
-  ticket->outranked &= ~bit;
-  if (left_ms != 1 || position < 2) {
-    ticket->unqueried &= ~bit; /* The entry was the only one, so the node reported the key. */
-  }
-  if ((ticket->again & bit) != 0) {
-    ticket->again &= ~bit;
-    rl_ticket_ask(core->notify, ticket, bit);
-  }
-  if (answer == 0) {
-    rl_notify_count(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
-    return;
-  }
-  ticket->contended = true;
-  ticket->notified &= ~bit;
-  ticket->enqueued = position > 0 ? ticket->enqueued | bit : ticket->enqueued & ~bit;
-  if (position > 0 &&
-      (core->notify->ready & bit) != 0) { /* otherwise the node will not notify the head */
-    ticket->at[node].position = position;
-    *(left_ms > 0 ? &ticket->held : &ticket->outranked) |= bit;
-    ticket->at[node].ends_us =
-        left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
-    rl_notify_copy_votes(ticket->waitlist->head, ticket);
-  }
-  rl_notify_weigh(core, ticket, now_us);
-}
-
-/*
- * Returns true if the reply forbids a command that DEQUEUE needs: a waiter that can enqueue but not
- * dequeue would block other waiters. The error names the command, except in Redis 6 and 7.0, and
- * except for a renamed command. An error about the key says nothing about the node: a forged
- * message may have named that key (NTF-8).
- */
-static bool rl_notify_is_forbidden(const rl_reply *reply) {
-  return reply->type == RL_REPLY_ERROR &&
-         (rl_reply_names_command(reply->text) ||
-          strstr(reply->text, "executing the script can't run") != NULL ||
-          strstr(reply->text, "t run this command") != NULL ||
-          strstr(reply->text, "nknown ") != NULL);
-}
-
-/*
- * NTF-9. Errors that concern one ENQUEUE. Before Redis 7 these words are inside the text.
- * rl_verdict_refusals (rl_verdict.c) has the errors after which a SET has set nothing.
- */
-static const char *const rl_notify_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
-                                                "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
-
-/*
- * NTF-9. Returns true if the node refused only this ENQUEUE, and drops its reports: the waiter
- *        polls the node. The node's queue may still have the ticket from before.
- */
-static bool rl_notify_is_passing(rl_core *core, const rl_node *node, redlock_time now_us,
-                                 rl_ticket *ticket) {
-  const rl_reply *reply = &node->link.reader.reply;
-  uint32_t bit = rl_node_bit(node);
-  bool passes = false;
-  for (size_t i = 0; i < sizeof rl_notify_passing / sizeof rl_notify_passing[0]; i++) {
-    passes = passes || (reply->type == RL_REPLY_ERROR && strstr(reply->text, rl_notify_passing[i]));
-  }
-  if (!passes) {
-    return false;
-  }
-  if (ticket != NULL) {
-    ticket->held &= ~bit;
-    ticket->outranked &= ~bit;
-    rl_notify_weigh(core, ticket, now_us);
-  }
-  return true;
-}
-
-void rl_notify_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                        const rl_outstanding *outstanding) {
-  const rl_reply *reply = &node->link.reader.reply;
-  rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
-  bool waits = outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL;
-  long long answer;
-  if (outstanding->kind == RL_OUTSTANDING_PROBE) {
-    rl_notify_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
-    return;
-  }
-  if (waits) {
-    ticket->outstanding &= ~rl_node_bit(node);
-  }
-  if (rl_notify_read_answer(node, now_us, (rl_script)outstanding->script, waits ? ticket : NULL,
-                            &answer)) {
-    node->link.knows[outstanding->script] = true;
-    if (waits) {
-      rl_notify_enqueued(core, ticket, node->index, now_us, answer);
-    }
-    return;
-  }
-  bool unknown = reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
-  if (unknown && !outstanding->by_text) {
-    node->link.knows[outstanding->script] = false;
-    if (waits) {
-      rl_ticket_ask(core->notify, ticket, rl_node_bit(node));
-    }
-    return;
-  }
-  bool refused = outstanding->kind == RL_OUTSTANDING_ENQUEUE &&
-                 !rl_notify_is_passing(core, node, now_us, ticket);
-  if (refused || rl_notify_is_forbidden(reply)) {
-    const char *reason = reply->type == RL_REPLY_ERROR
-                             ? rl_link_error_text(&node->link)
-                             : "unexpected reply to the script of the queue";
-    rl_notify_changed(core, rl_subscriber_refuse(core, node, now_us, reason), now_us);
-  }
-}
-
-void rl_notify_unanswered(rl_core *core, const rl_node *node, const rl_outstanding *outstanding) {
-  rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
-  if (outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL) {
-    ticket->outstanding &= ~rl_node_bit(node);
-    ticket->enqueued |= rl_node_bit(node); /* The node may have executed it. */
-  }
-}
-
-/* ----------------------------------------------------------------------------------- messages */
-
-/* Reads the id at the beginning of a message. Returns false if there is none. */
-static bool rl_notify_read_id(const rl_reply *reply, uint32_t *id) {
-  *id = 0;
-  for (unsigned i = 0; i < RL_NOTIFY_PAYLOAD; i++) {
-    char digit = i < reply->length ? reply->bytes[i] : '\0';
-    if (digit >= '0' && digit <= '9') {
-      *id = *id << 4 | (uint32_t)(digit - '0');
-    } else if (digit >= 'a' && digit <= 'f') {
-      *id = *id << 4 | (uint32_t)(digit - 'a' + 10);
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-/*
- * NTF-8. Answers a notification of an unknown ticket with DEQUEUE. The key may be that of a lock,
- *        or of a semaphore's slot: DEQUEUE does nothing in the queue of the other one.
- */
-static void rl_notify_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
-                              const char *key, size_t length) {
-  char entry[RL_LINK_ENTRY_SIZE];
-  size_t base_length = length;
-  rl_link_entry(core->notify->channel, id, entry);
-  bool complete =
-      length > 0 && length <= RL_REPLY_BYTES_MAX - RL_NOTIFY_PAYLOAD; /* the whole key is known */
-  bool slot = complete && rl_resource_parse_slot(key, length, &base_length) != 0;
-  if (complete && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
-    (void)rl_link_queue_dequeue(&node->link, now_us, id, key, length, entry, 0);
-  }
-  if (slot && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
-    (void)rl_link_queue_dequeue(&node->link, now_us, id, key, base_length, entry, 0);
-  }
-}
-
-/* Notes which slot of a semaphore is free, by the first message since the last attempt. */
-static void rl_notify_note_slot(rl_ticket *ticket, uint32_t bit, const rl_reply *reply) {
-  size_t base_length;
-  if (ticket->permits == 0) {
-    return;
-  }
-  unsigned slot = rl_resource_parse_slot(reply->bytes + RL_NOTIFY_PAYLOAD,
-                                         reply->length - RL_NOTIFY_PAYLOAD, &base_length);
-  if (slot <= ticket->permits && base_length == ticket->base->key_length) {
-    ticket->slot = ticket->slot == 0 ? (uint16_t)slot : ticket->slot;
-    ticket->slot_nodes |= ticket->slot == slot ? bit : 0;
-  }
-}
-
-void rl_notify_message(rl_core *core, unsigned node, redlock_time now_us, const rl_reply *reply) {
-  uint32_t id;
-  uint32_t bit = (uint32_t)1 << node;
-  if (!rl_notify_read_id(reply, &id)) {
-    return; /* This is the probe. */
-  }
-  rl_ticket *ticket = rl_ticket_at(core->notify, id);
-  if (ticket != NULL && ticket->granted) {
-    return; /* The node is late: its key was freed for this lease (NTF-8). */
-  }
-  if (ticket == NULL || ticket->waitlist == NULL) {
-    rl_notify_decline(core, core->nodes[node], now_us, id, reply->bytes + RL_NOTIFY_PAYLOAD,
-                      reply->length - RL_NOTIFY_PAYLOAD);
-    return;
-  }
-  if (ticket->places == NULL ||
-      rl_ticket_notified(core->notify, ticket, node, reply->bytes + RL_NOTIFY_PAYLOAD,
-                         reply->length - RL_NOTIFY_PAYLOAD)) {
-    rl_notify_note_slot(ticket, bit, reply);
-    rl_notify_count(core, ticket, bit, now_us, true);
-  }
-}
-
-/* ------------------------------------------------------------------------------------- nodes */
-
-/* Drops the reports of the node in all tickets. With |stays| the node is still connected. */
-static void rl_notify_discount(rl_core *core, uint32_t bit, bool stays, redlock_time now_us) {
-  rl_notify_state *notify = core->notify;
-  for (uint32_t i = 0; i < notify->ticket_count; i++) {
-    rl_ticket *ticket = notify->tickets[i];
-    ticket->to_enqueue &= ~bit;
-    ticket->again &= ~bit;
-    ticket->reserved &= ~bit;
-    ticket->to_dequeue &= stays ? ~(uint32_t)0 : ~bit;
-    ticket->held &= ~bit;
-    ticket->outranked &= ~bit;
-    ticket->unqueried &= ~bit;
-    ticket->notified &= stays ? ~(uint32_t)0 : ~bit;
-    if (ticket->waitlist != NULL) {
-      rl_notify_weigh(core, ticket, now_us);
-    }
-  }
-}
-
-void rl_notify_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
-  rl_notify_changed(core, rl_subscriber_node_down(core, node), now_us);
-  rl_notify_discount(core, rl_node_bit(node), false, now_us);
-}
-
-void rl_notify_changed(rl_core *core, rl_subscriber_change change, redlock_time now_us) {
-  if (change.lost != 0) {
-    rl_notify_discount(core, change.lost, true, now_us);
-  }
-  for (uint32_t i = 0; change.ready != 0 && i < core->notify->ticket_count; i++) {
-    if (core->notify->tickets[i]->waitlist != NULL) {
-      rl_ticket_ask(core->notify, core->notify->tickets[i], change.ready);
-    }
   }
 }
 

@@ -1,5 +1,5 @@
 /*
- * Notifications: a node notifies the client of the first ticket of a queue that the key is free.
+ * Notifications: when the head of a wait list tries or polls, by what the nodes reported.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -73,24 +73,15 @@ bool rl_notify_was_contended(const struct rl_core *core, uint64_t hash, redlock_
 void rl_notify_note_contention(struct rl_core *core, const rl_resource *resource,
                                redlock_time now_us);
 
-/* Returns true if the reply answers ENQUEUE, DEQUEUE or the probe. */
-bool rl_notify_is_for(const rl_outstanding *outstanding);
+/* Returns how many notifications make the head try. */
+unsigned rl_notify_needed(const struct rl_core *core);
 
-/* Handles the reply to such a command; or the end of the connection before the reply. */
-void rl_notify_answered(struct rl_core *core, rl_node *node, redlock_time now_us,
-                        const rl_outstanding *outstanding);
-void rl_notify_unanswered(struct rl_core *core, const rl_node *node,
-                          const rl_outstanding *outstanding);
+/* NTF-5. Counts a notification of the nodes |bit|. With |begins| an attempt may follow it. */
+void rl_notify_count(struct rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
+                     bool begins);
 
-/* Handles a message of |node|. */
-void rl_notify_message(struct rl_core *core, unsigned node, redlock_time now_us,
-                       const rl_reply *reply);
-
-/* Acts on what a function of rl_subscriber.h returned. */
-void rl_notify_changed(struct rl_core *core, rl_subscriber_change change, redlock_time now_us);
-
-/* Drops what |node| reported: its connection has ended. */
-void rl_notify_node_down(struct rl_core *core, const rl_node *node, redlock_time now_us);
+/* Sets when the head of the ticket polls or tries, by all reports of the nodes. */
+void rl_notify_weigh(struct rl_core *core, rl_ticket *ticket, redlock_time now_us);
 
 /* Sends the queue commands that are due. rl_notify_has_news() returns true if there are any. */
 void rl_notify_continue(struct rl_core *core, redlock_time now_us);

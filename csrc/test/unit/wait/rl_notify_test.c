@@ -1,5 +1,5 @@
 /*
- * Calls, rule by rule: C1 to C8 of rl_notify.c.
+ * Notifications, rule by rule: NTF-1 to NTF-10 of rl_notify.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -566,7 +566,7 @@ static void waiter_ignores_reports_of_a_node_without_notifications(void **state)
   for (unsigned i = 0; i < 3;
        i++) { /* It is asked; and the subscriber has gone before it answers. */
     assert_int_equal(fake_next(world, i), FAKE_STAND);
-    rl_notify_changed(
+    rl_report_changed(
         &world->core,
         rl_subscriber_refuse(&world->core, world->core.nodes[i], world->now_us, "NOPERM"),
         world->now_us);

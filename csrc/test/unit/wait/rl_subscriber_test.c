@@ -6,7 +6,7 @@
 #include "wait/rl_subscriber.h"
 
 #include "calling_world.h"
-#include "wait/rl_notify.h"
+#include "wait/rl_report.h"
 
 static bool arrives(fake_world *world, unsigned node) {
   const char *reason;
@@ -223,13 +223,13 @@ static void later_refusal_does_not_postpone_other_nodes(void **state) {
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   (void)begin_of(world, KEY, &options);
-  rl_notify_changed(
+  rl_report_changed(
       &world->core,
       rl_subscriber_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM"),
       world->now_us);
   fake_settle(world);
   pass(world, 40 * SECONDS);
-  rl_notify_changed(
+  rl_report_changed(
       &world->core,
       rl_subscriber_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM"),
       world->now_us);
