@@ -181,31 +181,41 @@ void rl_handle_poll(redlock_lock *lock) {
   rl_client_leave(client);
 }
 
-static redlock_duration rl_handle_grace_left(redlock_lock *lock) {
-  redlock_time now_us = redlock_now();
-  redlock_duration left_us = rl_time_sub(rl_grace_until(rl_lock_of(lock), now_us), now_us);
-  if (left_us == 0) {
-    rl_core_rest(&rl_client_of(lock)->core, now_us);
-    rl_wait_flush(rl_client_of(lock));
-  }
-  return left_us;
+static redlock_duration rl_handle_grace_left(redlock_lock *lock, redlock_time now_us) {
+  return rl_time_sub(rl_grace_until(rl_lock_of(lock), now_us), now_us);
+}
+
+/* No turn of the core follows soon: sends what the operation left to it. */
+static void rl_handle_rest(redlock_client *client, redlock_time now_us) {
+  rl_core_rest(&client->core, now_us);
+  rl_wait_flush(client);
 }
 
 redlock_duration rl_handle_grace(redlock_lock *lock) {
   rl_client_enter(rl_client_of(lock));
-  redlock_duration left_us = rl_handle_grace_left(lock);
+  redlock_time now_us = redlock_now();
+  redlock_duration left_us = rl_handle_grace_left(lock, now_us);
+  if (left_us == 0) {
+    rl_handle_rest(rl_client_of(lock), now_us);
+  }
   rl_client_leave(rl_client_of(lock));
   return left_us;
 }
 
-/* Waits for slow nodes within their grace period, because the next call may be long in coming. */
-static void rl_handle_wait_grace(redlock_lock *lock, rl_waiter *waiter) {
+/*
+ * Waits for slow nodes within their grace period, because the next call may be long in coming.
+ * Returns the time after that.
+ */
+static redlock_time rl_handle_wait_grace(redlock_lock *lock, rl_waiter *waiter,
+                                         redlock_time now_us) {
   int error = REDLOCK_OK;
+  redlock_duration left_us;
   rl_wait_watch(rl_client_of(lock), waiter);
-  for (redlock_duration left_us = rl_handle_grace_left(lock); left_us > 0 && error == REDLOCK_OK;
-       left_us = rl_handle_grace_left(lock)) {
-    error = rl_wait_step(rl_client_of(lock), waiter, rl_time_add(redlock_now(), left_us), NULL);
+  while (error == REDLOCK_OK && (left_us = rl_handle_grace_left(lock, now_us)) > 0) {
+    error = rl_wait_step(rl_client_of(lock), waiter, rl_time_add(now_us, left_us), NULL);
+    now_us = redlock_now();
   }
+  return now_us;
 }
 
 static void rl_handle_end_inside(redlock_lock *lock, int error) {
@@ -216,12 +226,11 @@ static void rl_handle_end_inside(redlock_lock *lock, int error) {
     rl_wait_flush(client);
   }
   rl_list_remove(&rl_lock_of(lock)->queue); /* redlock_client_next_ended() must not return it. */
-  if (error == REDLOCK_OK && waiter != NULL) {
-    rl_handle_wait_grace(lock, waiter);
-  }
   redlock_time now_us = redlock_now();
-  rl_core_rest(&client->core, now_us);
-  rl_wait_flush(client);
+  if (error == REDLOCK_OK && waiter != NULL) {
+    now_us = rl_handle_wait_grace(lock, waiter, now_us);
+  }
+  rl_handle_rest(client, now_us);
   rl_poll_wake(client);
   if (waiter != NULL) {
     rl_wait_end(client, waiter);
