@@ -487,13 +487,13 @@ static int nginx_advance(lua_State *L) {
   uint32_t down = (uint32_t)luaL_checknumber(L, 4);
 
   lua_settop(L, 3);
-  wants = rl_pump_advance(core, redlock_now(), self->open);
+  wants = rl_pump_advance(core, redlock_now());
   push_wakes(L, self, 2, rl_lua_nginx_wait_release_ended(L, self, 2));
   self->wake_us = rl_time_add(redlock_now(), longest);
   self->wake_us = rl_time_min(self->wake_us, rl_core_deadline(core));
   lua_pushnumber(L, (lua_Number)rl_time_ms_up(rl_time_sub(self->wake_us, redlock_now())));
   lua_pushnumber(L, (lua_Number)(wants.connect & ~self->open));
-  lua_pushnumber(L, (lua_Number)wants.close);
+  lua_pushnumber(L, (lua_Number)(wants.close & self->open));
   (void)nginx_now(L);
   lua_pushboolean(L, rl_lua_nginx_has_losses(self));
   lua_pushnumber(L, (lua_Number)(core->closed ? 0 : to_log(core, down, core->now_us)));

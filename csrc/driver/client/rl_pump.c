@@ -10,18 +10,18 @@
 #define RL_PUMP_ENTROPY_MAX 64 /* attempts with entropy in one bunch */
 #define RL_PUMP_BUNCHES_MAX 4  /* bunches in one call; then replies are read */
 
-rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open) {
+rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us) {
   rl_pump_wants wants = {0, 0};
   rl_core_advance(core, now_us);
   uint32_t down = rl_core_without_connection(core);
-  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
+  for (unsigned i = 0; down != 0 && i < rl_core_connection_count(core); i++) {
     uint32_t bit = (uint32_t)1 << i;
     if ((down & bit) == 0) {
       continue;
     }
     rl_connection wanted = rl_core_connection(core, i, now_us);
     if (wanted != RL_CONNECTION_OPEN) {
-      wants.close |= open & bit;
+      wants.close |= bit;
     }
     if (wanted == RL_CONNECTION_WANTED) {
       wants.connect |= bit;

@@ -6,7 +6,7 @@
  * The same for sockets of the library (rl_turn.c) and for connections of nginx
  * (csrc/binding/nginx). A turn is
  *
- *     wants = rl_pump_advance(core, now, open);     close and open what it names
+ *     wants = rl_pump_advance(core, now);           close and open what it names
  *     rl_pump_send(core);
  *     nodes = rl_core_with_output(core);            send to those; rl_core_output_sent()
  *
@@ -19,15 +19,12 @@
 #include "rl_core.h"
 
 typedef struct rl_pump_wants {
-  uint32_t close;   /* connections without use */
+  uint32_t close;   /* connections without use: to be closed if they are open */
   uint32_t connect; /* to be made once the old one is gone: rl_core_connecting() */
 } rl_pump_wants;
 
-/*
- * Steps 2 and 3: runs timers, and returns what to do with connections. |open| are those that are or
- * get open.
- */
-rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open);
+/* Steps 2 and 3: runs timers, and returns what to do with connections. */
+rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us);
 
 /*
  * Step 4: puts due commands into the nodes' output, in bunches that begin with a reading of the

@@ -183,15 +183,6 @@ void rl_turn_flush(redlock_client *client) {
 
 /* ---------------------------------------------------------------------------------------- turn */
 
-/* Returns the nodes whose sockets are not closed. */
-static uint32_t rl_turn_sockets(const redlock_client *client) {
-  uint32_t open = 0;
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    open |= (uint32_t)!rl_socket_is_closed(&client->sockets[i]) << i;
-  }
-  return open;
-}
-
 void rl_turn_open(redlock_client *client, unsigned node) {
   rl_socket_connect(&client->sockets[node], &rl_core_end(&client->core, node)->address,
                     &client->routes[node % client->core.node_count], redlock_now());
@@ -219,7 +210,7 @@ static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump
   uint32_t moves = wants.close | wants.connect;
   for (unsigned i = 0; moves != 0 && i < rl_core_connection_count(&client->core); i++) {
     uint32_t bit = (uint32_t)1 << i;
-    if ((wants.close & bit) != 0) {
+    if ((wants.close & bit) != 0 && !rl_socket_is_closed(&client->sockets[i])) {
       rl_socket_close(&client->sockets[i]);
     }
     if ((wants.connect & bit) != 0) {
@@ -248,8 +239,7 @@ static int rl_turn_run(redlock_client *client) {
       (void)rl_turn_read_ready(client);
     }
     rl_turn_overdue(client, now_us);
-    rl_turn_connect(client, now_us,
-                    rl_pump_advance(&client->core, now_us, rl_turn_sockets(client)));
+    rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us));
     result = rl_pump_send(&client->core);
     if (client->wait.arriving == 0) {
       rl_turn_output(client);
