@@ -18,7 +18,12 @@ int __real_getaddrinfo(const char *host, const char *service, const struct addri
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **addresses);
 
-#define CLIENTS 100
+#define CLIENTS 50 /* A thread that forks holds their mutexes: ThreadSanitizer notes at most 64. */
+#if defined(__SANITIZE_THREAD__)
+#define OWN_THREADS 3 /* this one, the witness, and that of ThreadSanitizer */
+#else
+#define OWN_THREADS 2
+#endif
 #define CHILD_PROVES_NOTHING 77 /* the fork came at the wrong time */
 
 static atomic_bool names_hang;
@@ -206,7 +211,7 @@ static int child_looks_up(void *argument) {
   return 0;
 }
 
-/* Each of 100 clients has two names that hang. */
+/* Each of 50 clients has two names that hang. */
 static void many_hanging_lookups_need_few_threads(void **state) {
   static redlock_client *clients[CLIENTS];
   static redlock_lock *locks[CLIENTS];
@@ -230,8 +235,8 @@ static void many_hanging_lookups_need_few_threads(void **state) {
     pump(clients[i], 0);
     pump(clients[i], 1);
   }
-  eventually(running_threads() == 2 + 32); /* this one, the witness, and the limit */
-  in_child(child_looks_up, NULL);          /* The child has no threads, and all slots. */
+  eventually(running_threads() == OWN_THREADS + 32); /* and the limit */
+  in_child(child_looks_up, NULL);                    /* The child has no threads, and all slots. */
   /* The queued look-ups run when the first ones have ended. */
   let_lookups_go();
   for (unsigned i = 0; i < CLIENTS; i++) {
