@@ -225,6 +225,19 @@ static void vote_of_node_without_scripts_names_what_needs_them(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The user gets the right to run scripts. The node knows no native command. */
+static void node_that_runs_a_script_again_releases_by_script(void **state) {
+  fake_world *world = scriptless_world(1, 0);
+  redlock_options once = fake_once();
+  once.fence = REDLOCK_YES;
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  world->nodes[0].store.runs_none = false;
+  acquire_and_release(world, lock);
+  assert_string_equal(world->core.nodes[0]->error, "");
+  assert_true(fake_world_end(world));
+}
+
 static void native_extend_with_shorter_ttl_keeps_end_of_key(void **state) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -308,6 +321,7 @@ int main(void) {
       cmocka_unit_test(node_without_scripts_grants_extends_and_releases),
       cmocka_unit_test(node_with_neither_script_nor_native_command_names_both),
       cmocka_unit_test(vote_of_node_without_scripts_names_what_needs_them),
+      cmocka_unit_test(node_that_runs_a_script_again_releases_by_script),
       cmocka_unit_test(native_extend_with_shorter_ttl_keeps_end_of_key),
       cmocka_unit_test(native_extend_never_grows_after_an_unanswered_one),
       cmocka_unit_test(lease_with_callers_token_is_not_extended_natively),
