@@ -344,6 +344,19 @@ static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation op
   return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;
 }
 
+/* Reads the options of an acquire. Returns what is wrong with them, or NULL. */
+static const char *rl_lock_read_options(rl_lock *lock, rl_options *current,
+                                        const redlock_options *options, bool custom) {
+  const char *wrong = options != NULL ? rl_options_read(current, options) : NULL;
+  if (wrong == NULL && rl_lock_attach(lock) != NULL) {
+    wrong = rl_attach_fit(lock, current, options);
+  }
+  if (wrong == NULL) {
+    wrong = rl_guard_too_long(lock->core->guards, current);
+  }
+  return wrong != NULL ? wrong : rl_permits_wrong(lock, current, custom);
+}
+
 static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *custom,
                                  const redlock_options *options, bool notify) {
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
@@ -355,16 +368,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD);
   }
   rl_options current = *rl_lock_options(lock);
-  const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
-  if (wrong == NULL && rl_lock_attach(lock) != NULL) {
-    wrong = rl_attach_fit(lock, &current, options);
-  }
-  if (wrong == NULL) {
-    wrong = rl_guard_too_long(lock->core->guards, &current);
-  }
-  if (wrong == NULL) {
-    wrong = rl_permits_wrong(lock, &current, custom != NULL);
-  }
+  const char *wrong = rl_lock_read_options(lock, &current, options, custom != NULL);
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }

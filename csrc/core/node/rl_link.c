@@ -11,9 +11,9 @@
  * overtake the SET that it undoes; on the old one it cannot. (rl_release.c treats a silent
  * connection.)
  *
- * The first command of a connection sends a script as text (EVAL), later ones by its hash (EVALSHA).
- * The node reads them in this order. If the text fails, or the node forgets the script, it answers
- * NOSCRIPT: then the command is sent as text.
+ * The first command of a connection sends a script as text (EVAL), later ones by its hash
+ * (EVALSHA). The node reads them in this order. If the text fails, or the node forgets the script,
+ * it answers NOSCRIPT: then the command is sent as text.
  *
  * The handshake is a list of steps, sent at once. Each has one reply:
  *   1. AUTH [user] password, if there is a password. Must succeed. A caller-supplied login is

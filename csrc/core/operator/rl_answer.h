@@ -1,0 +1,76 @@
+/*
+ * The answer of a node to the doctor: words of the form name=value.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_ANSWER_H
+#define RL_ANSWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rl_reason.h"
+#include "base/rl_time.h"
+#include "wire/rl_reply.h"
+
+#define RL_ANSWER_WORD_MAX 64 /* bytes of a value, cut by the script */
+#define RL_ANSWER_DIGITS_MAX 16
+
+/* The answer of one node, and how the client connects to it. */
+typedef struct rl_doctor_node {
+  const char *name;
+  const char *username; /* of its address; NULL: the default user */
+  bool login_supplied;  /* a function of the caller supplied the user and the password */
+  int db;
+  bool answered;                  /* |said| is its answer; otherwise why it has none */
+  bool no_evalsha;                /* the user may not run scripts by their names */
+  bool unknown_evalsha;           /* the server cannot run scripts by their names */
+  bool sentinel;                  /* the server is a Sentinel */
+  redlock_duration round_trip_us; /* of the shortest command; REDLOCK_NEVER: not known */
+  bool has_clock;
+  uint64_t clock_us;                  /* the core's clock minus the node's, modulo 2^64 */
+  redlock_duration clock_error_us;    /* greatest error of clock_us */
+  redlock_duration certificate_us;    /* validity of its certificate; REDLOCK_NEVER: not known */
+  bool refused;                       /* the guard refuses the node */
+  char quarantine[RL_REASON_MAX + 1]; /* why the guard gives it no vote; empty if it votes */
+  char said[RL_REPLY_BYTES_MAX + 1];  /* printable */
+} rl_doctor_node;
+
+typedef struct rl_doctor {
+  unsigned count;                 /* of nodes */
+  bool done;                      /* the examination has ended */
+  bool keys;                      /* the nodes searched their keys */
+  bool guard;                     /* the client has a guard */
+  bool fence;                     /* leases have fencing tokens */
+  redlock_duration spare_us;      /* by which the guard's max_ttl exceeds ttl and lock_delay */
+  redlock_duration quarantine_us; /* of the guard */
+  redlock_duration ttl_us;
+  redlock_duration node_timeout_us;
+  const char *key; /* the lock's */
+  size_t key_length;
+  const char *prefix;
+  size_t prefix_length;
+  char suffix[40]; /* behind the lock's key: no key has that name */
+  rl_doctor_node nodes[];
+} rl_doctor;
+
+/* Returns the value of |name|, and its length; NULL if the node did not report it. */
+const char *rl_answer_find(const rl_doctor_node *node, const char *name, size_t *length);
+
+/* Copies the value of |name|; empty if the node did not report it. Returns |value|. */
+const char *rl_answer_value(const rl_doctor_node *node, const char *name,
+                            char value[static RL_ANSWER_WORD_MAX + 1]);
+
+/* Returns true if the node reported this value of |name|. */
+bool rl_answer_is(const rl_doctor_node *node, const char *name, const char *value);
+
+/*
+ * Sets |*number| to the node's number under |name|, of at most RL_ANSWER_DIGITS_MAX digits. Returns
+ * false if the node reported none.
+ */
+bool rl_answer_number(const rl_doctor_node *node, const char *name, uint64_t *number);
+
+/* Sets |*number| to the number of those digits. Returns false if they are none. */
+bool rl_answer_digits(const char *digits, size_t length, uint64_t *number);
+
+#endif
