@@ -55,6 +55,7 @@ machine() {
   debootstrap --variant=minbase "$suite" "$root" "$mirror" || return 1
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   mount -t proc proc "$root/proc" && mount -t tmpfs tmpfs "$root/dev/shm" || return 1
+  mount -t devpts -o mode=0620 devpts "$root/dev/pts" || return 1
   git clone -q --no-hardlinks . "$root/redlock" || return 1
   # Without lists of packages: the set-up must notice that they are missing.
   inside 'apt-get update -q && apt-get install -y -q --no-install-recommends make && rm -rf /var/lib/apt/lists/*'
@@ -81,7 +82,7 @@ try() {
 for suite in "$@"; do
   root=$scratch/$suite
   mkdir "$root" && try
-  umount "$root/dev/shm" "$root/proc" 2>/dev/null
+  umount "$root/dev/pts" "$root/dev/shm" "$root/proc" 2>/dev/null
   rm -rf --one-file-system "$root"
 done
 exit "$failed"
