@@ -428,6 +428,9 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       lock->votes[i].settled = true;
       rl_round_set_reason(lock, i, "nothing was sent to it");
       lock->quorum.unsent++;
+    } else if ((attempt->released & bit) != 0 && node->twins != 0 &&
+               rl_attempt_keep_ms(attempt, now_us) > 0) { /* Its twin may keep the key. */
+      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, node->error);
     } else if ((attempt->released & bit) != 0) {
       rl_round_copy(lock, i,
                     rl_hold_is_broken(attempt, now_us, bit) ? REDLOCK_VOTE_TAKEN

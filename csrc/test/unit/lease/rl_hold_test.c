@@ -434,6 +434,26 @@ static void twin_that_keeps_key_counts_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Node 4 is node 0 under another name, and holds the key. Node 0 refused it, as did node 1. */
+static void repeated_release_counts_no_twin_as_loss(void **state) {
+  fake_world *world = fake_world_new(5);
+  redlock_options options = holding(HOLD_US);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "$-1\r\n");
+  (void)fake_reply(world, 1, "$-1\r\n");
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  world->core.nodes[4]->twins = 1;
+  assert_error(release(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(release(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(lock->votes[4].vote, REDLOCK_VOTE_ERROR);
+  fake_pass(world, end_of(HOLD_US) - world->now_us);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 /* ----------------------------------------------------------------------------------- hand-over */
 
 static char text[REDLOCK_HANDOVER_MAX];
@@ -604,6 +624,7 @@ int main(void) {
       cmocka_unit_test(last_release_of_owner_keeps_key_for_longest_time),
       cmocka_unit_test(nested_acquire_does_not_shorten_hold),
       cmocka_unit_test(twin_that_keeps_key_counts_once),
+      cmocka_unit_test(repeated_release_counts_no_twin_as_loss),
       cmocka_unit_test(attached_lease_keeps_key_until_its_own_time),
       cmocka_unit_test(lease_attached_after_hold_at_least_deletes_key),
       cmocka_unit_test(key_with_longer_life_lengthens_hold_and_never_shortens_it),
