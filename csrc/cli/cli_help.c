@@ -23,7 +23,8 @@ static const char cli_help_end[] =
     "  64   wrong usage\n"
     "  69   too few nodes\n"
     "  71   system error\n"
-    "  75   the lock ended early: before the command, extend, release or hold did\n"
+    "  75   the lock ended before the command, extend, release or hold did; lead: the command\n"
+    "       cannot be killed\n"
     "  126  the command cannot be executed\n"
     "  127  the command was not found\n"
     "\n"
@@ -34,7 +35,8 @@ static const char cli_help_examples[] =
     "Examples:\n"
     "  redlock run --wait 30s deploy -- ./deploy.sh\n"
     "  redlock run --wait 3s --hold-for 30s -E 0 report -- ./report   # cron on several hosts\n"
-    "  redlock run --wait inf --strict leader -- ./server             # a standby takes over\n";
+    "  redlock run --permits 5 --wait inf convert -- ./convert        # at most five at once\n"
+    "  redlock lead --strict server -- ./server                       # a standby takes over\n";
 
 static void cli_help_option(const cli_option *option) {
   char head[64];
