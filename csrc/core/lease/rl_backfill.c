@@ -11,6 +11,7 @@
  *   FILL-3. Then the node gets the SET of each lease that it lacks: once, not while an operation is
  *           in flight, and not after the lease. A node that got a SET never gets it again, even if
  *           its connection broke: it may yet execute the first one. The next extend heals the key.
+ *           Neither does a node that may yet shorten it (NAT-5).
  *   FILL-4. The key's life is the rest of the ttl, so that it ends with the other keys. The life is
  *           rounded up to milliseconds, so that the key never ends before them.
  *   FILL-5. Operations come first: the locks are searched every 100 ms at most, and a node with
@@ -22,6 +23,7 @@
 #include "lock/rl_lock.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
+#include "node/rl_native.h"
 
 void rl_backfill_begin(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
@@ -57,7 +59,10 @@ bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
   }
   uint64_t key_ms =
       rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* FILL-4 */
-  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) ||     /* GRD-4 */
+  if (rl_native_may_shorten(link, lock->lease, key_ms)) {
+    return true;
+  }
+  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) || /* GRD-4 */
       rl_link_oldest_age(link, now_us) > rl_round_patience(lock) ||
       link->outstanding_count >= RL_BACKFILL_WINDOW ||
       !rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||

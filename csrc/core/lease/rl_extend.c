@@ -63,6 +63,9 @@ static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *n
   if (rl_lock_remaining(lock, now_us) == 0) {
     return "the lease has expired"; /* The node came up after a pause of the client. */
   }
+  if (rl_native_may_shorten(&node->link, lock->lease, key_ms)) {
+    return "it may still execute an earlier extend for a shorter time";
+  }
   if (!rl_fence_queue_extend(lock, now_us, node, false, key_ms)) {
     return "out of memory";
   }
@@ -85,6 +88,9 @@ static bool rl_extend_send_again(rl_node *node, redlock_time now_us,
   }
   uint64_t key_ms = rl_extend_key_ms(lock, now_us, node);
   bool watched = rl_fence_is_on(lock) || node->link.guard != NULL;
+  if (rl_native_may_shorten(&node->link, lock->lease, key_ms)) {
+    return false;
+  }
   if (rl_native_replaces_scripts(&node->link, now_us) &&
       (watched || !rl_native_extends(&node->link, now_us, lock->lease, key_ms))) {
     return false; /* The node would refuse the script once more. */
@@ -103,6 +109,7 @@ static void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
   uint64_t key_ms = rl_options_key_ms(lock->current, rl_time_max(lock->ttl_us, left_us));
   bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is in flight. */
   if (rl_lock_remaining(lock, now_us) == 0 || asked ||
+      rl_native_may_shorten(&node->link, lock->lease, key_ms) ||
       !rl_guard_votes(node->link.guard, now_us) || /* GRD-4 */
       !rl_link_has_room(&node->link, RL_OUTSTANDING_HEAL) ||
       !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_HEAL, lock->lease, key_ms)) {

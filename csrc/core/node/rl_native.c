@@ -82,8 +82,7 @@ bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *atte
 
 bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
                        uint64_t ttl_ms) {
-  bool unsure = (attempt->unsure & link->bit) != 0 && ttl_ms > attempt->least_ms;
-  return attempt->resource->count < 2 && !attempt->custom && !unsure && !link->lacks_ifeq &&
+  return attempt->resource->count < 2 && !attempt->custom && !link->lacks_ifeq &&
          ttl_ms <= UINT32_MAX && rl_native_replaces_scripts(link, now_us);
 }
 
@@ -158,6 +157,8 @@ bool rl_native_was_refused(rl_link *link, const rl_outstanding *command) {
   }
   if (extends) {
     link->lacks_ifeq = true;
+    bool parsed = right || strncmp(reply->text, "ERR syntax error", 16) == 0;
+    command->attempt->unsure |= parsed ? 0 : link->bit; /* NAT-5: a proxy may have passed it on. */
   } else { /* The connection may have guessed DELIFEQ, because the node has refused EVAL. */
     bool guessed = command->step == RL_NATIVE_DELIFEQ && link->native != RL_NATIVE_DELIFEQ;
     link->native = guessed ? RL_NATIVE_DELEX : RL_NATIVE_NONE;

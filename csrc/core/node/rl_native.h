@@ -20,8 +20,9 @@
  *          one key that keep nothing (hold_at_least).
  *   NAT-5. SET IFEQ may shorten a key: the key then ends its life after the execution. So the
  *          client uses SET IFEQ under two rules (docs/safety.md). The new end must cover the lease.
- *          After an unanswered SET IFEQ on an ended connection the life must not grow, because the
- *          node may still execute that command. Keys with a caller's token are not extended:
+ *          After a SET IFEQ that was not answered before its connection ended, or that a proxy may
+ *          have passed on, the node gets no key and no extend for a longer life, not even by a
+ *          script: it may still execute that command. Keys with a caller's token are not extended:
  *          another client may have a longer lease with that token.
  */
 #ifndef RL_NATIVE_H
@@ -47,6 +48,12 @@ static inline bool rl_native_replaces_scripts(const rl_link *link, redlock_time 
 bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attempt *attempt);
 bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
                        uint64_t ttl_ms);
+
+/* NAT-5. Returns true if the node may still execute a native extend for less than |key_ms|. */
+static inline bool rl_native_may_shorten(const rl_link *link, const rl_attempt *attempt,
+                                         uint64_t key_ms) {
+  return (attempt->unsure & link->bit) != 0 && key_ms > attempt->least_ms;
+}
 
 /* Queue |command| natively, as rl_link_queue.h. */
 bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow);

@@ -270,6 +270,99 @@ static void native_extend_never_grows_after_an_unanswered_one(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Makes the node of a lease one that may still execute an extend for |ttl_us|. */
+static void leave_extend_unanswered(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
+  assert_error(rl_lock_extend(lock, world->now_us, ttl_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
+  fake_break(world, 0, "reset by peer");
+  fake_settle(world);
+}
+
+static void script_extend_never_grows_after_an_unanswered_native_one(void **state) {
+  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  leave_extend_unanswered(world, lock, 20 * SECONDS);
+  world->nodes[0].store.runs_none = false; /* The user has the right again. */
+  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The proxy's connection to the server may be slow, or another one. */
+static void native_extend_never_grows_after_an_error_of_a_proxy(void **state) {
+  static const char *const errors[] = {"-ERR upstream timed out\r\n", "-ERR syntax error\r\n",
+                                       "-NOPERM no permissions to run the 'set' command\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+    fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    acquire_and_release(world, lock);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_reply(world, 0, errors[i]);
+    fake_settle(world);
+    fake_break(world, 0, "reset by peer");
+    fake_settle(world);
+    assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), i == 0 ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void node_that_may_shorten_its_key_gets_none_again(void **state) {
+  fake_world *world = scriptless_world(3, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  leave_extend_unanswered(world, lock, 10 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(strstr(rl_round_reason(lock, 0), "may still execute an earlier extend"));
+  fake_store_remove(&world->nodes[0].store, KEY);
+  world->nodes[0].store.runs_none = false;
+  assert_error(rl_lock_extend(lock, world->now_us, 5 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world); /* The node denies the key, but a heal would last for 30 s. */
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 2);
+  assert_true(fake_world_end(world));
+}
+
+static void backfill_skips_a_node_that_may_shorten_its_key(void **state) {
+  fake_world *world = scriptless_world(3, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world->nodes[0].policy = FAKE_SILENT;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "+OK\r\n"); /* the handshake */
+  (void)fake_answer(world, 0);           /* It runs no scripts. */
+  assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_break(world, 0, "reset by peer");
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world);
+  assert_true(world->nodes[0].connected);
+  assert_int_equal(world->nodes[0].sets, 0);
+  assert_true(fake_world_end(world));
+}
+
 static void lease_with_callers_token_is_not_extended_natively(void **state) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -324,6 +417,10 @@ int main(void) {
       cmocka_unit_test(node_that_runs_a_script_again_releases_by_script),
       cmocka_unit_test(native_extend_with_shorter_ttl_keeps_end_of_key),
       cmocka_unit_test(native_extend_never_grows_after_an_unanswered_one),
+      cmocka_unit_test(script_extend_never_grows_after_an_unanswered_native_one),
+      cmocka_unit_test(native_extend_never_grows_after_an_error_of_a_proxy),
+      cmocka_unit_test(node_that_may_shorten_its_key_gets_none_again),
+      cmocka_unit_test(backfill_skips_a_node_that_may_shorten_its_key),
       cmocka_unit_test(lease_with_callers_token_is_not_extended_natively),
       cmocka_unit_test(refusals_of_scripts_are_recognised),
   };
