@@ -15,6 +15,7 @@
  *   model_node.c      requests that a node executes, and its faults
  *   model_client.c    actions of a client, and its reactions to replies
  *   model_fence.c     the second round of an attempt that asks for a fencing token
+ *   model_native.c    extends without a script
  *   model_guard.c     the nodes that a client lets vote, by their lineage records
  *   model_property.c  the properties that must hold
  *   model_search.c    all states, breadth first
@@ -36,7 +37,7 @@ typedef unsigned long long ull; /* for printf() */
 #define MODEL_CLIENTS 2
 #define MODEL_ATTEMPTS_MAX 4 /* of both clients together */
 #define MODEL_TTL_MAX 7
-#define MODEL_EXTENDS_MAX 2
+#define MODEL_EXTENDS_MAX 3
 
 /* ------------------------------------------------------------------------------ configuration */
 
@@ -65,12 +66,13 @@ typedef enum model_property {
 #define MODEL_SAFETY (MODEL_EXCLUSION | MODEL_REVIVAL | MODEL_CONTINUITY | MODEL_TOUCH)
 #define MODEL_PROPERTIES (2 * MODEL_FENCE - 1)
 
-/* X(field, smallest, largest, meaning). The last 22 switch rules of the protocol off. */
+/* X(field, smallest, largest, meaning). The last 25 switch rules of the protocol off. */
 #define MODEL_FIELDS(X)                                                                            \
   X(nodes, 1, MODEL_NODES_MAX, "nodes")                                                            \
   X(ttl, 1, MODEL_TTL_MAX, "of keys, in ticks")                                                    \
   X(drift, 0, MODEL_TTL_MAX, "ticks by which a lease ends before its keys")                        \
   X(extends, 0, MODEL_EXTENDS_MAX, "extends of each lease")                                        \
+  X(native, 0, 2, "extends by SET IFEQ, of any life; 2: or by scripts")                            \
   X(hands, 0, 1, "a lease may be detached, and attached by any attempt")                           \
   X(order, 0, 3, "of requests: 0 any, 1 as sent in an attempt, 2 as sent, 3 releases first")       \
   X(list, 0, MODEL_NODES_MAX, "nodes that client B knows; 0: all")                                 \
@@ -110,7 +112,10 @@ typedef enum model_property {
   X(fence_above, 0, 1, "a later vote with a greater number confirms")                              \
   X(guard_unchecked, 0, 1, "only the handshake reads the record")                                  \
   X(guard_nameless, 0, 1, "the script does not compare the run_id of the record")                  \
-  X(guard_heals, 0, 1, "a lease's key is given to nodes that may not vote, too")
+  X(guard_heals, 0, 1, "a lease's key is given to nodes that may not vote, too")                   \
+  X(native_shortens, 0, 1, "a SET IFEQ may ask for less than is left of the lease's keys")         \
+  X(native_grows, 0, 1, "after an unanswered SET IFEQ the next may ask for more")                  \
+  X(native_scripts, 0, 1, "and so may a script")
 
 /* One configuration. All zero but nodes, ttl, attempts and properties is the protocol as it is. */
 typedef struct model_config {
@@ -182,7 +187,11 @@ typedef struct model_messages {
   uint8_t number;      /* fence: the number of the node's grant, while it matters */
   uint8_t confirm;     /* model_confirm */
   uint8_t record;      /* guard: model_record */
-  uint8_t void_heal;   /* prompt: heals that carry an outdated record */
+  uint8_t life;        /* native: request of the extend; 0: it is not sent yet */
+  uint8_t earlier[MODEL_EXTENDS_MAX - 1]; /* native: requests before it on this connection */
+  uint8_t loose[MODEL_EXTENDS_MAX];       /* native: requests of ended connections */
+  uint8_t unsure;                         /* native: a SET IFEQ may be among these */
+  uint8_t void_heal;                      /* prompt: heals that carry an outdated record */
 } model_messages;
 
 /* A client's knowledge of a node's record. */
@@ -223,7 +232,9 @@ typedef struct model_client {
                         was not, and so many refuse that no majority is left, the lease ends */
   uint8_t overtaken; /* the other client has held since this lease was acquired */
   uint8_t confirms;  /* fence: nodes that have the token of the attempt in flight */
-  uint8_t floor;     /* fence: the greatest token that was issued when the attempt began */
+  uint8_t asked; /* native: life of the keys that the extend in flight, or the last one, asks for */
+  uint8_t least; /* native: shortest life that a SET IFEQ of the lease asked for; 0: none */
+  uint8_t floor; /* fence: the greatest token that was issued when the attempt began */
 } model_client;
 
 typedef struct model_state {
@@ -284,6 +295,7 @@ typedef enum model_kind {
   MODEL_EXECUTE_DOUBLE, /* the same, and grants a key that another attempt has */
   MODEL_EXECUTE_EXTEND,
   MODEL_EXECUTE_STALE, /* an extend that is over */
+  MODEL_EXECUTE_LOOSE, /* native: an extend of an ended connection, the |number|th */
   MODEL_EXECUTE_HEAL,
   MODEL_EXECUTE_RELEASE,
   MODEL_EXECUTE_CONFIRM,
@@ -291,8 +303,10 @@ typedef enum model_kind {
   MODEL_REPLY_EXTEND,
   MODEL_REPLY_STALE,
   MODEL_REPLY_CONFIRM,
-  MODEL_GIVE_UP,    /* the attempt fails: refused, timed out, cancelled; release to all nodes */
-  MODEL_EXTEND,     /* a client begins an extend: compare-and-expire to all nodes */
+  MODEL_GIVE_UP, /* the attempt fails: refused, timed out, cancelled; release to all nodes */
+  MODEL_EXTEND, /* a client begins an extend: compare-and-expire to all nodes; native: of |number| */
+  MODEL_SEND,   /* native: it sends the extend to a node; |number| 1: as a script */
+  MODEL_BREAK,  /* native: a connection with unanswered extends ends */
   MODEL_END_EXTEND, /* the extend fails; the lease stays unchanged */
   MODEL_RELEASE,    /* a client ends its lease: release to all nodes */
   MODEL_DETACH,     /* a client lets go of its lease, and nothing is released */
@@ -311,7 +325,7 @@ typedef struct model_step {
   uint8_t kind;   /* model_kind */
   uint8_t who;    /* an attempt, where a message is concerned; a client, where it does something */
   uint8_t node;   /* where one is concerned */
-  uint8_t number; /* where a fencing token is issued */
+  uint8_t number; /* where a fencing token is issued; of native extends */
   uint8_t random; /* of random walks: for the replay */
 } model_step;
 
@@ -343,6 +357,19 @@ void model_fence_confirmed(const model_config *config, model_state *state, unsig
 void model_fence_close(model_state *state, unsigned client);
 unsigned
 model_fence_greatest(const model_state *state); /* of the tokens that were issued; 0: none */
+
+/* Extends without a script (NAT-5). */
+bool model_native_finished(const model_config *config, const model_state *state);
+bool model_native_may_send(const model_config *config, const model_state *state, unsigned attempt,
+                           unsigned node);
+unsigned model_native_request(const model_config *config, const model_state *state,
+                              unsigned attempt, unsigned node, bool script);
+void model_native_send(const model_config *config, model_state *state, const model_step *step);
+void model_native_supersede(model_messages *messages);
+void model_native_break(model_messages *messages);
+void model_native_close(model_messages *messages); /* the lease is over: all requests are loose */
+bool model_native_execute(const model_config *config, model_node *node, unsigned attempt);
+void model_native_execute_old(const model_config *config, model_node *node, const model_step *step);
 
 /* Returns true if the client lets the node vote now. */
 bool model_guard_votes(const model_config *config, const model_node *node, unsigned client);

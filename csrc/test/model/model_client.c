@@ -31,7 +31,9 @@ static unsigned model_denied(const model_config *config, const model_state *stat
 
 /* Ends the messages of the extend in flight: replies no longer count, requests become stale. */
 static void model_close_extend(const model_config *config, model_messages *messages) {
-  if (messages->extend == MODEL_EXTEND_REQUESTED) {
+  if (config->native) {
+    model_native_supersede(messages);
+  } else if (messages->extend == MODEL_EXTEND_REQUESTED) {
     messages->stale++;
   }
   if (messages->extend == MODEL_EXTEND_CONFIRMED && config->round_unchecked) {
@@ -74,6 +76,8 @@ static void model_close(const model_config *config, model_state *state, unsigned
   for (unsigned i = 0; i < model_list_length(config, index); i++) {
     model_messages *messages = &state->nodes[i].messages[client->attempt];
     model_close_extend(config, messages);
+    model_native_close(messages);
+    messages->unsure = 0;
     messages->stale_reply = 0;
     messages->release =
         !config->release_to_voters || messages->set == MODEL_SET_COUNTED ? 1 : messages->release;
@@ -156,8 +160,11 @@ static void model_reply_confirm(const model_config *config, model_state *state,
 /* ------------------------------------------------------------------------------------- extend */
 
 /* EXT-1, EXT-2 */
-static void model_begin_extend(const model_config *config, model_state *state, unsigned index) {
+static void model_begin_extend(const model_config *config, model_state *state,
+                               const model_step *step) {
+  unsigned index = step->who;
   model_client *client = &state->clients[index];
+  client->asked = config->native ? step->number : 0;
   client->phase = MODEL_EXTENDING;
   client->elapsed = 0;
   client->votes = 0;
@@ -178,7 +185,8 @@ static void model_end_extend(const model_config *config, model_state *state, mod
   for (unsigned i = 0; i < config->nodes; i++) {
     model_messages *messages = &state->nodes[i].messages[client->attempt];
     if (messages->extend == MODEL_EXTEND_COUNTED ||
-        (messages->extend == MODEL_EXTEND_CONFIRMED && !config->round_unchecked)) {
+        (messages->extend == MODEL_EXTEND_CONFIRMED && !config->round_unchecked) ||
+        (config->native && messages->extend == MODEL_EXTEND_REQUESTED && messages->life == 0)) {
       messages->extend = MODEL_EXTEND_NONE;
     }
   }
@@ -207,7 +215,8 @@ static void model_heal(const model_config *config, model_node *node, unsigned in
 static void model_extended(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   unsigned used = client->elapsed + config->drift;
-  unsigned left = used < config->ttl ? config->ttl - used : 0;
+  unsigned ttl = config->native ? client->asked : config->ttl;
+  unsigned left = used < ttl ? ttl - used : 0;
   client->validity = (uint8_t)(left > client->validity ? left : client->validity);
   client->phase = MODEL_HELD;
   client->elapsed = 0;
@@ -308,7 +317,13 @@ void model_client_step(const model_config *config, model_state *state, const mod
     model_reply_stale(config, state, step);
     break;
   case MODEL_EXTEND:
-    model_begin_extend(config, state, step->who);
+    model_begin_extend(config, state, step);
+    break;
+  case MODEL_SEND:
+    model_native_send(config, state, step);
+    break;
+  case MODEL_BREAK:
+    model_native_break(&state->nodes[step->node].messages[step->who]);
     break;
   case MODEL_END_EXTEND:
     model_end_extend(config, state, &state->clients[step->who]);

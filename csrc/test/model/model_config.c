@@ -45,7 +45,12 @@ model_config model_config_default(void) {
 
 static bool model_config_allowed(const model_config *config) {
   return config->attempts[0] + config->attempts[1] <= MODEL_ATTEMPTS_MAX &&
-         (config->fence == 0 || config->hands == 0);
+         (config->fence == 0 || config->hands == 0) &&
+         (config->native == 0 ||
+          (config->attempts[0] + config->attempts[1] <= 2 && config->ttl <= 3 &&
+           config->fence + config->guard + config->hands + config->round_unchecked +
+                   config->extend_recreate + config->extend_foreign + config->token_reused ==
+               0));
 }
 
 bool model_config_set(model_config *config, const char *assignment) {

@@ -137,7 +137,8 @@ static void model_execute_heal(const model_config *config, model_state *state,
   if (node->messages[step->who].void_heal > 0) {
     node->messages[step->who].void_heal--;
     model_guard_ask(config, node, model_client_of(config, step->who), false);
-  } else if (model_node_give(config, node, step->who, config->ttl)) {
+  } else if (model_node_give(config, node, step->who,
+                             config->native ? step->number : config->ttl)) {
     model_node_raise(node, state->tokens[step->who]);
   }
 }
@@ -161,7 +162,8 @@ static void model_execute_extend(const model_config *config, model_state *state,
                                  const model_step *step) {
   model_node *node = &state->nodes[step->node];
   const model_client *client = &state->clients[model_client_of(config, step->who)];
-  bool confirmed = model_node_extend(config, state, node, step->who);
+  bool confirmed = config->native ? model_native_execute(config, node, step->who)
+                                  : model_node_extend(config, state, node, step->who);
   uint8_t *reply = &node->messages[step->who].extend;
   if (client->phase == MODEL_EXTENDING) {
     *reply = confirmed ? MODEL_EXTEND_CONFIRMED : MODEL_EXTEND_REFUSED;
@@ -235,7 +237,12 @@ void model_node_step(const model_config *config, model_state *state, const model
     model_execute_extend(config, state, step);
     break;
   case MODEL_EXECUTE_STALE:
-    model_execute_stale(config, state, step);
+  case MODEL_EXECUTE_LOOSE:
+    if (config->native) {
+      model_native_execute_old(config, node, step);
+    } else {
+      model_execute_stale(config, state, step);
+    }
     break;
   case MODEL_EXECUTE_HEAL:
     model_execute_heal(config, state, step);

@@ -36,7 +36,7 @@ static bool model_violates_touch(const model_state *before, const model_step *st
   const model_node *from = &before->nodes[step->node];
   const model_node *to = &after->nodes[step->node];
   return (step->kind == MODEL_EXECUTE_RELEASE || step->kind == MODEL_EXECUTE_EXTEND ||
-          step->kind == MODEL_EXECUTE_STALE) &&
+          step->kind == MODEL_EXECUTE_STALE || step->kind == MODEL_EXECUTE_LOOSE) &&
          from->owner != 0 && from->owner != step->who + 1 &&
          (from->owner != to->owner || from->remaining != to->remaining);
 }

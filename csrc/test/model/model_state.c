@@ -56,6 +56,9 @@ bool model_finished(const model_config *config, const model_state *state) {
   if ((config->properties & MODEL_ORPHAN) != 0) {
     return false;
   }
+  if (config->native) {
+    return model_native_finished(config, state);
+  }
   if (config->extend_late || config->token_reused || config->release_blind || config->fence ||
       state->handed != 0) {
     return done[0] && done[1];
@@ -107,6 +110,23 @@ MODEL_INLINE void model_code_watched(const model_config *config, uint64_t *word,
   }
 }
 
+/* The fields that only native extends need. */
+MODEL_INLINE void model_code_native(const model_config *config, uint64_t *word, unsigned *at,
+                                    model_messages *messages, bool packs) {
+  unsigned bits = config->native + 1; /* of a request */
+  if (config->native == 0) {
+    return;
+  }
+  model_code(word, at, bits, &messages->life, packs);
+  for (unsigned i = 0; i < MODEL_EXTENDS_MAX; i++) {
+    model_code(word, at, bits, &messages->loose[i], packs);
+  }
+  for (unsigned i = 0; i + 1 < MODEL_EXTENDS_MAX; i++) {
+    model_code(word, at, bits, &messages->earlier[i], packs);
+  }
+  model_code(word, at, 1, &messages->unsure, packs);
+}
+
 MODEL_INLINE void model_code_node(const model_config *config, uint64_t *word, model_node *node,
                                   bool packs) {
   unsigned at = 0;
@@ -122,10 +142,11 @@ MODEL_INLINE void model_code_node(const model_config *config, uint64_t *word, mo
     model_messages *messages = &node->messages[i];
     model_code(word, &at, 2, &messages->set, packs);
     model_code(word, &at, 3 * bits, &messages->extend, packs);
-    model_code(word, &at, 2 * bits, &messages->stale, packs);
-    model_code(word, &at, bits, &messages->stale_reply, packs);
+    model_code(word, &at, config->native ? 0 : 2 * bits, &messages->stale, packs);
+    model_code(word, &at, config->native ? 0 : bits, &messages->stale_reply, packs);
     model_code(word, &at, 2 * bits, &messages->heal, packs);
     model_code(word, &at, 1, &messages->release, packs);
+    model_code_native(config, word, &at, messages, packs);
   }
   model_code_watched(config, word, &at, node, packs);
 }
@@ -133,6 +154,7 @@ MODEL_INLINE void model_code_node(const model_config *config, uint64_t *word, mo
 MODEL_INLINE void model_code_rest(const model_config *config, uint64_t *words, model_state *state,
                                   bool packs) {
   unsigned at = 0;
+  unsigned native = config->native ? 1 : 0;
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
     model_client *client = &state->clients[i];
     model_code(words, &at, 3, &client->phase, packs);
@@ -143,15 +165,17 @@ MODEL_INLINE void model_code_rest(const model_config *config, uint64_t *words, m
     model_code(words, &at, 2, &client->extends, packs);
     model_code(words, &at, 1, &client->confirmed, packs);
     model_code(words, &at, 1, &client->overtaken, packs);
+    model_code(words, &at, 2 * native, &client->asked, packs);
+    model_code(words, &at, 2 * native, &client->least, packs);
   }
   model_code(words, &at, 3, &state->crashes, packs);
   model_code(words, &at, 3, &state->losses, packs);
   model_code(words, &at, 3, &state->freezes, packs);
   model_code(words, &at, 3, &state->doubles, packs);
-  model_code(words, &at, 3, &state->handed, packs);
-  model_code(words, &at, MODEL_ATTEMPTS_MAX, &state->attaches, packs);
-  model_code(words, &at, 1, &state->taken, packs);
-  model_code(words, &at, 3, &state->flushes, packs);
+  model_code(words, &at, native ? 0 : 3, &state->handed, packs);
+  model_code(words, &at, native ? 0 : MODEL_ATTEMPTS_MAX, &state->attaches, packs);
+  model_code(words, &at, native ? 0 : 1, &state->taken, packs);
+  model_code(words, &at, native ? 0 : 3, &state->flushes, packs);
   at = 0;
   for (unsigned i = 0; i < MODEL_CLIENTS && config->fence; i++) {
     model_code(words + 1, &at, 3, &state->clients[i].confirms, packs);
@@ -343,7 +367,7 @@ void model_pack_canonical(const model_config *config, const model_state *state, 
   }
   model_pack_sorted(config, &kept, words);
   if (config->attempts[0] == config->attempts[1] && config->quorum[0] == config->quorum[1] &&
-      config->list == 0) {
+      config->list == 0 && !config->native) {
     uint64_t other[MODEL_WORDS_MAX];
     size_t size = model_width(config) * sizeof *words;
     model_state swapped;

@@ -91,8 +91,8 @@ static bool model_may_join(const model_config *config, const model_state *state,
   return config->order != MODEL_ORDER_FIFO && model_open(config, state, attempt) &&
          ((client->phase == MODEL_ACQUIRING && client->elapsed < config->ttl &&
            model_guard_votes(config, node, index)) ||
-          (client->phase == MODEL_HELD && client->validity > 0 && client->extends == 0 &&
-           model_guard_heals(config, node, index)));
+          (client->phase == MODEL_HELD && client->validity > 0 &&
+           (client->extends == 0 || config->native) && model_guard_heals(config, node, index)));
 }
 
 /*
@@ -112,6 +112,42 @@ static void model_list_set(model_list *list, const model_config *config, const m
   } while (config->fence && node->owner == 0 && number <= config->ahead);
 }
 
+static void model_list_number(model_list *list, model_kind kind, unsigned who, unsigned node,
+                              unsigned number) {
+  model_list_add(list, kind, who, node);
+  list->steps[list->count - 1].number = (uint8_t)number;
+}
+
+/* The extends of an attempt without scripts. */
+static void model_list_native(model_list *list, const model_config *config,
+                              const model_state *state, unsigned attempt, unsigned index) {
+  const model_messages *messages = &state->nodes[index].messages[attempt];
+  bool sent = messages->extend == MODEL_EXTEND_REQUESTED && messages->life != 0;
+  for (unsigned script = 0; script < config->native; script++) {
+    if (model_native_may_send(config, state, attempt, index) &&
+        model_native_request(config, state, attempt, index, script != 0) != 0) {
+      model_list_number(list, MODEL_SEND, attempt, index, script);
+    }
+  }
+  if (sent && messages->earlier[0] == 0) {
+    model_list_add(list, MODEL_EXECUTE_EXTEND, attempt, index);
+  }
+  if (messages->earlier[0] != 0) {
+    model_list_add(list, MODEL_EXECUTE_STALE, attempt, index);
+  }
+  if (sent || messages->earlier[0] != 0) {
+    model_list_add(list, MODEL_BREAK, attempt, index);
+  }
+  for (unsigned i = 0; i < MODEL_EXTENDS_MAX && messages->loose[i] != 0; i++) {
+    if (i == 0 || messages->loose[i] != messages->loose[i - 1]) {
+      model_list_number(list, MODEL_EXECUTE_LOOSE, attempt, index, i);
+    }
+  }
+  for (unsigned life = 1; life <= config->ttl && messages->heal > 0; life++) {
+    model_list_number(list, MODEL_EXECUTE_HEAL, attempt, index, life);
+  }
+}
+
 static void model_list_messages(model_list *list, const model_config *config,
                                 const model_state *state, unsigned attempt, unsigned index) {
   const model_node *node = &state->nodes[index];
@@ -127,13 +163,15 @@ static void model_list_messages(model_list *list, const model_config *config,
       model_list_set(list, config, node, MODEL_EXECUTE_DOUBLE, attempt, index);
     }
   }
-  if (messages->extend == MODEL_EXTEND_REQUESTED) {
+  if (config->native) {
+    model_list_native(list, config, state, attempt, index);
+  } else if (messages->extend == MODEL_EXTEND_REQUESTED) {
     model_list_request(list, config, node, MODEL_EXECUTE_EXTEND, attempt, index);
   }
   if (messages->stale > 0) {
     model_list_request(list, config, node, MODEL_EXECUTE_STALE, attempt, index);
   }
-  if (messages->heal > 0) {
+  if (messages->heal > 0 && !config->native) {
     model_list_request(list, config, node, MODEL_EXECUTE_HEAL, attempt, index);
   }
   if (messages->release > 0) {
@@ -187,6 +225,14 @@ static void model_list_faults(model_list *list, const model_config *config,
   }
 }
 
+/* A native extend may be of any ttl. */
+static void model_list_extends(model_list *list, const model_config *config, unsigned index) {
+  for (unsigned ttl = 1; ttl < config->ttl && config->native; ttl++) {
+    model_list_number(list, MODEL_EXTEND, index, 0, ttl);
+  }
+  model_list_number(list, MODEL_EXTEND, index, 0, config->native ? config->ttl : 0);
+}
+
 static void model_list_client(model_list *list, const model_config *config,
                               const model_state *state, unsigned index) {
   const model_client *client = &state->clients[index];
@@ -205,8 +251,9 @@ static void model_list_client(model_list *list, const model_config *config,
     if (config->hands != 0 && state->handed == 0 && client->validity > 0) {
       model_list_add(list, MODEL_DETACH, index, 0);
     }
-    if (client->extends < config->extends && (client->validity > 0 || config->extend_late)) {
-      model_list_add(list, MODEL_EXTEND, index, 0);
+    if (client->extends < (config->native && index > 0 ? 0 : config->extends) &&
+        (client->validity > 0 || config->extend_late)) {
+      model_list_extends(list, config, index);
     }
     break;
   case MODEL_EXTENDING:
@@ -290,6 +337,8 @@ void model_take(const model_config *config, model_state *state, const model_step
   case MODEL_ASK_EARLY:
   case MODEL_GIVE_UP:
   case MODEL_EXTEND:
+  case MODEL_SEND:
+  case MODEL_BREAK:
   case MODEL_END_EXTEND:
   case MODEL_RELEASE:
   case MODEL_DETACH:

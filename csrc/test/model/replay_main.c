@@ -206,7 +206,7 @@ static bool replay_rule(const model_entry *entry, const model_config *config,
 
 /* Returns true if the configuration cannot be replayed. */
 static bool replay_cannot(const model_config *config) {
-  return config->hands != 0 || (config->guard != 0 && config->prompt == 0);
+  return config->hands != 0 || config->native != 0 || (config->guard != 0 && config->prompt == 0);
 }
 
 static bool replay_counter_examples(void) {
