@@ -25,33 +25,28 @@ static_assert(RL_COMMAND_RESERVE_MS == 400, "the number in ENQUEUE_ALL");
 #define RL_COMMAND_DIGITS_SIZE 21 /* with a NUL */
 #define RL_COMMAND_SHA1_LENGTH 40
 
-/* Most numbers are lengths of one or two digits. */
-static char *rl_command_many_digits(char *out, uint64_t number) {
-  char reversed[RL_COMMAND_DIGITS];
-  unsigned count = 0;
+/* Writes the digits of the number before |end|, and returns the first one. */
+static inline char *rl_command_digits(char *end, uint64_t number) {
   do {
-    reversed[count++] = (char)('0' + number % 10);
+    *--end = (char)('0' + number % 10);
     number /= 10;
   } while (number != 0);
-  while (count > 0) {
-    *out++ = reversed[--count];
-  }
-  return out;
+  return end;
 }
 
-static inline char *rl_command_digits(char *out, uint64_t number) {
-  if (number >= 100) {
-    return rl_command_many_digits(out, number);
-  }
-  *out = (char)('0' + number / 10);
-  out += number >= 10;
-  *out = (char)('0' + number % 10);
-  return out + 1;
-}
-
+/* Most numbers are lengths of one or two digits. */
 static char *rl_command_header(char *out, char type, uint64_t number) {
+  char digits[RL_COMMAND_DIGITS];
   *out++ = type;
-  out = rl_command_digits(out, number);
+  if (number < 100) {
+    *out = (char)('0' + number / 10);
+    out += number >= 10;
+    *out++ = (char)('0' + number % 10);
+  } else {
+    const char *first = rl_command_digits(digits + sizeof digits, number);
+    size_t length = (size_t)(digits + sizeof digits - first);
+    out = (char *)memcpy(out, first, length) + length;
+  }
   *out++ = '\r';
   *out++ = '\n';
   return out;
@@ -76,7 +71,8 @@ static char *rl_command_text(char *out, const char *text) {
 
 static char *rl_command_number(char *out, uint64_t number) {
   char digits[RL_COMMAND_DIGITS];
-  return rl_command_argument(out, digits, (size_t)(rl_command_digits(digits, number) - digits));
+  const char *first = rl_command_digits(digits + sizeof digits, number);
+  return rl_command_argument(out, first, (size_t)(digits + sizeof digits - first));
 }
 
 static bool rl_command_finish(rl_buffer *buffer, const char *end) {
@@ -366,14 +362,14 @@ bool rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
 bool rl_command_guard(rl_buffer *buffer, const char *record_key, const char *action,
                       const char *fingerprint, uint64_t age_us, const char *expected, unsigned db) {
   char age[RL_COMMAND_DIGITS_SIZE] = "", number[RL_COMMAND_DIGITS_SIZE] = "";
-  (void)rl_command_digits(age, age_us);
-  (void)rl_command_digits(number, db);
+  const char *age_digits = rl_command_digits(age + RL_COMMAND_DIGITS, age_us);
+  const char *db_digits = rl_command_digits(number + RL_COMMAND_DIGITS, db);
   const rl_command_bytes arguments[] = {
-      rl_command_word("EVAL"), rl_command_word(rl_script_guard_text()),
-      rl_command_word("1"),    rl_command_word(record_key),
-      rl_command_word(action), rl_command_word(fingerprint),
-      rl_command_word(age),    rl_command_word(expected),
-      rl_command_word(number)};
+      rl_command_word("EVAL"),     rl_command_word(rl_script_guard_text()),
+      rl_command_word("1"),        rl_command_word(record_key),
+      rl_command_word(action),     rl_command_word(fingerprint),
+      rl_command_word(age_digits), rl_command_word(expected),
+      rl_command_word(db_digits)};
   return rl_command_arguments(buffer, arguments, sizeof arguments / sizeof *arguments);
 }
 
