@@ -40,6 +40,9 @@ static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock
 static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
                                     const rl_outstanding *command, const rl_verdict *verdict) {
   const rl_reply *reply = &link->reader.reply;
+  if (reply->type != RL_REPLY_ERROR) {
+    return false;
+  }
   bool forces = command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
                 !command->attempt->any && link->notify_channel != NULL &&
                 link->notify_denied_until_us <= now_us;
@@ -47,8 +50,7 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
                   command->script == RL_SCRIPT_RELEASE_ALL_NOTIFY ||
                   command->script == RL_SCRIPT_HOLD_NOTIFY || forces;
   bool refused = !verdict->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
-  return notifies && reply->type == RL_REPLY_ERROR && verdict->vote == REDLOCK_VOTE_ERROR &&
-         refused && !verdict->wants_text &&
+  return notifies && verdict->vote == REDLOCK_VOTE_ERROR && refused && !verdict->wants_text &&
          (strstr(reply->text, "key") != NULL || strstr(reply->text, "Key") != NULL ||
           strstr(reply->text, "KEY") != NULL);
 }
@@ -147,10 +149,10 @@ static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) 
 
 /* Notes that the node knows the script, or has lost it (SCRIPT FLUSH). */
 static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outstanding *command,
-                                    rl_verdict verdict) {
-  if (rl_verdict_is_script(command) && (verdict.ran || verdict.wants_text || command->by_text)) {
-    node->link.knows[command->script] = verdict.ran;
-    core->forgotten_us = verdict.wants_text ? core->now_us : core->forgotten_us;
+                                    const rl_verdict *verdict) {
+  if (rl_verdict_is_script(command) && (verdict->ran || verdict->wants_text || command->by_text)) {
+    node->link.knows[command->script] = verdict->ran;
+    core->forgotten_us = verdict->wants_text ? core->now_us : core->forgotten_us;
   }
   if (rl_verdict_is_script(command) && verdict.ran && node->link.no_scripts_until_us != 0) {
     node->link.no_scripts_until_us = 0; /* The user has got the right. */
@@ -255,8 +257,11 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   const rl_reply *reply = &node->link.reader.reply;
   rl_attempt *attempt = command->attempt;
   const rl_steps *steps = core->upper->steps[rl_verdict_operation(command)];
-  rl_answer answer = {.node = node, .command = command, .verdict = rl_verdict_read(command, reply)};
+  rl_answer answer; /* without an initializer, which would clear the text, too */
   rl_verdict *verdict = &answer.verdict;
+  answer.node = node;
+  answer.command = command;
+  answer.verdict = rl_verdict_read(command, reply);
   rl_dispatch_note_latency(core, node, now_us, command);
   if (verdict->other_server && node->link.guard == NULL) { /* only scripts of a guard answer this */
     *verdict = rl_verdict_broken();
@@ -266,7 +271,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   char reason[RL_REASON_MAX + 1];
   answer.reason = error;
   bool stepped = false;
-  rl_dispatch_note_script(core, node, command, *verdict);
+  rl_dispatch_note_script(core, node, command, verdict);
   if (rl_dispatch_wrote(command, verdict)) {
     rl_node_wrote(node);
   }
@@ -283,7 +288,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   if (rl_twin_answered(core, node, command, verdict)) {
     answer.reason = node->error;
   }
-  rl_margin_answered(node, command, *verdict);
+  rl_margin_answered(node, command, verdict);
   if (stepped) {
     rl_renew_suspect_all(core, now_us);
   }
@@ -299,7 +304,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     return broken;
   }
   answer.reason = broken != NULL ? broken : answer.reason;
-  rl_release_answered(core, node, now_us, command, *verdict, broken != NULL ? broken : error);
+  rl_release_answered(core, node, now_us, command, verdict, broken != NULL ? broken : error);
   rl_twin_tested(core, node, command);
   rl_dispatch_to_lock(attempt->lock, node, now_us, command, verdict, answer.reason);
   return broken;

@@ -31,13 +31,14 @@ void rl_margin_extends(const rl_lock *lock, redlock_time now_us) {
       rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) < lock->deadline_us;
 }
 
-void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_verdict verdict) {
+void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
+                        const rl_verdict *verdict) {
   rl_attempt *lease = command->attempt;
   bool sets = command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
               command->kind == RL_OUTSTANDING_ATTACH || command->kind == RL_OUTSTANDING_EXTEND;
   bool confirms = command->kind == RL_OUTSTANDING_CONFIRM;
   bool extends = confirms || command->kind == RL_OUTSTANDING_EXTEND;
-  bool granted = verdict.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
+  bool granted = verdict->vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
                  command->round == lease->lock->round && !(extends && lease->shorter); /* MAR-3 */
   if (granted && sets) {
     lease->suspect &= ~rl_node_bit(node); /* MAR-5 */
@@ -45,7 +46,7 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_v
   if (!confirms && (!sets || !lease->held)) {
     return; /* rl_release.c notes what an attempt sets before it is a lease. */
   }
-  if (rl_vote_counts_as(verdict.vote) == RL_COUNT_DENIED) {
+  if (rl_vote_counts_as(verdict->vote) == RL_COUNT_DENIED) {
     lease->set &= ~rl_node_bit(node);
   } else if (granted) {
     lease->set |= rl_node_bit(node);

@@ -13,7 +13,8 @@
 void rl_margin_extends(const rl_lock *lock, redlock_time now_us);
 
 /* MAR-1, MAR-2. A node has answered. To be called before the answer becomes a vote. */
-void rl_margin_answered(const rl_node *node, const rl_outstanding *command, rl_verdict verdict);
+void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
+                        const rl_verdict *verdict);
 
 /* MAR-3. The extend of this round is confirmed. */
 void rl_margin_confirmed(const rl_lock *lock);

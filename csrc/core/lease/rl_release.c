@@ -272,18 +272,18 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
  */
 static void rl_release_set_answered(rl_core *core, redlock_time now_us,
                                     const rl_outstanding *command, uint32_t bit,
-                                    rl_verdict verdict) {
+                                    const rl_verdict *verdict) {
   rl_attempt *attempt = command->attempt;
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
-  attempt->refused &= verdict.set_nothing ? ~0u : ~bit;
-  if (verdict.set_nothing) {
+  attempt->refused &= verdict->set_nothing ? ~0u : ~bit;
+  if (verdict->set_nothing) {
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
-  } else if (verdict.broken) {
+  } else if (verdict->broken) {
     attempt->uncertain |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
-  } else if (verdict.ran) {
+  } else if (verdict->ran) {
     attempt->set |= attempt->held ? 0 : bit;
     if (attempt->custom) {
       rl_release_again(core, now_us, attempt, bit); /* The key is certainly ours. */
@@ -326,7 +326,8 @@ static bool rl_release_needs_none(const rl_outstanding *command) {
 }
 
 void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                         const rl_outstanding *command, rl_verdict verdict, const char *error) {
+                         const rl_outstanding *command, const rl_verdict *verdict,
+                         const char *error) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
   if (rl_release_needs_none(command)) {
@@ -336,13 +337,13 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
       command->kind == RL_OUTSTANDING_ATTACH) {
     rl_release_set_answered(core, now_us, command, bit, verdict);
   } else if (command->kind == RL_OUTSTANDING_EXTEND) {
-    if (verdict.broken) {
+    if (verdict->broken) {
       rl_attempt_unanswered(attempt, now_us);
       attempt->unsure |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
     }
-  } else if (verdict.vote == REDLOCK_VOTE_GRANTED) {
+  } else if (verdict->vote == REDLOCK_VOTE_GRANTED) {
     rl_native_released(&node->link, now_us, attempt); /* NAT-1 */
-    if (verdict.notified) {
+    if (verdict->notified) {
       rl_notify_note_contention(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
@@ -351,8 +352,8 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
       rl_release_postpone(core, attempt, node, rl_time_max(attempt->keep_until_us, now_us));
     }
     attempt->uncertain &= ~bit; /* The node had executed the SET. */
-  } else if (!verdict.ran) {
-    if (verdict.broken && attempt->keep_until_us != 0) { /* The connection ends. */
+  } else if (!verdict->ran) {
+    if (verdict->broken && attempt->keep_until_us != 0) { /* The connection ends. */
       rl_hold_unanswered(attempt, bit);
       rl_attempt_unanswered(attempt, now_us);
     }

@@ -79,7 +79,8 @@ void rl_release_room(struct rl_core *core, rl_node *node);
 
 /* Acts on the answer of |node| to |command|. */
 void rl_release_answered(struct rl_core *core, rl_node *node, redlock_time now_us,
-                         const rl_outstanding *command, rl_verdict verdict, const char *error);
+                         const rl_outstanding *command, const rl_verdict *verdict,
+                         const char *error);
 
 /* Makes a release due again: the connection has ended before the answer to |command|. */
 void rl_release_unanswered(struct rl_core *core, const rl_node *node, redlock_time now_us,

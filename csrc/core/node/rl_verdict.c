@@ -218,9 +218,6 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
   if (command->kind == RL_OUTSTANDING_SLOTS) { /* rl_permits.c reads it. */
     return reply->type == RL_REPLY_STRING ? RL_VERDICT_DENIED : RL_VERDICT_BROKEN;
   }
-  if (rl_verdict_key(command, reply) != 0) {
-    return RL_VERDICT_DENIED;
-  }
   for (unsigned i = 0; i < (rules == rl_verdict_release ? 4u : 2u); i++) {
     const rl_verdict_rule *rule = &rules[i];
     if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
@@ -228,7 +225,7 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
       return rule->kind;
     }
   }
-  return RL_VERDICT_BROKEN;
+  return rl_verdict_key(command, reply) != 0 ? RL_VERDICT_DENIED : RL_VERDICT_BROKEN;
 }
 
 rl_verdict rl_verdict_read(const rl_outstanding *command, const rl_reply *reply) {
