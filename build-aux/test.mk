@@ -289,6 +289,11 @@ test-busy: $(BUILD)/test/busy
 	@sh build-aux/setup.sh test
 	@$(BUILD)/test/busy $(MAKE) --no-print-directory test
 
+# The table of suites in docs/testing.md: make suites QUIET=ci.log BUSY=busy.log.
+.PHONY: suites
+suites:
+	@$(CONTROLS_LUA) build-aux/suites.lua '$(or $(QUIET),-)' $(BUSY)
+
 # `make test` in half a processor. Needs root and cgroups.
 .PHONY: test-half
 test-half:
