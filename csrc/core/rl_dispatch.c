@@ -154,7 +154,7 @@ static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outst
     node->link.knows[command->script] = verdict->ran;
     core->forgotten_us = verdict->wants_text ? core->now_us : core->forgotten_us;
   }
-  if (rl_verdict_is_script(command) && verdict.ran && node->link.no_scripts_until_us != 0) {
+  if (rl_verdict_is_script(command) && verdict->ran && node->link.no_scripts_until_us != 0) {
     node->link.no_scripts_until_us = 0; /* The user has got the right. */
     if (rl_node_is_up(node)) {
       node->error[0] = '\0';
