@@ -224,6 +224,9 @@ local list = {
   { "hold-not-attached", "a lease that is attached forgets its hold_at_least",
     "rl_hold_set(lock->lease, now_us, rl_time_max(hold_us, handed_us));",
     "rl_hold_set(lock->lease, now_us, rl_time_max(hold_us, 0 * handed_us));", by = holding },
+  { "hold-grows-at-attach", "an attach lengthens the rest of hold_at_least by an extend that failed",
+    "return rl_time_sub(attach->hold_us, rl_time_sub(attach->left_us, now_left_us));",
+    "return rl_time_sub(attach->hold_us + now_left_us, attach->left_us);", by = holding },
 
   -- Validity.
   { "elapsed-not-subtracted", "validity is counted from the decision",

@@ -28,8 +28,14 @@
  *          and did not get the script, and on suspect nodes.
  *   ATT-9. The text has the rest of hold_at_least, and the life that the keys had left. The nodes
  *          report how much of it they had left at the attach. The difference is the time in
- *          between. Keys may live longer than the text says, for an extend that failed. So only the
- *          longest life counts: the rest is then never too short.
+ *          between. Keys may live longer than the text says, because of an extend that failed. So
+ *          only the longest life counts: the rest is then never too short.
+ *   ATT-10. The rest never grows in a hand-over. After an extend that failed, and asked for more
+ *          than the last one that succeeded, it may not shrink by the time in between. The text and
+ *          the lives of the keys are then the same if a node executed that extend, and more time
+ *          has gone by, or if no node did. So each such hand-over of a chain may lengthen the hold
+ *          by its time in between, which is less than the longest life of a key. A sum of them has
+ *          no other bound.
  */
 #include "lease/rl_attach.h"
 

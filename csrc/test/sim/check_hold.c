@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT
  *
  * The time counts from the reading of the client's clock with which the core granted the lease, in
- * true time. A lease that is handed over keeps it. A nested acquire may add to it: here from its
+ * true time. A lease that is handed over keeps it, and its rest does not grow. A nested acquire may add to it: here from its
  * start, which is earlier than its grant.
  */
 #include "check.h"
@@ -42,7 +42,7 @@ static void check_hold_granted(sim *s, const sim_client *client, const sim_lock 
   } else if (lock->attaches) {
     token->hold_end_us = lock->handed_hold_us;
     token->keep_until_us =
-        lock->handed_hold_us == 0 ? 0 : client->reading_us + check_hold_longest_us(s);
+        lock->handed_hold_us == 0 ? 0 : client->reading_us + lock->handed_rest_us;
   }
   for (unsigned i = 0; i < s->config.resources; i++) {
     if (check_hold_meet(lock, i) && s->kept_until_us[i] > s->now_us && !check_hold_excused(s)) {

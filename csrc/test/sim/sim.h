@@ -304,6 +304,7 @@ typedef struct sim_lock {
   uint64_t detached_us;    /* true time: when that was */
   uint64_t handed_fence;   /* which it is to have */
   uint64_t handed_hold_us; /* true time: until when a release keeps its keys; 0: none */
+  uint64_t handed_rest_us; /* for how long a release could have kept them when it was detached */
 
   /* The inspection or the force in flight, or the last, as sim_tap.c has seen it. */
   uint32_t ask;             /* which one of the run; 0: none */

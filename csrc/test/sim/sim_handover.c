@@ -27,7 +27,9 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   text->both = own->both;
   text->since_us = s->now_us;
   text->fence = handover.fence;
-  text->hold_us = handover.hold_us == 0 ? 0 : s->tokens[own->lease].hold_end_us;
+  const sim_token *token = &s->tokens[own->lease];
+  text->hold_us = handover.hold_us == 0 ? 0 : token->hold_end_us;
+  text->rest_us = token->keep_until_us > reading_us ? token->keep_until_us - reading_us : 0;
   rl_handover_write(&handover, text->text);
   rl_lock_detach(own->lock);
   own->inside = 0;
@@ -55,5 +57,6 @@ void sim_handover_take(sim *s, const sim_client *client, sim_lock *own) {
   own->detached_us = text->since_us;
   own->handed_fence = text->fence;
   own->handed_hold_us = text->hold_us;
+  own->handed_rest_us = text->rest_us;
   SIM_TRACE(s, "client %u, lock %u: is to attach", client->index, (unsigned)(own - client->locks));
 }

@@ -33,6 +33,7 @@ typedef struct sim_handover {
   uint64_t since_us; /* true time: when it was detached */
   uint64_t fence;
   uint64_t hold_us; /* true time: until when a release keeps its keys; 0: none */
+  uint64_t rest_us; /* for how long a release could have kept them when it was detached */
   char text[SIM_HANDOVER_TEXT_MAX];
 } sim_handover;
 

@@ -503,16 +503,25 @@ static void lease_attached_after_hold_at_least_deletes_key(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* An extend that reached a minority leaves a key that says nothing about the time in between. */
-static void key_with_longer_life_lengthens_hold_and_never_shortens_it(void **state) {
+/*
+ * ATT-10. An extend that reached a minority leaves a key that says nothing about the time in
+ * between. In a chain of such leases each time in between lengthens the hold, and no hand-over
+ * lengthens the rest.
+ */
+static void chain_of_attaches_lengthens_hold_by_times_between(void **state) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, HOLD_US);
-  fake_store_put(&world->nodes[0].store, KEY, rl_attempt_token(lock->lease),
-                 world->now_us + 60 * SECONDS);
-  lock = hand_over(world, lock, 4 * SECONDS, NULL);
+  for (unsigned i = 1; i <= 5; i++) {
+    redlock_duration rest_us = lock->lease->keep_until_us - world->now_us;
+    fake_store_put(&world->nodes[0].store, KEY, rl_attempt_token(lock->lease),
+                   world->now_us + 60 * SECONDS);
+    lock = hand_over(world, lock, 4 * SECONDS, NULL);
+    assert_true(lock->lease->keep_until_us - world->now_us <= rest_us);
+    assert_true(lock->lease->keep_until_us >= end_of(HOLD_US));
+    assert_true(lock->lease->keep_until_us <= end_of(HOLD_US) + i * (4 * SECONDS + MS));
+  }
   assert_error(release(world, lock), REDLOCK_OK);
-  assert_true(expiry(world, 1) >= end_of(HOLD_US));
-  assert_true(expiry(world, 1) <= end_of(HOLD_US) + 4 * SECONDS + MS);
+  assert_true(expiry(world, 1) <= end_of(HOLD_US) + 5 * (4 * SECONDS + MS));
   assert_true(fake_world_end(world));
 }
 
@@ -627,7 +636,7 @@ int main(void) {
       cmocka_unit_test(repeated_release_counts_no_twin_as_loss),
       cmocka_unit_test(attached_lease_keeps_key_until_its_own_time),
       cmocka_unit_test(lease_attached_after_hold_at_least_deletes_key),
-      cmocka_unit_test(key_with_longer_life_lengthens_hold_and_never_shortens_it),
+      cmocka_unit_test(chain_of_attaches_lengthens_hold_by_times_between),
       cmocka_unit_test(option_of_attach_replaces_that_of_text),
       cmocka_unit_test(lease_without_hold_at_least_is_detached_as_before),
       cmocka_unit_test(kept_release_notifies_head_and_dequeues_its_ticket),
