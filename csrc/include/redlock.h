@@ -185,9 +185,8 @@ typedef enum redlock_error {
   REDLOCK_E_NOT_HELD = -6,    /* extend or release of a lock that is not held */
   REDLOCK_E_CLOSED = -7,      /* the client has been closed */
   REDLOCK_E_CANCELLED = -8,   /* the operation was cancelled */
-  REDLOCK_E_MAX_HOLD = -9, /* only from redlock_lock_lost() and redlock_client_lead(): max_hold_us
-                                 has ended the extends */
-  REDLOCK_E_CLOCK = -10,   /* only from redlock_lock_lost(): clocks of nodes were stepped */
+  REDLOCK_E_MAX_HOLD = -9,    /* redlock_lock_lost(), redlock_client_lead(): max_hold_us is over */
+  REDLOCK_E_CLOCK = -10,      /* only from redlock_lock_lost(): clocks of nodes were stepped */
 
   REDLOCK_E_INVALID = -20,     /* an argument is wrong */
   REDLOCK_E_BUSY = -21,        /* the lock has an operation in flight */
