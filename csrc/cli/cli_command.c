@@ -78,6 +78,14 @@ static void cli_command_close_others(void) {
   }
 }
 
+/* CMD-2. Waits until the next look at the processes, but not beyond SIGKILL. */
+static void cli_command_pause(redlock_time kill_us) {
+  redlock_time now_us = redlock_now();
+  redlock_duration left_us = kill_us > now_us ? kill_us - now_us : 0;
+  bool soon = left_us < CLI_CANARY_PAUSE_MS * REDLOCK_MILLISECONDS;
+  (void)poll(NULL, 0, soon ? (int)(left_us / REDLOCK_MILLISECONDS) + 1 : CLI_CANARY_PAUSE_MS);
+}
+
 /* CMD-2, in the canary: waits for the death of the tool, and ends all that it has left. */
 static void cli_command_outlive(const cli_command *command) {
   char byte;
@@ -93,10 +101,11 @@ static void cli_command_outlive(const cli_command *command) {
   /* The kernel has sent the command its signal. */
   size_t living;
   (void)cli_mark_signal(command->mark, command->pid, number);
+  cli_command_pause(kill_us);
   do {
-    (void)poll(NULL, 0, CLI_CANARY_PAUSE_MS);
     number = redlock_now() >= kill_us ? SIGKILL : 0;
     living = cli_mark_signal(command->mark, 0, number);
+    cli_command_pause(number == 0 ? kill_us : REDLOCK_NEVER);
   } while (living > 0 && redlock_now() < give_up_us);
 }
 

@@ -324,6 +324,32 @@ static void killed_tool_ends_its_command_and_descendants(void **state) {
   }
 }
 
+/* Returns the time from the death of the tool to that of a command that ignores SIGTERM. */
+static redlock_duration kill_at_once(redlock_duration *delay_us) {
+  tool_run run = cli_begin("run --kill-after 0 job -- STUBBORN");
+  see(&run, 3);
+  redlock_time begun_us = stopwatch();
+  (void)kill(run.pid, SIGKILL);
+  eventually(living() == 0);
+  redlock_duration took_us = redlock_now() - begun_us;
+  *delay_us = witness_delay_us(begun_us);
+  cli_finish(&run, 128 + SIGKILL);
+  return took_us;
+}
+
+/* The canary looks at the processes every 50 ms. A slow machine delays each try. */
+static void kill_after_nothing_waits_for_nothing(void **state) {
+  unsigned undelayed = 0;
+  bool ended = false;
+  for (unsigned i = 0; i < 50 && !ended; i++) {
+    redlock_duration delay_us;
+    ended = kill_at_once(&delay_us) < MS(50);
+    undelayed += delay_us < MS(5);
+    (void)three_reset(state);
+  }
+  assert_true(ended || undelayed == 0);
+}
+
 /* The tool inside ends its command, whose processes have the mark of that tool. */
 static void killed_tool_ends_the_command_of_a_tool_inside(void **state) {
   char arguments[512];
@@ -546,6 +572,7 @@ int main(void) {
       TEST(strict_ends_the_command_at_max_hold),
       TEST(killed_tool_ends_its_command_and_descendants),
       TEST(killed_tool_ends_the_command_of_a_tool_inside),
+      TEST(kill_after_nothing_waits_for_nothing),
       TEST(killed_tool_lets_a_warned_command_run_on),
       TEST(killed_tool_signals_its_command_once),
       TEST(ended_lock_starts_no_command),
