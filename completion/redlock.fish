@@ -45,7 +45,7 @@ complete -c redlock -n '__fish_seen_subcommand_from run lead acquire extend hold
 complete -c redlock -n '__fish_seen_subcommand_from run lead acquire extend hold' -l no-label -d 'no such text'
 complete -c redlock -n '__fish_seen_subcommand_from run acquire hold' -l fence -d 'give each grant a greater number: REDLOCK_FENCE'
 complete -c redlock -n '__fish_seen_subcommand_from run acquire hold inspect' -l permits -x -d 'up to so many holders at once, the same number for all: REDLOCK_SLOT'
-complete -c redlock -n '__fish_seen_subcommand_from run acquire hold' -l hold-for -x -d 'a release before TIME after the grant keeps the lock until then'
+complete -c redlock -n '__fish_seen_subcommand_from run acquire hold' -l hold-for -x -d 'keep the lock for TIME after the grant, even if released before'
 complete -c redlock -n '__fish_seen_subcommand_from run' -l on-lost -x -a 'term warn' -d 'if the lock ends: stop the command (term), or only report it (warn) [term]'
 complete -c redlock -n '__fish_seen_subcommand_from run lead' -l strict -d 'kill the command before the lock ends'
 complete -c redlock -n '__fish_seen_subcommand_from run lead' -l kill-after -x -d 'time from SIGTERM to SIGKILL; with --strict at most ttl/4 [5s]'

@@ -67,7 +67,7 @@
   X(PERMITS, 0, "permits", "NUMBER", PERMITS,                                                      \
     "up to so many holders at once, the same number for all: REDLOCK_SLOT")                        \
   X(HOLD_FOR, 0, "hold-for", "TIME", LEAST,                                                        \
-    "a release before TIME after the grant keeps the lock until then")                             \
+    "keep the lock for TIME after the grant, even if released before")                             \
   X(ON_LOST, 0, "on-lost", "term|warn", RUN,                                                       \
     "if the lock ends: stop the command (term), or only report it (warn) [term]")                  \
   X(STRICT, 0, "strict", NULL, STOP, "kill the command before the lock ends")                      \
