@@ -264,10 +264,12 @@ int rl_reply_next(rl_reply_reader *reader, const char **reason) {
 
 size_t rl_reply_quoted_command(const char *quotation) {
   static const char *const commands[] = {
-      "append",  "auth",   "client", "client|setname", "del",  "eval",
-      "evalsha", "exists", "get",    "info",           "mget", "object",
-      "pexpire", "ping",   "pttl",   "publish",        "scan", "object|encoding",
-      "select",  "set",    "strlen", "time",           "type", "subscribe",
+      "append",    "auth",    "client",  "client|setname", "del",
+      "delex",     "delifeq", "eval",    "evalsha",        "exists",
+      "get",       "info",    "mget",    "object",         "pexpire",
+      "ping",      "pttl",    "publish", "scan",           "object|encoding",
+      "select",    "set",     "strlen",  "time",           "type",
+      "subscribe",
   };
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     size_t length = strlen(commands[i]);

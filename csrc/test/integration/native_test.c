@@ -164,6 +164,24 @@ static void vote_of_user_without_eval_names_what_needs_scripts(void **state) {
   free_with_client(lock);
 }
 
+static void right_that_is_taken_away_leaves_no_key(void **state) {
+  redlock_client *client = client_as_app();
+  const char *command = native();
+  redlock_lock *lock = new_lock(client, "r");
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "ACL", "SETUSER", "app", "+@all", NULL);
+  }
+  warm_up_natively(client, lock);
+  for (unsigned i = 0; i < 3 && command != NULL; i++) {
+    char right[16];
+    (void)snprintf(right, sizeof right, "-%s", command);
+    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "app", right, NULL), "OK");
+  }
+  take_and_release(client, lock);
+  take_and_release(client, lock);
+  free_with_client(lock);
+}
+
 /* The last test: the module of a node cannot be loaded again. */
 static void server_without_interpreter_takes_single_locks(void **state) {
   unsigned unloaded = 0;
@@ -197,6 +215,7 @@ int main(void) {
       cmocka_unit_test_setup(native_release_notifies_waiter, three_reset),
       cmocka_unit_test_setup(user_without_eval_takes_single_locks, three_reset),
       cmocka_unit_test_setup(vote_of_user_without_eval_names_what_needs_scripts, three_reset),
+      cmocka_unit_test_setup(right_that_is_taken_away_leaves_no_key, three_reset),
       cmocka_unit_test_setup(server_without_interpreter_takes_single_locks, three_reset),
   };
   return cmocka_run_group_tests(tests, start, three_end);
