@@ -141,12 +141,6 @@ static bool rl_dispatch_wants_other(rl_node *node, redlock_time now_us,
   return !helpless;
 }
 
-/* Releases on the node do not notify waiters for a while. */
-static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) {
-  node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
-  rl_report_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
-}
-
 /* Notes that the node knows the script, or has lost it (SCRIPT FLUSH). */
 static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outstanding *command,
                                     const rl_verdict *verdict) {
@@ -277,7 +271,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   }
   bool plain = rl_dispatch_wants_plain(&node->link, now_us, command, verdict);
   if (verdict->notify_denied || plain) {
-    rl_dispatch_mute(core, node, now_us);
+    rl_report_mute(core, node, now_us);
   }
   if (verdict->node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, verdict->node_us, command->sent_us, now_us);

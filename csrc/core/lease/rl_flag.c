@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "node/rl_native.h"
+#include "node/rl_verdict.h"
 #include "wait/rl_notify.h"
+#include "wait/rl_report.h"
 
 static void rl_flag_notify(rl_node *node, redlock_time now_us, rl_attempt *attempt, bool by_text) {
   rl_link *link = &node->link;
@@ -22,6 +24,13 @@ static bool rl_flag_is_valid(const rl_outstanding *command, const rl_reply *repl
   int most = command->step == RL_NATIVE_NOTIFY ? 3 : 1;
   return reply->type == RL_REPLY_ERROR || command->step == RL_NATIVE_FLAG ||
          (reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= most);
+}
+
+/* Returns true if the node does not let the user notify, or does not know these scripts. */
+static bool rl_flag_is_denied(const rl_reply *reply) {
+  bool refused = reply->type == RL_REPLY_ERROR &&
+                 (!rl_verdict_is_refusal(reply->text) || strncmp(reply->text, "NOPERM ", 7) == 0);
+  return refused || (reply->type == RL_REPLY_INTEGER && reply->integer == 3);
 }
 
 const char *rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
@@ -50,6 +59,8 @@ const char *rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
     if (reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0 &&
         !command->by_text) {
       rl_flag_notify(node, now_us, command->attempt, true);
+    } else if (rl_flag_is_denied(reply)) {
+      rl_report_mute(core, node, now_us);
     }
     break;
   }

@@ -321,6 +321,11 @@ void rl_report_node_down(rl_core *core, const rl_node *node, redlock_time now_us
   rl_report_discount(core, rl_node_bit(node), false, now_us);
 }
 
+void rl_report_mute(rl_core *core, rl_node *node, redlock_time now_us) {
+  node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
+  rl_report_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
+}
+
 void rl_report_changed(rl_core *core, rl_subscriber_change change, redlock_time now_us) {
   if (change.lost != 0) {
     rl_report_discount(core, change.lost, true, now_us);

@@ -22,6 +22,9 @@ void rl_report_unanswered(struct rl_core *core, const rl_node *node,
 void rl_report_message(struct rl_core *core, unsigned node, redlock_time now_us,
                        const rl_reply *reply);
 
+/* Notes that releases on the node may not notify waiters: they do not for a while. */
+void rl_report_mute(struct rl_core *core, rl_node *node, redlock_time now_us);
+
 /* Acts on what a function of rl_subscriber.h returned. */
 void rl_report_changed(struct rl_core *core, rl_subscriber_change change, redlock_time now_us);
 
