@@ -10,7 +10,9 @@
  *     first lock. Only the first try to connect counts, or the first after the node was well, from
  *     its start: later tries may take for ever;
  *   - while replies are outstanding, if a node has forgotten a script in this round: the other
- *     nodes may need its text, too.
+ *     nodes may need its text, too;
+ *   - after a release, while the next reply of a node is that of EXISTS (NAT-2): a proxy may send
+ *     the replies one by one, and the waiter would wait for the next call of the program.
  * The grace period is four times as long as the decision took, and at least 100 ms: slower nodes
  * are served by the next call. It is at most a tenth of the ttl, and ends with the attempt
  * (node_timeout, wait).
@@ -19,6 +21,7 @@
 
 #include "lease/rl_release.h"
 #include "lock/rl_lock.h"
+#include "node/rl_native.h"
 
 #define RL_GRACE_MIN_US (100 * REDLOCK_MILLISECONDS)
 #define RL_GRACE_TIMES 4
@@ -43,6 +46,11 @@ static bool rl_grace_wanted(const rl_lock *lock, const rl_node *node) {
   return ((lacking | rl_release_due(lock->core)) & rl_node_bit(node)) != 0;
 }
 
+/* Returns true if the next reply of the node tells if waiters must be notified. */
+static bool rl_grace_awaits_flag(const rl_lock *lock, const rl_link *link) {
+  return lock->operation == RL_OPERATION_RELEASE && rl_native_awaits_flag(link);
+}
+
 redlock_time rl_grace_until(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   redlock_duration period_us = rl_grace_period(lock);
@@ -56,7 +64,8 @@ redlock_time rl_grace_until(const rl_lock *lock, redlock_time now_us) {
     redlock_time since_us = rl_grace_connecting(node);
     if (since_us != REDLOCK_NEVER && rl_grace_wanted(lock, node)) {
       until_us = rl_time_max(until_us, rl_time_add(since_us, period_us));
-    } else if (forgotten && node->link.phase == RL_LINK_UP && node->link.outstanding_count > 0 &&
+    } else if ((forgotten || rl_grace_awaits_flag(lock, &node->link)) &&
+               node->link.phase == RL_LINK_UP && node->link.outstanding_count > 0 &&
                rl_link_oldest_age(&node->link, now_us) <= period_us) {
       until_us = rl_time_max(until_us, rl_time_add(lock->round_start_us, period_us));
     }

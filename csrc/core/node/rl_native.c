@@ -30,8 +30,8 @@ bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attem
   }
   bool known = link->native == RL_NATIVE_DELIFEQ || link->native == RL_NATIVE_DELEX;
   bool dequeues = (attempt->enqueued & link->bit) != 0;
-  return known && (!rl_native_notifies(link, now_us) ||
-                   (rl_native_is_awaited(attempt) && !dequeues)); /* NAT-3 */
+  bool asks = rl_native_is_awaited(attempt) && !dequeues && !attempt->custom;
+  return known && (!rl_native_notifies(link, now_us) || asks); /* NAT-3 */
 }
 
 static bool rl_native_append(rl_link *link, redlock_time now_us, rl_attempt *attempt,
@@ -60,6 +60,14 @@ bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow) 
   return !asks || !rl_link_reserve_outstanding(link, true) ||
          !rl_command_flag(&link->output, &key) ||
          rl_native_append(link, command->sent_us, attempt, RL_NATIVE_FLAG);
+}
+
+bool rl_native_awaits_flag(const rl_link *link) {
+  if (link->outstanding_count == 0) {
+    return false;
+  }
+  const rl_outstanding *next = &link->outstanding[link->outstanding_head];
+  return next->kind == RL_OUTSTANDING_NATIVE && next->step == RL_NATIVE_FLAG;
 }
 
 bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text) {

@@ -15,7 +15,8 @@
  *   NAT-3. These releases use the script: of several keys, within hold_at_least, and on a
  *          connection without an answer to the tries. If the node notifies waiters, so do releases
  *          that no caller awaits, and those with a ticket to dequeue: a client that ends would
- *          never read the flag.
+ *          never read the flag. So do those with a caller's token: RELEASE_NOTIFY would delete the
+ *          key of another client that has taken it with that token in between.
  *   NAT-4. A node that refuses EVAL is asked natively for a minute: extends, and the releases of
  *          one key that keep nothing (hold_at_least).
  *   NAT-5. SET IFEQ may shorten a key: the key then ends its life after the execution. So the
@@ -61,6 +62,9 @@ bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl
 
 /* NAT-1. Notes that the node has released the key of |attempt|. Queues the tries if it is time. */
 void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt);
+
+/* NAT-2. Returns true if the next reply is that of EXISTS. */
+bool rl_native_awaits_flag(const rl_link *link);
 
 /* NAT-2. Queues the script that notifies, after the flag was found. */
 bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text);

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "calling_world.h"
+#include "lease/rl_custom_token.h"
+#include "lifecycle/rl_grace.h"
 #include "node/rl_native.h"
 
 static fake_world *native_world(unsigned count) {
@@ -115,6 +117,66 @@ static void refused_flag_ends_native_releases(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A proxy may send the replies one by one, and the program may make its next call much later. */
+static void blocking_release_waits_for_the_flag_of_a_node_that_has_released(void **state) {
+  fake_world *world = native_world(3);
+  wait_for_key(world);
+  rl_lock *lock = begin_release(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_grace_until(lock, world->now_us), world->now_us + 100 * MS);
+  (void)fake_answer(world, 0);
+  assert_int_equal(fake_next(world, 0), FAKE_RELEASE);
+  assert_true(rl_grace_until(lock, world->now_us) > world->now_us);
+  (void)fake_answer(world, 1);
+  assert_int_equal(fake_next(world, 1), FAKE_RELEASE);
+  assert_true(rl_grace_until(lock, world->now_us) <= world->now_us); /* Node 2 may be slow. */
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void denied_notification_is_not_repeated_with_each_release(void **state) {
+  static const char *const answers[] = {
+      ":3\r\n", "-NOPERM User app has no permissions to run the 'evalsha' command\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    fake_world *world = native_world(1);
+    wait_for_key(world);
+    (void)begin_release(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 0);
+    assert_int_equal(fake_next(world, 0), FAKE_RELEASE);
+    (void)fake_reply(world, 0, answers[i]);
+    fake_settle(world);
+    rl_lock *lock = begin_release(world);
+    assert_int_equal(world->nodes[0].queued, 1); /* It does not ask for the flag. */
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    fake_pass(world, RL_SUBSCRIBER_REFUSED_US);
+    (void)begin_release(world);
+    assert_int_equal(world->nodes[0].queued, 2);
+    fake_settle(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The script that notifies would delete the key of another client with that token. */
+static void release_with_callers_token_uses_the_script(void **state) {
+  fake_world *world = native_world(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  wait_for_key(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queue[0].native, 0);
+  assert_int_equal(world->nodes[0].queued, 1);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(messages(world, 0), 1);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(release_without_waiters_is_two_commands),
@@ -124,6 +186,9 @@ int main(void) {
       cmocka_unit_test(broken_native_release_is_repeated_by_the_script_that_notifies),
       cmocka_unit_test(release_that_no_caller_awaits_uses_the_script),
       cmocka_unit_test(refused_flag_ends_native_releases),
+      cmocka_unit_test(blocking_release_waits_for_the_flag_of_a_node_that_has_released),
+      cmocka_unit_test(denied_notification_is_not_repeated_with_each_release),
+      cmocka_unit_test(release_with_callers_token_uses_the_script),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,27 @@ static void native_release_that_is_unknown_again_is_repeated_by_script(void **st
   assert_true(fake_world_end(world));
 }
 
+/* An administrator has taken the right away, while the connection lasts. */
+static void native_release_without_right_is_repeated_by_script(void **state) {
+  static const unsigned natives[] = {RL_NATIVE_DELIFEQ, RL_NATIVE_DELEX};
+  static const char *const errors[] = {
+      "-NOPERM User app has no permissions to run the 'delifeq' command\r\n",
+      "-NOPERM User app has no permissions to run the 'delex' command\r\n"};
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = native_world(1, natives[i]);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    acquire_and_release(world, lock);
+    acquire_and_release(world, lock);
+    assert_int_equal(begin_release(world, lock).native, natives[i]);
+    (void)fake_reply(world, 0, errors[i]);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void unanswered_native_release_is_repeated(void **state) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -409,6 +430,7 @@ int main(void) {
       cmocka_unit_test(node_that_hangs_up_on_tries_gets_none_again),
       cmocka_unit_test(release_with_callers_token_is_not_followed_by_tries),
       cmocka_unit_test(native_release_that_is_unknown_again_is_repeated_by_script),
+      cmocka_unit_test(native_release_without_right_is_repeated_by_script),
       cmocka_unit_test(unanswered_native_release_is_repeated),
       cmocka_unit_test(native_release_keeps_key_of_another_client),
       cmocka_unit_test(node_without_scripts_grants_extends_and_releases),
