@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/rl_name.h"
 #include "net/rl_sentinel.h"
 #include "os/rl_descriptor.h"
 #include "os/rl_thread.h"
@@ -77,24 +78,14 @@ static void rl_resolver_unref(rl_resolver *resolver) {
   free(resolver);
 }
 
-static void rl_resolver_hints(struct addrinfo *hints, int flags) {
-  memset(hints, 0, sizeof *hints);
-  hints->ai_family = AF_UNSPEC;
-  hints->ai_socktype = SOCK_STREAM;
-  hints->ai_flags = flags | AI_NUMERICSERV;
-}
-
 static void *rl_resolver_run(void *argument) {
   rl_resolver *resolver = argument;
-  struct addrinfo hints;
   rl_sentinel_master *target = &resolver->target;
   bool known =
       resolver->sentinels.count == 0 ||
       rl_sentinel_find(&resolver->sentinels, &resolver->connection, target, resolver->error);
-  rl_resolver_hints(&hints, AI_ADDRCONFIG);
-  int error = known ? getaddrinfo(target->host, target->port, &hints, &resolver->addresses) : 0;
+  int error = known ? rl_name_find(target->host, target->port, &resolver->addresses) : 0;
   if (error != 0) {
-    resolver->addresses = NULL;
     (void)snprintf(resolver->error, sizeof resolver->error, "cannot resolve the name: %s",
                    gai_strerror(error));
   }
@@ -168,10 +159,9 @@ void rl_resolver_forget(rl_resolver *resolver) {
 }
 
 struct addrinfo *rl_resolver_numeric(const char *host, int port) {
-  struct addrinfo hints;
-  struct addrinfo *addresses = NULL;
+  struct addrinfo *addresses;
   char service[8];
-  rl_resolver_hints(&hints, AI_NUMERICHOST);
   (void)snprintf(service, sizeof service, "%d", port);
-  return getaddrinfo(host, service, &hints, &addresses) == 0 ? addresses : NULL;
+  (void)rl_name_read(host, service, &addresses);
+  return addresses;
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/rl_time.h"
+#include "net/rl_name.h"
 #include "node/rl_link.h"
 #include "options/rl_address.h"
 #include "os/rl_descriptor.h"
@@ -109,8 +110,7 @@ static void rl_sentinel_close(rl_sentinel *self) {
 }
 
 static bool rl_sentinel_connect(rl_sentinel *self) {
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV};
-  struct addrinfo *addresses = NULL;
+  struct addrinfo *addresses;
   char host[RL_ADDRESS_HOST_MAX + 1], port[8];
   const char *colon = self->name + self->name_length;
   while (*--colon != ':') {
@@ -120,7 +120,7 @@ static bool rl_sentinel_connect(rl_sentinel *self) {
   (void)snprintf(host, sizeof host, "%.*s", (int)length, self->name + brackets);
   (void)snprintf(port, sizeof port, "%.*s", (int)(self->name + self->name_length - colon - 1),
                  colon + 1);
-  int error = getaddrinfo(host, port, &hints, &addresses);
+  int error = rl_name_find(host, port, &addresses);
   if (error != 0) {
     return rl_sentinel_fail(self, gai_strerror(error));
   }

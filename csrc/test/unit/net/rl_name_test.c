@@ -1,0 +1,56 @@
+/*
+ * Names: which families a look-up asks for.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The linker replaces getaddrinfo(): this host has no address of IPv4 but that of loopback.
+ */
+#include "net/rl_name.h"
+
+#include <netdb.h>
+#include <strings.h>
+
+#include "rl_test.h"
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+
+static unsigned limited; /* look-ups of families with an address */
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses) {
+  if ((hints->ai_flags & AI_ADDRCONFIG) != 0) {
+    limited++;
+    return EAI_FAMILY;
+  }
+  bool local = strcasecmp(host, "localhost") == 0 && (hints->ai_flags & AI_NUMERICHOST) == 0;
+  return __real_getaddrinfo(local ? "127.0.0.1" : host, service, hints, addresses);
+}
+
+static void local_address_is_found_without_an_interface_of_its_family(void **state) {
+  static const char *const hosts[] = {"127.0.0.1", "::1", "localhost", "LOCALHOST"};
+  for (unsigned i = 0; i < COUNT_OF(hosts); i++) {
+    struct addrinfo *addresses = NULL;
+    assert_int_equal(rl_name_find(hosts[i], "6379", &addresses), 0);
+    assert_non_null(addresses);
+    freeaddrinfo(addresses);
+  }
+  assert_int_equal(limited, 0);
+}
+
+static void other_name_is_asked_for_families_of_interfaces(void **state) {
+  struct addrinfo *addresses = NULL;
+  assert_int_equal(rl_name_find("redis.test", "6379", &addresses), EAI_FAMILY);
+  assert_null(addresses);
+  assert_int_equal(limited, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(local_address_is_found_without_an_interface_of_its_family),
+      cmocka_unit_test(other_name_is_asked_for_families_of_interfaces),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
