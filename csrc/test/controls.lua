@@ -24,6 +24,7 @@ local notifying = { "simulator", arguments = "--notify" }
 local mixed = { "simulator", arguments = "--mix --only mix" }
 local holding = { "simulator", arguments = "--hold" }
 local native = { "simulator", arguments = "--native" }
+local scriptless = { "simulator", arguments = "--scriptless --nodes 1" }
 
 local function exclusion(...)
   return { chaos = "exclusion", ... }
@@ -596,7 +597,10 @@ local list = {
     "REDLOCK_NEVER - 0 * poll_us;", by = { "simulator", arguments = "--notify --native" } },
   { "native-extend-shortens", "a native extend may end before the lease does",
     "native ? rl_time_max(lock->ttl_us, left_us) : lock->ttl_us", "native && left_us == 0 ? 1 : lock->ttl_us",
-    by = native },
+    by = scriptless },
+  { "native-extend-grows", "after an unanswered native extend the next one may ask for more",
+    "return (attempt->unsure & link->bit) != 0 && key_ms > attempt->least_ms;", "return key_ms < attempt->least_ms / 1000;",
+    by = scriptless },
   { "native-release-lost", "a native release that was not answered is not repeated",
     "rl_release_again(core, now_us, attempt, bit);\n}\n\nvoid rl_release_room",
     "if (command->kind != RL_OUTSTANDING_RELEASE || command->script != RL_SCRIPT_NONE) "

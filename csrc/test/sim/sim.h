@@ -480,6 +480,7 @@ struct sim {
   uint64_t calls;        /* of the core */
   bool notifying;        /* all runs are with notifications */
   bool native;           /* in all runs nodes have native commands */
+  bool scriptless;       /* in most runs no node runs scripts */
   bool labels;           /* most locks have a label */
   unsigned nodes_wanted; /* 0: drawn */
   bool permits;          /* all locks are semaphores */

@@ -44,6 +44,7 @@ sim-test: $(SIM)
 	$(MAKE) --no-print-directory sim-guard
 	$(SIM) --labels --runs $(SIM_GUARD_RUNS)
 	$(SIM) --permits --runs $(SIM_GUARD_RUNS)
+	$(SIM) --scriptless --nodes 1 --runs $(SIM_GUARD_RUNS)
 	$(SIM) --mix --runs $(SIM_MIX_RUNS)
 	$(MAKE) --no-print-directory sim-repeat
 

@@ -15,6 +15,7 @@
  *       --notify       all runs are with notifications
  *       --labels       most locks have a label
  *       --permits      all locks are semaphores
+ *       --scriptless   in most runs no node runs scripts, and connections with extends break
  *       --mix          a mix of all kinds of waiters follows the faults
  *       --hold         all runs are with releases that keep their keys
  *       --fence        all runs are with fencing tokens
@@ -38,7 +39,7 @@
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
   bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits, holding,
-      native, mixing;
+      native, scriptless, mixing;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -58,12 +59,19 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
   const struct {
     const char *word;
     bool *flag;
-  } flags[] = {{"--timeline", &arguments->timeline}, {"--counters", &arguments->counters},
-               {"--hash", &arguments->hash},         {"--fence", &arguments->fenced},
-               {"--lead", &arguments->leading},      {"--guard", &arguments->guarded},
-               {"--notify", &arguments->notifying},  {"--labels", &arguments->labels},
-               {"--permits", &arguments->permits},   {"--hold", &arguments->holding},
-               {"--native", &arguments->native},     {"--mix", &arguments->mixing}};
+  } flags[] = {{"--timeline", &arguments->timeline},
+               {"--counters", &arguments->counters},
+               {"--hash", &arguments->hash},
+               {"--fence", &arguments->fenced},
+               {"--lead", &arguments->leading},
+               {"--guard", &arguments->guarded},
+               {"--notify", &arguments->notifying},
+               {"--labels", &arguments->labels},
+               {"--permits", &arguments->permits},
+               {"--hold", &arguments->holding},
+               {"--native", &arguments->native},
+               {"--mix", &arguments->mixing},
+               {"--scriptless", &arguments->scriptless}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -223,7 +231,7 @@ int main(int count, char **words) {
     (void)fprintf(
         stderr,
         "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--labels] [--permits] [--hold] [--mix] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
+        "[--break NAME] [--labels] [--permits] [--scriptless] [--hold] [--mix] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
         "[--counters] [--hash]\n");
     return 2;
   }
@@ -238,7 +246,8 @@ int main(int count, char **words) {
   s->leading = arguments.leading;
   s->guarded = arguments.guarded;
   s->notifying = arguments.notifying;
-  s->native = arguments.native;
+  s->native = arguments.native || arguments.scriptless;
+  s->scriptless = arguments.scriptless;
   s->labels = arguments.labels;
   s->nodes_wanted = (unsigned)arguments.nodes;
   s->permits = arguments.permits;

@@ -16,6 +16,30 @@
 #include "sim_trace.h"
 #include "wire/rl_command.h"
 
+/*
+ * Nodes without scripts take part in plain locks only. Short extends follow long ones, and long
+ * ones follow short ones that a broken connection has left unanswered.
+ */
+static void sim_native_draw_scriptless(sim *s, sim_random *random) {
+  sim_config *config = &s->config;
+  if (!s->scriptless) {
+    return;
+  }
+  config->fenced = config->leading = config->several = 0;
+  config->handovers = config->operators = config->forces = 0;
+  config->twins = false;
+  config->extends = 6;
+  config->ttl_us[1] =
+      sim_between(random, config->ttl_us[0] / 8000, config->ttl_us[0] / 2000) * 1000;
+  config->ttl_us[1] = config->ttl_us[1] < 4000 ? 4000 : config->ttl_us[1];
+  config->tail = 1000;
+  config->fault_every_us = config->ttl_us[0] / 2;
+  config->weights[SIM_FAULT_BREAK] = 100;
+  config->break_weights[0] = config->break_weights[1] = 0;
+  config->break_weights[2] = 20; /* A node executes the requests later. */
+  sim_config_weigh(config);
+}
+
 void sim_native_draw(sim *s, sim_random *random) {
   sim_config *config = &s->config;
   bool drawn = sim_below(random, 4) == 0;
@@ -24,10 +48,11 @@ void sim_native_draw(sim *s, sim_random *random) {
     return;
   }
   config->native = true;
+  sim_native_draw_scriptless(s, random);
   /* A node without scripts cannot take part in these. */
-  config->lacks_scripts = lacks && !config->guard && config->fenced == 0 && config->several == 0 &&
-                          config->handovers == 0 && config->operators == 0 && !config->twins &&
-                          config->permits == 0;
+  config->lacks_scripts = (lacks || s->scriptless) && !config->guard && config->fenced == 0 &&
+                          config->several == 0 && config->handovers == 0 &&
+                          config->operators == 0 && !config->twins && config->permits == 0;
 }
 
 void sim_native_init(sim *s, unsigned index) {
@@ -40,7 +65,8 @@ void sim_native_init(sim *s, unsigned index) {
                  : known == 2      ? RL_NATIVE_DELEX
                                    : 0;
   /* A node with neither keeps the keys of failed attempts: no lock makes progress there. */
-  node->lacks_scripts = s->config.lacks_scripts && node->native != 0 && (random >> 44 & 1) != 0;
+  node->lacks_scripts =
+      s->config.lacks_scripts && node->native != 0 && (s->scriptless || (random >> 44 & 1) != 0);
   node->lacks_ifeq = node->native == 0 || (random >> 46 & 7) == 0;
 }
 
