@@ -599,8 +599,8 @@ local list = {
     "native ? rl_time_max(lock->ttl_us, left_us) : lock->ttl_us", "native && left_us == 0 ? 1 : lock->ttl_us",
     by = scriptless },
   { "native-extend-grows", "after an unanswered native extend the next one may ask for more",
-    "return (attempt->unsure & link->bit) != 0 && key_ms > attempt->least_ms;", "return key_ms < attempt->least_ms / 1000;",
-    by = scriptless },
+    "return (attempt->unsure & link->bit) != 0 && key_ms > attempt->least_ms;",
+    "return key_ms < attempt->least_ms / 1000;", by = scriptless },
   { "native-release-lost", "a native release that was not answered is not repeated",
     "rl_release_again(core, now_us, attempt, bit);\n}\n\nvoid rl_release_room",
     "if (command->kind != RL_OUTSTANDING_RELEASE || command->script != RL_SCRIPT_NONE) "
