@@ -460,7 +460,7 @@ void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entro
                   size_t entropy_length) {
   now_us = rl_core_clock(core, now_us);
   if (core->releases->again) {
-    rl_release_continue(core, now_us);
+    rl_release_send_all(core, now_us);
   }
   rl_backfill_continue(core, now_us);
   rl_pacer_send(core, now_us, entropy, entropy_length);

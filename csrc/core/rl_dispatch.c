@@ -195,7 +195,7 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
     return;
   }
   if (lock == NULL) {
-    rl_round_missed(node, command, verdict->vote);
+    rl_round_note_late(node, command, verdict->vote);
     return;
   }
   bool asks = command->script == RL_SCRIPT_TAKE_HERE || command->kind == RL_OUTSTANDING_ATTACH;

@@ -77,7 +77,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   lock->random = rl_word_read(entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   rl_permits_plan(lock, now_us);
   if (!rl_permits_asks(lock)) {
-    rl_release_settle_failed(lock, now_us, true);
+    rl_release_send_failed_attempt(lock, now_us, true);
   }
   if (rl_acquire_shares(lock, now_us)) {
     return RL_BEGUN_ENDED;
@@ -191,7 +191,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     rl_permits_asked(lock);
     rl_release_let_go(lock, now_us, attempt, true);
   } else {
-    rl_release_failed(lock, now_us, attempt);
+    rl_release_failed_attempt(lock, now_us, attempt);
     if (error == REDLOCK_E_TAKEN && rl_permits_ask(lock, now_us)) {
       return;
     }

@@ -3,11 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * "Distributed Locks with Redis": the client deletes the key on all instances, only if it holds the
- * random value, whether or not the client believes that it got the lock there.
+ * "Distributed Locks with Redis": the client deletes the key on all instances, if the key has the
+ * random value, and also where the client believes that it has no key.
  *   REL-1. The lease ends before the first byte (rl_lock_release()).
- *   REL-2. Send compare-and-delete to each node that may have got a SET, whatever it answered.
- *          Before the end of |hold_at_least| send HOLD in its place (rl_hold.h).
+ *   REL-2. Send compare-and-delete to each node that may have the key: not to those whose answer
+ *          proves that they set nothing. Before the end of |hold_at_least| send HOLD in its place
+ *          (rl_hold.h).
  *   REL-3. Count votes (rl_quorum.c). Releases that cannot be sent yet go on without the operation.
  * A failed attempt, a freed lock and a closed client leave tokens for which no caller waits. They
  * take step REL-2 only, and stay in a list until each node has been asked.
@@ -30,7 +31,8 @@
 
 /* ---------------------------------------------------------------------------------- the list */
 
-static void rl_release_count(rl_core *core, uint32_t before, uint32_t after) {
+/* Adjusts due_count of each node to a changed set of due nodes. */
+static void rl_release_adjust_due_counts(rl_core *core, uint32_t before, uint32_t after) {
   for (unsigned i = 0; i < core->node_count && before != after; i++) {
     core->nodes[i]->due_count += after >> i & 1;
     core->nodes[i]->due_count -= before >> i & 1;
@@ -39,7 +41,7 @@ static void rl_release_count(rl_core *core, uint32_t before, uint32_t after) {
 
 static void rl_release_set_due(rl_core *core, rl_attempt *attempt, uint32_t due) {
   if (rl_attempt_is_queued(attempt)) {
-    rl_release_count(core, attempt->due, due);
+    rl_release_adjust_due_counts(core, attempt->due, due);
   }
   attempt->due = due;
   attempt->later &= due;
@@ -50,12 +52,15 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
     return;
   }
   rl_list_remove(&attempt->queue);
-  rl_release_count(core, attempt->due, 0);
+  rl_release_adjust_due_counts(core, attempt->due, 0);
   core->releases->count--;
   rl_attempt_unref(&core->attempts, attempt);
 }
 
-/* Too many releases are due on |node|: forgets the oldest, of attempts with or without a lease. */
+/*
+ * Too many releases are due on |node|: forgets the oldest, with |held| those of leases, otherwise
+ * those of failed attempts. Returns how many it has forgotten.
+ */
 static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
   unsigned forgotten = 0;
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
@@ -80,7 +85,7 @@ static void rl_release_list(rl_core *core, rl_attempt *attempt) {
   }
   (void)rl_attempt_ref(attempt);
   rl_list_append(&core->releases->queue, &attempt->queue);
-  rl_release_count(core, 0, attempt->due);
+  rl_release_adjust_due_counts(core, 0, attempt->due);
   core->releases->count++;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
@@ -90,25 +95,25 @@ static void rl_release_list(rl_core *core, rl_attempt *attempt) {
   }
 }
 
-static void rl_release_continue_at(rl_core *core, redlock_time at_us) {
+static void rl_release_wake_at(rl_core *core, redlock_time at_us) {
   core->releases->again_at_us = rl_time_min(core->releases->again_at_us, at_us);
 }
 
-/* The release is due on |node|, but not before |at_us|. */
+/* Makes the release due on |node| at |at_us|. */
 static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_node *node,
                                 redlock_time at_us) {
   attempt->later_us = attempt->later == 0 ? at_us : rl_time_min(attempt->later_us, at_us);
   rl_release_set_due(core, attempt, attempt->due | rl_node_bit(node));
   attempt->later |= rl_node_bit(node);
   rl_release_list(core, attempt);
-  rl_release_continue_at(core, at_us);
+  rl_release_wake_at(core, at_us);
 }
 
 /* ------------------------------------------------------------------------------------- REL-2 */
 
 /*
- * Returns true if the release must wait on some nodes. After a pause of the process the time is up,
- * but answers may have come: they are read first.
+ * Returns true if the release must wait on some nodes. If the process was stopped, the time may be
+ * over while answers are unread: they are read first.
  */
 static bool rl_release_waits(const rl_core *core, redlock_time now_us, const rl_attempt *attempt) {
   bool reading = core->releases->reading && attempt->expired_us > now_us;
@@ -130,18 +135,19 @@ static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *atte
     } else if (rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {
       rl_release_set_due(core, attempt, attempt->due & ~bit);
     } else if (grow) {
-      rl_release_continue_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
+      rl_release_wake_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
     } else {
       core->releases->again = true;
     }
   }
   if (wait && attempt->later != 0) {
-    rl_release_continue_at(core, attempt->later_us);
+    rl_release_wake_at(core, attempt->later_us);
   }
 }
 
 /* Sends what can be sent, and keeps the rest in the list until the keys have expired. */
-static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
+static void rl_release_send_or_list(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+                                    bool grow) {
   bool expired = attempt->expired_us <= now_us;
   if (!expired || !rl_attempt_is_queued(attempt)) {
     rl_release_send(core, now_us, attempt, grow);
@@ -156,23 +162,24 @@ static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *att
 
 /*
  * Returns the nodes that have the token, or may yet have it: an answered release, or a refused SET,
- * proves nothing about a SET that the node has not read yet. If another client may have the same
- * token, and the attempt was never a lease, only nodes that certainly set it: another key may be
- * that of the other client, and a key of ours has its ttl. A release also dequeues the ticket of
- * the lease (rl_notify.c), where its SET was refused, too.
+ * proves nothing about a SET that the node has not read yet. A release also dequeues the ticket of
+ * the lease (rl_notify.c), where its SET was refused, too. Another client may use a caller-supplied
+ * token. If such an attempt was never a lease, only nodes that certainly set the key are released:
+ * elsewhere the key may be the other client's, and a key of this one expires.
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
   if (attempt->custom && !attempt->held) {
     return attempt->set & ~attempt->released;
   }
-  return attempt->sent & (attempt->uncertain | (attempt->enqueued & ~attempt->released) |
-                          ~(attempt->released | rl_attempt_refused(attempt)));
+  uint32_t done = attempt->released | rl_attempt_refused(attempt);
+  uint32_t queued = attempt->enqueued & ~attempt->released;
+  return attempt->sent & (attempt->uncertain | queued | ~done);
 }
 
 void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   attempt->releasing = true;
   rl_release_set_due(core, attempt, rl_release_wanted(attempt));
-  rl_release_go_on(core, now_us, attempt, grow || core->releases->count >= RL_RELEASE_GROW);
+  rl_release_send_or_list(core, now_us, attempt, grow || core->releases->count >= RL_RELEASE_GROW);
   if (attempt->held) {
     rl_notify_released(core, attempt, false);
     if (rl_attempt_keep_ms(attempt, now_us) == 0) {
@@ -193,7 +200,7 @@ void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, 
   rl_attempt_unref(&lock->core->attempts, attempt);
 }
 
-void rl_release_failed(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) {
+void rl_release_failed_attempt(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) {
   assert(lock->failed == NULL);
   attempt->later = attempt->asked;
   attempt->later_us =
@@ -207,42 +214,42 @@ void rl_release_failed(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) 
   }
 }
 
-static void rl_release_wait_no_more(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+static void rl_release_stop_waiting(rl_core *core, redlock_time now_us, rl_attempt *attempt,
                                     bool grow) {
   if (rl_attempt_is_queued(attempt) && (attempt->later & attempt->asked) != 0) {
     attempt->later &= ~attempt->asked;
-    rl_release_go_on(core, now_us, attempt, grow);
+    rl_release_send_or_list(core, now_us, attempt, grow);
   }
 }
 
-void rl_release_settle_failed(rl_lock *lock, redlock_time now_us, bool grow) {
+void rl_release_send_failed_attempt(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *failed = lock->failed;
   if (failed != NULL) {
     lock->failed = NULL;
-    rl_release_wait_no_more(lock->core, now_us, failed, grow);
+    rl_release_stop_waiting(lock->core, now_us, failed, grow);
     rl_attempt_unref(&lock->core->attempts, failed);
   }
 }
 
 void rl_release_hurry(rl_core *core, redlock_time now_us) {
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
-    rl_release_wait_no_more(core, now_us, attempt, true);
+    rl_release_stop_waiting(core, now_us, attempt, true);
   }
 }
 
-void rl_release_continue(rl_core *core, redlock_time now_us) {
+void rl_release_send_all(rl_core *core, redlock_time now_us) {
   core->releases->again = false;
   core->releases->again_at_us = REDLOCK_NEVER;
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
-    rl_release_go_on(core, now_us, attempt, true);
+    rl_release_send_or_list(core, now_us, attempt, true);
   }
 }
 
 void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
-    attempt->later &= ~rl_node_bit(node) | attempt->released;
+    attempt->later &= ~rl_node_bit(node) | attempt->released; /* A repetition waits for its time. */
   }
-  rl_release_continue(core, now_us);
+  rl_release_send_all(core, now_us);
 }
 
 uint32_t rl_release_due(const rl_core *core) {
@@ -255,9 +262,9 @@ uint32_t rl_release_due(const rl_core *core) {
 
 /* ----------------------------------------------------------------------------------- answers */
 
-/* The node may read the SET only now, so its release is due again. */
-static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *attempt,
-                             uint32_t bit) {
+/* The node may execute the SET after the release that it has answered: it is due again. */
+static void rl_release_due_again(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+                                 uint32_t bit) {
   if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
       attempt->expired_us > now_us) {
     rl_release_set_due(core, attempt, attempt->due | bit);
@@ -282,24 +289,24 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us,
   } else if (verdict->broken) {
     attempt->uncertain |= bit;
     rl_attempt_unanswered(attempt, now_us);
-    rl_release_again(core, now_us, attempt, bit);
+    rl_release_due_again(core, now_us, attempt, bit);
   } else if (verdict->ran) {
     attempt->set |= attempt->held ? 0 : bit;
     if (attempt->custom) {
-      rl_release_again(core, now_us, attempt, bit); /* The key is certainly ours. */
+      rl_release_due_again(core, now_us, attempt, bit); /* The key is certainly ours. */
     }
   }
   if (rl_attempt_is_queued(attempt)) {
-    rl_release_go_on(core, now_us, attempt, true);
+    rl_release_send_or_list(core, now_us, attempt, true);
   }
 }
 
 /*
  * A node that may yet read a SET of an ended connection is asked again, each time after twice the
- * delay, while the key may live.
+ * time since that end, while the key may live.
  */
-static void rl_release_repeat(rl_core *core, const rl_node *node, redlock_time now_us,
-                              rl_attempt *attempt) {
+static void rl_release_repeat_after_break(rl_core *core, const rl_node *node, redlock_time now_us,
+                                          rl_attempt *attempt) {
   redlock_time ended_us = rl_time_sub(attempt->expired_us, attempt->life_us);
   redlock_duration delay_us = rl_time_max(rl_time_sub(now_us, ended_us), RL_RELEASE_RETRY_US);
   if (rl_time_add(now_us, delay_us) < attempt->expired_us) {
@@ -311,8 +318,8 @@ static void rl_release_repeat(rl_core *core, const rl_node *node, redlock_time n
  * A release that failed, because the node is loading or busy, is repeated while the key may live:
  * not if the SET was refused, nor if the user lacks the right.
  */
-static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time now_us,
-                             rl_attempt *attempt, const char *error) {
+static void rl_release_repeat_after_error(rl_core *core, const rl_node *node, redlock_time now_us,
+                                          rl_attempt *attempt, const char *error) {
   bool wanted = (rl_release_wanted(attempt) & rl_node_bit(node)) != 0;
   if (wanted && attempt->expired_us > now_us && strncmp(error, "NOPERM", 6) != 0 &&
       strncmp(error, "NOAUTH", 6) != 0) {
@@ -321,7 +328,7 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
 }
 
 /* Returns true if the command leaves no key behind. */
-static bool rl_release_needs_none(const rl_outstanding *command) {
+static bool rl_release_leaves_no_key(const rl_outstanding *command) {
   return command->kind >= RL_OUTSTANDING_CONFIRM; /* CONFIRM, SLOTS and the operations that ask */
 }
 
@@ -330,7 +337,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
                          const char *error) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_needs_none(command)) {
+  if (rl_release_leaves_no_key(command)) {
     return;
   }
   if (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
@@ -357,12 +364,12 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
       rl_hold_unanswered(attempt, bit);
       rl_attempt_unanswered(attempt, now_us);
     }
-    rl_release_retry(core, node, now_us, attempt, error);
+    rl_release_repeat_after_error(core, node, now_us, attempt, error);
   } else {
     attempt->released |= bit;
     rl_hold_answered(attempt, bit, false);
     if ((attempt->uncertain & bit) != 0) {
-      rl_release_repeat(core, node, now_us, attempt);
+      rl_release_repeat_after_break(core, node, now_us, attempt);
     }
   }
 }
@@ -371,7 +378,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
                            const rl_outstanding *command) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_needs_none(command)) {
+  if (rl_release_leaves_no_key(command)) {
     return;
   }
   rl_hold_unanswered(attempt, bit);
@@ -387,7 +394,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
       attempt->unsure |= bit;
     }
   }
-  rl_release_again(core, now_us, attempt, bit);
+  rl_release_due_again(core, now_us, attempt, bit);
 }
 
 void rl_release_room(rl_core *core, rl_node *node) {
@@ -451,7 +458,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* An awaited node has come up, and rl_release_continue() has tried to send. */
+/* An awaited node has come up, and rl_release_send_all() has tried to send. */
 static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node) {
   if ((lock->attempt->due & rl_node_bit(node)) != 0) {
     bool gone = lock->attempt->expired_us <= now_us;
@@ -509,14 +516,13 @@ static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-static bool rl_release_send_again(rl_node *node, redlock_time now_us,
-                                  const rl_outstanding *command) {
+static bool rl_release_resend(rl_node *node, redlock_time now_us, const rl_outstanding *command) {
   return !rl_twin_test_is_over(node, command->attempt) &&
          rl_link_queue_release(&node->link, now_us, command->attempt, command->round, true, true);
 }
 
 const rl_steps rl_release_steps = {
-    .send_again = rl_release_send_again,
+    .send_again = rl_release_resend,
     .ask = rl_release_ask,
     .node_up = rl_release_node_up,
     .decide = rl_release_decide,

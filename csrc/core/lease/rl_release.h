@@ -55,26 +55,26 @@ void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, 
  * ACQ-5. Does the same for a failed attempt. On a node whose reply to the SET is outstanding, the
  *        release waits a moment for the reply: there may be nothing to release.
  */
-void rl_release_failed(rl_lock *lock, redlock_time now_us, rl_attempt *attempt);
+void rl_release_failed_attempt(rl_lock *lock, redlock_time now_us, rl_attempt *attempt);
 
 /*
  * Sends the release of the failed attempt now: the next SET would meet its key, or the lock is
  * freed.
  */
-void rl_release_settle_failed(rl_lock *lock, redlock_time now_us, bool grow);
+void rl_release_send_failed_attempt(rl_lock *lock, redlock_time now_us, bool grow);
 
 /* -- the list -- */
 
 /* Sends what can be sent. Drops attempts whose keys have expired. */
-void rl_release_continue(struct rl_core *core, redlock_time now_us);
+void rl_release_send_all(struct rl_core *core, redlock_time now_us);
 
 /* Repeats releases to |node| without further delay: its connection is new. */
 void rl_release_node_came_up(struct rl_core *core, redlock_time now_us, const rl_node *node);
 
-/* Requests rl_release_continue() if a try is due. */
+/* Requests rl_release_send_all() if a try is due. */
 void rl_release_advance(struct rl_core *core, redlock_time now_us);
 
-/* Requests rl_release_continue() if |node| has room again: a reply has come. */
+/* Requests rl_release_send_all() if |node| has room again: a reply has come. */
 void rl_release_room(struct rl_core *core, rl_node *node);
 
 /* Acts on the answer of |node| to |command|. */

@@ -73,8 +73,8 @@ const char *rl_round_reason(const rl_lock *lock, unsigned node) {
 }
 
 /* Does the same. Returns false if the vote was settled before. */
-static bool rl_round_try_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
-                                redlock_duration latency_us) {
+static bool rl_round_settle_uncounted(rl_lock *lock, unsigned node, redlock_vote vote,
+                                      const char *error, redlock_duration latency_us) {
   rl_vote *entry = &lock->votes[node];
   if (entry->settled) {
     return false;
@@ -101,11 +101,11 @@ static bool rl_round_try_settle(rl_lock *lock, unsigned node, redlock_vote vote,
 }
 
 void rl_round_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error) {
-  (void)rl_round_try_settle(lock, node, vote, error, REDLOCK_NEVER);
+  (void)rl_round_settle_uncounted(lock, node, vote, error, REDLOCK_NEVER);
 }
 
 void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error) {
-  if (rl_round_try_settle(lock, node, vote, error, REDLOCK_NEVER)) {
+  if (rl_round_settle_uncounted(lock, node, vote, error, REDLOCK_NEVER)) {
     lock->core->nodes[node]->stats.votes[vote]++;
   }
 }
@@ -138,7 +138,7 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
     entry->settled = false;
     entry->key = 0;
     lock->quorum.denied--;
-    (void)rl_round_try_settle(lock, node, REDLOCK_VOTE_ERROR, reason, entry->latency_us);
+    (void)rl_round_settle_uncounted(lock, node, REDLOCK_VOTE_ERROR, reason, entry->latency_us);
   }
 }
 
@@ -156,7 +156,7 @@ static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
   if (joined) {
     rl_round_unsettle(lock, node->index);
   }
-  bool settled = rl_round_try_settle(lock, node->index, vote, error, latency_us);
+  bool settled = rl_round_settle_uncounted(lock, node->index, vote, error, latency_us);
   lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
   return settled;
 }
@@ -190,7 +190,7 @@ static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node
   }
   rl_round_note_key(lock, node, command, vote);
   if (lock->phase == RL_PHASE_ROUND) {
-    settled = rl_round_try_settle(lock, node->index, vote, error, latency_us);
+    settled = rl_round_settle_uncounted(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
   } else if (lock->phase == RL_PHASE_GRACE) {
     settled = rl_round_late(lock, now_us, node, command, vote, error, latency_us);
@@ -205,11 +205,11 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (rl_round_take_vote(lock, now_us, node, command, vote, error)) {
     node->stats.votes[vote]++;
   } else {
-    rl_round_missed(node, command, vote);
+    rl_round_note_late(node, command, vote);
   }
 }
 
-void rl_round_missed(rl_node *node, const rl_outstanding *command, redlock_vote vote) {
+void rl_round_note_late(rl_node *node, const rl_outstanding *command, redlock_vote vote) {
   /* Releases without an operation have no round. */
   node->stats.late += command->round != 0 && vote != REDLOCK_VOTE_UNKNOWN;
 }

@@ -44,7 +44,7 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
 void rl_round_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error);
 
 /* Counts the reply to |command|, which came too late to be a vote, in the statistics. */
-void rl_round_missed(rl_node *node, const rl_outstanding *command, redlock_vote vote);
+void rl_round_note_late(rl_node *node, const rl_outstanding *command, redlock_vote vote);
 
 /* Sets the reason of a node that gets no command. */
 void rl_round_set_reason(rl_lock *lock, unsigned node, const char *reason);

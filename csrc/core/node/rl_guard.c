@@ -204,7 +204,8 @@ static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us
 }
 
 /* Counts the nodes whose steps may be as large as the least size of |guard|'s step. */
-static unsigned rl_guard_alike(const rl_guards *guards, const rl_guard *guard, uint32_t *alike) {
+static unsigned rl_guard_count_alike(const rl_guards *guards, const rl_guard *guard,
+                                     uint32_t *alike) {
   int64_t step_us = guard->watch.step_least_us;
   unsigned count = 0;
   *alike = 0;
@@ -224,7 +225,7 @@ static uint32_t rl_guard_stepped_alike(const rl_guards *guards) {
     const rl_guard *guard = guards->nodes[i]->link.guard;
     uint32_t alike;
     if (guard->stepped &&
-        rl_guard_alike(guards, guard, &alike) >= rl_quorum_majority(guards->node_count)) {
+        rl_guard_count_alike(guards, guard, &alike) >= rl_quorum_majority(guards->node_count)) {
       return alike;
     }
   }
@@ -481,8 +482,8 @@ static bool rl_guard_step_is_recorded(const rl_guard *guard, const rl_lineage_an
 }
 
 /* MAR-5. The record that we know is not there any more, and it was not us who made it anew. */
-static bool rl_guard_compare_records(const rl_node *node, const rl_lineage_answer *answer,
-                                     rl_guard_action action) {
+static bool rl_guard_lost_record(const rl_node *node, const rl_lineage_answer *answer,
+                                 rl_guard_action action) {
   const char *known = node->link.guard->record;
   bool other = answer->create_for != RL_LINEAGE_NONE || strcmp(known, answer->record) != 0;
   return action == RL_GUARD_CHECK && known[0] != '\0' && other;
@@ -505,7 +506,7 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
   guard->history_us = rl_time_max(guard->history_us, command->sent_us);
   (void)rl_node_clock_note(&node->link.clock, answer.now_us, command->sent_us, now_us);
   bool recorded = rl_guard_step_is_recorded(guard, &answer);
-  bool suspect = rl_guard_compare_records(node, &answer, (rl_guard_action)command->step);
+  bool suspect = rl_guard_lost_record(node, &answer, (rl_guard_action)command->step);
   rl_guard_read_answer(node, now_us, &answer, (rl_guard_action)command->step);
   if (recorded) {
     guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);

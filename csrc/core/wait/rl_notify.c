@@ -9,19 +9,22 @@
  * Reports and notifications may be late, wrong or lost: they only shorten delays. Safety rests on
  * the attempts alone.
  *
- *   NTF-1. After a failed attempt, the head sends ENQUEUE to each node whose notifications arrive.
- *          A report of a free key without another waiter counts as a notification. If the resource
+ *   NTF-1. After a failed attempt, the head sends ENQUEUE to each node with a working subscriber.
+ *          If a node reports that the key is free and no other client waits, that counts as a
+ *          notification. If the resource
  *          was recently contended, ENQUEUE only appends to an existing queue, which costs the node
- *          two commands instead of five. The reply then does not report the key. The head's next
- *          poll does, and comes soon if few tickets are before that of the head. The script of a
- *          head with a label also reports the label of the holder, for the message of the waiters.
+ *          two commands instead of five. That reply does not show the state of the key. The reply
+ *          to the next poll does, which comes soon if few tickets are before that of the head. The
+ *          script of a head with a label also reports the label of the holder, for the message of
+ *          the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
- *          contention and |fair|, the first attempt is a plain SET, and costs no queue command. A
- *          holder that acquires again, and has never waited, is connected for this: otherwise it
- *          would be faster than each waiter. A caller-supplied token serves one attempt. If that is
- *          denied, the resource is recently contended, so that the next acquire enqueues first.
+ *          contention and |fair|, the first attempt is a plain SET, and costs no queue command.
+ *          After a release that found waiters, the client also connects its subscribers: otherwise
+ *          a holder that acquires again at once would overtake each waiter. A caller-supplied token
+ *          serves one attempt. If that is denied, the resource is recently contended, so that the
+ *          next acquire enqueues first.
  *   NTF-3. A release deletes the key and notifies the first ticket of the queue. The result of
  *          PUBLISH shows whether a subscriber received the message, so the script evicts
  *          disconnected waiters. A notified ticket stays in the queue until its client dequeues it,
@@ -30,17 +33,19 @@
  *          the keys on enough nodes have expired. After the expiry the client of the first ticket
  *          polls first, and the next fifteen a little later. A poll repeats NTF-1. It restores a
  *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
- *          one: the key was free at two polls in a row, and no waiter moved up between them.
+ *          one. A waiter is unresponsive if the key was free at two polls in a row, and no ticket
+ *          moved up between them.
  *          Waiters further back poll less often, and wait longer before they evict, so that the
- *          load does not grow with the number of waiters. Without such a majority the head tries as
- *          if there were no notifications.
+ *          load does not grow with the number of waiters. If no majority reports a holder, the head
+ *          tries as if there were no notifications.
  *   NTF-5. The head tries when a majority has notified it, or a little after the first
- *          notification. Without a majority it waits 50 to 100 ms between attempts: otherwise one
- *          node that lost a key would make all waiters try as fast as they can. It keeps the usual
- *          delay if the last attempt showed that no client can have the lock: the key may be free
- *          on a majority that includes nodes without a vote. Both delays are random. Otherwise two
- *          clients that split the votes would notify each other with each release, and stay in step
- *          until their budgets end.
+ *          notification. Without a majority it tries again 50 ms after its last attempt, and a
+ *          random part of 50 ms more, or of four times the reply time of the quorum if that is
+ *          longer. Otherwise one node that lost a key would make all waiters try as fast as they
+ *          can. If the last attempt was denied by too few nodes for a holder, the votes were split,
+ *          or nodes have no vote. Then the head waits its usual delay. All these delays are random:
+ *          otherwise two clients that split the votes would notify each other by their releases,
+ *          and split them again.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket.
  *          A ticket of a semaphore is dequeued at once: the next release of another slot is for
@@ -51,21 +56,22 @@
  *   NTF-8. The client answers a notification of an unknown ticket with DEQUEUE, which notifies the
  *          next waiter. A key of over 504 bytes is not complete in the message, so the client
  *          cannot dequeue: other waiters evict that entry (NTF-4). The client ignores a
- *          notification of a lease's ticket: the node was late, and NTF-6 dequeues.
+ *          notification of a ticket that belongs to a lease: it came late, and NTF-6 dequeues.
  *   NTF-9. A node that refuses ENQUEUE gets none for a while (SUB-3 of rl_subscriber.c). Some
  *          errors concern only one ENQUEUE: a key of another type in the place of one queue, or a
  *          node that is out of memory, loading or busy, and may answer the next time.
  *   NTF-10. A lock on several keys, at most RL_COMMAND_QUEUES_MAX, stands in the queue of each key
- *          under one ticket. ENQUEUE_ALL enters all queues of a node at once, so that two such
- *          waiters have the same order in all queues, and never wait for each other. A notification
- *          names one key. Unless the others are reserved, the client asks the node. A waiter whose
- *          ticket is first in all queues reserves the free keys until the rest is released: at most
- *          for its own ttl at a time. Then it lets a waiter behind it have them, because a holder
- *          of the rest may extend its lease for ever. A waiter whose ticket is not first in some
- *          queue lets those behind it have the keys that are free now, and its tickets stay first
- *          there. So a key is never idle because of a waiter that waits for its turn on another
- *          key. A waiter with reserved keys asks every 100 ms, and cannot be evicted meanwhile
- *          (NTF-4).
+ *          under one ticket. A notification names one key. Unless the others are reserved, the
+ *          client asks the node.
+ *          Order: ENQUEUE_ALL enters all queues of a node at once, so that two such waiters have
+ *          the same order in all queues, and never wait for each other.
+ *          Reservation: if the ticket is first in all queues of a node, the node reserves the free
+ *          keys for it, for one ttl of the waiter at a time. Then it lets the next waiter have
+ *          them, because a holder of the rest may extend its lease for ever. A waiter with reserved
+ *          keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
+ *          Letting through: if the ticket is not first in some queue, the node notifies the next
+ *          waiters of the keys that are free now, and the ticket keeps its places. So no key is
+ *          idle because of a waiter that waits for another key.
  */
 #include "wait/rl_notify.h"
 
@@ -86,9 +92,10 @@
 #define RL_NOTIFY_GRACE_US REDLOCK_MILLISECONDS
 
 /* Least time between attempts without a majority of notifications (NTF-5). */
-#define RL_NOTIFY_HURRY_US (50 * REDLOCK_MILLISECONDS)
+#define RL_NOTIFY_APART_US (50 * REDLOCK_MILLISECONDS)
 
-#define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS /* how long a resource is recently contended */
+#define RL_NOTIFY_CONTENDED_US                                                                     \
+  REDLOCK_SECONDS /* how long a resource counts as recently contended */
 
 /* ------------------------------------------------------------------ NTF-2, recent contention */
 
@@ -102,7 +109,7 @@ static void rl_notify_note_hash(rl_notify_state *notify, uint64_t hash, redlock_
   notify->contended[at].until_us = rl_time_add(now_us, RL_NOTIFY_CONTENDED_US);
 }
 
-/* Of several resources: all of them together, and each one. */
+/* A lock on several resources marks its whole set, and each resource. */
 void rl_notify_note_contention(rl_core *core, const rl_resource *resource, redlock_time now_us) {
   if (core->notify == NULL) {
     return;
@@ -133,26 +140,26 @@ unsigned rl_notify_needed(const rl_core *core) {
 }
 
 /*
- * NTF-5. Returns true if there may be a holder: enough nodes denied the last attempt, or the head
- *        has made none.
+ * NTF-5. Returns true if the key may have a holder: enough nodes denied the last attempt, or the
+ *        head has made none.
  */
-static bool rl_notify_was_denied(const rl_lock *head, const rl_ticket *ticket) {
+static bool rl_notify_may_be_held(const rl_lock *head, const rl_ticket *ticket) {
   return ticket->waitlist->attempt_us == 0 ||
          rl_quorum_denied(head->quorum.nodes, head->quorum.denied, rl_notify_needed(head->core));
 }
 
 /* NTF-5. Lets the head try at |due_us|, or at its timer if that is earlier. */
-static void rl_notify_hurry(rl_lock *head, rl_ticket *ticket, redlock_time due_us) {
+static void rl_notify_try_at(rl_lock *head, rl_ticket *ticket, redlock_time due_us) {
   ticket->attempt_due = true;
   ticket->polls = false;
   rl_timers_set(&head->core->timers, &head->timer, rl_time_min(head->timer.due_us, due_us));
 }
 
 /*
- * NTF-5. Lets the head try after its usual delay: at its timer, or, if the timer is for a poll, a
- *        new delay after the failed attempt.
+ * NTF-5. Lets the head try after its usual delay. If the timer is set for an attempt, keeps it. If
+ *        it is set for a poll, sets it to a new delay after the last attempt.
  */
-static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
+static void rl_notify_try_after_pause(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_time due_us = head->timer.due_us;
   if (ticket->attempt_due) {
     return;
@@ -161,7 +168,7 @@ static void rl_notify_keep_pace(rl_lock *head, rl_ticket *ticket, redlock_time n
     redlock_time last_us = ticket->waitlist->attempt_us;
     due_us = rl_time_add(last_us, rl_pause_next(head, rl_waits_random(head->core), last_us));
   }
-  rl_notify_hurry(head, ticket, rl_time_max(due_us, now_us));
+  rl_notify_try_at(head, ticket, rl_time_max(due_us, now_us));
 }
 
 unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
@@ -170,54 +177,55 @@ unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
   return agreed ? ticket->slot : 0;
 }
 
-/* Returns a random time, 50 to 100 ms after the last attempt. */
+/* NTF-5. Returns a random time, 50 ms or more after the last attempt. */
 static redlock_time rl_notify_apart(rl_core *core, const rl_ticket *ticket) {
-  redlock_duration range_us = rl_time_max(RL_NOTIFY_HURRY_US, 4 * rl_pause_needs(core));
-  redlock_duration apart_us = RL_NOTIFY_HURRY_US + rl_waits_random(core) % (range_us + 1);
+  redlock_duration range_us = rl_time_max(RL_NOTIFY_APART_US, 4 * rl_pause_needs(core));
+  redlock_duration apart_us = RL_NOTIFY_APART_US + rl_waits_random(core) % (range_us + 1);
   return rl_time_add(ticket->waitlist->attempt_us, apart_us);
 }
 
 /*
- * NTF-5. Lets the head try: a majority has notified it. Nodes that do not name the same slot of a
- *        semaphore may have different ones: then the head does not hurry.
+ * NTF-5. Lets the head try: a majority has notified it. If the nodes name different slots of a
+ *        semaphore, perhaps no slot is free on a majority: then the head waits a random time.
  */
-static void rl_notify_go(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
+static void rl_notify_try_by_majority(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   bool apart = ticket->permits > 0 && ticket->waitlist->attempt_us != 0 &&
                rl_notify_slot(head->core, ticket->waitlist) == 0;
   if (apart && rl_notify_apart(head->core, ticket) > now_us) {
     if (!ticket->attempt_due) {
-      rl_notify_hurry(head, ticket, rl_notify_apart(head->core, ticket));
+      rl_notify_try_at(head, ticket, rl_notify_apart(head->core, ticket));
     }
-  } else if (rl_notify_was_denied(head, ticket)) {
+  } else if (rl_notify_may_be_held(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
     rl_outbox_enter(head, now_us);
   } else {
-    rl_notify_keep_pace(head, ticket, now_us);
+    rl_notify_try_after_pause(head, ticket, now_us);
   }
 }
 
 /* NTF-5. Lets the head try a little later: the first notification has come. */
-static void rl_notify_begins(rl_core *core, rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
+static void rl_notify_try_soon(rl_core *core, rl_lock *head, rl_ticket *ticket,
+                               redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_GRACE_US, needs_us));
-  if (!rl_notify_was_denied(head, ticket)) {
-    rl_notify_keep_pace(head, ticket, now_us);
+  if (!rl_notify_may_be_held(head, ticket)) {
+    rl_notify_try_after_pause(head, ticket, now_us);
     return;
   }
   if (ticket->waitlist->attempt_us != 0) {
     due_us = rl_time_max(due_us, rl_notify_apart(core, ticket));
   }
-  rl_notify_hurry(head, ticket, due_us);
+  rl_notify_try_at(head, ticket, due_us);
 }
 
-void rl_notify_weigh(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
+void rl_notify_set_timer(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   rl_lock *head = ticket->waitlist->head;
   unsigned needed = rl_notify_needed(core);
   if (head->phase != RL_PHASE_DELAY) {
     return;
   }
   if (rl_quorum_count(ticket->notified) >= needed) {
-    rl_notify_go(head, ticket, now_us); /* NTF-5 */
+    rl_notify_try_by_majority(head, ticket, now_us); /* NTF-5 */
     return;
   }
   if (ticket->attempt_due) {
@@ -273,7 +281,7 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   rl_poll_time_restart(core, ticket, now_us);
   ticket->begun_us = now_us;
   rl_ticket_ask(notify, ticket, ~(uint32_t)0);
-  rl_notify_weigh(core, ticket, now_us);
+  rl_notify_set_timer(core, ticket, now_us);
 }
 
 void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us) {
@@ -342,11 +350,11 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
   rl_notify_detach(core->notify, waitlist, now_us);
 }
 
-void rl_notify_released(rl_core *core, const rl_attempt *lease, bool leaves) {
+void rl_notify_released(rl_core *core, const rl_attempt *lease, bool dequeues) {
   rl_ticket *ticket = lease->ticket != 0 ? rl_ticket_at(core->notify, lease->ticket) : NULL;
   if (ticket != NULL && ticket->granted) {
     ticket->granted = false;
-    ticket->to_dequeue = leaves ? lease->enqueued : ticket->to_dequeue;
+    ticket->to_dequeue = dequeues ? lease->enqueued : ticket->to_dequeue;
     rl_ticket_list(core->notify, ticket); /* to be freed */
   }
 }
@@ -388,16 +396,16 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   bool contended = rl_notify_is_contended(core, waitlist, now_us);
   notify->wanted = notify->wanted || fair || contended;
   notify->used_us = fair || contended ? now_us : notify->used_us;
-  bool calling = rl_quorum_count(notify->ready) >= rl_notify_needed(core);
-  if (fair ? !calling && !rl_subscribers_are_coming(core, rl_notify_needed(core))
-           : !calling || !contended) {
+  bool connected = rl_quorum_count(notify->ready) >= rl_notify_needed(core);
+  bool coming = fair && rl_subscribers_are_coming(core, rl_notify_needed(core));
+  if (!(connected || coming) || !(fair || contended)) {
     return false;
   }
   redlock_duration left_us = rl_time_sub(rl_pause_last(lock), now_us);
   if (left_us <= rl_time_add(RL_NOTIFY_GRACE_US, rl_pause_needs(core))) {
     return false; /* There is time for one attempt only. */
   }
-  redlock_duration answers_us = /* without reports of a majority */
+  redlock_duration answers_us = /* until an attempt, if no majority has reported */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_outbox_leave(lock);
   rl_lock_enter(lock, RL_PHASE_DELAY);
@@ -406,15 +414,15 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-void rl_notify_count(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
-                     bool begins) {
+void rl_notify_note(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
+                    bool soon) {
   rl_lock *head = ticket->waitlist->head;
   ticket->notified |= bit;
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
-  rl_notify_weigh(core, ticket, now_us);
-  if (begins && head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {
-    rl_notify_begins(core, head, ticket, now_us);
+  rl_notify_set_timer(core, ticket, now_us);
+  if (soon && head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {
+    rl_notify_try_soon(core, head, ticket, now_us);
   }
 }
 

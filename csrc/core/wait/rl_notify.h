@@ -76,12 +76,12 @@ void rl_notify_note_contention(struct rl_core *core, const rl_resource *resource
 /* Returns how many notifications make the head try. */
 unsigned rl_notify_needed(const struct rl_core *core);
 
-/* NTF-5. Counts a notification of the nodes |bit|. With |begins| an attempt may follow it. */
-void rl_notify_count(struct rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
-                     bool begins);
+/* NTF-5. Notes that the node |bit| has notified the ticket. With |soon| the head may try soon. */
+void rl_notify_note(struct rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
+                    bool soon);
 
 /* Sets when the head of the ticket polls or tries, by all reports of the nodes. */
-void rl_notify_weigh(struct rl_core *core, rl_ticket *ticket, redlock_time now_us);
+void rl_notify_set_timer(struct rl_core *core, rl_ticket *ticket, redlock_time now_us);
 
 /* Sends the queue commands that are due. rl_notify_has_news() returns true if there are any. */
 void rl_notify_continue(struct rl_core *core, redlock_time now_us);

@@ -26,10 +26,10 @@ bool rl_report_is_for(const rl_outstanding *outstanding) {
 }
 
 /*
- * Turns the reports into the head's votes, if a majority reports a holder. A head needs them that
- * has made no attempt (NTF-2), or whose attempt failed for another reason. After such an attempt
- * the reports count only from the next poll on: the first ones may be of the head's own key, whose
- * release is still outstanding.
+ * Turns the reports into the head's votes, if a majority reports a holder. They matter to a head
+ * that has made no attempt (NTF-2), or whose attempt did not end with "taken". After such an
+ * attempt the reports count only from the next poll on: the first ones may be of the head's own
+ * key, whose release is still outstanding.
  */
 static void rl_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
   bool polled = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
@@ -63,7 +63,7 @@ static void rl_report_label(rl_ticket *ticket, uint32_t bit, const char *label, 
 
 /*
  * Reads the answer of a script, and notes the label or the places (rl_command.h). Returns false if
- * it is none. |ticket| may be NULL.
+ * the reply is none. |ticket| may be NULL.
  */
 static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_script script,
                                   rl_ticket *ticket, long long *answer) {
@@ -99,6 +99,7 @@ static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   uint32_t bit = (uint32_t)1 << node;
   uint64_t left_ms = (uint64_t)answer / RL_COMMAND_ENQUEUE_UNIT;
   uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_ENQUEUE_UNIT);
+  /* The place fell by one, while the key was free: this query has evicted the first ticket. */
   bool evicted = (ticket->outranked & bit) != 0 && left_ms == 0 && position > 0 &&
                  position + 1 == ticket->at[node].position;
   ticket->evicted = evicted ? ticket->evicted | bit : ticket->evicted & ~bit;
@@ -112,21 +113,21 @@ static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
     rl_ticket_ask(core->notify, ticket, bit);
   }
   if (answer == 0) {
-    rl_notify_count(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
+    rl_notify_note(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
     return;
   }
   ticket->contended = true;
   ticket->notified &= ~bit;
   ticket->enqueued = position > 0 ? ticket->enqueued | bit : ticket->enqueued & ~bit;
-  if (position > 0 &&
-      (core->notify->ready & bit) != 0) { /* otherwise the node will not notify the head */
+  /* A node without a working subscriber will not notify the head. */
+  if (position > 0 && (core->notify->ready & bit) != 0) {
     ticket->at[node].position = position;
     *(left_ms > 0 ? &ticket->held : &ticket->outranked) |= bit;
     ticket->at[node].ends_us =
         left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
     rl_report_copy_votes(ticket->waitlist->head, ticket);
   }
-  rl_notify_weigh(core, ticket, now_us);
+  rl_notify_set_timer(core, ticket, now_us);
 }
 
 /*
@@ -151,11 +152,11 @@ static const char *const rl_report_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING
                                                 "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
 
 /*
- * NTF-9. Returns true if the node refused only this ENQUEUE, and drops its reports: the waiter
- *        polls the node. The node's queue may still have the ticket from before.
+ * NTF-9. If the node refused only this ENQUEUE: drops its reports, so that the waiter polls it, and
+ *        returns true. The node's queue may still have the ticket from before.
  */
-static bool rl_report_is_passing(rl_core *core, const rl_node *node, redlock_time now_us,
-                                 rl_ticket *ticket) {
+static bool rl_report_pass_over(rl_core *core, const rl_node *node, redlock_time now_us,
+                                rl_ticket *ticket) {
   const rl_reply *reply = &node->link.reader.reply;
   uint32_t bit = rl_node_bit(node);
   bool passes = false;
@@ -168,7 +169,7 @@ static bool rl_report_is_passing(rl_core *core, const rl_node *node, redlock_tim
   if (ticket != NULL) {
     ticket->held &= ~bit;
     ticket->outranked &= ~bit;
-    rl_notify_weigh(core, ticket, now_us);
+    rl_notify_set_timer(core, ticket, now_us);
   }
   return true;
 }
@@ -203,7 +204,7 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
     return;
   }
   bool refused = outstanding->kind == RL_OUTSTANDING_ENQUEUE &&
-                 !rl_report_is_passing(core, node, now_us, ticket);
+                 !rl_report_pass_over(core, node, now_us, ticket);
   if (refused || rl_report_is_forbidden(reply)) {
     const char *reason = reply->type == RL_REPLY_ERROR
                              ? rl_link_error_text(&node->link)
@@ -291,27 +292,27 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
       rl_ticket_notified(core->notify, ticket, node, reply->bytes + RL_REPORT_PAYLOAD,
                          reply->length - RL_REPORT_PAYLOAD)) {
     rl_report_note_slot(ticket, bit, reply);
-    rl_notify_count(core, ticket, bit, now_us, true);
+    rl_notify_note(core, ticket, bit, now_us, true);
   }
 }
 
 /* ------------------------------------------------------------------------------------- nodes */
 
-/* Drops the reports of the node in all tickets. With |stays| the node is still connected. */
-static void rl_report_discount(rl_core *core, uint32_t bit, bool stays, redlock_time now_us) {
+/* Drops the reports of the node in all tickets. With |connected| the node is still connected. */
+static void rl_report_discount(rl_core *core, uint32_t bit, bool connected, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
     rl_ticket *ticket = notify->tickets[i];
     ticket->to_enqueue &= ~bit;
     ticket->again &= ~bit;
     ticket->reserved &= ~bit;
-    ticket->to_dequeue &= stays ? ~(uint32_t)0 : ~bit;
+    ticket->to_dequeue &= connected ? ~(uint32_t)0 : ~bit;
     ticket->held &= ~bit;
     ticket->outranked &= ~bit;
     ticket->unqueried &= ~bit;
-    ticket->notified &= stays ? ~(uint32_t)0 : ~bit;
+    ticket->notified &= connected ? ~(uint32_t)0 : ~bit;
     if (ticket->waitlist != NULL) {
-      rl_notify_weigh(core, ticket, now_us);
+      rl_notify_set_timer(core, ticket, now_us);
     }
   }
 }

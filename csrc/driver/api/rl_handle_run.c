@@ -264,7 +264,7 @@ int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {
     error = rl_wait_step(client, waiter, until_us, &interrupted);
   }
   if (waiter != NULL) {
-    rl_wait_pause(client, waiter);
+    rl_wait_yield_lead(client, waiter);
   }
   rl_client_leave(client);
   return error;

@@ -130,13 +130,13 @@ void rl_wait_end(redlock_client *client, rl_waiter *self) {
   if (self->lock != NULL) {
     rl_lock_of(self->lock)->waited = 0;
   }
-  rl_wait_pause(client, self);
+  rl_wait_yield_lead(client, self);
   client->wait.watchers -= self->each_turn;
   self->in_use = false;
   rl_list_append(&client->wait.spare, &self->list);
 }
 
-void rl_wait_pause(redlock_client *client, rl_waiter *self) {
+void rl_wait_yield_lead(redlock_client *client, rl_waiter *self) {
   if (client->wait.leader == self) {
     client->wait.leader = NULL;
   }
@@ -285,7 +285,7 @@ static rl_wait_wants rl_wait_wants_of(const redlock_client *client) {
 }
 
 /* LEAD-5. Returns true if the leader's poll lacks something that is now needed. */
-static bool rl_wait_is_short(const redlock_client *client) {
+static bool rl_wait_poll_lacks_something(const redlock_client *client) {
   const rl_wait_wants *polled = &client->wait.wants;
   rl_wait_wants wants = rl_wait_wants_of(client);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
@@ -299,7 +299,7 @@ static bool rl_wait_is_short(const redlock_client *client) {
  * LEAD-3 to LEAD-6, and WDOG-1, before the mutex is unlocked. Sends now what was left to arriving
  * threads, unless a sender will send it in time.
  */
-static void rl_wait_settle(redlock_client *client, rl_wait_posts *posts) {
+static void rl_wait_before_unlock(redlock_client *client, rl_wait_posts *posts) {
   rl_wait *wait = &client->wait;
   if (wait->unsent && (wait->arriving == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
@@ -313,7 +313,8 @@ static void rl_wait_settle(redlock_client *client, rl_wait_posts *posts) {
     rl_wait_wake_concerned(client);
   }
   rl_wait_post(wait, posts);
-  if (wait->leader != NULL && wait->polls && !wait->unsent && rl_wait_is_short(client)) {
+  if (wait->leader != NULL && wait->polls && !wait->unsent &&
+      rl_wait_poll_lacks_something(client)) {
     rl_wait_poke(wait);
   }
   if (rl_watchdog_is_late(client)) {
@@ -330,7 +331,7 @@ static void rl_wait_deliver(const rl_wait_posts *posts) {
 
 void rl_wait_wake_threads(redlock_client *client, bool unlock) {
   rl_wait_posts posts;
-  rl_wait_settle(client, &posts);
+  rl_wait_before_unlock(client, &posts);
   if (unlock) {
     rl_mutex_unlock(&client->mutex);
   }
@@ -377,7 +378,7 @@ static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count
                         redlock_time until_us) {
   rl_wait *wait = &client->wait;
   rl_wait_posts posts;
-  rl_wait_settle(client, &posts);
+  rl_wait_before_unlock(client, &posts);
   wait->brief = rl_wait_first(&wait->unposted) != NULL;
   if (wait->brief) {
     until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_UNSENT_US));
@@ -486,7 +487,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   wait->sender = sends ? self : wait->sender;
   rl_wait_posts posts;
   rl_wait_lie_down(wait, self); /* First, because settling may wake it. */
-  rl_wait_settle(client, &posts);
+  rl_wait_before_unlock(client, &posts);
   if (self->lock != NULL) {
     redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));

@@ -37,7 +37,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
 int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us, bool *interrupted);
 
 /* Gives up the lead: the caller of rl_wait_step() leaves the client, perhaps for long. */
-void rl_wait_pause(redlock_client *client, rl_waiter *self);
+void rl_wait_yield_lead(redlock_client *client, rl_waiter *self);
 
 /* Sends unsent bytes and operations, or leaves them to arriving threads. */
 void rl_wait_flush(redlock_client *client);

@@ -60,7 +60,7 @@ static void rl_watchdog_lead(redlock_client *client) {
   while (error == REDLOCK_OK && !watchdog->stops && rl_watchdog_is_alone(client) &&
          !rl_watchdog_has_loop(client) && !rl_watchdog_has_news(client)) {
     error = rl_wait_lead(client, &watchdog->self, REDLOCK_NEVER, NULL);
-    rl_wait_pause(client, &watchdog->self);
+    rl_wait_yield_lead(client, &watchdog->self);
   }
   if (error != REDLOCK_OK && !watchdog->stops) { /* No entropy. */
     rl_watchdog_sleep(client, rl_time_add(redlock_now(), RL_WATCHDOG_QUIET_US));
