@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The time counts from the reading of the client's clock with which the core granted the lease, in
- * true time. A lease that is handed over keeps it, and its rest does not grow. A nested acquire may add to it: here from its
- * start, which is earlier than its grant.
+ * true time. A lease that is handed over keeps it, and its rest does not grow. A nested acquire may
+ * add to it: here from its start, which is earlier than its grant.
  */
 #include "check.h"
 #include "sim_trace.h"
