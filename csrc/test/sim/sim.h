@@ -391,7 +391,8 @@ typedef struct sim_token {
   uint32_t queued;      /* nodes for which an unseen one may have been queued */
   uint32_t healed;      /* nodes to which a second SET went */
   uint32_t votes;       /* nodes whose grant has arrived */
-  uint32_t had;         /* nodes that have set the key, or answered the SET with an error */
+  uint32_t had;         /* nodes that have answered that they set the key */
+  uint32_t set_failed;  /* nodes that have answered a SET with an error, and may have set the key */
   uint32_t set_refused; /* nodes that have answered SETs, each time that they did not set the key */
   uint32_t refused_now; /* those of them that answered so in call |refused_call| of the core */
   uint64_t refused_call;
@@ -407,6 +408,7 @@ typedef struct sim_token {
   uint32_t released_there; /* nodes that have executed a release */
   uint32_t orphaned;       /* nodes that have executed a SET after that */
   uint32_t forced;         /* nodes whose key was deleted by force, and not set again */
+  uint32_t forced_ever;    /* nodes whose key was deleted by force */
   uint32_t forgotten; /* nodes that have lost the key before its time, and were not sent it again */
   uint64_t life_us;   /* the longest that a key of it lives, and some */
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */

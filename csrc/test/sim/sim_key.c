@@ -96,6 +96,7 @@ void sim_key_forced(sim *s, unsigned index, uint32_t token) {
   if (token < s->token_count) {
     s->forced++;
     s->tokens[token].forced |= 1u << index;
+    s->tokens[token].forced_ever |= 1u << index;
     sim_client_forced(s, token);
     sim_count(s, SIM_FORCED_KEY);
   }

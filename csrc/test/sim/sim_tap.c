@@ -260,7 +260,7 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
 
 bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node) {
   unsigned server = sim_config_server(&s->config, node);
-  uint32_t lost = token->set_lost | token->queued;
+  uint32_t lost = token->set_lost | token->set_failed | token->queued;
   return server != node && s->config.fenced == 0 && !token->supplied && !token->both &&
          (lost & (1u << node | 1u << server)) == 0;
 }
@@ -495,7 +495,7 @@ static bool sim_tap_ripe(const sim *s, const sim_note *note) {
 
 /* The node has not set the key. An earlier SET may have done so. */
 static void sim_tap_refused(const sim *s, sim_token *token, uint32_t bit) {
-  token->set_refused |= bit & ~token->had;
+  token->set_refused |= bit & ~(token->had | token->set_failed);
   token->refused_now = bit | (token->refused_call == s->calls ? token->refused_now : 0);
   token->refused_call = s->calls;
 }
@@ -515,8 +515,9 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
-  bool may_set = granted || note->outcome == SIM_OUTCOME_ERROR;
-  token->had |= sent->kind == SIM_COMMAND_SET && may_set ? bit : 0;
+  bool failed = note->outcome == SIM_OUTCOME_ERROR;
+  token->had |= sent->kind == SIM_COMMAND_SET && granted ? bit : 0;
+  token->set_failed |= sent->kind == SIM_COMMAND_SET && failed ? bit : 0;
   if (sent->kind == SIM_COMMAND_SET && granted && !sent->own) {
     token->raised[node] = note->fence;
     token->ripe |= sim_tap_ripe(s, note) ? bit : 0;
