@@ -72,6 +72,8 @@ const model_entry model_table[] = {
     SAFE("native-freeze", "a client's clock misses a tick, and leases end a tick before their keys",
          "nodes=1 native=2 extends=2 freezes=1 drift=1"),
     LENGTHY("native-extend-ttl3", "three nodes, one extend by SET IFEQ", "native=1 extends=1"),
+    LENGTHY("native-extend-twice", "three nodes, two extends by SET IFEQ",
+            "native=1 extends=2 ttl=2"),
     LENGTHY("native-scripts-n2", "two nodes, two extends by SET IFEQ or by scripts",
             "nodes=2 native=2 extends=2"),
     KNOWN("late-set", "a SET that is executed after its release: an orphan, and no more than that",
