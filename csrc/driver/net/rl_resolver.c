@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/rl_time.h"
 #include "net/rl_name.h"
 #include "net/rl_sentinel.h"
 #include "os/rl_descriptor.h"
@@ -39,6 +40,7 @@ static _Atomic uint64_t rl_resolver_threads;
 struct rl_resolver {
   atomic_int references; /* the caller's and the thread's */
   atomic_bool done;
+  redlock_time done_us;
   int fds[2]; /* the thread writes to [1], the caller waits for [0] */
   struct addrinfo *addresses;
   char error[RL_STREAM_ERROR_MAX]; /* if there are no addresses */
@@ -89,6 +91,7 @@ static void *rl_resolver_run(void *argument) {
     (void)snprintf(resolver->error, sizeof resolver->error, "cannot resolve the name: %s",
                    gai_strerror(error));
   }
+  resolver->done_us = redlock_now();
   atomic_store(&resolver->done, true);
   rl_resolver_leave();
   (void)send(resolver->fds[1], "", 1, MSG_NOSIGNAL);
@@ -149,6 +152,11 @@ bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const 
   resolver->addresses = NULL;
   *error = resolver->error[0] != '\0' ? resolver->error : "the name has no address";
   return true;
+}
+
+bool rl_resolver_is_stale(const rl_resolver *resolver, redlock_time now_us) {
+  return atomic_load(&resolver->done) &&
+         now_us > rl_time_add(resolver->done_us, RL_RESOLVER_ANSWER_US);
 }
 
 void rl_resolver_forget(rl_resolver *resolver) {

@@ -17,6 +17,9 @@ typedef struct rl_resolver rl_resolver;
 /* Threads that resolve names at once, of all clients of the process together. */
 #define RL_RESOLVER_THREADS_MAX 32
 
+/* An answer serves a later connection for so long. Longer than the back-off (rl_backoff.h). */
+#define RL_RESOLVER_ANSWER_US (5 * REDLOCK_SECONDS)
+
 /*
  * Begins to look up |address|, in a thread of its own, for stream sockets: its host, or the master
  * that its Sentinels name. Returns NULL without memory, descriptor or thread; also, with |*busy|,
@@ -36,6 +39,9 @@ int rl_resolver_fd(const rl_resolver *resolver);
  * freeaddrinfo(); or NULL, and |*error| is the reason, until the resolver is freed.
  */
 bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const char **error);
+
+/* Returns true if the answer has come so long ago that the name may have another address now. */
+bool rl_resolver_is_stale(const rl_resolver *resolver, redlock_time now_us);
 
 /* In a forked child, which does not have the thread: closes the descriptors. */
 void rl_resolver_forget(rl_resolver *resolver);

@@ -203,6 +203,13 @@ static void rl_socket_connect_path(rl_socket *socket, const rl_address *address)
   }
 }
 
+static void rl_socket_drop_resolver(rl_socket *socket) {
+  rl_socket_unregister(socket);
+  rl_resolver_free(socket->resolver);
+  socket->resolver = NULL;
+  socket->changes++;
+}
+
 static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   const char *error = NULL;
   if (!rl_resolver_take(socket->resolver, &socket->addresses, &error)) {
@@ -211,10 +218,7 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   if (socket->addresses == NULL) {
     (void)snprintf(socket->error, sizeof socket->error, "%s", error);
   }
-  rl_socket_unregister(socket);
-  rl_resolver_free(socket->resolver);
-  socket->resolver = NULL;
-  socket->changes++;
+  rl_socket_drop_resolver(socket);
   socket->current = socket->addresses;
   if (socket->addresses == NULL) {
     rl_socket_close(socket);
@@ -265,6 +269,9 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_ro
     return;
   }
   socket->address = address;
+  if (socket->resolver != NULL && rl_resolver_is_stale(socket->resolver, now_us)) {
+    rl_socket_drop_resolver(socket);
+  }
   rl_socket_resolve(socket, now_us);
 }
 

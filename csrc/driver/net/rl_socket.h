@@ -109,7 +109,7 @@ void rl_socket_progress(rl_socket *socket, redlock_time now_us);
 long rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 long rl_socket_receive(rl_socket *socket, void *bytes, size_t length);
 
-/* Back to CLOSED. A look-up goes on; the next rl_socket_connect() uses it. */
+/* Back to CLOSED. A look-up goes on; an rl_socket_connect() soon after its end uses it. */
 void rl_socket_close(rl_socket *socket);
 
 /* Closes the socket; |reason| becomes socket->error. */

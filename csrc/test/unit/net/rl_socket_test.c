@@ -308,12 +308,13 @@ static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   int port;
   int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
-  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  redlock_time now_us = redlock_now();
+  rl_socket_connect(socket, &address, &PLAIN, now_us);
   rl_resolver *first = socket->resolver;
   rl_socket_close(socket);
   assert_int_equal(socket->phase, RL_SOCKET_CLOSED);
   assert_ptr_equal(socket->resolver, first);
-  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  rl_socket_connect(socket, &address, &PLAIN, now_us);
   /* The answer may have come in the first attempt (then no look-up is left) or in this one. */
   assert_true(first == NULL || socket->resolver == first || socket->resolver == NULL);
   settle(socket);
@@ -321,6 +322,29 @@ static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
   rl_socket_close(socket);
   rl_socket_connect(socket, &address, &PLAIN, redlock_now());
   rl_socket_free(socket, false); /* abandoned in flight */
+  (void)close(server);
+}
+
+/* The name may have another address by now. */
+static void old_answer_serves_no_connection(void **state) {
+  rl_socket *socket = *state;
+  int port;
+  int server = listen_on(&port, 8);
+  rl_address address = address_of("localhost", port, "");
+  atomic_store(&look_ups_wait, true);
+  rl_socket_connect(socket, &address, &PLAIN, redlock_now());
+  struct pollfd answer = {rl_resolver_fd(socket->resolver), POLLIN, 0};
+  rl_socket_close(socket);
+  atomic_store(&look_ups_wait, false);
+  assert_int_equal(poll(&answer, 1, 30000), 1);
+  atomic_store(&look_ups_wait, true);
+  redlock_time later_us = redlock_now() + RL_RESOLVER_ANSWER_US + 1;
+  rl_socket_connect(socket, &address, &PLAIN, later_us);
+  assert_int_equal(socket->phase, RL_SOCKET_RESOLVING);
+  atomic_store(&look_ups_wait, false);
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+  rl_socket_close(socket);
   (void)close(server);
 }
 
@@ -607,6 +631,7 @@ int main(void) {
       WITH_SOCKET(failed_handshake_explains_more_than_a_missing_server),
       WITH_SOCKET(silent_address_gets_its_share_of_the_time),
       WITH_SOCKET(connect_resolves_names_without_blocking),
+      WITH_SOCKET(old_answer_serves_no_connection),
       WITH_SOCKET(look_up_outlives_its_attempt_and_serves_the_next),
       cmocka_unit_test(end_of_a_connection_raises_no_signal),
       cmocka_unit_test(signal_in_a_system_call_has_no_effect),
