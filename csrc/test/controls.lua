@@ -189,7 +189,7 @@ local list = {
     'RL_TEXT_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]],
     by = { "simulator", arguments = "--guard" } },
   { "guard-any-clock", "a record is made by any clock",
-    "guard->near = near >= needed;", "guard->near = near > 0;" },
+    "guard->near = near_count >= needed;", "guard->near = near_count > 0;" },
   { "guard-clock-that-may-be-right", "a clock is near where that is only possible",
     "rl_time_add(apart_us, error_us) <= guards->skew_us",
     "apart_us <= rl_time_add(guards->skew_us, error_us)",

@@ -9,44 +9,48 @@
  * of the keys the record names another server.
  *   GRD-1. The last step of a handshake checks the record. A connection may be up without a vote.
  *   GRD-2. If the record is of these clients, the node votes when the quarantine Q has passed since
- *          the record's creation, by the node's clock and by the client's. Q is the longest life of
- *          a key, a tenth more, 2 ms and the skew of GRD-3, but at least 6 s. A node is refused,
- *          with a reason, if the record is of clients with other nodes, quorum, ttl or prefix; if
- *          the node is the same server as another one; or if the script is denied.
+ *          the record's creation: its age by the node's clock, the rest by the client's. Q is the
+ *          longest life of a key, a tenth more, 2 ms and the skew of GRD-3, but at least 6 s. A
+ *          node is refused, with a reason, if the record is of clients with other nodes, quorum,
+ *          ttl or prefix; if the node is the same server as another one; or if the script is
+ *          denied.
  *   GRD-3. If there is no record, or one of another server with the same clients, a record is
- *          created, and Q begins. No record is created if another database has one, because keys of
- *          different databases never meet. A wrong clock that is corrected later would end Q early.
- *          So a record is created, and a node votes, only if the clocks of a majority of all nodes,
- *          including its own, are within 2 s of its clock.
- *   GRD-4. An acquire goes only to a node that votes, and only for the known record. The script
- *          checks the seal. The script's text has the record's hash, so that a server with a copy
- *          of the record does not know the script. A script that is sent as text also checks the
- *          server. The hash is of the whole record, because a client with an older record would
- *          otherwise teach the script. The server may know the script nevertheless, or keep scripts
- *          over a restart (before version 7), or be a former replica with fewer keys. The seal
- *          proves that the record, and all keys since, have been in this process's memory: a full
- *          resynchronisation, a restart and a snapshot break it, and the script that replaces the
- *          record deletes it. A master that becomes a replica, lags, and is promoted again keeps
- *          the seal; but then the other server has created a record, too, and voted Q later. So
- *          scripts compare the server's replication history, which changes with a promotion, and
- *          differs while the server is a replica. An acquire may omit that for 0.1 s after the
- *          history was confirmed: Q exceeds the longest life of a key by 2 s for the clocks, and by
- *          at least 0.3 s more. A heal, a backfill and a text always compare it, because a node may
- *          execute them late. A node that does not vote gets no acquire, no heal and no backfill: a
- *          key on a node in quarantine would make an extend count there, while the node's earlier
- *          vote may count for another client. Extends go to all nodes: a key that still exists is
- *          older than any loss, or a copy that expires within the quarantine. So a lease is
- *          attached only on nodes that vote.
+ *          created, and Q begins. Two things prevent that. If another database of the server has a
+ *          record, its clients and these would not exclude each other. If the node's clock is
+ *          wrong and is corrected later, Q would end early: so a record is created, and a node
+ *          votes, only if the clocks of a majority of all nodes, including its own, are within 2 s
+ *          of its clock.
+ *   GRD-4. An acquire goes only to a node that votes, and only for the known record. A node that
+ *          does not vote gets no heal and no backfill either: a key on a node in quarantine would
+ *          make an extend count there, while the node's earlier vote may count for another client.
+ *          Extends go to all nodes: a key that still exists is older than any loss, or a copy that
+ *          expires within the quarantine. So a lease is attached only on nodes that vote.
+ *          The script that takes the lock proves on the server that the record is still true:
+ *            - The hash. The script's text has the hash of the record, so that a server with a copy
+ *              of the record does not know the script. It is the hash of the whole record, because
+ *              a client with an older record would otherwise teach the server the script. A script
+ *              that is sent as text also checks the run_id.
+ *            - The seal. The server may know the script nevertheless: it kept scripts over a
+ *              restart (before version 7), or is a former replica with fewer keys. The seal proves
+ *              that the record, and all keys since, have been in this process's memory: a full
+ *              resynchronisation, a restart and a snapshot break it, and the script that replaces
+ *              the record deletes it.
+ *            - The replication history. A master that becomes a replica, lags, and is promoted
+ *              again keeps the seal. The history changes with a promotion, and differs while the
+ *              server is a replica. (The other server has created a record, too, and votes only Q
+ *              later.) An acquire may omit the history for 0.1 s after it was confirmed: Q exceeds
+ *              the longest life of a key by 2 s for the clocks, and by at least 0.3 s more. A heal,
+ *              a backfill and a text always compare it, because a node may execute them late.
  *   GRD-5. If the record differs, or the script is unknown, the node is checked again (GRD-1) on
  *          the same connection. Before that, the script is never sent as text.
  *   GRD-6. The watch receives each reply with the node's clock. After a step, keys may have expired
  *          early, or the record may be too young: a new record is created. If the clock is too far
  *          off for that (GRD-3), the record is deleted, because the clock may be corrected before
- *          another client sees it. A step is forgotten only with the new record. The end of the
- *          connection does not clear it, nor does a refusal of the node. If a majority of the nodes
- *          was stepped alike, the client's own clock may have stood still. Then no record is
- *          created, and the client waits for Q. In both cases the leases lose their keys there
- *          (rl_margin.c), and their holders are informed (rl_renew.c).
+ *          another client notices the step. A step is forgotten only with the new record. The end
+ *          of the connection does not clear it, nor does a refusal of the node. If a majority of
+ *          the nodes was stepped alike, the client's own clock may have stood still. Then no record
+ *          is created, and the client waits for Q. In both cases the leases no longer count on
+ *          their keys there (rl_margin.c), and their holders are informed (rl_renew.c).
  *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
  *          another client may have bootstrapped it.
  */
@@ -61,7 +65,7 @@
 
 /* ---------------------------------------------------------------------------------------- life */
 
-/* The fault and the remedy, before and after the words of a node. */
+/* Messages: RL_GUARD_COPIES stands before the node's words, RL_GUARD_RIGHTS behind them. */
 #define RL_GUARD_COPIES                                                                            \
   "use a server that docs/operating.md names, or no guard: on this one copies of keys look like "  \
   "the keys, for "
@@ -167,24 +171,24 @@ static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
 }
 
 /*
- * GRD-3. Only certain distances count: a reply to a client that was stopped meanwhile proves
- *        nothing.
- * Returns true if it is certain for the first time whether a majority of the clocks is near.
+ * GRD-3. Sets |near| if the clocks of a majority are near, |distant| if they cannot be. A distance
+ *        counts only beyond its error: a reply to a client that was stopped meanwhile proves
+ *        nothing. Returns true when one of the two becomes known.
  */
 static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node,
                                     int64_t median_us) {
   rl_guard *guard = node->link.guard;
   const rl_node_clock *own = &node->link.clock;
-  unsigned near = 0, far = 0, needed = rl_quorum_majority(guards->node_count);
+  unsigned near_count = 0, far_count = 0, needed = rl_quorum_majority(guards->node_count);
   bool was_known = guard->near || guard->distant;
   for (unsigned i = 0; i < guards->node_count; i++) {
     redlock_duration apart_us, error_us;
     bool known = rl_guard_apart(own, &guards->nodes[i]->link.clock, &apart_us, &error_us);
-    near += known && rl_time_add(apart_us, error_us) <= guards->skew_us;
-    far += known && apart_us > rl_time_add(guards->skew_us, error_us);
+    near_count += known && rl_time_add(apart_us, error_us) <= guards->skew_us;
+    far_count += known && apart_us > rl_time_add(guards->skew_us, error_us);
   }
-  guard->near = near >= needed;
-  guard->distant = guards->node_count - far < needed;
+  guard->near = near_count >= needed;
+  guard->distant = guards->node_count - far_count < needed;
   guard->distance_us = own->known ? own->offset_us - median_us : 0;
   return (guard->near || guard->distant) && !was_known;
 }
@@ -203,7 +207,7 @@ static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us
   return stepped;
 }
 
-/* Counts the nodes whose steps may be as large as the least size of |guard|'s step. */
+/* Counts the nodes whose step may have had the least size of |guard|'s step. */
 static unsigned rl_guard_count_alike(const rl_guards *guards, const rl_guard *guard,
                                      uint32_t *alike) {
   int64_t step_us = guard->watch.step_least_us;
@@ -336,7 +340,7 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
   return true;
 }
 
-/* Another node that is the same server, and comes before it. */
+/* Returns the first node before |node| that is the same server, or NULL. */
 static const rl_node *rl_guard_same(const rl_guards *guards, const rl_node *node) {
   for (unsigned i = 0; i < node->index; i++) {
     const rl_node *other = guards->nodes[i];
@@ -372,7 +376,7 @@ static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
 /* After SWAPDB, for one. The next record is new, so the node is quarantined: that is safe. */
 #define RL_GUARD_FORGET "; if it has no others, delete redlock:lineage* in all its databases"
 
-/* GRD-2. The record is there: whose it is, and for how long it has been. */
+/* GRD-2. Reads a record: is it of these clients, and how old is it? */
 static void rl_guard_read_record(rl_node *node, redlock_time now_us,
                                  const rl_lineage_answer *answer) {
   rl_guard *guard = node->link.guard;
@@ -400,13 +404,12 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
 }
 
 /*
- * GRD-6. Returns true if a client has created the record for the same step: after the last clock
- *        before it. A record for another reason does not count: the step would end its quarantine
+ * GRD-6. Returns true if a client has created another record than the known one for a step of the
+ *        clock. A record for another reason does not count: the step would end its quarantine
  *        early.
  */
-static bool rl_guard_is_of_step(const rl_guard *guard, const rl_lineage_answer *answer) {
-  return answer->created_for == RL_LINEAGE_CLOCK && strcmp(guard->record, answer->record) != 0 &&
-         answer->created_us >= guard->clock_before_us;
+static bool rl_guard_is_for_step(const rl_guard *guard, const rl_lineage_answer *answer) {
+  return answer->created_for == RL_LINEAGE_CLOCK && strcmp(guard->record, answer->record) != 0;
 }
 
 /* Reads an answer with or without a record (GRD-2, GRD-3). */
@@ -418,9 +421,11 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
     return;
   }
   bool asks = action == RL_GUARD_CHECK || action == RL_GUARD_CREATE;
-  bool due = guard->stepped && asks && !rl_guard_is_of_step(guard, answer);
+  /* The step still needs a record, unless one was created since the last reading before it. */
+  bool due = guard->stepped && asks &&
+             !(rl_guard_is_for_step(guard, answer) && answer->created_us >= guard->clock_before_us);
   if (answer->create_for != RL_LINEAGE_NONE && action != RL_GUARD_CHECK &&
-      action != RL_GUARD_INVALIDATE) {
+      action != RL_GUARD_INVALIDATE) { /* It was just asked to create one. */
     rl_guard_refuse(guard, "it does not keep the guard's record", "");
   } else if (answer->create_for != RL_LINEAGE_NONE) {
     guard->state = RL_GUARD_MISSING;
@@ -475,13 +480,7 @@ static void rl_guard_read_error(rl_node *node) {
   }
 }
 
-/* GRD-6. Returns true if another client has created a new record for a step. */
-static bool rl_guard_step_is_recorded(const rl_guard *guard, const rl_lineage_answer *answer) {
-  return answer->create_for == RL_LINEAGE_NONE && answer->created_for == RL_LINEAGE_CLOCK &&
-         strcmp(guard->record, answer->record) != 0;
-}
-
-/* MAR-5. The record that we know is not there any more, and it was not us who made it anew. */
+/* MAR-5. Returns true if the known record is gone, and this client has not replaced it. */
 static bool rl_guard_lost_record(const rl_node *node, const rl_lineage_answer *answer,
                                  rl_guard_action action) {
   const char *known = node->link.guard->record;
@@ -505,14 +504,15 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
   }
   guard->history_us = rl_time_max(guard->history_us, command->sent_us);
   (void)rl_node_clock_note(&node->link.clock, answer.now_us, command->sent_us, now_us);
-  bool recorded = rl_guard_step_is_recorded(guard, &answer);
+  bool recorded =
+      answer.create_for == RL_LINEAGE_NONE && rl_guard_is_for_step(guard, &answer); /* GRD-6 */
   bool suspect = rl_guard_lost_record(node, &answer, (rl_guard_action)command->step);
   rl_guard_read_answer(node, now_us, &answer, (rl_guard_action)command->step);
   if (recorded) {
     guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
     (void)rl_clock_watch_note(&guard->watch, answer.now_us, command->sent_us, now_us);
     guard->clock_us = answer.now_us;
-    news.review = true; /* the record lacks the direction of the step */
+    news.review = true; /* The record does not tell if the step went forward: assume it. */
   } else {
     news = rl_guard_note_clock(node, now_us, command, answer.now_us);
   }

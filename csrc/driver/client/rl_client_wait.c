@@ -14,30 +14,29 @@
  *   arriving   woken, and without the mutex so far
  *   sender     the thread that wakes in order to send for all, if no arriving thread does it before
  *
- *   LEAD-1. A thread that begins an operation sends its bytes itself, with the mutex
- *           (rl_turn_start()), or leaves them to the last woken thread that is still without the
- *           mutex (below).
- *   LEAD-2. Then it waits. If there is no leader, it leads: it notes what it will poll for, unlocks
- *           the mutex, polls, locks it again, and takes a turn. Otherwise it sleeps until it is
- *           woken.
- *   LEAD-3. A thread that unlocks the mutex wakes each thread whose operation has ended. After a
- *           turn it also wakes the threads that check after each turn (in close(), and while a call
- *           waits for late nodes in the grace period). To wake a polling leader, it sets the
- *           leader's event.
- *   LEAD-4. If there is no leader, a thread that unlocks the mutex wakes a sleeper to lead. This
- *           hands the lead on when the leader's own operation has ended.
- *   LEAD-5. A thread that unlocks the mutex sets the event of a polling leader if the poll lacks
- *           something that is now needed: a descriptor, room to send, or an earlier time.
- *   LEAD-6. At most eight woken threads are posted together; the rest wait for their post. Each
- *           thread that unlocks the mutex posts as many as have arrived. If all were posted
- *           together, they would queue for the mutex (64 threads: 2.9 context switches for each
- *           acquire and release instead of 2.1). Signal handlers may delay the eight. So while
- *           threads are unposted, the leader polls for 1 ms at most, and then posts the next eight.
- *           A thread that is woken to lead is posted immediately. All woken threads are posted
- *           immediately after redlock_client_wakeup(), or if one of them checks after each turn.
+ *   THR-1. A thread that begins an operation sends its bytes itself, with the mutex
+ *          (rl_turn_start()), or leaves them to the last arriving thread.
+ *   THR-2. Then it waits. If there is no leader, it leads: it notes what it will poll for, unlocks
+ *          the mutex, polls, locks it again, and takes a turn. Otherwise it sleeps until it is
+ *          woken.
+ *   THR-3. A thread that unlocks the mutex wakes each thread whose operation has ended. After a
+ *          turn it also wakes the threads that check after each turn (in close(), and while a call
+ *          waits for late nodes in the grace period). To wake a polling leader, it sets the
+ *          leader's event.
+ *   THR-4. If there is no leader, a thread that unlocks the mutex wakes a sleeper to lead. This
+ *          hands the lead on when the leader's own operation has ended.
+ *   THR-5. A thread that unlocks the mutex sets the event of a polling leader if the poll lacks
+ *          something that is now needed: a descriptor, room to send, or an earlier time.
+ *   THR-6. At most eight posted threads are on their way to the mutex. When some have locked it,
+ *          the next unlocking thread posts as many more. If all were posted together, they would
+ *          queue for the mutex (64 threads: 2.9 context switches for each acquire and release
+ *          instead of 2.1). Signal handlers may delay the eight. So while
+ *          threads are unposted, the leader polls for 1 ms at most, and then posts the next eight.
+ *          A thread that is woken to lead is posted immediately. All woken threads are posted
+ *          immediately after redlock_client_wakeup(), or if one of them checks after each turn.
  *
  * No wake-up is lost. The reasons to wake change only under the mutex, and each thread that unlocks
- * it does LEAD-3 to LEAD-6. So whenever the mutex is free:
+ * it does THR-3 to THR-6. So whenever the mutex is free:
  *   - No sleeper has an operation that has ended. An arriving thread is posted; or it waits for its
  *     post, and eight posted threads or the leader will give it.
  *   - If a thread sleeps, there is a leader: it is woken and will lock the mutex, or it polls.
@@ -45,7 +44,7 @@
  *       - it polls for all that is needed;
  *       - its event is set, and stays set until the leader has locked the mutex, even if the event
  *         was set before the poll began;
- *       - threads are arriving, and the last of them does LEAD-5.
+ *       - threads are arriving, and the last of them does THR-5.
  * A follower nevertheless has a time-out, a little after its operation is due. A signal handler may
  * delay the leader, or, without a leader, all eight posted threads. After its time-out the follower
  * takes a turn itself, without polling.
@@ -55,7 +54,8 @@
  * packet. That costs ten times as much (64 threads, five nodes). So operations and bytes wait while
  * threads are arriving, and the last of these threads sends for all. This wait is limited to 1 ms,
  * because the threads may be slow. One thread, the leader or a sleeper, is the sender: it wakes
- * after this 1 ms, and sends. A leader waits only once for threads that do not arrive. A thread
+ * after this 1 ms, and sends. If threads do not arrive
+ * in time, the leader sends, and does not wait for the same threads again (|missed|). A thread
  * that unlocks the mutex sends immediately if there is no sender, if the sender's time has passed,
  * or if it has just woken the sender. After sending, a thread checks its operation again before it
  * sleeps or polls (rl_wait_step()).
@@ -69,7 +69,7 @@
 #include "lock/rl_round.h"
 #include "os/rl_clock.h"
 
-#define RL_WAIT_POSTED_MAX 8 /* posted threads that have not locked the mutex yet (LEAD-6) */
+#define RL_WAIT_POSTED_MAX 8 /* posted threads that have not locked the mutex yet (THR-6) */
 #define RL_WAIT_POSTS_MAX 64 /* threads that are posted after the mutex was unlocked */
 /* How long after its operation is due a follower checks by itself. */
 #define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
@@ -224,7 +224,7 @@ static void rl_wait_post_one(rl_wait *wait, rl_waiter *waiter, rl_wait_posts *po
   }
 }
 
-/* LEAD-6. Collects the semaphores to set, for rl_wait_deliver(). */
+/* THR-6. Collects the semaphores to set, for rl_wait_deliver(). */
 static void rl_wait_post(rl_wait *wait, rl_wait_posts *posts) {
   posts->count = 0;
   if (wait->leader != NULL && wait->leader->unposted) {
@@ -238,7 +238,7 @@ static void rl_wait_post(rl_wait *wait, rl_wait_posts *posts) {
   wait->hurried = false;
 }
 
-/* LEAD-3. Wakes the threads that the changes under the mutex concern. */
+/* THR-3. Wakes the threads that the changes under the mutex concern. */
 static void rl_wait_wake_concerned(redlock_client *client) {
   rl_wait *wait = &client->wait;
   while (rl_lock_queue_first(&client->core.waited) != NULL) {
@@ -267,7 +267,7 @@ static void rl_wait_wake_concerned(redlock_client *client) {
   wait->turned = false;
 }
 
-/* LEAD-4. Wakes the newest sleeper to lead: its own operation is likely to end last. */
+/* THR-4. Wakes the newest sleeper to lead: its own operation is likely to end last. */
 static void rl_wait_wake_leader(rl_wait *wait) {
   if (rl_wait_first(&wait->asleep) != NULL) {
     wait->leader = RL_OWNER(wait->asleep.previous, rl_waiter, list);
@@ -284,19 +284,19 @@ static rl_wait_wants rl_wait_wants_of(const redlock_client *client) {
   return wants;
 }
 
-/* LEAD-5. Returns true if the leader's poll lacks something that is now needed. */
+/* THR-5. Returns true if the leader's poll lacks something that is now needed. */
 static bool rl_wait_poll_lacks_something(const redlock_client *client) {
   const rl_wait_wants *polled = &client->wait.wants;
   rl_wait_wants wants = rl_wait_wants_of(client);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
          wants.deadline_us < polled->deadline_us ||
-         (rl_wait_first(&client->wait.unposted) != NULL && !client->wait.brief) || /* LEAD-6 */
+         (rl_wait_first(&client->wait.unposted) != NULL && !client->wait.brief) || /* THR-6 */
          (client->wait.leader == &client->watchdog.self &&
           rl_watchdog_has_news(client)); /* WDOG-5 */
 }
 
 /*
- * LEAD-3 to LEAD-6, and WDOG-1, before the mutex is unlocked. Sends now what was left to arriving
+ * THR-3 to THR-6, and WDOG-1, before the mutex is unlocked. Sends now what was left to arriving
  * threads, unless a sender will send it in time.
  */
 static void rl_wait_before_unlock(redlock_client *client, rl_wait_posts *posts) {

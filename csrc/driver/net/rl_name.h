@@ -9,8 +9,8 @@
 struct addrinfo;
 
 /*
- * Fills |*addresses| with those of |host|, for stream sockets to the number |port|. The caller frees
- * them with freeaddrinfo(). Returns 0, or an error of getaddrinfo() and NULL in |*addresses|.
+ * Fills |*addresses| with those of |host|, for stream sockets to the number |port|. The caller
+ * frees them with freeaddrinfo(). Returns 0, or an error of getaddrinfo() and NULL in |*addresses|.
  */
 int rl_name_find(const char *host, const char *port, struct addrinfo **addresses);
 
