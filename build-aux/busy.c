@@ -105,7 +105,7 @@ static bool is_stopped(pid_t pid) {
   const char *signals = strstr(text, "\nShdPnd:");
   return states == NULL || signals == NULL || sscanf(states, "\nState: %c", &state) != 1 ||
          sscanf(signals, "\nShdPnd: %llx", &pending) != 1 || strchr("TtZX", state) != NULL ||
-         (pending >> (SIGSTOP - 1) & 1) != 0;
+         ((pending >> (SIGSTOP - 1) | pending >> (SIGTSTP - 1)) & 1) != 0;
 }
 
 static bool is_chosen(pid_t pid) {

@@ -58,16 +58,37 @@ static void quit_key_ends_tool_and_command(void **state) {
   assert_int_equal(tool_signal(&shell_last), SIGQUIT);
 }
 
-/* A shell with job control: Ctrl-Z, fg, input from the terminal, Ctrl-D. */
+/* Returns the number that the command prints behind "pid=". The terminal echoes its script. */
+static pid_t until_pid(tool_run *run) {
+  long pid = 0;
+  while (pid == 0) {
+    const char *at = run->text;
+    tool_until_output(run, "pid=");
+    (void)tool_read(run, 2);
+    while (pid == 0 && (at = strstr(at, "pid=")) != NULL && strpbrk(at, "\r\n") != NULL) {
+      at += strlen("pid=");
+      pid = strtol(at, NULL, 10);
+    }
+  }
+  return (pid_t)pid;
+}
+
+/*
+ * A shell with job control: Ctrl-Z, fg, input from the terminal, Ctrl-D. The shell takes the
+ * terminal as soon as the tool has stopped. On a busy machine the command may still be about to
+ * stop, and would read the next line.
+ */
 static void command_stops_and_continues_with_its_job(void **state) {
   tool_run run = tool_start_on_terminal(
       NULL, (const char *[]){"/bin/bash", "--norc", "--noprofile", "-i", NULL});
-  tool_type(&run, "PS1=; $R run job -- cat\n");
+  tool_type(&run, "PS1=; $R run job -- sh -c 'echo pid=$$; exec cat'\n");
   shell_until_held("job");
+  pid_t command = until_pid(&run);
   tool_type(&run, "first\n");
   tool_until_output(&run, "first\r\nfirst");
   tool_type(&run, "\x1a");
   tool_until_output(&run, "Stopped");
+  eventually(process_state(command) == 'T');
   tool_type(&run, "echo $((40+2)); fg\n");
   tool_until_output(&run, "42\r\n");
   tool_type(&run, "second\n");

@@ -201,7 +201,7 @@ void farm_end(farm *self) {
   scratch_close(&self->scratch);
 }
 
-static char farm_process_state(pid_t pid) {
+char process_state(pid_t pid) {
   char path[64];
   char text[512];
   (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
@@ -219,7 +219,7 @@ static char farm_process_state(pid_t pid) {
 /* Repeats the signal: another process may just have continued the node (build-aux/busy.c). */
 void farm_stop(farm *self, unsigned index) {
   pid_t pid = self->nodes[index].pid;
-  eventually(kill(pid, SIGSTOP) == 0 && farm_process_state(pid) == 'T');
+  eventually(kill(pid, SIGSTOP) == 0 && process_state(pid) == 'T');
   self->nodes[index].stopped = true;
 }
 

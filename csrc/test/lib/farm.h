@@ -86,6 +86,9 @@ unsigned farm_connections(farm *self, unsigned node);
 /* How often a node has run |command|, by INFO commandstats; farm_count_calls(..., "set") */
 unsigned farm_calls(farm *self, unsigned node, const char *command);
 
+/* Returns the state of a process as proc(5) has it: 'T' is stopped, 'Z' or 'X' has ended. */
+char process_state(pid_t pid);
+
 /* Returns a free port of 127.0.0.1. */
 int farm_free_port(void);
 

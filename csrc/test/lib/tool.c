@@ -94,6 +94,15 @@ bool tool_read(tool_run *self, int timeout_ms) {
   return got > 0;
 }
 
+void tool_until_output(tool_run *self, const char *part) {
+  redlock_time until_us = redlock_now() + EVENTUALLY_US;
+  while (tool_read(self, 2) && strstr(self->text, part) == NULL) {
+    if (redlock_now() > until_us) {
+      fail_msg("in vain waited for \"%s\": %s", part, self->text);
+    }
+  }
+}
+
 int tool_wait(tool_run *self) {
   eventually(!tool_read(self, 2));
   (void)close(self->output);

@@ -38,8 +38,8 @@ void tool_type(const tool_run *self, const char *text);
 /* Reads output, for |timeout_ms| at most. Returns false at its end. */
 bool tool_read(tool_run *self, int timeout_ms);
 
-#define tool_until_output(self, part)                                                              \
-  eventually(!tool_read((self), 2) || strstr((self)->text, (part)) != NULL)
+/* Reads output until |part| is in it, or the output has ended. */
+void tool_until_output(tool_run *self, const char *part);
 
 /* Waits for the end of the program and of its output. Returns the exit status as a shell has it. */
 int tool_wait(tool_run *self);
