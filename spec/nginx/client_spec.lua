@@ -28,7 +28,7 @@ describe("clients in nginx", function()
   local function connections()
     local count = 0
     for _, node in ipairs(farm) do
-      local _, found = node:command("CLIENT", "LIST"):gsub("name=redlock", "")
+      local _, found = node:command("CLIENT", "LIST"):gsub(" name=redlock ", "") -- not lib-name
       count = count + found
     end
     return count

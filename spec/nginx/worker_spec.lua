@@ -84,7 +84,7 @@ describe("a worker", function()
   local function connections()
     local count = 0
     for _, node in ipairs(farm) do
-      local _, found = node:command("CLIENT", "LIST"):gsub("name=redlock", "")
+      local _, found = node:command("CLIENT", "LIST"):gsub(" name=redlock ", "") -- not lib-name
       count = count + found
     end
     return count
