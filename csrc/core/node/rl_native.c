@@ -147,9 +147,9 @@ bool rl_native_refuses_scripts(const char *error) {
   static const char unknown[] = "ERR unknown command";
   bool right = strncmp(error, "NOPERM ", 7) == 0 &&
                (strstr(error, "'eval'") != NULL || strstr(error, "'evalsha'") != NULL);
-  bool command =
-      strncmp(error, unknown, sizeof unknown - 1) == 0 &&
-      strncmp(error + strcspn(error, "'`") + (strpbrk(error, "'`") != NULL), "EVAL", 4) == 0;
+  const char *name = error + strcspn(error, "'`");
+  bool command = strncmp(error, unknown, sizeof unknown - 1) == 0 && *name != '\0' &&
+                 (strncmp(name + 1, "EVAL", 4) == 0 || strncmp(name + 1, "eval", 4) == 0);
   return right || command || strstr(error, "find scripting engine") != NULL;
 }
 

@@ -105,6 +105,21 @@ static void each_node_is_released_by_the_command_that_it_knows(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A proxy answers for the server, and deletes nothing. */
+static void try_that_claims_to_have_deleted_the_key_is_no_proof(void **state) {
+  fake_world *world = native_world(1, 0);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  (void)begin_release(world, lock);
+  (void)fake_answer(world, 0);
+  (void)fake_reply(world, 0, ":1\r\n");
+  (void)fake_reply(world, 0, ":1\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
+  acquire_and_release(world, lock);
+  assert_true(fake_world_end(world));
+}
+
 static void node_that_hangs_up_on_tries_gets_none_again(void **state) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -405,6 +420,7 @@ static void refusals_of_scripts_are_recognised(void **state) {
       "NOPERM User lock has no permissions to run the 'evalsha' command",
       "ERR unknown command 'EVAL', with args beginning with: 'x'",
       "ERR unknown command `EVALSHA`, with args beginning with: `x`",
+      "ERR unknown command 'evalsha'", /* of a proxy */
       "ERR Could not find scripting engine 'lua'"};
   static const char *const different[] = {
       "NOPERM this user has no permissions to access one of the keys used as arguments",
@@ -427,6 +443,7 @@ int main(void) {
       cmocka_unit_test(second_release_is_followed_by_tries_of_the_same_key_and_token),
       cmocka_unit_test(release_by_unknown_script_is_not_lost),
       cmocka_unit_test(each_node_is_released_by_the_command_that_it_knows),
+      cmocka_unit_test(try_that_claims_to_have_deleted_the_key_is_no_proof),
       cmocka_unit_test(node_that_hangs_up_on_tries_gets_none_again),
       cmocka_unit_test(release_with_callers_token_is_not_followed_by_tries),
       cmocka_unit_test(native_release_that_is_unknown_again_is_repeated_by_script),
