@@ -14,7 +14,8 @@
  *   sim_watch.c        its scripts of fencing tokens and of a guard
  *   sim_lineage.c      its lineage record
  *   sim_key.c          its keys
- *   sim_calls.c        its wait queues, notifications and subscribers
+ *   sim_calls.c        its wait queues, and the scripts for them
+ *   sim_publish.c      its subscribers, and the messages to them
  *   sim_client.c       the driver's loop around the core, with pauses between any two calls
  *   sim_client_life.c  the start and the end of a client
  *   sim_tap.c          commands of the core and replies of the nodes, recorded for the checkers

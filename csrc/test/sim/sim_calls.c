@@ -1,5 +1,5 @@
 /*
- * Queues of waiters on a node, and notifications: executes the scripts of rl_notify.c.
+ * Queues of waiters on a node, and notifications: executes the scripts of sim_calls_script.c.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -10,177 +10,17 @@
 
 #include <string.h>
 
-#include "base/rl_sha1.h"
 #include "check.h"
+#include "sim_calls_script.h"
 #include "sim_key.h"
+#include "sim_publish.h"
 #include "sim_script.h"
 #include "sim_trace.h"
 #include "wait_queue.h"
 
-#define SIM_CALLS_CHANNEL "redlock:call:"
 #define SIM_CALLS_LIFE_MS 60000
 
-/* Common parts of the scripts. */
-#define SIM_CALLS_PUBLISH(name)                                                                    \
-  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23).." name
-#define SIM_CALLS_FIRST(name)                                                                      \
-  "local at=1 while at<=#s and at<24576 do local h=redis.pcall(" SIM_CALLS_PUBLISH(                \
-      name) ") "                                                                                   \
-            "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
-#define SIM_CALLS_DELETE(key)                                                                      \
-  "n=redis.pcall('DEL'," key ",k..':redlock-wait') "                                               \
-  "if n~=1 and n~=2 then redis.call('DEL'," key ") n=3 end "
-#define SIM_CALLS_READ "if not s or #s%24~=0 then s='' end local w=#s "
-#define SIM_CALLS_WITHOUT(entry)                                                                   \
-  "local p=" entry " and string.find(s," entry ",1,true) "                                         \
-  "if p then s=string.sub(s,1,p-1)..string.sub(s,p+24) end "
-#define SIM_CALLS_SIGN "'SET',k..':redlock-wait','1','PX',60000"
-#define SIM_CALLS_STORE                                                                            \
-  "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end elseif #s~=w and "        \
-  "redis.pcall('SET',q,s,'PX',60000).err and type(redis.pcall('DEL',q))=='table' then c=3 end "
-
-#define SIM_CALLS_STANDS(look, name)                                                                   \
-  "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "                         \
-  "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "                             \
-  "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "                                      \
-  "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "                      \
-  "redis.error_reply('WRONGTYPE this is no queue: '..q) end "                                          \
-  "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "                    \
-  "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end " look                      \
-  "local p=m>0 and string.find(s,w,1,true) "                                                           \
-  "if left==-2 then local evicts=m>1 and p and (p+23)/24==m and "                                      \
-  "redis.call('GET',k..':redlock-reserved')~=string.sub(s,1,24) while "                                \
-  "at<=#s and at<24576"                                                                                \
-  " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "                                   \
-  "redis.call(" SIM_CALLS_PUBLISH(                                                                     \
-      name) ")>0 then break end at=at+24 end "                                                         \
-            "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "        \
-            "if first then if at>1 or joins then put() end return 0 end end "                          \
-            "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "                                      \
-            "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end " \
-            "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" SIM_CALLS_SIGN   \
-            ") else put() end return (math.min(left,1e11)+2)*2000+n"
-
-#define SIM_CALLS_STANDS_KEY SIM_CALLS_STANDS("local left=redis.call('PTTL',k) ", "k")
-
-/* Of a semaphore. */
-#define SIM_CALLS_FREE(argument)                                                                   \
-  "local z,t,f=tonumber(" argument "),{} for i=1,z do t[i]=k..'/'..i end "                         \
-  "if redis.call('EXISTS',(unpack or table.unpack)(t))<z then for i=1,z do "                       \
-  "if redis.call('EXISTS',t[i])==0 then f=t[i] break end end end "
-#define SIM_CALLS_STANDS_SLOTS                                                                     \
-  SIM_CALLS_STANDS(                                                                                \
-      SIM_CALLS_FREE("ARGV[3]") "local left=-1 if f then left=-2 elseif z<=64 then for i=1,z do "  \
-                                "local x=redis.call('PTTL',t[i]) if x>=0 and (left<0 or x<left) "  \
-                                "then left=x end end end ",                                        \
-      "f")
-
-#define SIM_CALLS_STANDS_ALL                                                                          \
-  "local w,notified,was,n=ARGV[1],ARGV[3],{},#KEYS local s,p,f,gone,full={},{},{} "                   \
-  "local function hears(t,at,k) return redis.call('PUBLISH','redlock:call:'.."                        \
-  "string.sub(t,at,at+15),string.sub(t,at+16,at+23)..k)>0 end "                                       \
-  "for d in string.gmatch(ARGV[2],'%d+') do was[#was+1]=tonumber(d) end for i=1,n do "                \
-  "local q=KEYS[i]..':redlock-queue' s[i]=redis.call('GET',q) or '' if #s[i]%24~=0 then return "      \
-  "redis.error_reply('WRONGTYPE this is no queue: '..q) end p[i]=string.find(s[i],w,1,true) "         \
-  "gone=gone or not p[i] f[i]=redis.call('PTTL',KEYS[i]) end if gone then for i=1,n do "              \
-  "if p[i] then s[i]=string.sub(s[i],1,p[i]-1)..string.sub(s[i],p[i]+24) end p[i]=#s[i]+1 "           \
-  "full=full or p[i]>24553 s[i]=s[i]..w end end if full then for i=1,n do "                           \
-  "local q=KEYS[i]..':redlock-queue' s[i]=string.sub(s[i],1,-25) if s[i]=='' then "                   \
-  "redis.call('DEL',q) else redis.call('SET',q,s[i],'PX',60000) end end return 2000 end "             \
-  "local mine,ready,first,most,left={},true,notified~='-',1 for i=1,n do local k=KEYS[i] "            \
-  "if f[i]==-2 and notified=='' then local at,evicts=1,p[i]>1 and (p[i]+23)/24==was[i+1] and "        \
-  "redis.call('GET',k..':redlock-reserved')~=string.sub(s[i],1,24) while at<p[i] and at<24576 and "   \
-  "((evicts and at==1) or not hears(s[i],at,k)) do at=at+24 end "                                     \
-  "s[i]=string.sub(s[i],at) p[i]=p[i]-at+1 end "                                                      \
-  "mine[i]=f[i]==-2 and (p[i]==1 or string.sub(notified,i,i)=='1') ready=ready and mine[i] "          \
-  "first=first and p[i]==1 most=math.max(most,(p[i]+23)/24) "                                         \
-  "if f[i]~=-2 then left=(f[i]==-1 or left==-1) and -1 or math.max(left or 0,f[i]) end end "          \
-  "local reserved,places=0,'' for i=1,n do local k=KEYS[i] if mine[i] and not ready then "            \
-  "if first then redis.call('SET',k..':redlock-reserved',w,'PX',400) reserved=reserved+2^(i-1) else " \
-  "local at=p[i]+24 while at<=#s[i] and not hears(s[i],at,k) do "                                     \
-  "s[i]=string.sub(s[i],1,at-1)..string.sub(s[i],at+24) end end end "                                 \
-  "places=places..','..(f[i]==-2 and p[i]>1 and (p[i]+23)/24 or 0) "                                  \
-  "redis.call('SET',k..':redlock-queue',s[i],'PX',60000) redis.call(" SIM_CALLS_SIGN ") end "         \
-  "if ready then return 0 end return string.format('%.0f:%d',"                                        \
-  "(left and math.min(left,1e11)+2 or 0)*2000+most,reserved)..places"
-
-typedef enum sim_calls_script {
-  SIM_CALLS_RELEASE,
-  SIM_CALLS_RELEASE_ALL,
-  SIM_CALLS_STAND,
-  SIM_CALLS_STAND_LABEL,
-  SIM_CALLS_STAND_ALL,
-  SIM_CALLS_LEAVE,
-  SIM_CALLS_STAND_SLOTS,
-  SIM_CALLS_LEAVE_SLOTS,
-  SIM_CALLS_SLOTS,
-  SIM_CALLS_NONE
-} sim_calls_script;
-
-static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
-    [SIM_CALLS_RELEASE] =
-        "local l,e=KEYS[1],ARGV[2] local k,v,s,r,n=ARGV[3] or l if e=='' then e=nil end "
-        "if not e then v=redis.call('GET',l) if v==ARGV[1] then " SIM_CALLS_DELETE(
-            "l") "if n~=2 then return n end elseif v then return 0 "
-                 "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',l,q) "
-                 "v,s=r[1],r[2] if r.err then v=redis.call('GET',l) c=3 end "
-                 "if v==ARGV[1] then redis.call('DEL',l) end "
-                 "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
-                     SIM_CALLS_WITHOUT("e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST(
-                         "l") "end " SIM_CALLS_STORE
-                              "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
-                              ") end if v==ARGV[1] then return c end return 0",
-    [SIM_CALLS_RELEASE_ALL] =
-        "local d,e,c,x=0,nil,1,ARGV[2] for i=1,#KEYS do local k,n=KEYS[i],nil "
-        "local v=redis.pcall('GET',k) local ours=v==ARGV[1] if type(v)=='table' then e=v n=3 "
-        "elseif ours then " SIM_CALLS_DELETE(
-            "k") "d=d+1 if n==3 then c=3 end end if n==2 or x and n~=3 then "
-                 "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
-                 "local s=r[1] " SIM_CALLS_READ
-                     SIM_CALLS_WITHOUT("x") "if ours or not v then " SIM_CALLS_FIRST(
-                         "k") "end " SIM_CALLS_STORE "if s~='' then redis.pcall(" SIM_CALLS_SIGN
-                              ") end end end if e then return e end "
-                              "if d==#KEYS then return c end return 0",
-    [SIM_CALLS_STAND_ALL] = SIM_CALLS_STANDS_ALL,
-    [SIM_CALLS_STAND] = SIM_CALLS_STANDS_KEY,
-    [SIM_CALLS_STAND_LABEL] =
-        "local function enqueue() " SIM_CALLS_STANDS_KEY " end local n=enqueue() "
-        "if type(n)~='number' or n<4000 then return n end local v=redis.pcall('GET',KEYS[1]) "
-        "local l=type(v)=='string' and #v<=105 and string.match(v,'^%x+(:.+)$') "
-        "if not l or #v-#l~=40 then return n end return string.format('%.0f',n)..l",
-    [SIM_CALLS_LEAVE] =
-        "local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
-        "local s=r[2] " SIM_CALLS_READ SIM_CALLS_WITHOUT(
-            "ARGV[1]") "local n=(w-#s)/24 "
-                       "if not r[1] then " SIM_CALLS_FIRST("k") "end " SIM_CALLS_STORE "return n",
-    [SIM_CALLS_STAND_SLOTS] = SIM_CALLS_STANDS_SLOTS,
-    [SIM_CALLS_LEAVE_SLOTS] =
-        "local k,c=KEYS[1],1 local q=k..':redlock-queue' local s=redis.call('GET',q) " SIM_CALLS_READ
-            SIM_CALLS_WITHOUT("ARGV[1]") "local n=(w-#s)/24 if s~='' then " SIM_CALLS_FREE(
-                "ARGV[2]") "if f then " SIM_CALLS_FIRST("f") "end end " SIM_CALLS_STORE "return n",
-    [SIM_CALLS_SLOTS] =
-        "local k,n,t,o,b,x=KEYS[1],tonumber(ARGV[1]),{},{},0,'' for i=1,n do t[i]=k..'/'..i end "
-        "local v=redis.call('MGET',(unpack or table.unpack)(t)) for i=1,n do b=b*2 if v[i] then b=b+1 "
-        "local p=string.match(v[i],'^%x+/(%d+)') if p and #v[i]-#p<=105 and p~=ARGV[1] then x=' '..p end end "
-        "if i%4==0 or i==n then for _=1,-i%4 do b=b*2 end "
-        "o[#o+1]=string.format('%x',b) b=0 end end return table.concat(o)..x",
-};
-
 /* ------------------------------------------------------------------------------- what is asked */
-
-static sim_calls_script sim_calls_find(sim *s, const resp_request *command) {
-  bool by_text = resp_is(command, 0, "EVAL");
-  for (unsigned i = 0; i < SIM_CALLS_SCRIPTS && s->calls_names[i][0] == '\0'; i++) {
-    rl_sha1(s->calls_names[i], sim_calls_texts[i], strlen(sim_calls_texts[i]));
-  }
-  for (unsigned i = 0; i < SIM_CALLS_SCRIPTS; i++) {
-    if (by_text ? resp_is(command, 1, sim_calls_texts[i])
-                : resp_equals(command, 1, s->calls_names[i], SIM_SHA1_LENGTH)) {
-      return (sim_calls_script)i;
-    }
-  }
-  return SIM_CALLS_NONE;
-}
 
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
   static const sim_command_kind kinds[] = {
@@ -277,39 +117,6 @@ void sim_calls_lose(sim *s, unsigned node) {
   memset(s->nodes[node].data.waiters, 0, sizeof s->nodes[node].data.waiters);
 }
 
-static bool sim_calls_denies(const sim *s, unsigned node, sim_deaf what) {
-  return s->now_us < s->nodes[node].deaf_until_us && (s->nodes[node].deaf & (unsigned)what) != 0;
-}
-
-/* ------------------------------------------------------------------------------------ calling */
-
-/* PUBLISH. Returns the number of receivers. */
-static unsigned sim_calls_publish(sim *s, unsigned node, const char *channel, const char *message,
-                                  size_t length) {
-  char bytes[256];
-  unsigned receivers = 0;
-  sim_note note = {.token = SIM_NO_TOKEN, .kind = SIM_COMMAND_MESSAGE, .asked = true};
-  int head = snprintf(
-      bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n" SIM_CALLS_CHANNEL "%.*s\r\n$%zu\r\n",
-      sizeof SIM_CALLS_CHANNEL - 1 + SIM_CHANNEL_LENGTH, SIM_CHANNEL_LENGTH, channel, length);
-  memcpy(bytes + head, message, length);
-  memcpy(bytes + (size_t)head + length, "\r\n", 2);
-  for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
-    const sim_connection *connection = &s->connections[i];
-    if (!connection->used || !connection->subscribed || connection->node != node ||
-        !connection->node_open || memcmp(connection->channel, channel, SIM_CHANNEL_LENGTH) != 0) {
-      continue;
-    }
-    receivers++;
-    if (!connection->client_open) {
-      sim_count(s, SIM_NOTIFY_UNNOTICED);
-    } else if (length == 0 || sim_waiting_calls(s, i)) {
-      sim_network_reply(s, i, bytes, (size_t)head + length + 2, &note);
-    }
-  }
-  return receivers;
-}
-
 /* Publishes a notification of |entry|. */
 static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const char *entry) {
   char message[128];
@@ -319,7 +126,7 @@ static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const c
   memcpy(message, entry + SIM_CHANNEL_LENGTH, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH);
   memcpy(message + SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH, key, length);
   unsigned heard =
-      sim_calls_publish(s, node, entry, message, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH + length);
+      sim_publish(s, node, entry, message, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH + length);
   SIM_TRACE(s, "node %u: calls place %x of %u: %u hear it", node, sim_calls_place(entry), resource,
             heard);
   sim_count(s, heard > 0 ? SIM_NOTIFIED : SIM_NOTIFIED_DISCONNECTED);
@@ -336,7 +143,7 @@ typedef struct sim_calls_queue {
 
 static int sim_calls_notify(void *context, const char *entry) {
   const sim_calls_queue *queue = context;
-  return sim_calls_denies(queue->s, queue->node, SIM_DEAF_PUBLISH)
+  return sim_publish_is_denied(queue->s, queue->node, SIM_DEAF_PUBLISH)
              ? -1
              : (int)sim_calls_tell(queue->s, queue->node, queue->resource, entry);
 }
@@ -395,7 +202,7 @@ static wait_queue_notified sim_calls_by_sign(sim *s, const sim_connection *from,
                                              unsigned resource) {
   sim_calls_queue queue;
   sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
-  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+  if (sim_publish_is_denied(s, from->node, SIM_DEAF_QUEUE)) {
     return WAIT_QUEUE_FORBIDDEN;
   }
   bool sign = waiters->sign_ms != 0 && sim_key_wall_ms(s, from->node) <= waiters->sign_ms;
@@ -421,7 +228,7 @@ static wait_queue_notified sim_calls_by_queue(sim *s, const sim_connection *from
   sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   unsigned before = waiters->count;
   bool full = !deleted && sim_calls_is_full(s, from->node);
-  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+  if (sim_publish_is_denied(s, from->node, SIM_DEAF_QUEUE)) {
     return WAIT_QUEUE_FORBIDDEN;
   }
   if (entry != NULL) {
@@ -442,7 +249,7 @@ wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned 
   sim_calls_queue queue;
   sim_waiters *waiters = sim_calls_open(&queue, s, from, resource);
   unsigned before = waiters->count;
-  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+  if (sim_publish_is_denied(s, from->node, SIM_DEAF_QUEUE)) {
     return WAIT_QUEUE_FORBIDDEN;
   }
   if (entry != NULL) {
@@ -663,7 +470,7 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
     sim_violation(s, "wire", "a STAND that the node does not understand");
     return;
   }
-  bool denied = sim_calls_denies(s, from->node, SIM_DEAF_QUEUE);
+  bool denied = sim_publish_is_denied(s, from->node, SIM_DEAF_QUEUE);
   bool full = sim_calls_is_full(s, from->node);
   int64_t answer = denied ? -1 : sim_calls_enqueue(s, from, resource, entry, mode, request);
   if (answer < 0) {
@@ -723,7 +530,7 @@ static void sim_calls_stand_all(sim *s, int connection, const resp_request *comm
     sim_violation(s, "wire", "a STAND for several keys that the node does not understand");
     return;
   }
-  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE) || sim_calls_is_full(s, from->node)) {
+  if (sim_publish_is_denied(s, from->node, SIM_DEAF_QUEUE) || sim_calls_is_full(s, from->node)) {
     sim_count(s, SIM_ENQUEUE_DENIED);
     sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
     return;
@@ -781,7 +588,7 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
     sim_violation(s, "wire", "a LEAVE that the node does not understand");
     return;
   }
-  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+  if (sim_publish_is_denied(s, from->node, SIM_DEAF_QUEUE)) {
     sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
     return;
   }
@@ -812,19 +619,19 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
 static void sim_calls_probe(sim *s, int connection, const resp_request *command,
                             const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
-  size_t prefix = sizeof SIM_CALLS_CHANNEL - 1;
+  size_t prefix = sizeof SIM_PUBLISH_CHANNEL - 1;
   char reply[16];
   if (command->lengths[1] != prefix + SIM_CHANNEL_LENGTH || command->lengths[2] != 0 ||
-      memcmp(command->words[1], SIM_CALLS_CHANNEL, prefix) != 0) {
+      memcmp(command->words[1], SIM_PUBLISH_CHANNEL, prefix) != 0) {
     sim_violation(s, "wire", "a probe that is none");
     return;
   }
-  if (sim_calls_denies(s, from->node, SIM_DEAF_PUBLISH)) {
+  if (sim_publish_is_denied(s, from->node, SIM_DEAF_PUBLISH)) {
     sim_count(s, SIM_PROBE_DENIED);
     sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
     return;
   }
-  unsigned heard = sim_calls_publish(s, from->node, command->words[1] + prefix, "", 0);
+  unsigned heard = sim_publish(s, from->node, command->words[1] + prefix, "", 0);
   sim_count(s, heard > 0 ? SIM_PROBE_RECEIVED : SIM_PROBE_LOST);
   (void)snprintf(reply, sizeof reply, ":%u\r\n", heard);
   sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
@@ -880,34 +687,4 @@ const char *sim_calls_odd(sim *s) {
   static const char *const odd[] = {"$3\r\nfoo\r\n", "*0\r\n",  ":0\r\n",       ":7\r\n",
                                     "+QUEUED\r\n",   ":-1\r\n", ":12000003\r\n"};
   return odd[sim_below(&s->random_calls, sizeof odd / sizeof odd[0])];
-}
-
-/* ----------------------------------------------------------------------------------- listening */
-
-bool sim_calls_listen(sim *s, int index, const resp_request *command, const sim_request *request) {
-  sim_connection *connection = &s->connections[index];
-  size_t prefix = sizeof SIM_CALLS_CHANNEL - 1;
-  char reply[128];
-  if (resp_is(command, 0, "PING")) {
-    sim_count(s, SIM_SUBSCRIBER_PINGED);
-    sim_node_reply(s, index, request,
-                   connection->subscribed ? "*2\r\n$4\r\npong\r\n$0\r\n\r\n" : "+PONG\r\n",
-                   connection->subscribed ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);
-    return true;
-  }
-  if (command->count != 2 || command->lengths[1] != prefix + SIM_CHANNEL_LENGTH) {
-    sim_violation(s, "wire", "a SUBSCRIBE that the node does not understand");
-    return true;
-  }
-  if (sim_calls_denies(s, connection->node, SIM_DEAF_SUBSCRIBE)) {
-    sim_count(s, SIM_SUBSCRIBE_DENIED);
-    return false;
-  }
-  connection->subscribed = true;
-  memcpy(connection->channel, command->words[1] + prefix, SIM_CHANNEL_LENGTH);
-  (void)snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%.*s\r\n:1\r\n",
-                 command->lengths[1], (int)command->lengths[1], command->words[1]);
-  sim_count(s, SIM_SUBSCRIBED);
-  sim_node_reply(s, index, request, reply, SIM_OUTCOME_GRANTED);
-  return true;
 }

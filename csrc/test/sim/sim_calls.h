@@ -41,10 +41,6 @@ wait_queue_notified sim_calls_held(sim *s, const sim_connection *from, unsigned 
 
 void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_request *request);
 
-/* Executes SUBSCRIBE or PING. Returns false if the command is forbidden. */
-bool sim_calls_listen(sim *s, int connection, const resp_request *command,
-                      const sim_request *request);
-
 /* Returns an answer that is wrong for each ENQUEUE. */
 const char *sim_calls_odd(sim *s);
 

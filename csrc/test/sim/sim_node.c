@@ -13,6 +13,7 @@
 #include "sim_calls.h"
 #include "sim_hold.h"
 #include "sim_native.h"
+#include "sim_publish.h"
 #include "sim_script.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
@@ -155,7 +156,7 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
     text = ":0\r\n";
   }
   bool listens = resp_is(command, 0, "SUBSCRIBE") || resp_is(command, 0, "PING");
-  if (listens && text[0] == '+' && sim_calls_listen(s, connection, command, request)) {
+  if (listens && text[0] == '+' && sim_publish_listen(s, connection, command, request)) {
     return;
   }
   text = listens && text[0] == '+' ? SIM_CALLS_NOPERM : text;
