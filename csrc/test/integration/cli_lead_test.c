@@ -169,12 +169,15 @@ static void wait_limits_the_campaign_of_lead(void **state) {
   free_with_client(held);
 }
 
+/* On a slow machine the number in front of it depends on the answers that have arrived. */
+#define LACK " of 3 nodes can vote (2 needed); waiting"
+
 static void unreachable_nodes_are_reported_once(void **state) {
   for (unsigned i = 0; i < 2; i++) {
     farm_kill(&three, i);
   }
   tool_run run = cli_begin("lead job -- LEADER");
-  tool_until_output(&run, "'job': 1 of 3 nodes can vote (2 needed); waiting");
+  tool_until_output(&run, LACK);
   tool_until_output(&run, three.nodes[1].address);
   for (unsigned i = 0; i < 2; i++) {
     farm_restart(&three, i);
@@ -198,7 +201,7 @@ static void refusing_nodes_are_reported_once(void **state) {
     assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "-eval", NULL));
   }
   tool_run run = cli_begin("lead job -- LEADER");
-  tool_until_output(&run, "'job': 0 of 3 nodes can vote (2 needed); waiting");
+  tool_until_output(&run, LACK);
   tool_until_output(&run, three.nodes[0].address);
   tool_until_output(&run, " has no permissions to run the 'eval' command");
   (void)let_run_scripts(state);
