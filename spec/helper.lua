@@ -303,12 +303,30 @@ function Node:kill()
   self.killed = true
 end
 
+local SENTINEL = [[
+port %d
+bind %s
+dir %s
+sentinel monitor mymaster %s %d %d
+sentinel down-after-milliseconds mymaster 500
+sentinel failover-timeout mymaster 1000
+]]
+
+-- Returns the words that start a server, or a Sentinel.
+local function words_of(node)
+  if node.master then
+    local path = directory .. "/sentinel-" .. node.port .. ".conf"
+    helper.write_file(path, SENTINEL:format(node.port, HOST, directory, HOST, node.master, node.quorum))
+    return path .. " --sentinel"
+  end
+  return ("--port %d --bind %s --save '' --appendonly no --dir %s %s"):format(node.port, HOST, directory,
+    node.arguments)
+end
+
 local function launch(node)
   local command = WITHOUT_DESCRIPTORS
-    .. string.format("%s --port %d --bind %s --save '' --appendonly no --daemonize no "
-    .. "--dir %s --logfile %s/redis-%d.log %s >/dev/null 2>&1 </dev/null & echo $!",
-    os.getenv("REDLOCK_TEST_SERVER") or "redis-server", node.port, HOST, directory, directory, node.port,
-    node.arguments)
+    .. string.format("%s %s --daemonize no --logfile %s/redis-%d.log >/dev/null 2>&1 </dev/null & echo $!",
+    os.getenv("REDLOCK_TEST_SERVER") or "redis-server", words_of(node), directory, node.port)
   node.pid = read_command(command)
   running[node.pid] = node
   record()
@@ -332,9 +350,10 @@ function Node:restart()
   self.killed, self.stopped = false, false
 end
 
-local function new_node(arguments)
+local function new_node(arguments, master, quorum)
   for _ = 1, 5 do
-    local node = setmetatable({ arguments = arguments or "", port = free_port() }, Node)
+    local node = setmetatable({ arguments = arguments or "", port = free_port(), master = master, quorum = quorum },
+      Node)
     if launch(node) then
       node.address = HOST .. ":" .. node.port
       return node
@@ -353,6 +372,17 @@ function helper.farm(count, arguments)
   local farm = setmetatable({ addresses = {} }, Farm)
   for index = 1, count do
     farm[index] = new_node(arguments)
+    farm.addresses[index] = farm[index].address
+  end
+  return farm
+end
+
+--- Starts `count` Sentinels that call the server at the port `master` "mymaster". Most of them fail
+--- over half a second after its last reply.
+function helper.sentinels(count, master)
+  local farm = setmetatable({ addresses = {} }, Farm)
+  for index = 1, count do
+    farm[index] = new_node(nil, master, math.floor(count / 2) + 1)
     farm.addresses[index] = farm[index].address
   end
   return farm

@@ -7,6 +7,7 @@ local notify_behaviour = require "spec.notify_behaviour"
 local driver = require "spec.luv_driver"
 local helper = require "spec.helper"
 local loop_behaviour = require "spec.loop_behaviour"
+local sentinel_behaviour = require "spec.sentinel_behaviour"
 
 describe("redlock.luv", function()
   local farm
@@ -18,4 +19,5 @@ describe("redlock.luv", function()
 
   notify_behaviour("notifications", driver)
   loop_behaviour("many in one loop", driver)
+  sentinel_behaviour("fail-over by Sentinels", driver)
 end)
