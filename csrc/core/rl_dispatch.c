@@ -279,9 +279,8 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
       stepped = rl_guarding_note_clock(core, node, now_us, command, verdict->node_us);
     }
   }
-  if (rl_twin_answered(core, node, command, verdict)) {
-    answer.reason = node->error;
-  }
+  const char *twin = rl_twin_answered(core, node, command, verdict);
+  answer.reason = twin != NULL ? twin : answer.reason;
   rl_margin_answered(node, command, verdict);
   if (stepped) {
     rl_renew_suspect_all(core, now_us);

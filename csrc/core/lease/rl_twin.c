@@ -57,18 +57,25 @@ static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
                  "it is the same server as %.100s; each node must be a server of its own", name);
 }
 
-/* Returns true if another node has lost its vote already because it may be the same server. */
-static bool rl_twin_is_explained(const rl_core *core, const rl_node *node) {
+/* Returns the node that has lost its vote already because it may be the same server, or NULL. */
+static const rl_node *rl_twin_explaining(const rl_core *core, const rl_node *node) {
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((core->nodes[i]->twins & rl_node_bit(node)) != 0) {
-      return true;
+      return core->nodes[i];
     }
   }
-  return false;
+  return NULL;
 }
 
-bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
-                      rl_verdict *verdict) {
+/* Returns true if the round of the extend has counted |node|, before that was known as a twin. */
+static bool rl_twin_has_voted(const rl_outstanding *command, const rl_node *node) {
+  const rl_lock *lock = command->attempt->lock;
+  return command->kind == RL_OUTSTANDING_EXTEND && lock != NULL && lock->round == command->round &&
+         lock->votes[node->index].settled && lock->votes[node->index].vote == REDLOCK_VOTE_GRANTED;
+}
+
+const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
+                             rl_verdict *verdict) {
   rl_attempt *attempt = command->attempt;
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
   /* A release that keeps the key (rl_hold.h) counts keys, as an extend does. */
@@ -78,19 +85,24 @@ bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *comman
       counts && node->twins != 0; /* It may have refused this lease under its other name. */
   if ((!extends && command->kind != RL_OUTSTANDING_RELEASE) ||
       verdict->vote != REDLOCK_VOTE_GRANTED ||
-      (!known &&
-       (!rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node)))) {
-    return false;
+      (!known && (!rl_twin_lacks(attempt, node) || twins == 0))) {
+    return NULL;
+  }
+  const rl_node *other = known ? NULL : rl_twin_explaining(core, node);
+  if (other != NULL) {
+    bool twice = rl_twin_has_voted(command, other);
+    verdict->vote = twice ? REDLOCK_VOTE_ERROR : verdict->vote;
+    return twice ? other->error : NULL;
   }
   if (!known) {
     rl_twin_found(core, node, twins);
   }
   attempt->twins = attempt->twins || !extends;
   if (!counts) {
-    return false;
+    return NULL;
   }
   verdict->vote = REDLOCK_VOTE_ERROR;
-  return true;
+  return node->error;
 }
 
 static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attempt *attempt) {

@@ -13,7 +13,8 @@
  *           or an extend, is the same server as a node that has set it: no other client has the
  *           token. It has no vote in acquires and extends until its connection ends, or that of a
  *           node that may be the other one. So a server that is two nodes has one vote: the other
- *           node keeps its vote, whatever another lease shows.
+ *           node keeps its vote, whatever another lease shows, but not in a round that has
+ *           counted the first one.
  *   TWIN-3. The test that deletes the key leaves nothing for the other tests to find. So the nodes
  *           that refused the same attempt have no vote in it, either.
  * Any two majorities of nodes share a node, and so a server. Twins never let two clients hold a
@@ -35,11 +36,11 @@ bool rl_twin_test(rl_lock *lock, redlock_time now_us);
 bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt);
 
 /*
- * TWIN-2. A command was answered. Returns true if it is the extend of a twin, whose vote is an
- * error with the reason node->error.
+ * TWIN-2. A command was answered. Returns NULL, or the reason of the error that is the vote of a
+ * twin.
  */
-bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
-                      rl_verdict *verdict);
+const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
+                             rl_verdict *verdict);
 
 /* TWIN-3. A release was answered, or never will be. */
 void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *command);

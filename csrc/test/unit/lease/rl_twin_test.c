@@ -131,6 +131,36 @@ static void server_under_two_names_has_one_vote(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Node 1 has voted for lease 1 before lease 0 shows that it is node 0. */
+static void round_counts_one_name_of_a_server(void **state) {
+  fake_world *world = fake_world_new(3);
+  redlock_options once = fake_once();
+  rl_lock *locks[2];
+  for (unsigned i = 0; i < 2; i++) {
+    locks[i] = fake_lock(world, i == 0 ? KEY : "another", &once);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_answer(world, i);
+    (void)fake_reply(world, 1 - i, "$-1\r\n");
+    fake_answer(world, 2);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  for (unsigned i = 2; i-- > 0;) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_reply(world, 1, ":1\r\n");
+  }
+  assert_int_equal(world->core.nodes[1]->twins, 5);
+  (void)fake_reply(world, 0, ":1\r\n");
+  assert_int_equal(rl_lock_result(locks[1]), REDLOCK_PENDING);
+  assert_int_equal(locks[1]->votes[0].vote, REDLOCK_VOTE_ERROR);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(locks[1]), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(world->core.nodes[0]->twins, 0);
+  assert_true(fake_world_end(world));
+}
+
 /* It was not connected when the lock was taken, so that it was not asked. */
 static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
   fake_world *world = fake_world_new(3);
@@ -241,6 +271,7 @@ int main(void) {
       cmocka_unit_test(twin_is_forgotten_with_either_connection),
       cmocka_unit_test(former_twin_gets_the_key_of_a_lease),
       cmocka_unit_test(server_under_two_names_has_one_vote),
+      cmocka_unit_test(round_counts_one_name_of_a_server),
       cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
       cmocka_unit_test(node_with_restored_key_is_no_twin),
       cmocka_unit_test(twin_test_is_repeated_for_each_node_that_grants),
