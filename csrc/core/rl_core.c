@@ -369,7 +369,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   rl_outbox_reopen(core);
   core->releases->reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
-  while (reason == NULL) {
+  while (reason == NULL && rl_reply_has_bytes(&node->link.reader)) {
     rl_outstanding command;
     bool came_up = false;
     int got = rl_link_next(&node->link, now_us, &command, &came_up, &reason);

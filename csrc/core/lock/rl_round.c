@@ -301,11 +301,11 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
 static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   unsigned needed = rl_core_quorum(core, lock->operation);
+  redlock_duration patience_us = rl_round_patience(lock);
   unsigned well = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
-    well +=
-        link->phase == RL_LINK_UP && rl_link_oldest_age(link, now_us) <= rl_round_patience(lock);
+    well += link->phase == RL_LINK_UP && rl_link_oldest_age(link, now_us) <= patience_us;
   }
   for (unsigned i = 0; i < core->node_count && well < needed; i++) {
     rl_node_needed(core->nodes[i]);

@@ -163,6 +163,10 @@ static bool rl_reply_is_between(const redisReader *reader) {
   return reader->ridx < 0 && reader->pos == reader->len;
 }
 
+bool rl_reply_has_bytes(const rl_reply_reader *reader) {
+  return reader->direct_length > 0 || !rl_reply_is_between(reader->reader);
+}
+
 int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
   assert(reader->direct_length == 0);
   if (!rl_reply_is_between(reader->reader)) {

@@ -57,6 +57,9 @@ void rl_reply_close(rl_reply_reader *reader);
  */
 int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length);
 
+/* Returns true if the reader has unread bytes: replies, or a part of one. */
+bool rl_reply_has_bytes(const rl_reply_reader *reader);
+
 /*
  * Reads the next complete reply. Returns 1, with the reply in reader->reply until the next use; 0
  * if more bytes are needed; -1 if the stream is broken, with |*reason|: then close the reader.
