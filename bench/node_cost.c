@@ -24,11 +24,16 @@
 #define COST_SUBSCRIBERS 1000
 #define COST_IDLE_S 8 /* a server frees the buffers of idle clients within this time */
 #define COST_TOKEN "0123456789abcdef0123456789abcdef"
+#define COST_SEAL "cost:seal" /* has the encoding of a seal (rl_script.c) */
+#define COST_FENCE 1          /* a proposal, which the node replaces by its own time */
 
 typedef enum cost_step {
   COST_END,
   COST_PING,
   COST_SET,
+  COST_TAKE_FENCED,  /* the acquire of a lock with a fencing token */
+  COST_TAKE_GUARDED, /* the acquire of a client with a guard */
+  COST_TAKE_BOTH,
   COST_RELEASE,
   COST_RELEASE_NOTIFY, /* by a holder that has not waited */
   COST_RELEASE_QUEUED, /* by a holder that is queued */
@@ -47,6 +52,9 @@ static const struct cost_cycle {
     {"PING", false, false, {COST_PING}},
     {"SET of a taken key", true, false, {COST_SET}},
     {"SET and plain release", false, false, {COST_SET, COST_RELEASE}},
+    {"fenced acquire and plain release", false, false, {COST_TAKE_FENCED, COST_RELEASE}},
+    {"guarded acquire and plain release", false, false, {COST_TAKE_GUARDED, COST_RELEASE}},
+    {"both, and plain release", false, false, {COST_TAKE_BOTH, COST_RELEASE}},
     {"SET and release without waiters", false, false, {COST_SET, COST_RELEASE_NOTIFY}},
     {"SET and native release of the key", false, false, {COST_SET, COST_NATIVE}},
     {"SET and native release, with the flag", false, false, {COST_SET, COST_NATIVE_PAIR}},
@@ -106,6 +114,14 @@ static void cost_native(const cost *c, rl_buffer *out, const rl_command_key *key
   }
 }
 
+/* The script that acquires a lock with a fencing token, or for a client with a guard, or both. */
+static void cost_take(rl_buffer *out, const rl_command_key *key, cost_step step, bool by_text) {
+  rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .by_text = by_text, .ttl_ms = 100000};
+  watch.fence = step == COST_TAKE_GUARDED ? 0 : COST_FENCE;
+  watch.seal = step == COST_TAKE_FENCED ? NULL : COST_SEAL;
+  (void)rl_command_watched(out, key, &watch);
+}
+
 /* The place of number |place|, of a client of its own. */
 static void cost_entry(unsigned place, char entry[32]) {
   (void)snprintf(entry, 32, "%016llx%08x", place * 0x9e3779b97f4a7c15ull, 0x10000u);
@@ -122,6 +138,11 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
     break;
   case COST_SET:
     (void)rl_command_set(out, &key, 100000);
+    break;
+  case COST_TAKE_FENCED:
+  case COST_TAKE_GUARDED:
+  case COST_TAKE_BOTH:
+    cost_take(out, &key, step, by_text);
     break;
   case COST_RELEASE:
     (void)rl_command_script(out, RL_SCRIPT_RELEASE, by_text, &key, 0, 1);
@@ -146,6 +167,8 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
 /* The queue of each key is filled. */
 static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
   rl_buffer out = {0};
+  freeReplyObject(redisCommand(c->control, "SET " COST_SEAL " o"));
+  freeReplyObject(redisCommand(c->control, "APPEND " COST_SEAL " k"));
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     const char *name = c->keys[i];
     cost_command(c, &out, COST_SET, name, 1);
@@ -259,7 +282,8 @@ static void cost_open(cost *c) {
 
 /* It has seen the scripts. */
 static void cost_teach(cost *c) {
-  static const cost_step scripts[] = {COST_RELEASE, COST_RELEASE_NOTIFY, COST_ENQUEUE};
+  static const cost_step scripts[] = {COST_TAKE_FENCED, COST_RELEASE, COST_RELEASE_NOTIFY,
+                                      COST_ENQUEUE};
   rl_buffer out = {0};
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     cost_command(c, &out, scripts[i], c->keys[0], 1);
