@@ -1,14 +1,14 @@
 --- client:lead() and client:leader(): one leader among all clients that campaign for a name.
 ---
---- LEAD-1. A campaign is a row of acquires, each of which waits longer than the one before. After a
----         failed acquire on_error gets the failure, unless another client leads. With the option
----         wait a campaign has one acquire.
+--- LEAD-1. A campaign is a row of acquires, each of which waits longer than the one before, at most
+---         for a minute. With the option wait a campaign has one acquire. After a failure that may
+---         pass, on_error gets it, unless another client leads.
 --- LEAD-2. A granted acquire begins a term: fn(term) runs. Its argument is the lock, which extends
 ---         itself and has a fencing token.
 --- LEAD-3. The term ends when fn has returned, however long the lease lasted. Then the lock is
 ---         released. So this process never campaigns while its fn still runs.
 --- LEAD-4. If fn returned "resign", lead() returns. Otherwise the next campaign begins.
---- LEAD-5. An error of fn releases the lock, and is raised by lead().
+--- LEAD-5. If fn raises an error, lead() releases the lock and raises the error again.
 ---
 --- A campaign ends early if the client is closed, if its coroutine is closed, if the worker of
 --- nginx exits, and if so many nodes reject the password that too few are left.
@@ -47,7 +47,7 @@ local function is_rejected(client)
 end
 
 -- ------------------------------------------------------------------------------------------- steps
--- A step returns nothing to go on, or the packed results of lead().
+-- A step returns nil if lead() goes on, otherwise its packed results.
 
 local function pack(...)
   return { n = select("#", ...), ... }
@@ -65,18 +65,19 @@ local function failed(campaign, message, code)
   if answer == "resign" or driver.pause and not driver.pause(campaign.client) then return pack(nil, message, code) end
 end
 
--- LEAD-4. The lease of a term has ended before fn.
+-- LEAD-4. The lease ended while fn ran: message and code first, then the results of fn.
 local function outlived(message, code, answer, ...)
   if answer == "resign" then return pack(nil, message, code, ...) end
 end
 
--- LEAD-4. A term has ended: with true and the results of fn, or as above.
+-- LEAD-4. A term has ended: |ok| and the results of fn; or nil and the arguments of outlived().
 local function ended(campaign, ok, answer, ...)
   campaign.led, campaign.wait = false, campaign.limit or FIRST
   if not ok then return outlived(answer, ...) end
   if answer == "resign" then return pack(true, ...) end
 end
 
+-- Acts on the results of section.run(): a term has ended, or an acquire has failed.
 local function settle(campaign, ...)
   if campaign.led then return ended(campaign, ...) end
   return failed(campaign, select(2, ...))

@@ -3,13 +3,15 @@
 ---
 --- A turn of the loop reads the replies, wakes the coroutines whose operations have ended, and
 --- sends the commands that coroutines have queued since the last turn. A coroutine that starts an
---- operation only queues its commands, unless no other coroutine waits.
+--- operation queues its commands. If no other coroutine waits, it sends them at once.
 ---
---- A seat is the state of a client in one loop. It has turn(), wanted() and leave(), and fields of
---- the loop. A loop is a table with the following functions:
+--- A seat is the state of a client in one loop. It has turn(), wanted() and leave(). A loop may add
+--- fields. It sets seat.watch (see attend()), seat.rests while that watch does not keep the loop
+--- running, and seat.resuming while it resumes coroutines: then turn() follows if seat.begun is set.
+--- A loop is a table with the following functions:
 ---   here()             returns the running loop, which is a key; nil where no coroutine can wait
 ---   waiter()           returns an object for the waits of one coroutine
----   wait(waiter)       lets other coroutines run until signal(waiter), or for less
+---   wait(waiter)       lets other coroutines run until signal(waiter), or returns earlier
 ---   signal(waiter)     wakes the coroutine, if possible without running it before it returns
 ---   is_closed(waiter)  optional: returns true if the coroutine never goes on, nil if unknown
 ---   spawn(fn)          runs fn() in a coroutine of the loop; returns false if no loop runs
@@ -111,7 +113,8 @@ local function release_for_closed(lock)
   if lock and lock.operation == "acquire" and lock.handle:result() then release_send(lock.handle) end
 end
 
--- Notes a granted lease that the loop would extend from now on, although its coroutine may be gone.
+-- Notes a lease whose coroutine has not run since the grant: the loop must not extend it for ever if
+-- the coroutine is gone.
 local function note_grant(self, lock, ticket)
   if lock and lock.operation == "acquire" and watched(lock.handle) then
     self.leases[lock] = ticket.seat
@@ -133,8 +136,8 @@ local function wake(self, id, ticket)
   end
 end
 
--- Releases leases whose coroutines have not run since the grant: after the ttl, and after more than
--- two turns of the loop, in which a woken coroutine has run, however slow the machine is.
+-- Releases leases whose coroutines have not run since the grant: after the ttl and at least three
+-- turns. A living coroutine has run by then, even on a slow machine.
 local function release_untaken(self)
   for ticket, grant in pairs(self.untaken) do
     local lock = find(self, grant.id)
@@ -165,7 +168,7 @@ local function sweep(self)
 end
 
 -- Processes replies, wakes the coroutines whose operations have ended, and reports losses.
-local function collect(self)
+local function process(self)
   local handle, waiting, count = self.handle, self.waiting, 0
   handle:process()
   local id = next_ended(handle)
@@ -177,26 +180,26 @@ local function collect(self)
     end
     id = next_ended(handle)
   end
-  self.others_come = count > 1
+  self.several_ended = count > 1
   report_losses(self)
   ask_for_credentials(self)
 end
 
--- Returns true if a lease that was acquired at this seat must be extended, or its loss reported. A
--- nested loop ends although the outer loop has such a lease.
+-- Returns true if a lease that was acquired at this seat must be extended, or its loss reported.
+-- Leases of an outer loop do not keep a nested loop running.
 local function has_watched_leases(self, seat)
-  for lock, taken_at in pairs(self.leases) do
+  for lock, seat_of_lease in pairs(self.leases) do
     if not find(self, lock.id) or not watched(lock.handle) then
       self.leases[lock] = nil
-    elseif taken_at == seat then
+    elseif seat_of_lease == seat then
       return true
     end
   end
   return false
 end
 
--- Returns true if a coroutine waits. A waiting lock is collected only if its coroutine was closed:
--- drops such tickets, because the loop would never end.
+-- Returns true if a coroutine waits. If a waiting lock was collected, its coroutine was closed:
+-- its ticket must not keep the loop running.
 local function has_waiters(self, seat)
   local ticket = next(seat.waiters)
   while ticket and ticket.id and not find(self, ticket.id) do
@@ -213,11 +216,11 @@ end
 -- Wakes the coroutines that wait for a condition: each checks it in every turn. Drops expired
 -- tickets, because a closed coroutine never checks again.
 local function wake_checkers(self)
-  local now_is = next(self.checkers) and now()
+  local time = next(self.checkers) and now()
   for ticket in pairs(self.checkers) do
     self.loop.signal(ticket.waiter)
-    if ticket.deadline > now_is then
-      set_timer(self.handle, ticket.deadline - now_is)
+    if ticket.deadline > time then
+      set_timer(self.handle, ticket.deadline - time)
     else
       self.checkers[ticket] = nil
       leave_seat(self, ticket)
@@ -229,7 +232,7 @@ local function turn(self, seat)
   if self.gone then return end
   seat.begun, seat.turning = false, true
   sweep(self)
-  collect(self)
+  process(self)
   wake_checkers(self)
   release_untaken(self)
   if next(self.leases) ~= nil then set_timer(self.handle, CHECK_INTERVAL) end
@@ -286,7 +289,7 @@ local function serve_late_nodes(self, handle, ticket, here)
     while seconds and not ticket.results do
       set_timer(self.handle, seconds)
       self.loop.block(self.handle)
-      collect(self)
+      process(self)
       seconds = grace(handle)
     end
   end
@@ -299,7 +302,7 @@ end
 
 local function wait_in_loop(self, lock, ticket, here)
   local handle, loop, seat = lock.handle, self.loop, self.seats[here] or new_seat(self, here)
-  local alone = not self.others_come and next(self.waiting) == nil
+  local alone = not self.several_ended and next(self.waiting) == nil
   self.waiting[lock.id], ticket.seat, seat.waiters[ticket] = ticket, seat, true
   ticket.id = lock.id
   if (not seat.watch or seat.rests) and not attend(self, seat, here) then
@@ -308,7 +311,7 @@ local function wait_in_loop(self, lock, ticket, here)
   elseif seat.resuming then
     seat.begun = true -- The turn sends it after all woken coroutines have run.
   elseif alone then
-    collect(self)
+    process(self)
   end
   while not ticket.ended and pending(handle) do loop.wait(ticket.waiter) end
   if not ticket.ended then
@@ -319,10 +322,10 @@ end
 
 -- Waits outside of a loop: each call polls.
 local function wait_by_itself(self, lock, ticket)
-  collect(self)
+  process(self)
   while not ticket.results and pending(lock.handle) do
     self.loop.block(self.handle)
-    collect(self)
+    process(self)
   end
 end
 
@@ -396,7 +399,7 @@ end
 
 -- Returns true if the next operation must cancel the one in flight, because its coroutine is gone.
 -- A release cancels an extend, and any operation whose coroutine is not known to live.
-local function makes_way(lock, ticket, operation)
+local function must_cancel(lock, ticket, operation)
   local loop = lock.client.loop
   local is_closed = loop.is_closed and loop.is_closed(ticket.waiter)
   if operation ~= "release" then return is_closed end
@@ -404,10 +407,10 @@ local function makes_way(lock, ticket, operation)
 end
 
 -- Prepares a lock for the next operation while a coroutine waits for the last one.
-local function make_way(lock, operation)
+local function prepare(lock, operation)
   local ticket, handle = lock.ticket, lock.handle
   if not ticket.waiting then return end
-  if pending(handle) and makes_way(lock, ticket, operation) then
+  if pending(handle) and must_cancel(lock, ticket, operation) then
     if lock.operation == "release" then
       abandon(handle)
       ticket.results = { nil, shown(handle:resource()) .. ": another coroutine has begun to wait for the release",
@@ -452,7 +455,7 @@ for name, entry in pairs(core.operations) do
       if argument ~= nil then argument = check(argument, 2) end
       local here = check_here(lock.client, called)
       if lock.client.closing then return closed(handle:resource()) end
-      make_way(lock, name)
+      prepare(lock, name)
       local started, message, code = start(handle, number, argument)
       -- Outside of a loop the watchdog thread extends the lease, as in a script.
       if started and not here then started, message, code = keep(handle) end
@@ -476,7 +479,7 @@ function lock_methods.release(lock, given)
   local forget = given ~= nil and release_options(given, 2)
   local here = not forget and check_here(lock.client, "lock:release")
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
-  make_way(lock, "release")
+  prepare(lock, "release")
   if forget then return send(lock, handle) end
   local started, message, code = start(handle, RELEASE)
   if not started then return nil, message, code end
@@ -485,7 +488,7 @@ end
 
 function lock_methods.result(lock)
   local handle = check_lock(lock, "result")
-  collect(lock.client)
+  process(lock.client)
   local result, message, code = handle:result()
   if result then return result end
   return nil, message, code
@@ -493,7 +496,7 @@ end
 
 function lock_methods.detach(lock)
   local handle = check_lock(lock, "detach")
-  make_way(lock, "detach")
+  prepare(lock, "detach")
   local text, message, code = detach(handle)
   if text then return text end
   return nil, message, code
@@ -589,7 +592,7 @@ function client_methods.attach(self, text, given)
   return lock
 end
 
---- In Lua 5.1, the one that is not LuaJIT, the function must not yield: its pcall cannot.
+--- In PUC-Rio Lua 5.1 the function must not yield: its pcall cannot.
 function client_methods.with(self, resource, ...)
   check_client(self, "with")
   check_resources(self, "table", resource, "with", 2)
@@ -700,12 +703,12 @@ local function give_up(self)
     local lock = self.by_id[id]
     if lock and lock.operation ~= "release" then handle:cancel() end
   end
-  collect(self)
+  process(self)
 end
 
 -- Waits until no reply is outstanding, or until the deadline.
 local function await_replies(self, here, deadline)
-  collect(self)
+  process(self)
   wait_for(self, here, deadline - now(), function() return core.outstanding(self.handle) == 0 end)
 end
 
