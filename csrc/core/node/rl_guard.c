@@ -72,6 +72,8 @@
 #define RL_GUARD_RIGHTS                                                                            \
   "; the guard needs +eval +evalsha +info +time +get +set +del +append +object "                   \
   "+select ~" RL_LINEAGE_KEY "*"
+#define RL_GUARD_REPLICAS                                                                          \
+  " Its quarantine begins when it has the replicas of min-replicas-to-write: start one"
 #define RL_GUARD_COPY_MAX (RL_REASON_MAX + 1 - sizeof RL_GUARD_RIGHTS)
 
 static redlock_duration rl_guard_quarantine(redlock_duration max_ttl_us) {
@@ -307,6 +309,7 @@ uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us) {
 static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail) {
   size_t length = strlen(why);
   guard->state = RL_GUARD_REFUSED;
+  guard->declined = false;
   (void)snprintf(guard->reason, sizeof guard->reason, "%s%.*s", why,
                  (int)(sizeof guard->reason - 1 - length), detail);
 }
@@ -336,6 +339,7 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
   guard->stepped = false;
   guard->clock_us = guard->clock_before_us = 0;
   guard->votes_at_us = 0;
+  guard->declined = false;
   guard->record[0] = '\0';
   return true;
 }
@@ -396,6 +400,7 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
   guard->state = RL_GUARD_KNOWN;
   guard->why = answer->created_for;
   guard->stepped = false;
+  guard->declined = false;
   if (!same) {
     (void)snprintf(guard->record, sizeof guard->record, "%s", answer->record);
     rl_guard_name_script(guard);
@@ -464,14 +469,18 @@ static void rl_guard_copy_error(char copy[RL_GUARD_COPY_MAX + 1], const char *te
 
 /*
  * The node refuses the guard's script. One error is the script's own. NOPERM, and ERR from inside a
- * script, mean that the user lacks a right; the words differ from server to server.
+ * script, mean that the user lacks a right; the words differ from server to server. Before Redis 7
+ * a master without its replicas also answers ERR, with its code inside the text.
  */
 static void rl_guard_read_error(rl_node *node) {
   const char *text = rl_link_error_text(&node->link);
+  const char *replicas = strstr(text, "NOREPLICAS ");
   size_t code = strcspn(RL_SCRIPT_NO_SEAL, " ") + 1;
   char copy[RL_GUARD_COPY_MAX + 1];
-  rl_guard_copy_error(copy, text);
-  if (strncmp(text, RL_SCRIPT_NO_SEAL, code) == 0) {
+  rl_guard_copy_error(copy, replicas != NULL ? replicas : text);
+  if (replicas != NULL) {
+    rl_guard_refuse(node->link.guard, copy, RL_GUARD_REPLICAS);
+  } else if (strncmp(text, RL_SCRIPT_NO_SEAL, code) == 0) {
     rl_guard_refuse(node->link.guard, RL_GUARD_COPIES, text + code);
   } else if (strncmp(text, "NOPERM ", 7) == 0 || strncmp(text, "ERR ", 4) == 0) {
     rl_guard_refuse(node->link.guard, copy, RL_GUARD_RIGHTS);
@@ -493,9 +502,12 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
   rl_guard *guard = node->link.guard;
   rl_lineage_answer answer;
   rl_guard_news news = {0};
+  bool writes = command->step != RL_GUARD_CHECK;
   guard->asked = false;
+  guard->declined = guard->declined && !writes;
   if (reply->type == RL_REPLY_ERROR) {
     rl_guard_read_error(node);
+    guard->declined = writes;
     return news;
   }
   if (reply->type != RL_REPLY_STRING || !rl_lineage_read(&answer, reply->bytes, reply->length)) {
@@ -529,6 +541,10 @@ bool rl_guard_votes(const rl_guard *guard, redlock_time now_us) {
 
 redlock_vote rl_guard_vote(const rl_guard *guard) {
   return guard->state == RL_GUARD_REFUSED ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
+}
+
+bool rl_guard_refuses(const rl_guard *guard) {
+  return guard->state == RL_GUARD_REFUSED || (guard->state == RL_GUARD_MISSING && guard->declined);
 }
 
 /* Returns true if only the clocks of other nodes are missing for a vote. */
@@ -616,7 +632,7 @@ const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *te
   if (rl_guard_votes(guard, now_us)) {
     return text;
   }
-  if (guard->state == RL_GUARD_REFUSED) {
+  if (rl_guard_refuses(guard)) {
     (void)snprintf(text, size, "%s", guard->reason);
   } else if (guard->state == RL_GUARD_UNKNOWN) {
     (void)snprintf(text, size, "it has not identified itself yet");

@@ -79,6 +79,9 @@ typedef enum rl_guard_verdict {
 rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
                                 char reason[RL_REASON_MAX + 1]);
 
+/* Returns true if waiting does not help: the guard refuses the node, or the node its record. */
+bool rl_guard_refuses(const rl_guard *guard);
+
 /* Returns the vote that counts for a node that may not vote. */
 redlock_vote rl_guard_vote(const rl_guard *guard);
 

@@ -51,6 +51,7 @@ typedef struct rl_guard {
   rl_guards *guards;
   rl_guard_state state;
   rl_lineage_why why;  /* MISSING: why the record must be created; KNOWN: why it was */
+  bool declined;       /* the node has refused the guard's last write, for |reason| */
   bool asked;          /* a command of the guard is outstanding */
   bool near;           /* the clocks of a majority of all nodes are near its clock */
   bool distant;        /* no majority can be near, whatever the unknown clocks show */
@@ -70,7 +71,7 @@ typedef struct rl_guard {
   char seal[RL_LINEAGE_SEAL_MAX + 1]; /* the key of the record's seal */
   char sha1[RL_SHA1_LENGTH + 1];      /* of |body| */
   char *body;                     /* the text of TAKE for |record|; NULL if no server is known */
-  char reason[RL_REASON_MAX + 1]; /* of REFUSED */
+  char reason[RL_REASON_MAX + 1]; /* of REFUSED, and of |declined| */
 } rl_guard;
 
 /* Returns the guard of a new node, or NULL if out of memory. */

@@ -278,7 +278,7 @@ static void rl_doctor_conclude(rl_lock *lock, redlock_time now_us, unsigned inde
   }
   known->certificate_us = rl_node_certificate(node, now_us);
   if (guard != NULL && guard->state != RL_GUARD_UNKNOWN) {
-    known->refused = guard->state == RL_GUARD_REFUSED;
+    known->refused = rl_guard_refuses(guard);
     (void)rl_guard_reason(guard, now_us, known->quarantine, sizeof known->quarantine);
   }
 }

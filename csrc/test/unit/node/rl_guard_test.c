@@ -613,6 +613,52 @@ static void error_names_the_forbidden_command_and_the_rights(void **state) {
   }
 }
 
+/*
+ * It reads, so only the write shows the refusal, which ends the connection. In the words of Redis 7
+ * and of Redis 6.
+ */
+static void promoted_master_without_replicas_gives_its_refusal(void **state) {
+  static const char *const refusals[] = {
+      "-NOREPLICAS Not enough good replicas to write. script: "
+      "c7e2b2d468714581ec7c87f25acc9a69fdc27e3b, on @user_script:1.\r\n",
+      "-ERR Error running script (call to f_c7e2b2d468714581ec7c87f25acc9a69fdc27e3b): "
+      "@user_script:1: @user_script: 1: -NOREPLICAS Not enough good replicas to write.\r\n"};
+  static const char reason[] =
+      "NOREPLICAS Not enough good replicas to write. Its quarantine begins when it has the "
+      "replicas of min-replicas-to-write: start one";
+  for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
+    char text[RL_REASON_MAX + 1];
+    fake_world *world = ready(1);
+    fake_store_restart(&world->nodes[0].store, "run7", false);
+    rl_lock *lock = lock_of(world);
+    world->nodes[0].policy = FAKE_SILENT;
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    for (unsigned connection = 0; connection < 3; connection++) {
+      while (fake_next(world, 0) != FAKE_GUARD) {
+        fake_answer(world, 0);
+      }
+      fake_answer(world, 0); /* the check */
+      const rl_guard *guard = guard_of(world, 0);
+      assert_int_equal(guard->state, RL_GUARD_MISSING);
+      (void)rl_guard_reason(guard, world->now_us, text, sizeof text);
+      assert_string_equal(text, connection > 0
+                                    ? reason
+                                    : "the server was restarted, replaced or promoted; its "
+                                      "quarantine begins now");
+      assert_int_equal(rl_guard_refuses(guard), connection > 0);
+      assert_int_equal(fake_reply(world, 0, refusals[i]).verb, FAKE_GUARD);
+      fake_pass(world, 10 * SECONDS);
+      fake_turn(world);
+    }
+    world->nodes[0].policy = FAKE_ACCEPTS; /* It has a replica now. */
+    fake_settle(world);
+    fake_pass(world, QUARANTINE);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void server_without_a_seal_is_refused_with_advice(void **state) {
   fake_world *world = ready(3);
   rl_lock *lock =
@@ -874,6 +920,7 @@ int main(void) {
       cmocka_unit_test(clients_with_other_settings_see_the_difference),
       cmocka_unit_test(two_nodes_of_one_server_have_one_vote),
       cmocka_unit_test(error_names_the_forbidden_command_and_the_rights),
+      cmocka_unit_test(promoted_master_without_replicas_gives_its_refusal),
       cmocka_unit_test(server_without_a_seal_is_refused_with_advice),
       cmocka_unit_test(seal_name_does_not_grow_with_cluster_name),
       cmocka_unit_test(unreadable_record_is_refused),
