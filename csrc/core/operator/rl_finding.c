@@ -214,10 +214,14 @@ static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_nod
   }
 }
 
-/* The only node, which fails over to a replica: its lost write alone makes two holders. */
+/*
+ * The only node, which fails over to a replica: its lost write alone makes two holders. A promoted
+ * replica that needs a replica itself, and has none, grants nothing at all.
+ */
 static void rl_finding_check_failover(rl_finding_search *search, const rl_doctor_node *node,
                                       uint64_t replicas) {
   const rl_doctor *doctor = search->doctor;
+  uint64_t good;
   if (!doctor->guard) {
     rl_finding_add(
         search, rl_finding_name_replicas, REDLOCK_SEVERITY_WARNING,
@@ -225,6 +229,13 @@ static void rl_finding_check_failover(rl_finding_search *search, const rl_doctor
         "crashes before it has sent the key, the replica is promoted, and client B acquires the "
         "same lock; turn the guard on (docs/one-server.md)",
         node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s");
+  } else if (replicas == 1 && rl_answer_number(node, "good", &good)) {
+    rl_finding_add(
+        search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE,
+        "%.100s has 1 replica and min-replicas-to-write: when either server crashes, no lock is "
+        "acquired, extended or released until it is back as a replica, and after a fail-over none "
+        "is acquired for %.1f s more; use two replicas (docs/one-server.md)",
+        node->name, rl_finding_ms(doctor->quarantine_us) / 1000);
   } else {
     rl_finding_add(search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE,
                    "%.100s has %llu replica%s: after a fail-over the guard grants no lock for "

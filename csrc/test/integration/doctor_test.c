@@ -143,6 +143,7 @@ static void single_server_with_failover_is_found(void **state) {
   assert_found("warning min_replicas %s grants locks when it is cut off", 0);
   set(0, "min-replicas-to-write", "1");
   examine_one(three.nodes[0].address, true);
+  assert_found("note replicas %s has 1 replica and min-replicas-to-write: when either server", 0);
   assert_null(strstr(found, "min_replicas"));
   examine_one(three.nodes[1].address, true);
   (void)snprintf(line, sizeof line, "error replica %%s is a read-only replica of 127.0.0.1:%s",

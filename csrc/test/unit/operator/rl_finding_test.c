@@ -426,6 +426,16 @@ static void only_node_with_replicas_needs_a_guard(void **state) {
   assert_one_finds(true, 0, "role=master replicas=0", 0, NULL, NULL);
 }
 
+/* A promoted master without a replica refuses each write: the quarantine does not even begin. */
+static void locks_stop_until_the_only_replica_is_back(void **state) {
+  assert_one_finds(true, 20 * SECONDS, "role=master replicas=1 good=1", REDLOCK_SEVERITY_NOTE,
+                   "replicas",
+                   "one:1 has 1 replica and min-replicas-to-write: when either server crashes, no "
+                   "lock is acquired, extended or released until it is back as a replica, and "
+                   "after a fail-over none is acquired for 35.0 s more; use two replicas "
+                   "(docs/one-server.md)");
+}
+
 static void only_node_must_stop_without_replicas(void **state) {
   rl_doctor *doctor = world(1);
   rl_finding finding = {0};
@@ -565,6 +575,7 @@ int main(void) {
       cmocka_unit_test(unmaintained_version_is_reported),
       cmocka_unit_test(few_or_even_nodes_are_noted),
       cmocka_unit_test(only_node_with_replicas_needs_a_guard),
+      cmocka_unit_test(locks_stop_until_the_only_replica_is_back),
       cmocka_unit_test(only_node_must_stop_without_replicas),
       cmocka_unit_test(only_node_that_is_a_replica_names_its_master),
       cmocka_unit_test(only_node_that_is_a_sentinel_is_named),
