@@ -8,11 +8,11 @@
  *          searched, the examination follows the answer: a server that reads two commands at once
  *          answers both when it has executed both.
  *   DOC-2. The examination is one script. It asks for the role, the settings and the clock, and
- *          tries each command that a lock needs under a key that does not exist, so it changes
- *          nothing. The key is the lock's key with a suffix, so that the ACL of the lock's keys
- *          applies. Of the lock's own key the script asks only if it exists. It searches keys only
- *          on demand. A node that knows no scripts is asked for its role: a Sentinel looks like a
- *          server whose commands were renamed.
+ *          tries each command that a lock or an inspection needs under a key that does not exist,
+ *          so it changes nothing. The key is the lock's key with a suffix, so that the ACL of the
+ *          lock's keys applies. Of the lock's own key the script asks only if it exists. It
+ *          searches keys only on demand. A node that knows no scripts is asked for its role: a
+ *          Sentinel looks like a server whose commands were renamed.
  *   DOC-3. The nodes have a second, or node_timeout if that is longer: so a slow node differs from
  *          a node that is down.
  *   DOC-4. The operation succeeds if a majority has answered.
@@ -37,8 +37,8 @@ typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE
 /*
  * Answers one string of "name=value" and spaces. No value has a space but that of "said", the last:
  *
- *   set get pttl pexpire exists del time info scan   why the node refused it: "command", "key", or
- *     "unknown" for a command that it does not know
+ *   set get pttl pexpire exists del type strlen time info scan   why the node refused it:
+ *     "command", "key", or "unknown" for a command that it does not know
  *
  *   version valkey run_id role read_only master port replicas good maxmemory policy aof aof_write
  *   rdb_save cluster   these lines of INFO; "good" is there with min-replicas-to-write only
@@ -65,6 +65,7 @@ static const char rl_doctor_script[] =
     "else said=said or e end end "
     "try('set','SET',k,'1','XX','PX','1') try('pexpire','PEXPIRE',k,'1') try('del','DEL',k) "
     "try('get','GET',k) try('pttl','PTTL',k) try('exists','EXISTS',k) "
+    "try('type','TYPE',k) try('strlen','STRLEN',k) "
     "if try('own','EXISTS',(string.gsub(k,':redlock%-doctor:%x+$',''))) then add('own','1') end "
     "local t=try('time','TIME') "
     "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "

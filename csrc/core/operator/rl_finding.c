@@ -333,6 +333,10 @@ static void rl_finding_check_refuses(rl_finding_search *search, const rl_doctor_
 static const char *const rl_finding_commands[] = {"set", "get", "del", "pttl", "pexpire", "exists"};
 #define RL_FINDING_COMMANDS (sizeof rl_finding_commands / sizeof rl_finding_commands[0])
 
+/* The commands that only inspect() and what is built on it need (rl_inspect.c). */
+static const char *const rl_finding_inspecting[] = {"type", "strlen"};
+#define RL_FINDING_INSPECTING (sizeof rl_finding_inspecting / sizeof rl_finding_inspecting[0])
+
 typedef struct rl_finding_refused {
   char commands[96]; /* "set, get" */
   char rules[96];    /* " +set +get" */
@@ -374,7 +378,7 @@ static void rl_finding_check_refused(rl_finding_search *search, const rl_doctor_
                                      bool unknown) {
   const rl_doctor *doctor = search->doctor;
   const char *answer = unknown ? "unknown" : "command";
-  rl_finding_refused lock = {0}, examination = {0}, keys = {0};
+  rl_finding_refused lock = {0}, examination = {0}, keys = {0}, inspecting = {0};
   if (!unknown && rl_finding_lacks_rights(node)) {
     rl_finding_note(&lock, "eval");
   }
@@ -384,6 +388,11 @@ static void rl_finding_check_refused(rl_finding_search *search, const rl_doctor_
   for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
     if (rl_answer_is(node, rl_finding_commands[i], answer)) {
       rl_finding_note(&lock, rl_finding_commands[i]);
+    }
+  }
+  for (unsigned i = 0; i < RL_FINDING_INSPECTING; i++) {
+    if (rl_answer_is(node, rl_finding_inspecting[i], answer)) {
+      rl_finding_note(&inspecting, rl_finding_inspecting[i]);
     }
   }
   if (rl_answer_is(node, "info", answer)) {
@@ -398,6 +407,8 @@ static void rl_finding_check_refused(rl_finding_search *search, const rl_doctor_
   }
   rl_finding_add_refused(search, node, REDLOCK_SEVERITY_ERROR, &lock, ", which a lock needs",
                          unknown);
+  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_WARNING, &inspecting,
+                         ", which inspect, watch and leader need", unknown);
   rl_finding_add_refused(search, node, REDLOCK_SEVERITY_WARNING, &keys,
                          ", so its keys were not scanned", unknown);
   rl_finding_add_refused(search, node, REDLOCK_SEVERITY_NOTE, &examination,

@@ -212,9 +212,11 @@ static void each_missing_right_is_named(void **state) {
   assert_string_equal(found, "");
 }
 
-/* Rights that only the doctor needs, and the beginning of its finding. */
-static void missing_rights_of_the_doctor_are_no_error(void **state) {
+/* Rights without which locks work, and the beginning of the finding. */
+static void rights_that_no_lock_needs_are_no_error(void **state) {
   static const char *const cases[][2] = {
+      {"-type", "warning rights %s does not let its user run type, which inspect, watch and"},
+      {"-strlen", "warning rights %s does not let its user run strlen, which inspect, watch and"},
       {"-info", "note rights %s does not let its user run info, so the doctor knows little"},
       {"-time", "note rights %s does not let its user run time, so the doctor knows little"},
       {"-scan", "warning rights %s does not let its user run scan, strlen, so its keys"},
@@ -348,7 +350,7 @@ int main(void) {
       TEST(single_server_with_failover_is_found),
       TEST(eviction_and_full_memory_are_found),
       TEST(each_missing_right_is_named),
-      TEST(missing_rights_of_the_doctor_are_no_error),
+      TEST(rights_that_no_lock_needs_are_no_error),
       TEST(forbidden_keys_are_found_by_the_resource),
       TEST(finding_does_not_contain_the_wrong_password),
       TEST(hung_and_killed_nodes_are_down),

@@ -144,6 +144,12 @@ static const said_case said_cases[] = {
     {"info=command time=command", REDLOCK_SEVERITY_NOTE, "rights",
      "two:2 does not let its user run info, time, so the doctor knows little of it: ACL "
      "SETUSER default +info +time"},
+    {"type=command strlen=command", REDLOCK_SEVERITY_WARNING, "rights",
+     "two:2 does not let its user run type, strlen, which inspect, watch and leader need: ACL "
+     "SETUSER default +type +strlen"},
+    {"strlen=unknown", REDLOCK_SEVERITY_WARNING, "refuses",
+     "two:2 does not know strlen, which inspect, watch and leader need: remove rename-command for "
+     "it from its configuration"},
     {"scan=command", REDLOCK_SEVERITY_WARNING, "rights",
      "two:2 does not let its user run scan, strlen, so its keys were not scanned: ACL "
      "SETUSER default +scan +strlen"},
