@@ -5,7 +5,10 @@
  */
 #include "cli_support.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pty.h>
+#include <sys/socket.h>
 
 static int start(void **state) {
   (void)cli_start(state);
@@ -86,6 +89,42 @@ static void end_counter(tool_run *run) {
 }
 
 /* systemd signals each process of a unit, and a terminal each process of its foreground group. */
+/* The Sentinels accept connections, and never answer. */
+static void interrupt_ends_tool_at_once_while_sentinels_hang(void **state) {
+  static const char *const verbs[] = {"acquire", "run", "lead", "inspect"};
+  struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof local;
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&local, size), 0);
+  assert_int_equal(listen(listener, 64), 0);
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&local, &size), 0);
+  for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+    char address[128];
+    int port = ntohs(local.sin_port);
+    (void)snprintf(address, sizeof address, "sentinel://127.0.0.1:%d,localhost:%d/mymaster", port,
+                   port);
+    bool starts = i == 1 || i == 2;
+    const char *const words[] = {
+        tool_path(), "-n",     address, "--node-timeout",       "60s", "-t",
+        "300s",      verbs[i], "job",   starts ? "true" : NULL, NULL};
+    tool_run run = tool_start(restore_signals, words);
+    struct pollfd asked = {listener, POLLIN, 0};
+    assert_int_equal(poll(&asked, 1, 30000), 1);
+    redlock_time begun_us = stopwatch();
+    (void)kill(run.pid, SIGINT);
+    cli_finish(&run, 128 + SIGINT);
+    assert_took(begun_us, 0, MS(300));
+    int left;
+    while ((left = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+      (void)close(left);
+      if (poll(&asked, 1, 0) == 0) {
+        break;
+      }
+    }
+  }
+  (void)close(listener);
+}
+
 static void signal_for_the_group_is_not_passed_on(void **state) {
   static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
   static const char *const shown[] = {"got TERM\n", "got INT\n", "got HUP\n"};
@@ -261,6 +300,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(tool_dies_from_the_signal_of_its_command),
       TEST(waiting_tool_dies_from_its_signal),
+      TEST(interrupt_ends_tool_at_once_while_sentinels_hang),
       TEST(signal_for_the_group_is_not_passed_on),
       TEST(signal_for_the_tool_is_passed_on_once),
       TEST(command_in_its_own_group_gets_the_signal),
