@@ -379,29 +379,6 @@ static void password_has_any_bytes(void **state) {
   }
 }
 
-static void password_without_length_ends_at_its_nul(void **state) {
-  rl_address address;
-  char message[256] = "";
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.host = "h";
-  node.password = "abc";
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.password_length, 3);
-  node.password_length = 2;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_string_equal(address.password, "ab");
-  node.password_length = RL_ADDRESS_TEXT_MAX + 1;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_INVALID);
-  assert_string_equal(message, "the password is longer than 512 bytes");
-  node.password = NULL;
-  node.password_length = 2;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_INVALID);
-  assert_string_equal(message, "password must be a text, or bytes with their password_length");
-}
-
 static void parts_have_length_limits(void **state) {
   rl_address address;
   char message[256];
@@ -430,24 +407,6 @@ static void parts_have_length_limits(void **state) {
 }
 
 /* ---------------------------------------------------------------------------------- from parts */
-
-static void node_is_named_in_exactly_one_way(void **state) {
-  rl_address address;
-  char message[256];
-  redlock_settings settings = nothing();
-  for (unsigned given = 0; given < 8; given++) {
-    redlock_node node = parts();
-    node.address = given & 1 ? "h" : NULL;
-    node.host = given & 2 ? "h" : NULL;
-    node.path = given & 4 ? "/p" : NULL;
-    int error = rl_address_read(&address, &node, &settings, message, sizeof message);
-    bool one = given == 1 || given == 2 || given == 4;
-    assert_error(error, one ? REDLOCK_OK : REDLOCK_E_INVALID);
-    if (!one) {
-      assert_string_equal(message, "a node needs exactly one of address, host and path");
-    }
-  }
-}
 
 static void host_in_parts_needs_no_brackets(void **state) {
   rl_address address;
@@ -519,38 +478,6 @@ static void node_inherits_settings_of_its_client(void **state) {
   }
 }
 
-static void numbers_in_parts_are_checked_and_named(void **state) {
-  static const struct {
-    redlock_node node;
-    const char *wrong;
-  } cases[] = {
-      {{.host = "h", .port = -1}, "port must be from 1 to 65535"},
-      {{.host = "h", .db = -2}, "db must be from 1 to 1000000, or REDLOCK_DB_ZERO"},
-      {{.host = "h", .db = 1000001}, "db must be from 1 to 1000000, or REDLOCK_DB_ZERO"},
-      {{.host = "h", .tls = -2}, "tls must be REDLOCK_YES or REDLOCK_NO"},
-      {{.host = "h", .tls = 2}, "tls must be REDLOCK_YES or REDLOCK_NO"},
-      {{.host = "h", .db = 1000000}, ""},
-  };
-  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    rl_address address;
-    redlock_settings settings = nothing();
-    char message[96] = "";
-    assert_error(rl_address_read(&address, &cases[i].node, &settings, message, sizeof message),
-                 cases[i].wrong[0] == '\0' ? REDLOCK_OK : REDLOCK_E_INVALID);
-    assert_string_equal(message, cases[i].wrong);
-  }
-}
-
-static void wrong_default_is_refused_when_it_is_used(void **state) {
-  rl_address address;
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.host = "h";
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
-  settings.username = "cu";
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
-}
-
 static void message_is_cut_to_fit(void **state) {
   rl_address address;
   char message[8];
@@ -573,13 +500,9 @@ int main(void) {
       cmocka_unit_test(tls_is_asked_for_by_scheme_node_or_client),
       cmocka_unit_test(lengths_are_limited),
       cmocka_unit_test(password_has_any_bytes),
-      cmocka_unit_test(password_without_length_ends_at_its_nul),
       cmocka_unit_test(parts_have_length_limits),
-      cmocka_unit_test(node_is_named_in_exactly_one_way),
       cmocka_unit_test(host_in_parts_needs_no_brackets),
       cmocka_unit_test(node_inherits_settings_of_its_client),
-      cmocka_unit_test(numbers_in_parts_are_checked_and_named),
-      cmocka_unit_test(wrong_default_is_refused_when_it_is_used),
       cmocka_unit_test(message_is_cut_to_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
