@@ -130,6 +130,10 @@ void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt)
   }
 }
 
+void rl_native_guess(rl_link *link) {
+  link->native = link->native == RL_NATIVE_NONE ? RL_NATIVE_UNKNOWN : link->native;
+}
+
 void rl_native_tried(rl_link *link, unsigned step, bool knows) {
   if (link->native != RL_NATIVE_TRIED) {
     return;

@@ -69,6 +69,9 @@ bool rl_native_awaits_flag(const rl_link *link);
 /* NAT-2. Queues the script that notifies, after the flag was found. */
 bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text);
 
+/* NAT-4. Lets the connection try again the native commands that the node has refused. */
+void rl_native_guess(rl_link *link);
+
 /* Notes the answer of a try. */
 void rl_native_tried(rl_link *link, unsigned step, bool knows);
 

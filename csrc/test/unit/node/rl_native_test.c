@@ -180,6 +180,27 @@ static void native_release_without_right_is_repeated_by_script(void **state) {
   }
 }
 
+/* The user has the right to DELIFEQ again, but no longer that to EVAL. */
+static void refused_native_command_is_tried_again_without_scripts(void **state) {
+  fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  acquire_and_release(world, lock);
+  acquire_and_release(world, lock);
+  world->nodes[0].store.native = 0;
+  acquire_and_release(world, lock);
+  assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
+  world->nodes[0].store.runs_none = true;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  world->nodes[0].store.native = RL_NATIVE_DELIFEQ;
+  fake_pass(world, RL_NATIVE_NO_SCRIPTS_US);
+  acquire_and_release(world, lock);
+  assert_true(fake_world_end(world));
+}
+
 static void unanswered_native_release_is_repeated(void **state) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -448,6 +469,7 @@ int main(void) {
       cmocka_unit_test(release_with_callers_token_is_not_followed_by_tries),
       cmocka_unit_test(native_release_that_is_unknown_again_is_repeated_by_script),
       cmocka_unit_test(native_release_without_right_is_repeated_by_script),
+      cmocka_unit_test(refused_native_command_is_tried_again_without_scripts),
       cmocka_unit_test(unanswered_native_release_is_repeated),
       cmocka_unit_test(native_release_keeps_key_of_another_client),
       cmocka_unit_test(node_without_scripts_grants_extends_and_releases),
