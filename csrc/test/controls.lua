@@ -569,8 +569,8 @@ local list = {
   { "release-taken", "the release of a lost lock returns taken",
     "!lock->repeated ? REDLOCK_E_LOST", "!lock->repeated ? REDLOCK_E_TAKEN" },
   { "ended-twice", "an operation ends once more with every late vote",
-    "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;",
-    "bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;"
+    "bool backfilled = command->kind == RL_OUTSTANDING_ACQUIRE;",
+    "bool backfilled = command->kind == RL_OUTSTANDING_ACQUIRE;"
       .. " if (!rl_list_is_in(&lock->queue)) { rl_list_append(&lock->core->ended, &lock->queue); }" },
   { "set-misspelt", "a SET that Redis does not know", [["$2\r\nNX\r\n$2\r\nPX\r\n"]],
     [["$2\r\nNX\r\n$2\r\nPY\r\n"]] },

@@ -6,8 +6,9 @@
 --- operation queues its commands. If no other coroutine waits, it sends them at once.
 ---
 --- A seat is the state of a client in one loop. It has turn(), wanted() and leave(). A loop may add
---- fields. It sets seat.watch (see attend()), seat.rests while that watch does not keep the loop
---- running, and seat.resuming while it resumes coroutines: then turn() follows if seat.begun is set.
+--- fields. It sets seat.watch (see attend()), and seat.rests while that watch does not keep the loop
+--- running. It sets seat.resuming while it resumes coroutines. If seat.begun is set then, turn()
+--- must follow.
 --- A loop is a table with the following functions:
 ---   here()             returns the running loop, which is a key; nil where no coroutine can wait
 ---   waiter()           returns an object for the waits of one coroutine
@@ -113,8 +114,8 @@ local function release_for_closed(lock)
   if lock and lock.operation == "acquire" and lock.handle:result() then release_send(lock.handle) end
 end
 
--- Notes a lease whose coroutine has not run since the grant: the loop must not extend it for ever if
--- the coroutine is gone.
+-- Notes a lease whose coroutine has not run since the grant: the loop must not extend it for ever
+-- if the coroutine is gone.
 local function note_grant(self, lock, ticket)
   if lock and lock.operation == "acquire" and watched(lock.handle) then
     self.leases[lock] = ticket.seat

@@ -72,7 +72,10 @@ const char *rl_round_reason(const rl_lock *lock, unsigned node) {
   return entry->settled && failed ? "out of memory" : "";
 }
 
-/* Does the same. Returns false if the vote was settled before. */
+/*
+ * Settles the vote of a node without counting it in the statistics. Returns false if the vote was
+ * settled before.
+ */
 static bool rl_round_settle_uncounted(rl_lock *lock, unsigned node, redlock_vote vote,
                                       const char *error, redlock_duration latency_us) {
   rl_vote *entry = &lock->votes[node];
@@ -144,16 +147,16 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
 
 /*
  * Counts a vote that came after the decision, for redlock_lock_vote(). Heals the node if it denied
- * an extended lease. Returns true if the vote is the node's in this round.
+ * an extended lease. Returns true if the vote was counted.
  */
 static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
                           const rl_outstanding *command, redlock_vote vote, const char *error,
                           redlock_duration latency_us) {
-  bool joined = command->kind == RL_OUTSTANDING_ACQUIRE;
-  if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
-    return false; /* The key is older than the extend, or the guard does not let the node vote. */
+  bool backfilled = command->kind == RL_OUTSTANDING_ACQUIRE;
+  if (backfilled && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
+    return false; /* An extend came after this SET, or the guard does not let the node vote. */
   }
-  if (joined) {
+  if (backfilled) {
     rl_round_unsettle(lock, node->index);
   }
   bool settled = rl_round_settle_uncounted(lock, node->index, vote, error, latency_us);
@@ -164,14 +167,17 @@ static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
 /* Notes which of several keys has another holder, if the node has reported that. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                               redlock_vote vote) {
-  /* Otherwise the keys belong to another lock of the lease owner, with other resources. */
+  /* A nested acquire may extend the keys of another lock, whose numbers are not this lock's. */
   bool own = command->attempt->resource == lock->resource;
   if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_verdict_key(command, &node->link.reader.reply);
   }
 }
 
-/* Returns true if the vote is the node's in the round that is in flight, or was the last one. */
+/*
+ * Counts the vote, if it belongs to the current round or, in the grace period, to the last one.
+ * Returns true if it was counted.
+ */
 static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
                                const rl_outstanding *command, redlock_vote vote,
                                const char *error) {
@@ -297,7 +303,10 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
 }
 
-/* Ends the back-off of all nodes if too few are both connected and in time. */
+/*
+ * Shortens the delay before the next connection to each node, if fewer nodes than the quorum are
+ * connected and in time.
+ */
 static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   unsigned needed = rl_core_quorum(core, lock->operation);
