@@ -539,12 +539,12 @@ bool rl_guard_votes(const rl_guard *guard, redlock_time now_us) {
          (guard->state == RL_GUARD_KNOWN && guard->near && guard->votes_at_us <= now_us);
 }
 
-redlock_vote rl_guard_vote(const rl_guard *guard) {
-  return guard->state == RL_GUARD_REFUSED ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
-}
-
 bool rl_guard_refuses(const rl_guard *guard) {
   return guard->state == RL_GUARD_REFUSED || (guard->state == RL_GUARD_MISSING && guard->declined);
+}
+
+redlock_vote rl_guard_vote(const rl_guard *guard) {
+  return rl_guard_refuses(guard) ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
 }
 
 /* Returns true if only the clocks of other nodes are missing for a vote. */

@@ -647,6 +647,8 @@ static void promoted_master_without_replicas_gives_its_refusal(void **state) {
                                     : "the server was restarted, replaced or promoted; its "
                                       "quarantine begins now");
       assert_int_equal(rl_guard_refuses(guard), connection > 0);
+      assert_int_equal(rl_guard_vote(guard),
+                       connection > 0 ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED);
       assert_int_equal(fake_reply(world, 0, refusals[i]).verb, FAKE_GUARD);
       fake_pass(world, 10 * SECONDS);
       fake_turn(world);
