@@ -134,6 +134,9 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
 unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token);
 void check_reentry_released(sim *s, const sim_client *client, const sim_lock *own, uint32_t token);
 
+/* A node has deleted a key of |token| by force: a release that keeps it promises nothing more. */
+void check_hold_forced(sim *s, const sim_token *token);
+
 /* An acquire has ended well that counts on |lease|, or on none. */
 void check_hold_nested(sim *s, const sim_client *client, const sim_lock *own, uint32_t lease);
 

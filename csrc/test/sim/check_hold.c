@@ -11,9 +11,9 @@
 #include "check.h"
 #include "sim_trace.h"
 
-/* Nodes may lose keys, or operators delete them: then a lock may be free too early. */
+/* Nodes may lose keys: then a lock may be free too early. */
 static bool check_hold_excused(const sim *s) {
-  return sim_keys_went(s) || s->breach != SIM_BREACH_NONE;
+  return s->forgotten > 0 || s->breach != SIM_BREACH_NONE;
 }
 
 /* Returns the true time of a reading of the client's clock, which is not later than now. */
@@ -91,13 +91,9 @@ static void check_hold_sent(sim *s, const sim_client *client, unsigned node, con
   }
 }
 
-/* An operator deletes the key that a release keeps: that promise is over. */
-static void check_hold_asked(sim *s, const sim_client *client, const sim_lock *own, unsigned node,
-                             const sim_sent *sent) {
-  (void)client;
-  (void)node;
-  for (unsigned i = 0; i < s->config.resources && own != NULL && sent->forces; i++) {
-    s->kept_until_us[i] = check_hold_meet(own, i) ? 0 : s->kept_until_us[i];
+void check_hold_forced(sim *s, const sim_token *token) {
+  for (unsigned i = 0; i < s->config.resources; i++) {
+    s->kept_until_us[i] = token->both || token->resource == i ? 0 : s->kept_until_us[i];
   }
 }
 
@@ -117,7 +113,7 @@ static void check_hold_released(sim *s, const sim_client *client, const sim_lock
   unsigned keep = 0;
   const sim_token *token = &s->tokens[lock->released];
   if (result != REDLOCK_OK || token->hold_end_us <= s->now_us || token->hold_over ||
-      check_hold_excused(s)) {
+      token->forced_ever != 0 || check_hold_excused(s)) {
     return;
   }
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -139,7 +135,6 @@ static void check_hold_released(sim *s, const sim_client *client, const sim_lock
 const checker check_hold = {
     .name = "hold",
     .granted = check_hold_granted,
-    .asked = check_hold_asked,
     .sent = check_hold_sent,
     .kept = check_hold_kept,
     .released = check_hold_released,

@@ -383,6 +383,7 @@ typedef struct sim_token {
   bool granted;     /* it has been a lease */
   bool releasing;   /* a release has been sent somewhere */
   bool abandoned;   /* its client is gone: no client will release it */
+  bool handed;      /* it was detached: another client may replace or release it */
   bool supplied; /* by the caller: released only where it was certainly set, if it was no lease */
   uint64_t releasing_call; /* number of the call of the core that sent it */
   uint32_t round;          /* of the extend that is counted */

@@ -33,6 +33,7 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   rl_handover_write(&handover, text->text);
   rl_lock_detach(own->lock);
   own->inside = 0;
+  s->tokens[own->lease].handed = true;
   sim_tap_abandon(s, own->lease);
   sim_count(s, SIM_DETACHED);
   SIM_TRACE(s, "client %u, lock %u: detaches token %u", client->index,

@@ -23,7 +23,7 @@ void sim_hold_draw(sim *s) {
   sim_config *config = &s->config;
   bool drawn = sim_below(&s->random_hold, 4) == 0;
   uint64_t most_us = sim_between(&s->random_hold, config->ttl_max_us / 4, 3 * config->ttl_max_us);
-  if ((!s->holding && (!drawn || s->breach != SIM_BREACH_NONE)) || config->permits > 0) {
+  if (!s->holding && (!drawn || s->breach != SIM_BREACH_NONE)) {
     return;
   }
   config->hold_us = most_us;
@@ -92,22 +92,28 @@ bool sim_hold_is(sim *s, const resp_request *command) {
 }
 
 bool sim_hold_leaves(sim *s, const resp_request *command, uint32_t *place) {
-  unsigned last = command->count - 1;
-  if (!sim_hold_is(s, command) || sim_hold_find(s, command) != 1 ||
-      command->lengths[last] != SIM_ENTRY_LENGTH) {
+  if (!sim_hold_is(s, command) || sim_hold_find(s, command) != 1) {
     return false;
   }
-  *place = sim_calls_place(command->words[last]);
+  unsigned entry = 6 + (unsigned)resp_number(command, 2);
+  if (entry >= command->count || command->lengths[entry] != SIM_ENTRY_LENGTH) {
+    return false;
+  }
+  *place = sim_calls_place(command->words[entry]);
   return true;
 }
 
 /*
  * Returns true if the node understands the command: script, number of keys, keys, their counters,
- * token, rest, number of the lock's keys[, entry].
+ * token, rest, number of the lock's keys[, entry[, name of the semaphore]].
  */
-static bool sim_hold_understands(const resp_request *command, unsigned script, unsigned *count) {
+static bool sim_hold_understands(const sim *s, const resp_request *command, unsigned script,
+                                 unsigned *count) {
   unsigned keys = (unsigned)resp_number(command, 2), at = 3 + keys;
-  if (keys > 2 * SIM_RESOURCES_MAX || command->count != at + 3 + script) {
+  bool based = script == 1 && s->config.permits > 0;
+  unsigned base = at + 3 + script;
+  if (keys > 2 * SIM_RESOURCES_MAX || command->count != base + based ||
+      (based && !resp_is(command, base, SIM_SEMAPHORE))) {
     return false;
   }
   *count = (unsigned)resp_number(command, at + 2);
@@ -180,7 +186,7 @@ void sim_hold_eval(sim *s, int connection, const resp_request *command,
                    SIM_OUTCOME_NO_SCRIPT);
     return;
   }
-  if (!sim_hold_understands(command, script, &count)) {
+  if (!sim_hold_understands(s, command, script, &count)) {
     sim_violation(s, "wire", "a release that keeps keys, which the node does not understand");
     return;
   }

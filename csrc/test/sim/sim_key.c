@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "sim_key.h"
+
+#include "check.h"
 #include "sim_trace.h"
 
 uint64_t sim_key_wall_ms(const sim *s, unsigned node) {
@@ -97,6 +99,7 @@ void sim_key_forced(sim *s, unsigned index, uint32_t token) {
     s->forced++;
     s->tokens[token].forced |= 1u << index;
     s->tokens[token].forced_ever |= 1u << index;
+    check_hold_forced(s, &s->tokens[token]);
     sim_client_forced(s, token);
     sim_count(s, SIM_FORCED_KEY);
   }

@@ -165,11 +165,18 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
                  text[0] == '-' ? SIM_OUTCOME_ERROR : SIM_OUTCOME_GRANTED);
 }
 
-/* Returns true if it releases a token of another client's, which has not been handed over. */
+/*
+ * Returns true if it releases a token of another client's, which has not been handed over. That
+ * client may have had the same number, and be gone.
+ */
 static bool sim_node_forces(const sim *s, const sim_connection *from, const sim_request *request) {
-  return request->kind == SIM_COMMAND_RELEASE && request->token < s->token_count &&
-         s->config.operators != 0 && s->tokens[request->token].client != from->client &&
-         !s->tokens[request->token].abandoned;
+  if (request->kind != SIM_COMMAND_RELEASE || request->token >= s->token_count ||
+      s->config.operators == 0) {
+    return false;
+  }
+  const sim_token *token = &s->tokens[request->token];
+  bool other = token->client != from->client || (token->abandoned && from->client_open);
+  return other && !token->handed;
 }
 
 static void sim_node_execute(sim *s, int connection, const resp_request *command) {
