@@ -7,8 +7,8 @@
 ---
 --- A seat is the state of a client in one loop. It has turn(), wanted() and leave(). A loop may add
 --- fields. It sets seat.watch (see attend()), and seat.rests while that watch does not keep the
---- loop running. It sets seat.resuming while it resumes coroutines. If seat.begun is set then, turn()
---- must follow.
+--- loop running. It sets seat.resuming while it resumes coroutines. If seat.begun is set then,
+--- turn() must follow.
 --- A loop is a table with the following functions:
 ---   here()             returns the running loop, which is a key; nil where no coroutine can wait
 ---   waiter()           returns an object for the waits of one coroutine
