@@ -45,7 +45,8 @@ static void check_hold_granted(sim *s, const sim_client *client, const sim_lock 
         lock->handed_hold_us == 0 ? 0 : client->reading_us + lock->handed_rest_us;
   }
   for (unsigned i = 0; i < s->config.resources; i++) {
-    if (check_hold_meet(lock, i) && s->kept_until_us[i] > s->now_us && !check_hold_excused(s)) {
+    if (check_hold_meet(lock, i) && s->kept_until_us[i] > s->now_us && token->forced_ever == 0 &&
+        !check_hold_excused(s)) {
       sim_violation(
           s, "hold",
           "client %u was given resource %u, which a release must keep for another %llu us",
