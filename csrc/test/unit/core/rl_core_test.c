@@ -648,7 +648,7 @@ static void free_many(fake_world *world, const rl_lock *lock, unsigned count, bo
     attempt->sent = 2;
     attempt->held = true;
     attempt->expired_us = world->now_us + 60 * SECONDS;
-    attempt->keep_until_us = kept ? world->now_us + 30 * SECONDS : 0;
+    attempt->keep_until_us = (kept ? world->now_us + 30 * SECONDS : 0) & RL_ATTEMPT_KEEP_MAX_US;
     rl_release_begin(&world->core, world->now_us, attempt, false);
     rl_attempt_unref(&world->core.attempts, attempt);
   }
