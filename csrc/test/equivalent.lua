@@ -231,7 +231,7 @@ return {
   -- csrc/driver/client/rl_waiters.c
   { "rl_wait_forget", "false to true", 1,
     why = "without a leader nobody asks whether one polls, and there is nothing to send" },
-  -- lua/redlock/loop.lua
+  -- lua/redlock/loop_turn.lua
   { "wait_for", "< to <=", why = equal },
   -- lua/redlock/nginx.lua
   { "main", "true to false", 6, file = "nginx.lua", why = "Debian has no Lua for nginx's streams" },
