@@ -238,12 +238,6 @@ return {
   { "main", "true to false", 8, file = "nginx.lua", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
   { "main", "true to false", 9, file = "nginx.lua", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
   -- lua/redlock/nginx_driver.lua
-  { "free_slot", "false to true", 1, why = no_driver },
-  { "free_slot", "false to true", 2, why = no_driver },
-  { "return_slot", "false to true", 1, why = no_driver },
-  { "return_slot", "false to true", 2, why = no_driver },
-  { "deliver", "true to false", why = "what the dead was to have is released with the next tick of the clock" },
-  { "sweep", "> to >=", why = "a request that was woken has its turn before the clock looks for the dead twice" },
   { "connect", "+ to -", why = "any number that is new will do" },
   { "is_lost", ">= to >", why = a_millisecond },
   { "is_lost", "<= to <", why = "what is made in the millisecond in which the wait begins is found at the next look" },
@@ -292,12 +286,19 @@ return {
   { "start_clock", "false to true",
     why = "a clock that got no timer is then found not to run, as one is whose timer nginx has dropped" },
   { "wait", "and to or", file = "nginx_driver.lua", why = "each wait would be a millisecond longer" },
-  { "wait", "> to >=", file = "nginx_driver.lua", why = "where nothing was posted that returns at once" },
   { "close", "+ to -", 2, file = "nginx_driver.lua",
     why = "whether a node that answers in the last 50 ms of a second was in time, either is right" },
   { "close", "< to <=", file = "nginx_driver.lua", why = a_millisecond },
   { "close", "- to +", file = "nginx_driver.lua",
     why = "a clock that ticks ends within a second, and wakes who waits" },
+  -- lua/redlock/nginx_wait.lua
+  { "free_slot", "false to true", 1, why = no_driver },
+  { "free_slot", "false to true", 2, why = no_driver },
+  { "return_slot", "false to true", 1, why = no_driver },
+  { "return_slot", "false to true", 2, why = no_driver },
+  { "deliver", "true to false", why = "what the dead was to have is released with the next tick of the clock" },
+  { "sweep", "> to >=", why = "a request that was woken has its turn before the clock looks for the dead twice" },
+  { "pause", "> to >=", file = "nginx_wait.lua", why = "where nothing was posted that returns at once" },
   -- lua/redlock/options.lua
   { "text", "true to false", why = "NUL means nothing special in a pattern" },
   -- lua/redlock/section.lua

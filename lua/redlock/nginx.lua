@@ -4,6 +4,7 @@ local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
 local nginx_lead = require "redlock.nginx_lead"
 local nginx_tls = require "redlock.nginx_tls"
+local nginx_wait = require "redlock.nginx_wait"
 local on_lost = require "redlock.nginx_on_lost"
 local options = require "redlock.options"
 local slots = require "redlock.slots"
@@ -20,7 +21,7 @@ local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local protect = on_lost.protect
-local free_slot, move, wait, overtake = driver.free_slot, driver.move, driver.wait, driver.overtake
+local move, wait, free_slot, overtake = driver.move, driver.wait, nginx_wait.free_slot, nginx_wait.overtake
 
 -- Returns the running request or timer, whose end nginx reports. Only the http subsystem has it.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
@@ -181,7 +182,7 @@ end
 
 function lock_methods.detach(lock)
   local self, slot = native.caller(lock)
-  if slot then driver.free_if_dead(self, slot) end
+  if slot then nginx_wait.free_if_dead(self, slot) end
   local text, message, code = detach(lock)
   if text then return text end
   return nil, message, code

@@ -1,4 +1,4 @@
---- Drives a client inside nginx: its connections, its clock, and the requests that wait.
+--- Drives a client inside nginx: its connections and its clock.
 ---
 --- For each client a worker has one timer for the clock, and one timer for each connection, with a
 --- reader and a writer. They run as long as the client is used. A node has one connection, and
@@ -6,10 +6,12 @@
 --- The core decides (csrc/binding/rl_lua_nginx.c).
 ---
 --- Requests end at any time, and nginx reuses their coroutines. So no function here refers to a
---- function or a variable of a request; a number, the slot, stands for a request that waits.
+--- function or a variable of a request; a number, the slot, stands for a request that waits
+--- (nginx_wait.lua).
 
 local core = require "redlock.core"
 local loss = require "redlock.loss"
+local waits = require "redlock.nginx_wait"
 local semaphore = require "ngx.semaphore"
 local bit = require "bit"
 
@@ -17,12 +19,12 @@ local ngx = ngx
 local native = core.nginx
 local advance, settle, input, output = native.advance, native.settle, native.input, native.output
 local address, connecting, connected = native.address, native.connecting, native.connected
-local disconnected, closed, disown, state = native.disconnected, native.closed, native.disown, native.state
+local disconnected, closed, state = native.disconnected, native.closed, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
 local due, now, lost, abandon = native.due, native.now, native.lost, native.abandon
 local asks, answer, why = native.asks, native.answer, native.why
 local pending, credentials_of = core.pending, core.credentials_of
-local overtake = native.overtake
+local deliver, wake_clock, wake_writers = waits.deliver, waits.wake_clock, waits.wake_writers
 local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
@@ -65,118 +67,6 @@ local MANY = 32 -- clients of a worker before the search for collected ones
 
 local driver = {}
 local clients = setmetatable({}, { __mode = "kv" }) -- by driver
-
--- ------------------------------------------------------------------------------------- waiting
--- A slot is a semaphore on which one request at a time waits. A free slot is reused.
-
-local semaphores = {} -- by slot
-local waiting = {} -- slot -> driver of the operation that a request waits for, or false
-local taken = {} -- slot -> driver that uses the slot, or false
-local overtaken = {} -- slot -> results of a caller whose lock has started another operation
-local free, free_count = {}, 0
-
-local function free_slot()
-  if free_count > 0 then return free[free_count] end
-  local slot = #semaphores + 1
-  semaphores[slot] = assert(semaphore.new(0))
-  waiting[slot], taken[slot] = false, false
-  free_count = 1
-  free[1] = slot
-  return slot
-end
-driver.free_slot = free_slot
-
-local function return_slot(slot)
-  waiting[slot], taken[slot] = false, false
-  free_count = free_count + 1
-  free[free_count] = slot
-end
-
--- Frees the slot of a dead request, and releases its lock.
-local function free_dead(self, slot)
-  if semaphores[slot]:count() ~= 0 then semaphores[slot] = assert(semaphore.new(0)) end
-  disown(self.handle, slot)
-  overtaken[slot] = nil
-  return_slot(slot)
-end
-
--- Returns true if the caller in the slot will go on: it waits, or was woken.
-local function is_alive(self, slot)
-  local count = semaphores[slot]:count()
-  if taken[slot] ~= self then return false end
-  if waiting[slot] == self then return count < 0 end
-  return count <= 0
-end
-
---- Frees the slot unless its caller lives.
-function driver.free_if_dead(self, slot)
-  if is_alive(self, slot) then return end
-  if taken[slot] == self then free_dead(self, slot) else disown(self.handle, slot) end
-end
-
---- Prepares a lock for the next operation while the caller in `slot` has not taken the last result.
---- Returns a free slot. Frees the slot of a dead caller. A release cancels the extend of a living
---- caller; raises misuse for any other operation in flight.
-function driver.overtake(self, lock, slot, number)
-  if is_alive(self, slot) then
-    overtaken[slot] = { overtake(lock, number) }
-    if waiting[slot] then
-      waiting[slot] = false
-      semaphores[slot]:post(1)
-    end
-  else
-    driver.free_if_dead(self, slot)
-  end
-  return free_slot()
-end
-
-local function wake_writers(self, writers)
-  local semas, index = self.writers, 1
-  while writers ~= 0 do
-    if band(writers, 1) ~= 0 then semas[index]:post(1) end
-    writers, index = rshift(writers, 1), index + 1
-  end
-end
-
-local function wake_clock(self)
-  if self.ticking then self.clock:post(1) end
-end
-
--- Wakes the requests, writers and clock that a step of the core has named.
-local function deliver(self, count, writers, clock)
-  local ended, dead = self.ended, false
-  for index = 1, count do
-    local slot = ended[index]
-    if waiting[slot] == self then
-      local sema = semaphores[slot]
-      waiting[slot] = false
-      if sema:count() < 0 then
-        sema:post(1)
-      else
-        free_dead(self, slot)
-        dead = true
-      end
-    end
-  end
-  if writers ~= 0 then wake_writers(self, writers) end
-  if clock or dead then wake_clock(self) end
-end
-
--- Frees the slots of dead requests whose operations are in flight, or that died just after they
--- were woken.
-local function sweep(self)
-  for slot = 1, #semaphores do
-    if taken[slot] == self then
-      local count = semaphores[slot]:count()
-      if waiting[slot] then
-        if count >= 0 then free_dead(self, slot) end
-      elseif count > 0 then
-        if self.suspects[slot] then free_dead(self, slot) end
-        self.suspects[slot] = not self.suspects[slot] or nil
-      end
-    end
-  end
-end
 
 -- --------------------------------------------------------------------------------- connections
 
@@ -561,7 +451,7 @@ local function turn(self)
     if is_over(self, self.now - used_at) then return end
     if self.now - swept_at >= SWEEP then
       swept_at = self.now
-      sweep(self)
+      waits.sweep(self)
     end
     wait = max(wait, 1)
     began = not self.clock:wait(wait / 1000) and self.now or nil
@@ -700,26 +590,20 @@ end
 --- Waits in the free slot that start() got until the operation has ended. Returns the results of
 --- the caller if another operation of the lock has begun since.
 function driver.wait(self, lock, slot)
-  local sema, began = semaphores[slot], now()
-  free_count = free_count - 1
-  waiting[slot], taken[slot] = self, self
+  local sema, began = waits.enter(self, slot), now()
   while true do
     local wait = patience(self, lock)
     local woken, err = sema:wait(wait / 1000)
     if not woken and is_late(began, wait) then woken, err = sema:wait(LISTEN / 1000) end
     if woken then break end
     if err ~= "timeout" then error("redlock: " .. err, 0) end
-    waiting[slot] = false
-    if sema:count() > 0 then sema:wait(0) end -- Woken just as the wait timed out.
+    waits.pause(slot)
     drive(self, began)
-    if overtaken[slot] or not pending(lock) then break end
-    waiting[slot] = self
+    if waits.is_overtaken(slot) or not pending(lock) then break end
+    waits.resume(self, slot)
     began = self.now
   end
-  local results = overtaken[slot]
-  overtaken[slot] = nil
-  return_slot(slot)
-  return results
+  return waits.leave(slot)
 end
 
 --- Ends all operations, releases all leases, and waits for the replies if `may_wait`. Returns true

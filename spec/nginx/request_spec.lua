@@ -174,7 +174,7 @@ local LOCATIONS = [[
     }
   }
 
-  location /slot { content_by_lua_block { ngx.print(require("redlock.nginx_driver").free_slot()) } }
+  location /slot { content_by_lua_block { ngx.print(require("redlock.nginx_wait").free_slot()) } }
 
   # A timer takes the lock, and ends while a request extends it.
   location /own {
@@ -234,7 +234,7 @@ local LOCATIONS = [[
   # What is begun, and not waited for, as when a call is broken off by an error.
   location /unwaited {
     content_by_lua_block {
-      local core, slot = require "redlock.core", require("redlock.nginx_driver").free_slot()
+      local core, slot = require "redlock.core", require("redlock.nginx_wait").free_slot()
       local first = client:new_lock("unwaited", { owner = "worker" })
       assert(core.nginx.start(first, core.operations.acquire.code, slot))
       local second = assert(client:acquire("waited for", {}))
