@@ -415,6 +415,7 @@ redlock_time rl_link_keep_at(const rl_link *link, redlock_duration idle_us) {
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length) {
   assert(link->phase == RL_LINK_HANDSHAKE || link->phase == RL_LINK_UP);
   link->received_us = now_us;
+  link->answerable = link->outstanding_count;
   return rl_reply_feed(&link->reader, bytes, length) == 0 ? NULL : "out of memory";
 }
 
@@ -518,6 +519,16 @@ static void rl_link_came_up(rl_link *link, redlock_time now_us) {
   link->useful = false;
 }
 
+/*
+ * No reply precedes its command: bytes answer nothing that was queued since they came. Steps of the
+ * handshake judge such a reply themselves.
+ */
+static bool rl_link_was_asked(const rl_link *link) {
+  return link->answerable > 0 ||
+         (link->outstanding_count > 0 &&
+          link->outstanding[link->outstanding_head].kind == RL_OUTSTANDING_HANDSHAKE);
+}
+
 int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bool *came_up,
                  const char **reason) {
   for (;;) {
@@ -528,10 +539,11 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bo
     if (link->channel != NULL && strcmp(link->reader.reply.word, "message") == 0) {
       return 1;
     }
-    if (!rl_link_take(link, command)) {
+    if (!rl_link_was_asked(link) || !rl_link_take(link, command)) {
       *reason = "the node sent a reply that was not asked for";
       return -1;
     }
+    link->answerable -= link->answerable > 0;
     link->latency_us = rl_time_sub(now_us, command->sent_us);
     link->nearest_us = rl_time_min(link->nearest_us, link->latency_us);
     if (command->kind > RL_OUTSTANDING_GUARD) {

@@ -117,6 +117,7 @@ typedef struct rl_link {
   unsigned outstanding_capacity;
   unsigned outstanding_head;
   unsigned outstanding_count;
+  unsigned answerable; /* outstanding commands that the last bytes from the node may answer */
   bool knows[RL_SCRIPT_COUNT]; /* the node has, or receives, the script on this connection */
 } rl_link;
 

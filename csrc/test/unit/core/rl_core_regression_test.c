@@ -119,6 +119,23 @@ static void greeting_peer_does_not_leak_the_password(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The error makes the core send the script; the second reply comes before that. */
+static void reply_that_precedes_its_command_is_no_vote(void **state) {
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  redlock_duration left_us = rl_lock_remaining(lock, world->now_us);
+  assert_error(rl_lock_extend(lock, world->now_us, 100 * SECONDS, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n:1\r\n");
+  assert_false(command.by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), left_us);
+  assert_true(fake_world_end(world));
+}
+
 static void release_of_an_expired_lease_without_majority_is_expired(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -371,6 +388,7 @@ int main(void) {
       cmocka_unit_test(repeated_release_does_not_report_a_loss),
       cmocka_unit_test(refusing_nodes_do_not_make_a_busy_loop),
       cmocka_unit_test(greeting_peer_does_not_leak_the_password),
+      cmocka_unit_test(reply_that_precedes_its_command_is_no_vote),
       cmocka_unit_test(release_of_an_expired_lease_without_majority_is_expired),
       cmocka_unit_test(closing_core_reconnects_for_due_releases),
       cmocka_unit_test(node_that_came_up_after_the_decision_gets_the_key),
