@@ -131,11 +131,21 @@ local list = {
     "if (rl_quorum_count(fence->confirmed) >= needed) {",
     "if (rl_quorum_count(fence->confirmed) >= (needed < 2 ? 1 : needed - 1)) {", by = both },
   { "fence-raised-without-the-key", "CONFIRM raises a counter although the key has another token",
-    [[[RL_SCRIPT_CONFIRM] = {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
-         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
-         "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "]],
-    [[[RL_SCRIPT_CONFIRM] = {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
-         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "]],
+    [[[RL_SCRIPT_CONFIRM] = {
+        "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) "
+        "local t=redis.call('TIME') "
+        "local function say(word) "
+          "return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) "
+        "end "
+        "for i=1,n do "
+          "if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end "
+        "end "]],
+    [[[RL_SCRIPT_CONFIRM] = {
+        "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) "
+        "local t=redis.call('TIME') "
+        "local function say(word) "
+          "return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) "
+        "end "]],
     by = { "simulator", arguments = "--fence" } },
   { "fence-of-a-greater", "a node that has raised its counter to more confirms less",
     "value == 0 || value > fence->highest", "value == 0", by = both },
@@ -179,12 +189,10 @@ local list = {
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US);",
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US) / 2;" },
   { "guard-record-not-compared", "a vote counts with any lineage record: FLUSHALL on a connection",
-    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if " RL_TEXT_TAKES_UNSEALED
-         "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_TEXT_TAKES_SERVER
-         "then return 'other '..now..' 0' end end end for i=1,n do "]],
-    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
-         "for i=1,n do "]] },
+    [["if ARGV[6]~='' then "
+          "if " RL_TEXT_TAKES_UNSEALED "then return 'other '..now..' 0' end "
+          "if ARGV[7]~='' then " RL_TEXT_TAKES_SERVER "then return 'other '..now..' 0' end end "
+        "end "]], "" },
   { "guard-seal-not-compared", "a vote counts without a seal of the record: failed over and back",
     'RL_TEXT_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]],
     by = { "simulator", arguments = "--guard" } },

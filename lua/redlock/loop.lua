@@ -1,9 +1,9 @@
 --- Common code of the loops of Lua programs: clients and locks whose waits let other coroutines
---- run. Coroutines share one client, and so one connection to each node. loop_turn.lua has the turns.
+--- run. Coroutines share one client, and so one connection to each node.
 ---
---- A turn of the loop reads the replies, wakes the coroutines whose operations have ended, and
---- sends the commands that coroutines have queued since the last turn. A coroutine that starts an
---- operation queues its commands. If no other coroutine waits, it sends them at once.
+--- A turn of the loop (loop_turn.lua) reads the replies, wakes the coroutines whose operations have
+--- ended, and sends the commands that coroutines have queued since the last turn. A coroutine that
+--- starts an operation queues its commands. If no other coroutine waits, it sends them at once.
 ---
 --- A seat is the state of a client in one loop. It has turn(), wanted() and leave(). A loop may add
 --- fields. It sets seat.watch (see attend()), and seat.rests while that watch does not keep the
