@@ -186,15 +186,18 @@ static redlock_time rl_notify_apart(rl_core *core, const rl_ticket *ticket) {
 
 /*
  * NTF-5. Lets the head try: a majority has notified it. If the nodes name different slots of a
- *        semaphore, perhaps no slot is free on a majority: then the head waits a random time.
+ *        semaphore, perhaps no slot is free on a majority: then the head waits a random time, which
+ *        later notifications do not change.
  */
 static void rl_notify_try_by_majority(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   bool apart = ticket->permits > 0 && ticket->waitlist->attempt_us != 0 &&
                rl_notify_slot(head->core, ticket->waitlist) == 0;
-  if (apart && rl_notify_apart(head->core, ticket) > now_us) {
-    if (!ticket->attempt_due) {
-      rl_notify_try_at(head, ticket, rl_notify_apart(head->core, ticket));
-    }
+  if (apart && ticket->attempt_due) {
+    return;
+  }
+  redlock_time due_us = apart ? rl_notify_apart(head->core, ticket) : now_us;
+  if (due_us > now_us) {
+    rl_notify_try_at(head, ticket, due_us);
   } else if (rl_notify_may_be_held(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
     rl_outbox_enter(head, now_us);

@@ -703,6 +703,26 @@ static void waiter_without_a_majority_tries_every_50_to_100_ms(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Each notification drew a new time, so that the head tried early, and split the votes again. */
+static void notifications_of_different_slots_keep_the_time_of_the_attempt(void **state) {
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  rl_ticket *ticket = lock->waitlist->ticket;
+  ticket->permits = 2; /* The messages of the fake name no slot. */
+  call_place(world, 0, ticket->id);
+  redlock_time due_us = lock->timer.due_us;
+  assert_true(due_us >= world->now_us + 45 * MS);
+  for (unsigned sets = world->nodes[0].sets; world->now_us + MS < due_us;) {
+    pass(world, MS);
+    call_place(world, 1, ticket->id);
+    fake_settle(world);
+    assert_int_equal(lock->timer.due_us, due_us);
+    assert_int_equal(world->nodes[0].sets, sets);
+  }
+  assert_true(fake_world_end(world));
+}
+
 static void attempt_denied_by_few_keeps_its_delay(void **state) {
   redlock_duration least_us, most_us;
   fake_world *world = listening(3);
@@ -1394,6 +1414,7 @@ int main(void) {
       cmocka_unit_test(waiter_polls_a_full_queue),
       cmocka_unit_test(waiter_tries_when_a_majority_notifies),
       cmocka_unit_test(waiter_without_a_majority_tries_every_50_to_100_ms),
+      cmocka_unit_test(notifications_of_different_slots_keep_the_time_of_the_attempt),
       cmocka_unit_test(attempt_denied_by_few_keeps_its_delay),
       cmocka_unit_test(notification_of_a_polling_head_keeps_the_usual_delay),
       cmocka_unit_test(notification_of_a_disconnected_node_does_not_count),
