@@ -422,6 +422,15 @@ void rl_release_reset(rl_core *core) {
 
 /* ----------------------------------------------------------------------------- the operation */
 
+/* Returns why the release is still due on the connected |node|. */
+static const char *rl_release_why_due(const rl_attempt *attempt, redlock_time now_us,
+                                      const rl_node *node) {
+  return attempt->expired_us <= now_us ? "its key has expired"
+         : !rl_link_has_room(&node->link, RL_OUTSTANDING_RELEASE)
+             ? "too many commands are waiting for the node"
+             : "out of memory";
+}
+
 /* REL-2 */
 static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
@@ -449,7 +458,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
     } else if ((attempt->due & bit) == 0) {
       continue; /* The release is outstanding. */
     } else if (node->link.phase == RL_LINK_UP) {
-      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, "too many commands are waiting for the node");
+      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, rl_release_why_due(attempt, now_us, node));
     } else if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
       rl_round_await(lock, node);
     } else {
@@ -461,9 +470,8 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
 /* An awaited node has come up, and rl_release_send_all() has tried to send. */
 static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node) {
   if ((lock->attempt->due & rl_node_bit(node)) != 0) {
-    bool gone = lock->attempt->expired_us <= now_us;
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR,
-                    gone ? "its key has expired" : "the release could not be queued");
+                    rl_release_why_due(lock->attempt, now_us, node));
   }
 }
 

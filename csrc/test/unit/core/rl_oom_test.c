@@ -771,24 +771,37 @@ static void second_acquire_without_memory_does_not_count(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void release_without_memory_is_retried_after_half_a_second(void **state) {
-  fake_world *world = fake_world_new(1);
+/* Releases a lease while there is no memory for the command. */
+static rl_lock *release_without_memory(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   rl_attempt *attempt = nobodys(world, lock);
   (void)fill_outstanding(world, 0, attempt);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  arm(1, true);
+  arm(1, false);
   fake_turn(world);
   memory.armed = false;
+  rl_attempt_unref(&world->core.attempts, attempt);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  return lock;
+}
+
+static void release_without_memory_is_retried_after_half_a_second(void **state) {
+  fake_world *world = fake_world_new(1);
+  (void)release_without_memory(world);
   assert_int_equal(world->core.releases->count, 1);
   assert_false(rl_core_wants_send(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), world->now_us + 500 * MS);
   fake_pass(world, 500 * MS);
   assert_int_equal(world->nodes[0].releases, 1);
   assert_int_equal(world->core.releases->count, 0);
-  rl_attempt_unref(&world->core.attempts, attempt);
+  assert_true(fake_world_end(world));
+}
+
+static void release_without_memory_does_not_blame_the_node(void **state) {
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = release_without_memory(world);
+  assert_string_equal(rl_round_reason(lock, 0), "out of memory");
   assert_true(fake_world_end(world));
 }
 
@@ -1184,6 +1197,7 @@ int main(void) {
       cmocka_unit_test(free_of_a_nested_acquire_allocates_nothing),
       cmocka_unit_test(second_acquire_without_memory_does_not_count),
       cmocka_unit_test(release_without_memory_is_retried_after_half_a_second),
+      cmocka_unit_test(release_without_memory_does_not_blame_the_node),
       cmocka_unit_test(script_without_memory_is_no_vote),
       cmocka_unit_test(heal_without_memory_is_skipped),
       cmocka_unit_test(backfill_without_memory_skips_the_node),

@@ -201,7 +201,7 @@ static void release_waits_for_room_in_a_full_queue(void **state) {
   world->nodes[0].blocked = true;
   rl_core_input(&world->core, 0, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(rl_round_reason(lock, 0), "the release could not be queued");
+  assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
   assert_true(world->core.releases->count > 0);
   (void)rl_core_output(&world->core, 0, &length);
   rl_core_output_sent(&world->core, 0, length);
