@@ -90,7 +90,7 @@ static void command_stops_and_continues_with_its_job(void **state) {
   tool_until_output(&run, "Stopped");
   eventually(process_state(command) == 'T');
   tool_type(&run, "echo $((40+2)); fg\n");
-  tool_until_output(&run, "42\r\n");
+  tool_until_output(&run, "42\r\n$R run job -- sh -c 'echo pid=$$; exec cat'\r\n"); /* of fg */
   tool_type(&run, "second\n");
   tool_until_output(&run, "second\r\nsecond");
   tool_type(&run, "\x04");
