@@ -193,9 +193,10 @@ static void sim_client_move(sim *s, sim_client *client, sim_lock *from, sim_lock
   to->taken = from->taken;
   to->acquired = from->taken;
   to->acquired.notify_lost = notify_lost;
-  to->resource = from->resource;
-  to->both = from->both;
-  s->tokens[to->lease].lock = (uint8_t)(to - client->locks);
+  sim_token *token = &s->tokens[to->lease];
+  to->resource = token->resource; /* |from| may have its own again, if it acquires. */
+  to->both = token->both;
+  token->lock = (uint8_t)(to - client->locks);
   from->lease = SIM_NO_TOKEN;
   from->deadline_us = 0;
   from->calm = false;

@@ -23,7 +23,7 @@ void sim_hold_draw(sim *s) {
   sim_config *config = &s->config;
   bool drawn = sim_below(&s->random_hold, 4) == 0;
   uint64_t most_us = sim_between(&s->random_hold, config->ttl_max_us / 4, 3 * config->ttl_max_us);
-  if (!s->holding && (!drawn || s->breach != SIM_BREACH_NONE || config->permits > 0)) {
+  if (!s->holding && (!drawn || s->breach != SIM_BREACH_NONE)) {
     return;
   }
   config->hold_us = most_us;
