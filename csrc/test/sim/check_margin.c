@@ -20,7 +20,8 @@ static void check_margin_counted(sim *s, const sim_client *client, const sim_loc
     if (sim_tap_is_twin(s, token, client->base + i)) {
       continue; /* It is the first one, and adds no key. */
     }
-    bool gone = ((token->forced | token->forgotten) >> (client->base + i) & 1) != 0;
+    unsigned server = sim_config_server(&s->config, client->base + i);
+    bool gone = ((token->forced | token->forgotten) >> server & 1) != 0;
     holders += gone || sim_key_keeps(s, client->base + i, own, own->lease) != 0;
   }
   int margin = rl_margin_of(own->lock, client->reading_us);

@@ -16,16 +16,12 @@ static unsigned check_votes_count(uint32_t nodes) {
   return count;
 }
 
-/*
- * Two nodes that are one server have one vote. If a force deleted the key, the server may have set
- * it once for each of them. No reply differs then from those of two servers (docs/safety.md).
- */
+/* Two nodes that are one server have one vote. */
 static uint32_t check_votes_servers(const sim *s, const sim_token *token, uint32_t nodes) {
   uint32_t servers = 0;
   for (unsigned i = 0; i < s->config.nodes; i++) {
     unsigned server = sim_config_server(&s->config, i);
-    bool twin = sim_tap_is_twin(s, token, i) && (token->forced_ever >> server & 1) == 0;
-    servers |= (nodes >> i & 1) << (twin ? server : i);
+    servers |= (nodes >> i & 1) << (sim_tap_is_twin(s, token, i) ? server : i);
   }
   return servers;
 }

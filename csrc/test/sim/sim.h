@@ -561,7 +561,9 @@ unsigned sim_config_server(const sim_config *config, unsigned node);
 /*
  * Returns true if |node| adds nothing to the lease, because it is the same server as another node,
  * and the client can know that. The client cannot if another client may have the same token, if the
- * command does not report an existing key, or if a SET was not answered.
+ * command does not report an existing key, or if a SET was not answered. Nor can it if the server
+ * has set the key once for each node, because that was deleted by force or expired in between: no
+ * reply differs then from those of two servers (docs/safety.md).
  */
 bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node);
 

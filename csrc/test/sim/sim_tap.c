@@ -260,9 +260,11 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
 
 bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node) {
   unsigned server = sim_config_server(&s->config, node);
+  uint32_t both = 1u << node | 1u << server;
   uint32_t lost = token->set_lost | token->set_failed | token->queued;
-  return server != node && s->config.fenced == 0 && !token->supplied && !token->both &&
-         (lost & (1u << node | 1u << server)) == 0;
+  bool twice = (token->had & both) == both;
+  return server != node && s->config.fenced == 0 && !token->supplied && !token->both && !twice &&
+         (lost & both) == 0;
 }
 
 /*
