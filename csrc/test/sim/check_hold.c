@@ -11,11 +11,6 @@
 #include "check.h"
 #include "sim_trace.h"
 
-/* Nodes may lose keys: then a lock may be free too early. */
-static bool check_hold_excused(const sim *s) {
-  return s->forgotten > 0 || s->breach != SIM_BREACH_NONE;
-}
-
 /* Returns the true time of a reading of the client's clock, which is not later than now. */
 static uint64_t check_hold_true_us(const sim *s, const sim_client *client, uint64_t reading_us) {
   uint64_t true_us = sim_clock_when(&client->clock, reading_us);
@@ -44,9 +39,11 @@ static void check_hold_granted(sim *s, const sim_client *client, const sim_lock 
     token->keep_until_us =
         lock->handed_hold_us == 0 ? 0 : client->reading_us + lock->handed_rest_us;
   }
+  if (lock->ends_us <= s->now_us || token->forced != 0 || s->breach != SIM_BREACH_NONE) {
+    return; /* It may be over already, because the client was paused. */
+  }
   for (unsigned i = 0; i < s->config.resources; i++) {
-    if (check_hold_meet(lock, i) && s->kept_until_us[i] > s->now_us && token->forced_ever == 0 &&
-        !check_hold_excused(s)) {
+    if (check_hold_meet(lock, i) && s->kept_until_us[i] > s->now_us) {
       sim_violation(
           s, "hold",
           "client %u was given resource %u, which a release must keep for another %llu us",
@@ -103,29 +100,47 @@ static void check_hold_kept(sim *s, const sim_connection *connection, const sim_
                             uint32_t index) {
   const sim_token *token = &s->tokens[index];
   uint64_t dies_us = sim_key_dies_us(&s->nodes[connection->node], key);
-  if (dies_us < token->hold_end_us && !check_hold_excused(s)) {
+  if (dies_us < token->hold_end_us && s->breach == SIM_BREACH_NONE) {
     sim_violation(s, "hold", "node %u keeps token %u for %llu us less than its time",
                   connection->node, index, (ull)(token->hold_end_us - dies_us));
   }
 }
 
+/*
+ * Returns how many servers keep the key, or have lost it since: the guard excludes those. |*forced|
+ * receives how many kept it until an operator deleted it.
+ */
+static unsigned check_hold_count(sim *s, const sim_client *client, const sim_lock *lock,
+                                 unsigned *forced) {
+  const sim_token *token = &s->tokens[lock->released];
+  unsigned keep = 0;
+  *forced = 0;
+  for (unsigned i = client->base; i < client->base + client->nodes; i++) {
+    uint32_t kept = token->kept & 1u << sim_config_server(&s->config, i);
+    bool keeps = sim_key_keeps(s, i, lock, lock->released) >= token->hold_end_us ||
+                 (token->forgotten & kept) != 0;
+    if (!sim_tap_is_twin(s, token, i)) {
+      keep += keeps;
+      *forced += !keeps && (token->forced_ever & kept) != 0;
+    }
+  }
+  return keep;
+}
+
 static void check_hold_released(sim *s, const sim_client *client, const sim_lock *lock,
                                 int result) {
-  unsigned keep = 0;
   const sim_token *token = &s->tokens[lock->released];
+  unsigned forced, majority = client->nodes / 2 + 1;
   if (result != REDLOCK_OK || token->hold_end_us <= s->now_us || token->hold_over ||
-      token->forced_ever != 0 || check_hold_excused(s)) {
+      s->breach != SIM_BREACH_NONE) {
     return;
   }
-  for (unsigned i = 0; i < client->nodes; i++) {
-    keep += !sim_tap_is_twin(s, token, client->base + i) &&
-            sim_key_keeps(s, client->base + i, lock, lock->released) >= token->hold_end_us;
-  }
-  if (keep < client->nodes / 2 + 1) {
+  unsigned keep = check_hold_count(s, client, lock, &forced);
+  if (keep + forced < majority) {
     sim_violation(s, "hold", "client %u: token %u is released, and %u of %u nodes keep it",
                   client->index, lock->released, keep, client->nodes);
   }
-  for (unsigned i = 0; i < s->config.resources; i++) {
+  for (unsigned i = 0; i < s->config.resources && keep >= majority; i++) {
     if (check_hold_meet(lock, i) && token->hold_end_us > s->kept_until_us[i]) {
       s->kept_until_us[i] = token->hold_end_us;
     }
