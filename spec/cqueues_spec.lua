@@ -318,7 +318,7 @@ describe("redlock.cqueues", function()
         if name ~= "acquire" then assert(lock:acquire()) end
         for index = 3, 5 do farm[index]:stop() end
         inner:wrap(function() lock[name](lock) end)
-        repeat inner:step(0) until lock.ticket.waiting
+        repeat inner:step(0) until lock.wait.waiting
         inner:close()
         local ok, _, code = lock:release({ wait = false })
         assert.are.equal(name == "acquire" and "not_held" or true, ok or code)

@@ -174,7 +174,7 @@ return function(title, driver)
         local lock, results = assert(client:acquire("r")), nil
         for index = 3, 5 do farm[index]:stop() end
         spawn(function() results = { lock:extend() } end)
-        repeat sleep(0.001) until lock.ticket.waiting
+        repeat sleep(0.001) until lock.wait.waiting
         assert(lock:release({ wait = false }))
         assert.are.equal(0, lock:remaining())
         repeat sleep(0.001) until results

@@ -94,7 +94,7 @@ describe("redlock.copas with a newer copas", function()
         if name ~= "acquire" then assert(lock:acquire()) end
         for index = 3, 5 do farm[index]:stop() end
         local thread = newer.addthread(function() lock[name](lock) end)
-        repeat newer.pause(0.001) until lock.ticket.waiting
+        repeat newer.pause(0.001) until lock.wait.waiting
         newer.removethread(thread)
         local ok, _, code = lock:release({ wait = false })
         if name == "acquire" then

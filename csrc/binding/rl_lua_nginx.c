@@ -313,7 +313,7 @@ static int nginx_asks(lua_State *L) {
 }
 
 /* (handle, connection, results of pcall()) -> true if the driver must connect. The caller must call
-   settle(). */
+   wakes(). */
 static int nginx_answer(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -334,7 +334,7 @@ static int nginx_answer(lua_State *L) {
   return 1;
 }
 
-/* (handle, connection, reason): it failed or has ended. The caller must call settle(). */
+/* (handle, connection, reason): it failed or has ended. The caller must call wakes(). */
 static int nginx_disconnected(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
@@ -354,8 +354,8 @@ static int nginx_closed(lua_State *L) {
   return 0;
 }
 
-/* (handle, list) -> results of push_wakes(). */
-static int nginx_settle(lua_State *L) {
+/* (handle, list): after other calls -> results of push_wakes(). */
+static int nginx_wakes(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   lua_settop(L, 2);
@@ -605,7 +605,7 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"answer", nginx_answer},
                                        {"disconnected", nginx_disconnected},
                                        {"closed", nginx_closed},
-                                       {"settle", nginx_settle},
+                                       {"wakes", nginx_wakes},
                                        {"input", nginx_input},
                                        {"output", nginx_output},
                                        {"advance", nginx_advance},

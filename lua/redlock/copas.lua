@@ -29,27 +29,27 @@ end
 
 -- ----------------------------------------------------------------------------------------- waiting
 
-local signalled, resuming = {}, false -- copas 1: waiters to resume in order; resume_signalled() runs
+local signalled, resuming = {}, false -- copas 1: sleepers to resume in order; resume_signalled() runs
 
 local function nothing() end
 
 -- Copas 1 puts a yielding thread into the queue that the thread yields: this one drops it.
 local nowhere = { insert = nothing, push = nothing }
 
-function loop.waiter()
+function loop.sleeper()
   return { thread = nil }
 end
 
-function loop.wait(waiter)
-  waiter.thread = running()
-  if pause_for_ever then pause_for_ever() else yield(waiter, nowhere) end
-  waiter.thread = nil
+function loop.wait(sleeper)
+  sleeper.thread = running()
+  if pause_for_ever then pause_for_ever() else yield(sleeper, nowhere) end
+  sleeper.thread = nil
 end
 
 -- Returns nil unless the thread is dead: copas does not report that a thread was removed from the
 -- loop.
-function loop.is_closed(waiter)
-  return waiter.thread and status(waiter.thread) == "dead" or nil
+function loop.is_closed(sleeper)
+  return sleeper.thread and status(sleeper.thread) == "dead" or nil
 end
 
 local function resume_signalled()
@@ -58,22 +58,22 @@ local function resume_signalled()
     local batch = signalled
     signalled = {}
     for index = 1, #batch do
-      local waiter = batch[index]
-      local thread = waiter.thread
-      waiter.thread = nil
+      local sleeper = batch[index]
+      local thread = sleeper.thread
+      sleeper.thread = nil
       if thread and waits_in(loop.wait, thread) then copas.addthread(thread) end -- resumes it at once
     end
   end
   resuming = false
 end
 
-function loop.signal(waiter)
-  if not waiter.thread then
+function loop.signal(sleeper)
+  if not sleeper.thread then
     return
   elseif wake_up then
-    wake_up(waiter.thread)
+    wake_up(sleeper.thread)
   else
-    signalled[#signalled + 1] = waiter
+    signalled[#signalled + 1] = sleeper
     if not resuming then resume_signalled() end
   end
 end

@@ -9,22 +9,22 @@ local poll, running = cqueues.poll, cqueues.running
 
 local type_of = cqueues.type
 
-local loop = { here = running, waiter = condition.new, collects = true }
+local loop = { here = running, sleeper = condition.new, collects = true }
 
-local waits_in = setmetatable({}, { __mode = "kv" }) -- waiter -> controller
+local waits_in = setmetatable({}, { __mode = "kv" }) -- sleeper -> controller
 
-function loop.wait(waiter)
-  waits_in[waiter] = running()
-  poll(waiter)
+function loop.wait(sleeper)
+  waits_in[sleeper] = running()
+  poll(sleeper)
 end
 
 -- A closed controller never resumes its coroutines.
-function loop.is_closed(waiter)
-  return type_of(waits_in[waiter]) == "closed controller"
+function loop.is_closed(sleeper)
+  return type_of(waits_in[sleeper]) == "closed controller"
 end
 
-function loop.signal(waiter)
-  waiter:signal()
+function loop.signal(sleeper)
+  sleeper:signal()
 end
 
 function loop.spawn(fn)

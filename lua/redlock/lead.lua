@@ -54,15 +54,15 @@ local function pack(...)
 end
 
 -- LEAD-1. An acquire has failed.
-local function failed(campaign, message, code)
-  local driver = campaign.driver
-  if driver.waited then driver.waited(campaign) end
-  if campaign.limit or not passing[code] then return pack(nil, message, code) end
-  campaign.wait = min(2 * campaign.wait, LONGEST)
+local function failed(candidate, message, code)
+  local driver = candidate.driver
+  if driver.waited then driver.waited(candidate) end
+  if candidate.limit or not passing[code] then return pack(nil, message, code) end
+  candidate.wait = min(2 * candidate.wait, LONGEST)
   if code == "taken" then return end
-  if is_rejected(campaign.client) then return pack(nil, message, code) end
-  local answer = campaign.on_error and campaign.on_error(message, code)
-  if answer == "resign" or driver.pause and not driver.pause(campaign.client) then return pack(nil, message, code) end
+  if is_rejected(candidate.client) then return pack(nil, message, code) end
+  local answer = candidate.on_error and candidate.on_error(message, code)
+  if answer == "resign" or driver.pause and not driver.pause(candidate.client) then return pack(nil, message, code) end
 end
 
 -- LEAD-4. The lease ended while fn ran: message and code first, then the results of fn.
@@ -71,25 +71,25 @@ local function outlived(message, code, answer, ...)
 end
 
 -- LEAD-4. A term has ended: |ok| and the results of fn; or nil and the arguments of outlived().
-local function ended(campaign, ok, answer, ...)
-  campaign.led, campaign.wait = false, campaign.limit or FIRST
+local function ended(candidate, ok, answer, ...)
+  candidate.led, candidate.wait = false, candidate.limit or FIRST
   if not ok then return outlived(answer, ...) end
   if answer == "resign" then return pack(true, ...) end
 end
 
 -- Acts on the results of section.run(): a term has ended, or an acquire has failed.
-local function settle(campaign, ...)
-  if campaign.led then return ended(campaign, ...) end
-  return failed(campaign, select(2, ...))
+local function conclude(candidate, ...)
+  if candidate.led then return ended(candidate, ...) end
+  return failed(candidate, select(2, ...))
 end
 
--- LEAD-1. Returns a campaign, and the function that runs its terms.
+-- Returns the state of one lead(), and the function for section.run(): it begins a term.
 local function begin(client, driver, given, fn, on_error)
-  local campaign = { client = client, driver = driver, on_error = on_error, limit = given.wait,
+  local candidate = { client = client, driver = driver, on_error = on_error, limit = given.wait,
     wait = given.wait or FIRST, led = false }
-  return campaign, function(lock)
-    campaign.led = true
-    if driver.waited then driver.waited(campaign) end
+  return candidate, function(lock)
+    candidate.led = true
+    if driver.waited then driver.waited(candidate) end
     return fn(lock)
   end
 end
@@ -124,8 +124,8 @@ end
 ---   here(client, what)           optional: raises if the call cannot wait
 ---   refuses(client, name)        optional: returns a message and a code if no campaign may begin
 ---   wrap(client, handle)         optional: makes a lock
----   waits(campaign, lock)        optional: an acquire of the lock is about to begin
----   waited(campaign)             optional: it has ended
+---   waits(candidate, lock)       optional: an acquire of the lock is about to begin
+---   waited(candidate)            optional: it has ended
 ---   pause(client)                optional: waits after a failure; returns true if it could
 function lead.install(methods, driver)
   function methods.lead(self, resource, ...)
@@ -133,18 +133,18 @@ function lead.install(methods, driver)
     check_resource(self, driver.kind, resource, "lead", 2)
     local given, fn, on_error = check_lead(2, ...)
     if driver.here then driver.here(self, "client:lead") end
-    local campaign, enter = begin(self, driver, given, fn, on_error)
+    local candidate, enter = begin(self, driver, given, fn, on_error)
     local results
     repeat
       local lock, message, code
       if driver.refuses then message, code = driver.refuses(self, resource) end
       if code then return nil, message, code end
-      given.wait = campaign.wait
+      given.wait = candidate.wait
       lock, message, code = new_lock(handle, resource, given)
       if not lock then return nil, message, code end
       if driver.wrap then lock = driver.wrap(self, lock) end
-      if driver.waits then driver.waits(campaign, lock) end
-      results = settle(campaign, section.run(lock, nil, enter))
+      if driver.waits then driver.waits(candidate, lock) end
+      results = conclude(candidate, section.run(lock, nil, enter))
     until results
     return unpack(results, 1, results.n)
   end

@@ -11,10 +11,10 @@
 --- turn() must follow.
 --- A loop is a table with the following functions:
 ---   here()             returns the running loop, which is a key; nil where no coroutine can wait
----   waiter()           returns an object for the waits of one coroutine
----   wait(waiter)       lets other coroutines run until signal(waiter), or returns earlier
----   signal(waiter)     wakes the coroutine, if possible without running it before it returns
----   is_closed(waiter)  optional: returns true if the coroutine never goes on, nil if unknown
+---   sleeper()          returns an object by which one coroutine waits
+---   wait(sleeper)      lets other coroutines run until signal(sleeper), or returns earlier
+---   signal(sleeper)    wakes the coroutine, if possible without running it before it returns
+---   is_closed(sleeper) optional: returns true if the coroutine never goes on, nil if unknown
 ---   spawn(fn)          runs fn() in a coroutine of the loop; returns false if no loop runs
 ---   attend(seat, here, descriptor)
 ---                      calls turn() when the descriptor is readable, and leave() once wanted()
@@ -103,56 +103,56 @@ end
 
 -- Keeps the last result for a coroutine that has not been resumed since, because the next operation
 -- replaces it.
-local function keep_results(lock, ticket)
-  if ticket.results or pending(lock.handle) then return end
-  ticket.results = { lock.handle:result() }
-  if lock.client.waiting[lock.id] == ticket then
-    wake(lock.client, lock.id, ticket)
+local function keep_results(lock, wait)
+  if wait.results or pending(lock.handle) then return end
+  wait.results = { lock.handle:result() }
+  if lock.client.waiting[lock.id] == wait then
+    wake(lock.client, lock.id, wait)
   else
-    ticket.ended = true
-    lock.client.loop.signal(ticket.waiter)
+    wait.ended = true
+    lock.client.loop.signal(wait.sleeper)
   end
 end
 
 -- Returns true if the next operation must cancel the one in flight, because its coroutine is gone.
 -- A release cancels an extend, and any operation whose coroutine is not known to live.
-local function must_cancel(lock, ticket, operation)
+local function must_cancel(lock, wait, operation)
   local loop = lock.client.loop
-  local is_closed = loop.is_closed and loop.is_closed(ticket.waiter)
+  local is_closed = loop.is_closed and loop.is_closed(wait.sleeper)
   if operation ~= "release" then return is_closed end
   return is_closed ~= false or lock.operation == "extend"
 end
 
 -- Prepares a lock for the next operation while a coroutine waits for the last one.
 local function prepare(lock, operation)
-  local ticket, handle = lock.ticket, lock.handle
-  if not ticket.waiting then return end
-  if pending(handle) and must_cancel(lock, ticket, operation) then
+  local wait, handle = lock.wait, lock.handle
+  if not wait.waiting then return end
+  if pending(handle) and must_cancel(lock, wait, operation) then
     if lock.operation == "release" then
       abandon(handle)
-      ticket.results = { nil, shown(handle:resource()) .. ": another coroutine has begun to wait for the release",
+      wait.results = { nil, shown(handle:resource()) .. ": another coroutine has begun to wait for the release",
         "cancelled" }
-      wake(lock.client, lock.id, ticket)
+      wake(lock.client, lock.id, wait)
       return
     end
     handle:cancel()
   end
-  keep_results(lock, ticket)
-  lock.client.untaken[ticket] = nil -- The lock is in use.
+  keep_results(lock, wait)
+  lock.client.untaken[wait] = nil -- The lock is in use.
 end
 
 -- Waits for the started operation, and returns its result.
 local function finish(lock, operation, here)
-  local client, handle, ticket = lock.client, lock.handle, lock.ticket
-  if ticket.waiting then
-    ticket = { waiter = client.loop.waiter() }
-    lock.ticket = ticket
+  local client, handle, wait = lock.client, lock.handle, lock.wait
+  if wait.waiting then
+    wait = { sleeper = client.loop.sleeper() }
+    lock.wait = wait
   end
-  lock.operation, ticket.waiting, ticket.ended = operation, true, false
-  turns.wait(client, lock, ticket, here)
-  ticket.waiting, client.untaken[ticket] = false, nil
-  local results = ticket.results
-  ticket.results = nil
+  lock.operation, wait.waiting, wait.ended = operation, true, false
+  turns.wait(client, lock, wait, here)
+  wait.waiting, client.untaken[wait] = false, nil
+  local results = wait.results
+  wait.results = nil
   if operation ~= "acquire" then
     if next(client.leases) ~= nil then wake_idle_seats(client) end
   elseif here and watched(handle) then
@@ -182,7 +182,7 @@ for name, entry in pairs(core.operations) do
 end
 
 -- Sends a release without waiting. Wakes idle seats, because process() may have read replies.
-local function send(lock, handle)
+local function release_without_waiting(lock, handle)
   local sent, message, code = release_send(handle)
   if not sent then return nil, message, code end
   lock.operation = "release"
@@ -192,11 +192,11 @@ end
 
 function lock_methods.release(lock, given)
   local handle = check_lock(lock, "release")
-  local forget = given ~= nil and release_options(given, 2)
-  local here = not forget and check_here(lock.client, "lock:release")
+  local without_waiting = given ~= nil and release_options(given, 2)
+  local here = not without_waiting and check_here(lock.client, "lock:release")
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
   prepare(lock, "release")
-  if forget then return send(lock, handle) end
+  if without_waiting then return release_without_waiting(lock, handle) end
   local started, message, code = start(handle, RELEASE)
   if not started then return nil, message, code end
   return finish(lock, "release", here)
@@ -220,7 +220,7 @@ end
 
 function lock_methods.cancel(lock)
   local handle = check_lock(lock, "cancel")
-  handle:cancel() -- makes the descriptor readable, so that the loop wakes the waiter
+  handle:cancel() -- makes the descriptor readable, so that the loop wakes the coroutine
 end
 
 function lock_methods.check(lock)
@@ -260,7 +260,7 @@ local function wrap(self, handle)
     client = self,
     handle = handle,
     id = identify(handle),
-    ticket = { waiter = self.loop.waiter() }, -- of the operation in flight, or of the next one
+    wait = { sleeper = self.loop.sleeper() }, -- of the operation in flight, or of the next one
   }, lock_class)
   self.handles[lock.id], self.by_id[lock.id] = handle, lock
   return lock
@@ -458,8 +458,8 @@ function client_methods.close(self)
   local ok, message, code = close(self, here)
   if ok then message, code = nil, nil end
   closing.results, self.gone = { ok, message, code }, true
-  for id, ticket in pairs(self.waiting) do wake(self, id, ticket) end
-  for ticket in pairs(self.checkers) do self.loop.signal(ticket.waiter) end
+  for id, wait in pairs(self.waiting) do wake(self, id, wait) end
+  for wait in pairs(self.checkers) do self.loop.signal(wait.sleeper) end
   for _, seat in pairs(self.seats) do seat.leave() end
   return ok, message, code
 end
@@ -492,13 +492,13 @@ function loops.new(loop, nodes, given, level)
   return setmetatable({
     loop = loop,
     handle = handle,
-    waiting = loop.collects and setmetatable({}, weak_values) or {}, -- by id: tickets of operations
-    checkers = loop.collects and setmetatable({}, weak_keys) or {}, -- tickets that wait for a condition
+    waiting = loop.collects and setmetatable({}, weak_values) or {}, -- by id: waits of operations
+    checkers = loop.collects and setmetatable({}, weak_keys) or {}, -- waits that wait for a condition
     seats = setmetatable({}, weak_keys), -- by loop
     by_id = setmetatable({}, weak_values), -- locks
     handles = setmetatable({}, weak_values), -- by id; the collector removes them before it finalizes them
     sweep_at = 0,
-    untaken = {}, -- by ticket: granted leases whose coroutines have not run since
+    untaken = {}, -- by wait: granted leases whose coroutines have not run since
     leases = setmetatable({}, weak_keys), -- watched locks -> seat
   }, client_class)
 end

@@ -40,12 +40,12 @@ local function report_losses(self)
   end
 end
 
--- Takes a ticket out of its seat. The loop may drop the client if no ticket is left.
-local function leave_seat(self, ticket)
-  local seat = ticket.seat
-  if not seat.waiters[ticket] then return end
-  seat.waiters[ticket] = nil
-  if seat.watch and not seat.turning and next(seat.waiters) == nil then self.loop.wake(seat) end
+-- Takes a wait out of its seat. The loop may drop the client if no wait is left.
+local function leave_seat(self, wait)
+  local seat = wait.seat
+  if not seat.waits[wait] then return end
+  seat.waits[wait] = nil
+  if seat.watch and not seat.turning and next(seat.waits) == nil then self.loop.wake(seat) end
 end
 
 -- The credentials function runs in a coroutine of its own, too.
@@ -68,24 +68,24 @@ end
 
 -- Notes a lease whose coroutine has not run since the grant: the loop must not extend it for ever
 -- if the coroutine is gone.
-local function note_grant(self, lock, ticket)
+local function note_grant(self, lock, wait)
   if lock and lock.operation == "acquire" and watched(lock.handle) then
-    self.leases[lock] = ticket.seat
-    self.untaken[ticket] = { id = lock.id, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
+    self.leases[lock] = wait.seat
+    self.untaken[wait] = { id = lock.id, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
     set_timer(self.handle, CHECK_INTERVAL)
   end
 end
 
 --- Wakes the coroutine that waits for an operation that has ended.
-local function wake(self, id, ticket)
-  local loop, waiter = self.loop, ticket.waiter
-  self.waiting[id], ticket.ended = nil, true
-  leave_seat(self, ticket)
-  if loop.is_closed and loop.is_closed(waiter) then
+local function wake(self, id, wait)
+  local loop, sleeper = self.loop, wait.sleeper
+  self.waiting[id], wait.ended = nil, true
+  leave_seat(self, wait)
+  if loop.is_closed and loop.is_closed(sleeper) then
     release_for_closed(find(self, id))
   else
-    note_grant(self, find(self, id), ticket)
-    loop.signal(waiter)
+    note_grant(self, find(self, id), wait)
+    loop.signal(sleeper)
   end
 end
 turns.wake = wake
@@ -93,14 +93,14 @@ turns.wake = wake
 -- Releases leases whose coroutines have not run since the grant: after the ttl and at least three
 -- turns. A living coroutine has run by then, even on a slow machine.
 local function release_untaken(self)
-  for ticket, grant in pairs(self.untaken) do
+  for wait, grant in pairs(self.untaken) do
     local lock = find(self, grant.id)
     grant.turns = grant.turns + 1
     if not lock then
-      self.untaken[ticket] = nil
+      self.untaken[wait] = nil
     elseif grant.turns > 2 and now() >= grant.deadline then
-      self.untaken[ticket], self.leases[lock] = nil, nil
-      ticket.results = { nil, shown(lock.handle:resource()) .. ": released, because its coroutine did not go on",
+      self.untaken[wait], self.leases[lock] = nil, nil
+      wait.results = { nil, shown(lock.handle:resource()) .. ": released, because its coroutine did not go on",
         "cancelled" }
       lock.operation = "release"
       release_send(lock.handle)
@@ -115,8 +115,8 @@ local function sweep(self)
   set_timer(self.handle, CHECK_INTERVAL)
   if now() < self.sweep_at then return end
   self.sweep_at = now() + CHECK_INTERVAL
-  for id, ticket in pairs(self.waiting) do
-    local lock = is_closed(ticket.waiter) and find(self, id)
+  for id, wait in pairs(self.waiting) do
+    local lock = is_closed(wait.sleeper) and find(self, id)
     if lock and lock.operation == "acquire" then lock.handle:cancel() end
   end
 end
@@ -127,9 +127,9 @@ local function process(self)
   handle:process()
   local id = next_ended(handle)
   while id do
-    local ticket = waiting[id]
-    if ticket then
-      wake(self, id, ticket)
+    local wait = waiting[id]
+    if wait then
+      wake(self, id, wait)
       count = count + 1
     end
     id = next_ended(handle)
@@ -154,31 +154,31 @@ local function has_watched_leases(self, seat)
 end
 
 -- Returns true if a coroutine waits. If a waiting lock was collected, its coroutine was closed:
--- its ticket must not keep the loop running.
-local function has_waiters(self, seat)
-  local ticket = next(seat.waiters)
-  while ticket and ticket.id and not find(self, ticket.id) do
-    self.waiting[ticket.id], seat.waiters[ticket] = nil, nil
-    ticket = next(seat.waiters)
+-- its wait must not keep the loop running.
+local function has_waits(self, seat)
+  local wait = next(seat.waits)
+  while wait and wait.id and not find(self, wait.id) do
+    self.waiting[wait.id], seat.waits[wait] = nil, nil
+    wait = next(seat.waits)
   end
-  return ticket ~= nil
+  return wait ~= nil
 end
 
 local function is_wanted(self, seat)
-  return not self.gone and (has_waiters(self, seat) or has_watched_leases(self, seat))
+  return not self.gone and (has_waits(self, seat) or has_watched_leases(self, seat))
 end
 
 -- Wakes the coroutines that wait for a condition: each checks it in every turn. Drops expired
--- tickets, because a closed coroutine never checks again.
+-- waits, because a closed coroutine never checks again.
 local function wake_checkers(self)
   local time = next(self.checkers) and now()
-  for ticket in pairs(self.checkers) do
-    self.loop.signal(ticket.waiter)
-    if ticket.deadline > time then
-      set_timer(self.handle, ticket.deadline - time)
+  for wait in pairs(self.checkers) do
+    self.loop.signal(wait.sleeper)
+    if wait.deadline > time then
+      set_timer(self.handle, wait.deadline - time)
     else
-      self.checkers[ticket] = nil
-      leave_seat(self, ticket)
+      self.checkers[wait] = nil
+      leave_seat(self, wait)
     end
   end
 end
@@ -204,7 +204,7 @@ end
 -- Creates the seat of the running loop. Each loop has its own seat, because another loop may not
 -- run before this one has ended.
 local function new_seat(self, here)
-  local seat = { waiters = self.loop.collects and setmetatable({}, weak_keys) or {} }
+  local seat = { waits = self.loop.collects and setmetatable({}, weak_keys) or {} }
   seat.turn = function() turn(self, seat) end
   seat.wanted = function() return is_wanted(self, seat) end
   seat.leave = function() leave(self, seat) end
@@ -224,25 +224,25 @@ end
 --- Waits for a condition, for `seconds` at most.
 local function wait_for(self, here, seconds, has_come)
   local seat, deadline = self.seats[here] or new_seat(self, here), now() + seconds
-  local ticket = { waiter = self.loop.waiter(), deadline = deadline }
-  ticket.seat, seat.waiters[ticket], self.checkers[ticket] = seat, true, true
+  local wait = { sleeper = self.loop.sleeper(), deadline = deadline }
+  wait.seat, seat.waits[wait], self.checkers[wait] = seat, true, true
   while not self.gone and not has_come() and now() < deadline and attend(self, seat, here) do
     set_timer(self.handle, deadline - now())
-    self.loop.wait(ticket.waiter)
+    self.loop.wait(wait.sleeper)
   end
-  self.checkers[ticket] = nil
-  leave_seat(self, ticket)
+  self.checkers[wait] = nil
+  leave_seat(self, wait)
 end
 turns.wait_for = wait_for
 
 -- Serves nodes that were not needed for the decision for the grace period
 -- (csrc/core/lifecycle/rl_grace.c), because the loop may not run for a while afterwards.
-local function serve_late_nodes(self, handle, ticket, here)
+local function serve_late_nodes(self, handle, wait, here)
   local seconds = grace(handle)
   if here then
-    wait_for(self, here, seconds or 0, function() return ticket.results or not grace(handle) end)
+    wait_for(self, here, seconds or 0, function() return wait.results or not grace(handle) end)
   else
-    while seconds and not ticket.results do
+    while seconds and not wait.results do
       set_timer(self.handle, seconds)
       self.loop.block(self.handle)
       process(self)
@@ -256,39 +256,39 @@ local function without_descriptor(handle)
     .. "raise the limit of open files (ulimit -n)"
 end
 
-local function wait_in_loop(self, lock, ticket, here)
+local function wait_in_loop(self, lock, wait, here)
   local handle, loop, seat = lock.handle, self.loop, self.seats[here] or new_seat(self, here)
   local alone = not self.several_ended and next(self.waiting) == nil
-  self.waiting[lock.id], ticket.seat, seat.waiters[ticket] = ticket, seat, true
-  ticket.id = lock.id
+  self.waiting[lock.id], wait.seat, seat.waits[wait] = wait, seat, true
+  wait.id = lock.id
   if (not seat.watch or seat.rests) and not attend(self, seat, here) then
     handle:cancel()
-    ticket.results = { nil, without_descriptor(handle), "unavailable" }
+    wait.results = { nil, without_descriptor(handle), "unavailable" }
   elseif seat.resuming then
     seat.begun = true -- The turn sends it after all woken coroutines have run.
   elseif alone then
     process(self)
   end
-  while not ticket.ended and pending(handle) do loop.wait(ticket.waiter) end
-  if not ticket.ended then
-    if self.waiting[lock.id] == ticket then self.waiting[lock.id] = nil end
-    leave_seat(self, ticket)
+  while not wait.ended and pending(handle) do loop.wait(wait.sleeper) end
+  if not wait.ended then
+    if self.waiting[lock.id] == wait then self.waiting[lock.id] = nil end
+    leave_seat(self, wait)
   end
 end
 
 -- Waits outside of a loop: each call polls.
-local function wait_by_itself(self, lock, ticket)
+local function wait_by_itself(self, lock, wait)
   process(self)
-  while not ticket.results and pending(lock.handle) do
+  while not wait.results and pending(lock.handle) do
     self.loop.block(self.handle)
     process(self)
   end
 end
 
 --- Waits until the operation of the lock has ended: in the loop `here`, or outside of a loop.
-function turns.wait(self, lock, ticket, here)
-  if here then wait_in_loop(self, lock, ticket, here) else wait_by_itself(self, lock, ticket) end
-  if grace(lock.handle) then serve_late_nodes(self, lock.handle, ticket, here) end
+function turns.wait(self, lock, wait, here)
+  if here then wait_in_loop(self, lock, wait, here) else wait_by_itself(self, lock, wait) end
+  if grace(lock.handle) then serve_late_nodes(self, lock.handle, wait, here) end
 end
 
 --- Makes the loop serve a lease even if no coroutine waits.
@@ -299,10 +299,10 @@ function turns.watch_lease(self, lock, here)
   set_timer(self.handle, CHECK_INTERVAL)
 end
 
---- Wakes seats without waiters, because a lease that they served has ended.
+--- Wakes seats without waits, because a lease that they served has ended.
 function turns.wake_idle_seats(self)
   for _, seat in pairs(self.seats) do
-    if seat.watch and next(seat.waiters) == nil then self.loop.wake(seat) end
+    if seat.watch and next(seat.waits) == nil then self.loop.wake(seat) end
   end
 end
 

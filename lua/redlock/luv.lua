@@ -51,7 +51,7 @@ end
 
 -- ----------------------------------------------------------------------------------------- waiting
 
-local signalled = {} -- waiters to resume, in order
+local signalled = {} -- sleepers to resume, in order
 local resuming, scheduled = false, false -- resume_signalled() runs; it will run
 
 local function resume_signalled()
@@ -60,33 +60,33 @@ local function resume_signalled()
     local batch = signalled
     signalled = {}
     for index = 1, #batch do
-      local waiter = batch[index]
-      local thread = waiter.thread
-      waiter.signalled, waiter.thread = false, nil
+      local sleeper = batch[index]
+      local thread = sleeper.thread
+      sleeper.signalled, sleeper.thread = false, nil
       if thread and waits_in(loop.wait, thread) then resume_here(thread) end
     end
   end
   resuming = false
 end
 
-function loop.waiter()
+function loop.sleeper()
   return { thread = nil, signalled = false }
 end
 
-function loop.wait(waiter)
-  waiter.thread = running()
+function loop.wait(sleeper)
+  sleeper.thread = running()
   yield()
-  waiter.thread = nil
+  sleeper.thread = nil
 end
 
-function loop.is_closed(waiter)
-  return waiter.thread ~= nil and status(waiter.thread) == "dead"
+function loop.is_closed(sleeper)
+  return sleeper.thread ~= nil and status(sleeper.thread) == "dead"
 end
 
-function loop.signal(waiter)
-  if waiter.signalled or not waiter.thread then return end
-  waiter.signalled = true
-  signalled[#signalled + 1] = waiter
+function loop.signal(sleeper)
+  if sleeper.signalled or not sleeper.thread then return end
+  sleeper.signalled = true
+  signalled[#signalled + 1] = sleeper
   if not resuming and not scheduled then
     scheduled = true
     call_soon(resume_signalled)
@@ -96,12 +96,12 @@ end
 -- ------------------------------------------------------------------------------------------- turns
 
 -- The poll handle keeps the loop alive while a coroutine waits, but not for watched leases alone.
-local function settle(seat)
+local function adjust_poll(seat)
   local poll = seat.watch
   if not poll then return end
   if not seat.wanted() then
     seat.leave()
-  elseif seat.rests ~= (next(seat.waiters) == nil) then
+  elseif seat.rests ~= (next(seat.waits) == nil) then
     seat.rests = not seat.rests
     if seat.rests then poll:unref() else poll:ref() end
   end
@@ -129,14 +129,14 @@ function loop.attend(seat, _, descriptor)
     poll:start("r", function()
       take_turn(seat)
       if seat.begun then take_turn(seat) end
-      settle(seat)
+      adjust_poll(seat)
     end)
   end
-  settle(seat)
+  adjust_poll(seat)
 end
 
 function loop.wake(seat)
-  if not seat.resuming then settle(seat) end
+  if not seat.resuming then adjust_poll(seat) end
 end
 
 -- Closes the handle, because the number of the descriptor may soon be reused.

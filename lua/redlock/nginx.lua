@@ -177,7 +177,7 @@ end
 
 function lock_methods.cancel(lock)
   local self = native.cancel(lock)
-  if self then driver.settle(self) end
+  if self then driver.wake(self) end
 end
 
 function lock_methods.detach(lock)
@@ -326,7 +326,7 @@ function client_methods.close(self)
   local own = driver_of(self, "close")
   if not own then return blocking_client.close(self) end
   if native.close_one(self) then
-    driver.settle(own)
+    driver.wake(own)
     return true
   end
   if driver.close(own, may_wait[get_phase()]) then return true end

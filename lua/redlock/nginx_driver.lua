@@ -17,7 +17,7 @@ local bit = require "bit"
 
 local ngx = ngx
 local native = core.nginx
-local advance, settle, input, output = native.advance, native.settle, native.input, native.output
+local advance, wakes, input, output = native.advance, native.wakes, native.input, native.output
 local address, connecting, connected = native.address, native.connecting, native.connected
 local disconnected, closed, state = native.disconnected, native.closed, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
@@ -83,7 +83,7 @@ local function read(self, index, sock)
       deliver(self, input(handle, index, bytes, ended))
     elseif err ~= "timeout" then
       disconnected(handle, index, explain(err))
-      deliver(self, settle(handle, ended))
+      deliver(self, wakes(handle, ended))
       self.writers[index]:post(1)
       return
     end
@@ -95,10 +95,10 @@ local clock -- below
 -- The connection may have ended, and the next one begun, before the writer runs. If nginx had no
 -- timer for the clock, and no request waits, an auto-extended lease would expire: then the timer of
 -- the connection runs the clock.
-local function write(self, index, sock, ticket)
+local function write(self, index, sock, number)
   local handle, sema = self.handle, self.writers[index]
   while true do
-    if self.tickets[index] ~= ticket then return "the connection was dropped" end
+    if self.timer_numbers[index] ~= number then return "the connection was dropped" end
     local bytes = output(handle, index)
     if bytes then
       local sent, err = sock:send(bytes)
@@ -171,7 +171,7 @@ local function is_asking(self, index)
   return asking and (asking.answered or asking.ended:count() < 0)
 end
 
-local function open(self, index, sock, ticket)
+local function open(self, index, sock, number)
   local host, port = address(self.handle, index)
   local route = self.routes[(index - 1) % self.nodes + 1]
   local ok, err
@@ -181,48 +181,48 @@ local function open(self, index, sock, ticket)
   if not ok then return explain(err) end
   if not connected(self.handle, index) then return "the connection came too late" end
   local reader = spawn(read, self, index, sock)
-  local reason = write(self, index, sock, ticket)
+  local reason = write(self, index, sock, number)
   kill(reader)
   return reason
 end
 
 -- Runs one connection in a timer of its own, whose end frees nginx's memory for it, unless the
 -- timer became the clock.
-local function connection(_, self, index, ticket)
-  if self.tickets[index] ~= ticket then return end -- It was dropped before nginx ran it.
+local function connection(_, self, index, number)
+  if self.timer_numbers[index] ~= number then return end -- It was dropped before nginx ran it.
   self.late[index] = nil
   local goes_on = log_in(self, index)
-  ticket = self.tickets[index]
+  number = self.timer_numbers[index]
   if not goes_on then
     closed(self.handle, index, "the credentials came too late")
-    deliver(self, settle(self.handle, self.ended))
+    deliver(self, wakes(self.handle, self.ended))
     wake_clock(self)
     return
   end
   local sock = tcp()
-  local ok, reason = pcall(open, self, index, sock, ticket)
+  local ok, reason = pcall(open, self, index, sock, number)
   if not ok then ngx.log(ngx.ERR, "redlock: ", reason) end
   sock:close()
-  if self.tickets[index] == ticket then closed(self.handle, index, tostring(reason)) end
-  deliver(self, settle(self.handle, self.ended))
+  if self.timer_numbers[index] == number then closed(self.handle, index, tostring(reason)) end
+  deliver(self, wakes(self.handle, self.ended))
   wake_clock(self)
 end
 
 local function connect(self, index)
   if not self.writers[index] then self.writers[index] = assert(semaphore.new(0)) end
-  local ticket = (self.tickets[index] or 0) + 1
-  self.tickets[index] = ticket
+  local number = (self.timer_numbers[index] or 0) + 1
+  self.timer_numbers[index] = number
   connecting(self.handle, index)
   if is_asking(self, index) then
     asks(self.handle, index)
     return
   end
   self.late[index] = self.now
-  local ok, err = timer_at(0, connection, self, index, ticket)
+  local ok, err = timer_at(0, connection, self, index, number)
   if not ok then
     self.late[index] = nil
     closed(self.handle, index, "nginx gives no timer: " .. tostring(err))
-    deliver(self, settle(self.handle, self.ended))
+    deliver(self, wakes(self.handle, self.ended))
   end
 end
 
@@ -263,9 +263,9 @@ local function look_for_lost_timers(self, began)
   for index, made in pairs(self.late) do
     if is_lost(self, made, began) then
       self.late[index] = nil
-      self.tickets[index] = self.tickets[index] + 1
+      self.timer_numbers[index] = self.timer_numbers[index] + 1
       closed(self.handle, index, "nginx has not run the timer: raise lua_max_running_timers or worker_connections")
-      deliver(self, settle(self.handle, self.ended))
+      deliver(self, wakes(self.handle, self.ended))
     end
   end
 end
@@ -429,7 +429,7 @@ local function stop(self)
     writer:post(1)
   end
   self.running, self.ticking = false, false
-  deliver(self, settle(self.handle, self.ended))
+  deliver(self, wakes(self.handle, self.ended))
   local closers = -self.done:count()
   if closers > 0 then self.done:post(closers) end
 end
@@ -517,7 +517,7 @@ function driver.new(handle, count, routes, client, text)
     now = 0, -- at the last step
     late = {}, -- connection -> time at which its timer was requested
     asking = {}, -- connection -> results of the running credentials function
-    tickets = {}, -- connection -> number of its last timer
+    timer_numbers = {}, -- connection -> number of its last timer
     start_at = 0, -- earliest time of the next request for a clock timer
     report_at = 0, -- likewise for an on_lost timer
     log = log,
@@ -575,8 +575,8 @@ local function drive(self, began)
 end
 
 --- Wakes the requests, writers and clock after a call on a lock.
-function driver.settle(self)
-  deliver(self, settle(self.handle, self.ended))
+function driver.wake(self)
+  deliver(self, wakes(self.handle, self.ended))
 end
 
 -- Returns the time that a request waits before it runs a step itself: with a running clock until
@@ -611,7 +611,7 @@ end
 function driver.close(self, may_wait)
   if not select(6, state(self.handle)) then
     native.close(self.handle)
-    deliver(self, settle(self.handle, self.ended))
+    deliver(self, wakes(self.handle, self.ended))
     wake_clock(self)
   end
   if not may_wait then return true end

@@ -20,13 +20,13 @@ end
 
 local driver = { kind = "userdata" }
 
-function driver.waits(campaign, lock)
-  campaign.watcher = spawn(watch, lock, (running()))
+function driver.waits(candidate, lock)
+  candidate.watcher = spawn(watch, lock, (running()))
 end
 
-function driver.waited(campaign)
-  if campaign.watcher then kill(campaign.watcher) end
-  campaign.watcher = nil
+function driver.waited(candidate)
+  if candidate.watcher then kill(candidate.watcher) end
+  candidate.watcher = nil
 end
 
 function driver.pause()

@@ -49,7 +49,7 @@ function guard_class.__close(guard)
   if guard.lock then release_quietly(guard.lock, guard.how) end
 end
 
-local function settle(guard, ...)
+local function finish_closing(guard, ...)
   local lock = guard.lock
   guard.lock = nil
   return finish(lock, guard.how, ...)
@@ -62,7 +62,7 @@ end
 local function run_closing(lock, how, fn, ...)
   local guard = setmetatable({ lock = lock, how = how }, guard_class)
   for _ in once, nil, nil, guard do -- luacheck: ignore 512
-    return settle(guard, fn(lock, ...))
+    return finish_closing(guard, fn(lock, ...))
   end
 end
 
@@ -79,20 +79,20 @@ local function explain(err)
   return err
 end
 
-local function settle_caught(lock, how, ok, ...)
+local function finish_caught(lock, how, ok, ...)
   if ok then return finish(lock, how, ...) end
   release_quietly(lock, how)
   error((...), 0)
 end
 
 local function run_catching(lock, how, fn, ...)
-  return settle_caught(lock, how, xpcall(fn, explain, lock, ...))
+  return finish_caught(lock, how, xpcall(fn, explain, lock, ...))
 end
 
 -- xpcall of Lua 5.1 passes no arguments.
 local function run_without_arguments(lock, how, fn, ...)
   local count, arguments = select("#", ...), { ... }
-  return settle_caught(lock, how, xpcall(function() return fn(lock, unpack(arguments, 1, count)) end, explain))
+  return finish_caught(lock, how, xpcall(function() return fn(lock, unpack(arguments, 1, count)) end, explain))
 end
 
 local run = run_catching
