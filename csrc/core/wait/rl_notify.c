@@ -171,9 +171,17 @@ static void rl_notify_try_after_pause(rl_lock *head, rl_ticket *ticket, redlock_
   rl_notify_try_at(head, ticket, rl_time_max(due_us, now_us));
 }
 
+/* NTF-5. Returns true if |nodes| are a majority of servers: a twin is the server of another one. */
+static bool rl_notify_is_majority(const rl_core *core, uint32_t nodes) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    nodes &= core->nodes[i]->twins != 0 ? ~((uint32_t)1 << i) : ~(uint32_t)0;
+  }
+  return rl_quorum_count(nodes) >= rl_notify_needed(core);
+}
+
 unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
   const rl_ticket *ticket = waitlist != NULL ? waitlist->ticket : NULL;
-  bool agreed = ticket != NULL && rl_quorum_count(ticket->slot_nodes) >= rl_notify_needed(core);
+  bool agreed = ticket != NULL && rl_notify_is_majority(core, ticket->slot_nodes);
   return agreed ? ticket->slot : 0;
 }
 
@@ -227,7 +235,7 @@ void rl_notify_set_timer(rl_core *core, rl_ticket *ticket, redlock_time now_us) 
   if (head->phase != RL_PHASE_DELAY) {
     return;
   }
-  if (rl_quorum_count(ticket->notified) >= needed) {
+  if (rl_notify_is_majority(core, ticket->notified)) {
     rl_notify_try_by_majority(head, ticket, now_us); /* NTF-5 */
     return;
   }

@@ -703,6 +703,25 @@ static void waiter_without_a_majority_tries_every_50_to_100_ms(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The server notified the waiter twice, which tried a thousand times a second. */
+static void notifications_of_two_nodes_that_are_one_server_are_no_majority(void **state) {
+  fake_world *world = listening(3);
+  take_key(world, 6, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  uint32_t id = lock->waitlist->ticket->id;
+  unsigned sets = world->nodes[0].sets;
+  world->core.nodes[1]->twins = 1;
+  call_place(world, 0, id);
+  call_place(world, 1, id);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].sets, sets);
+  world->core.nodes[1]->twins = 0;
+  call_place(world, 1, id);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].sets, sets + 1);
+  assert_true(fake_world_end(world));
+}
+
 /* Each notification drew a new time, so that the head tried early, and split the votes again. */
 static void notifications_of_different_slots_keep_the_time_of_the_attempt(void **state) {
   fake_world *world = listening(3);
@@ -1414,6 +1433,7 @@ int main(void) {
       cmocka_unit_test(waiter_polls_a_full_queue),
       cmocka_unit_test(waiter_tries_when_a_majority_notifies),
       cmocka_unit_test(waiter_without_a_majority_tries_every_50_to_100_ms),
+      cmocka_unit_test(notifications_of_two_nodes_that_are_one_server_are_no_majority),
       cmocka_unit_test(notifications_of_different_slots_keep_the_time_of_the_attempt),
       cmocka_unit_test(attempt_denied_by_few_keeps_its_delay),
       cmocka_unit_test(notification_of_a_polling_head_keeps_the_usual_delay),
