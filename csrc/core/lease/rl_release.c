@@ -431,6 +431,17 @@ static const char *rl_release_why_due(const rl_attempt *attempt, redlock_time no
              : "out of memory";
 }
 
+/* Settles the vote of a node that has answered an earlier release of the lock. */
+static void rl_release_repeat_vote(rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  const rl_attempt *attempt = lock->attempt;
+  if (node->twins != 0 && rl_attempt_keep_ms(attempt, now_us) > 0) {
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error); /* A twin may keep it. */
+    return;
+  }
+  bool broken = rl_hold_is_broken(attempt, now_us, rl_node_bit(node));
+  rl_round_copy(lock, node->index, broken ? REDLOCK_VOTE_TAKEN : REDLOCK_VOTE_GRANTED, NULL);
+}
+
 /* REL-2 */
 static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
@@ -445,14 +456,8 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       lock->votes[i].settled = true;
       rl_round_set_reason(lock, i, "nothing was sent to it");
       lock->quorum.unsent++;
-    } else if ((attempt->released & bit) != 0 && node->twins != 0 &&
-               rl_attempt_keep_ms(attempt, now_us) > 0) { /* Its twin may keep the key. */
-      rl_round_settle(lock, i, REDLOCK_VOTE_ERROR, node->error);
     } else if ((attempt->released & bit) != 0) {
-      rl_round_copy(lock, i,
-                    rl_hold_is_broken(attempt, now_us, bit) ? REDLOCK_VOTE_TAKEN
-                                                            : REDLOCK_VOTE_GRANTED,
-                    NULL);
+      rl_release_repeat_vote(lock, now_us, node);
     } else if ((rl_attempt_refused(attempt) & bit) != 0) {
       rl_round_copy(lock, i, REDLOCK_VOTE_TAKEN, NULL);
     } else if ((attempt->due & bit) == 0) {
