@@ -239,6 +239,7 @@ case ${1:-} in
   run "$2"
   ;;
 --install)
+  command -v npm >/dev/null && packages=${packages% npm} # Other packages than Debian's have npm, too.
   # shellcheck disable=SC2086
   command -v apt-get >/dev/null && [ "$(id -u)" -eq 0 ] && exec sh build-aux/apt_install.sh $packages
   echo "cross.sh: these packages of Debian are needed, and only root can install them: $packages" >&2
