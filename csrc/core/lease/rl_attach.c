@@ -78,10 +78,9 @@ static rl_resource *rl_attach_resource(rl_lock *lock, const rl_handover *handove
 
 const char *rl_attach_fit(rl_lock *lock, rl_options *current, const redlock_options *options) {
   rl_attach *attach = rl_lock_attach(lock);
-  if (options != NULL && options->hold_at_least_us != 0) {
-    attach->hold_us = 0;
-  }
-  const char *wrong = rl_guard_too_long_to_hold(lock->core->guards, attach->hold_us);
+  attach->replaces_hold = options != NULL && options->hold_at_least_us != 0;
+  const char *wrong =
+      rl_guard_too_long_to_hold(lock->core->guards, attach->replaces_hold ? 0 : attach->hold_us);
   return wrong != NULL ? wrong : rl_attach_fit_fence(current, attach->fence);
 }
 
@@ -105,6 +104,7 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   attach->suspect = handover->suspect;
   attach->fence = handover->fence;
   attach->hold_us = handover->hold_us;
+  attach->replaces_hold = false;
   attach->left_us = handover->left_us;
   attach->left_ms = 0;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
@@ -121,7 +121,7 @@ void rl_attach_note(rl_lock *lock, const rl_outstanding *command, uint64_t left_
 }
 
 redlock_duration rl_attach_hold_us(const rl_attach *attach) {
-  if (attach == NULL) {
+  if (attach == NULL || attach->replaces_hold) {
     return 0;
   }
   /* A node counts whole milliseconds. */

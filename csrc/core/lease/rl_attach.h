@@ -17,6 +17,7 @@ typedef struct rl_attach {
   uint64_t key_ms;          /* longest time to live of its keys */
   uint64_t fence;           /* the fencing token of the lease; 0 if none */
   redlock_duration hold_us; /* rest of hold_at_least when it was detached; 0: none */
+  bool replaces_hold;       /* the acquire has a hold_at_least of its own */
   redlock_duration left_us; /* life of its keys then, at least */
   uint64_t left_ms;         /* longest life of its keys when nodes replaced the token */
   uint64_t floor_ms;        /* time to live of a key that belongs to no lease any more (ATT-6) */

@@ -458,9 +458,8 @@ static void repeated_release_counts_no_twin_as_loss(void **state) {
 
 static char text[REDLOCK_HANDOVER_MAX];
 
-/* Detaches the lease, lets |pass_us| go by, and attaches it with |options|. */
-static rl_lock *hand_over(fake_world *world, rl_lock *lock, redlock_duration pass_us,
-                          const redlock_options *options) {
+/* Detaches the lease, lets |pass_us| go by, and returns a lock that is to attach it. */
+static rl_lock *to_attach(fake_world *world, rl_lock *lock, redlock_duration pass_us) {
   rl_handover handover;
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
   size_t length = rl_handover_length(&handover);
@@ -471,6 +470,13 @@ static rl_lock *hand_over(fake_world *world, rl_lock *lock, redlock_duration pas
   rl_lock *attached = fake_lock(world, KEY, NULL);
   assert_error(rl_attach_set(attached, &handover), REDLOCK_OK);
   rl_handover_free(&handover);
+  return attached;
+}
+
+/* Detaches the lease, lets |pass_us| go by, and attaches it with |options|. */
+static rl_lock *hand_over(fake_world *world, rl_lock *lock, redlock_duration pass_us,
+                          const redlock_options *options) {
+  rl_lock *attached = to_attach(world, lock, pass_us);
   assert_error(rl_lock_acquire(attached, world->now_us, options, false), REDLOCK_OK);
   fake_turn(world);
   fake_settle(world);
@@ -532,6 +538,21 @@ static void option_of_attach_replaces_that_of_text(void **state) {
   lock = hand_over(world, lock, SECONDS, &none);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void refused_attach_does_not_end_hold_of_text(void **state) {
+  rl_lock *lock;
+  redlock_options options = {.hold_at_least_us = SECONDS, .fence = REDLOCK_YES};
+  fake_world *world = held(3, &lock, HOLD_US);
+  lock = to_attach(world, lock, SECONDS);
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(release(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_in_range(expiry(world, i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
+  }
   assert_true(fake_world_end(world));
 }
 
@@ -638,6 +659,7 @@ int main(void) {
       cmocka_unit_test(lease_attached_after_hold_at_least_deletes_key),
       cmocka_unit_test(chain_of_attaches_lengthens_hold_by_times_between),
       cmocka_unit_test(option_of_attach_replaces_that_of_text),
+      cmocka_unit_test(refused_attach_does_not_end_hold_of_text),
       cmocka_unit_test(lease_without_hold_at_least_is_detached_as_before),
       cmocka_unit_test(kept_release_notifies_head_and_dequeues_its_ticket),
       cmocka_unit_test(waiter_gets_lock_when_hold_at_least_is_over),
