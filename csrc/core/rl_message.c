@@ -266,7 +266,7 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
 static void rl_message_denied(rl_message *message, const rl_lock *lock) {
   const char *separator = ": ";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    if ((message->result.denied >> i & 1) != 0) {
+    if ((message->result.deniers >> i & 1) != 0) {
       rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
       separator = ", ";
     }
@@ -291,7 +291,7 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     break;
   case REDLOCK_E_LOST:
     rl_message_add(&message, " is lost: %u of %u nodes no longer have its token",
-                   rl_quorum_count(message.result.denied), lock->core->node_count);
+                   rl_quorum_count(message.result.deniers), lock->core->node_count);
     rl_message_denied(&message, lock);
     break;
   case REDLOCK_E_UNAVAILABLE:

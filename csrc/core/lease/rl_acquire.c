@@ -66,8 +66,8 @@ static bool rl_acquire_shares(rl_lock *lock, redlock_time now_us) {
 /* ACQ-1 */
 static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) &&
-                  rl_time_sub(lock->budget_us, now_us) <= rl_pause_needs(lock->core);
-  if (now_us >= lock->budget_us || hopeless) {
+                  rl_time_sub(lock->budget_ends_us, now_us) <= rl_pause_needs(lock->core);
+  if (now_us >= lock->budget_ends_us || hopeless) {
     return RL_BEGUN_TOO_LATE;
   }
   if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {

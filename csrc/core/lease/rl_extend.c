@@ -160,7 +160,7 @@ static void rl_extend_grace_vote(rl_lock *lock, redlock_time now_us, rl_node *no
     }
     return;
   }
-  unsigned denied = rl_quorum_count(lock->denied);
+  unsigned denied = rl_quorum_count(lock->deniers);
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
   if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied, needed)) {
     rl_lease_lose(lock, now_us);

@@ -467,7 +467,7 @@ void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
   for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
     other->lost = true;
     other->keys_end_us = now_us;
-    other->denied = lock->denied;
+    other->deniers = lock->deniers;
   }
 }
 

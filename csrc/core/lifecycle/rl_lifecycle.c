@@ -306,12 +306,12 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
 }
 
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                         redlock_time budget_us, bool abandoned, bool notify) {
+                         redlock_time budget_ends_us, bool abandoned, bool notify) {
   rl_list_remove(&lock->queue);
   rl_timers_clear(&lock->core->timers, &lock->timer); /* The next automatic extend waits. */
   rl_result_drop(lock);
   lock->abandoned = abandoned;
-  rl_lock_begin_send(lock, operation, now_us, budget_us, notify);
+  rl_lock_begin_send(lock, operation, now_us, budget_ends_us, notify);
   return REDLOCK_OK;
 }
 
@@ -381,7 +381,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
     rl_loss_clear(lock);
     lock->lost = false;
   }
-  redlock_time budget_us =
+  redlock_time budget_ends_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
   const char *refused = NULL;
   switch (rl_reentry_acquire(lock, now_us, &current, custom != NULL || rl_lock_attach(lock) != NULL,
@@ -389,7 +389,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   case RL_REENTRY_SHARED:
     return rl_lock_end_at_once(lock, RL_OPERATION_ACQUIRE, REDLOCK_OK, false, notify);
   case RL_REENTRY_EXTENDS:
-    return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, budget_us, false, notify);
+    return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, budget_ends_us, false, notify);
   case RL_REENTRY_REFUSED:
     rl_result_refuse(lock, RL_OPERATION_ACQUIRE, error, refused);
     return error;
@@ -408,7 +408,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
     lock->attempts_left = 1; /* ATT-7 */
   }
   rl_reentry_begin(lock);
-  return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
+  return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_ends_us, false, notify);
 }
 
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,

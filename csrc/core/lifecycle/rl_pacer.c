@@ -184,7 +184,7 @@ void rl_pacer_send(rl_core *core, redlock_time now_us, const unsigned char *entr
     }
     if (lock->operation != RL_OPERATION_ACQUIRE) {
       pacer->renewals_in_a_row++;
-      if (now_us >= lock->budget_us) {
+      if (now_us >= lock->budget_ends_us) {
         rl_pacer_give_up(lock, now_us);
       } else {
         rl_pacer_one(lock, now_us, NULL);

@@ -109,15 +109,15 @@ struct rl_lock {
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: limited by the budget only */
   int8_t result;               /* of the last operation in phase IDLE; REDLOCK_PENDING before */
   uint32_t waiting;            /* nodes that get the command when their connection comes up */
-  uint32_t denied;        /* extend, release: nodes without our token, by votes in time or late */
+  uint32_t deniers;       /* extend, release: nodes without our token, by votes in time or late */
   uint32_t round;         /* replies to other rounds are not votes */
   uint32_t round_took_us; /* duration; at most 71 minutes */
   int loss;               /* reason of an unreported loss, with |renewal|; else REDLOCK_OK */
   uint64_t random;
   redlock_time begun_us; /* of the operation */
   union {
-    redlock_time budget_us; /* when the operation must have ended */
-    const char *refused;    /* with |has_refused|: which argument was wrong */
+    redlock_time budget_ends_us; /* when the operation must have ended */
+    const char *refused;         /* with |has_refused|: which argument was wrong */
   };
 
   /* The round in flight, or the last one. */

@@ -38,10 +38,11 @@ void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
     pacer->acquire_count++;
     rl_list_append(&pacer->acquires, &lock->queue);
     rl_timers_set(&lock->core->timers, &lock->timer,
-                  rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
+                  rl_time_min(lock->budget_ends_us, rl_time_add(now_us, lock->ttl_us)));
     break;
   case RL_OPERATION_EXTEND:
-    rl_timers_set(&pacer->renewals, &lock->timer, rl_time_min(lock->deadline_us, lock->budget_us));
+    rl_timers_set(&pacer->renewals, &lock->timer,
+                  rl_time_min(lock->deadline_us, lock->budget_ends_us));
     break;
   default:
     rl_timers_set(&pacer->renewals, &lock->timer,
@@ -67,7 +68,7 @@ void rl_outbox_reopen(rl_core *core) {
 }
 
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                        redlock_time budget_us, bool notify) {
+                        redlock_time budget_ends_us, bool notify) {
   assert(!rl_lock_is_in_flight(lock));
   lock->operation = operation;
   lock->notify = notify;
@@ -76,7 +77,7 @@ void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_
   lock->limited = false;
   lock->has_waited = false;
   lock->begun_us = now_us;
-  lock->budget_us = budget_us;
+  lock->budget_ends_us = budget_ends_us;
   lock->round_start_us = now_us;
   lock->core->active = true;
   lock->core->busy_count++;

@@ -29,7 +29,7 @@ void rl_outbox_reopen(rl_core *core);
  * ended operations at the end.
  */
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                        redlock_time budget_us, bool notify);
+                        redlock_time budget_ends_us, bool notify);
 
 /* Ends the operation in flight with |result|. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);

@@ -15,8 +15,8 @@ rl_result rl_result_of(const rl_lock *lock) {
     return lock->renewal->result;
   }
   const char *refused = lock->has_refused ? lock->refused : NULL;
-  rl_result result = {refused,      lock->ttl_us, lock->round_start_us, lock->round_took_us,
-                      lock->denied, lock->quorum, lock->result,         (uint8_t)lock->operation};
+  rl_result result = {refused,       lock->ttl_us, lock->round_start_us, lock->round_took_us,
+                      lock->deniers, lock->quorum, lock->result,         (uint8_t)lock->operation};
   return result;
 }
 
@@ -72,7 +72,7 @@ void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const c
 
 void rl_result_denied(rl_lock *lock) {
   if (lock->automatic) {
-    lock->renewal->result.denied = lock->denied;
+    lock->renewal->result.deniers = lock->deniers;
   }
 }
 

@@ -16,7 +16,7 @@ typedef struct rl_result {
   redlock_duration ttl_us;
   redlock_time round_start_us;
   uint32_t took_us;
-  uint32_t denied;
+  uint32_t deniers;
   rl_quorum quorum;
   int8_t result;
   uint8_t operation;

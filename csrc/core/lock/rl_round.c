@@ -44,7 +44,7 @@ static bool rl_round_take_awaited(rl_lock *lock, const rl_node *node) {
 void rl_round_clear(rl_lock *lock) {
   lock->extended = false;
   rl_round_await_none(lock);
-  lock->denied = 0;
+  lock->deniers = 0;
   memset(&lock->quorum, 0, sizeof lock->quorum);
   lock->quorum.nodes = lock->core->node_count & 63;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -152,11 +152,12 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
 static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
                           const rl_outstanding *command, redlock_vote vote, const char *error,
                           redlock_duration latency_us) {
-  bool backfilled = command->kind == RL_OUTSTANDING_ACQUIRE;
-  if (backfilled && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
-    return false; /* An extend came after this SET, or the guard does not let the node vote. */
+  bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;
+  /* An extend came after this SET, or the guard does not let the node vote. */
+  if (sets && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
+    return false;
   }
-  if (backfilled) {
+  if (sets) {
     rl_round_unsettle(lock, node->index);
   }
   bool settled = rl_round_settle_uncounted(lock, node->index, vote, error, latency_us);
@@ -186,10 +187,11 @@ static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node
   if (command->round != lock->round) {
     return false;
   }
+  /* The other commands deny a key that the client never had. */
   if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
       (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH ||
        command->kind == RL_OUTSTANDING_EXTEND)) {
-    lock->denied |= rl_node_bit(node);
+    lock->deniers |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {
     latency_us = REDLOCK_NEVER;
@@ -220,7 +222,7 @@ void rl_round_note_late(rl_node *node, const rl_outstanding *command, redlock_vo
   node->stats.late += command->round != 0 && vote != REDLOCK_VOTE_UNKNOWN;
 }
 
-bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command) {
+bool rl_round_await_guard(rl_lock *lock, const rl_node *node, const rl_outstanding *command) {
   bool awaited = lock->phase == RL_PHASE_ROUND && lock->round == command->round &&
                  !lock->votes[node->index].settled;
   if (awaited) {
@@ -231,12 +233,12 @@ bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *com
 
 /* ------------------------------------------------------------------------------------ asking */
 
-/* A node is not behind before its reply is this old: the driver may be that late to read it. */
+/* A node is not behind before its oldest reply is overdue by this: the driver may read late. */
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
-  redlock_duration budget_us = rl_ring_node_timeout(lock);
-  return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
+  redlock_duration timeout_us = rl_ring_node_timeout(lock);
+  return rl_time_max(timeout_us, RL_ROUND_BEHIND_MIN_US);
 }
 
 /*
@@ -265,13 +267,14 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
 /*
  * Asks one node for its vote: sends the command, awaits a connection that is being made, or settles
  * that there will be no vote. An acquire skips a node that has been silent for longer than an
- * attempt: its answer would come too late. Skipping saves the release, too.
+ * attempt: its answer would come too late. A node without a SET needs no release.
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
   const char *error;
-  bool votes = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
-  if (votes && node->twins != 0) {
+  bool takes_votes =
+      lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
+  if (takes_votes && node->twins != 0) {
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
     return;
   }
@@ -328,7 +331,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   rl_lock_enter(lock, RL_PHASE_ROUND);
   lock->round++;
   lock->round_start_us = now_us;
-  lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_us);
+  lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_ends_us);
   if (lock->operation == RL_OPERATION_EXTEND) {
     lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
   }

@@ -23,7 +23,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
  * Awaits the guard's answer; then rl_round_node_up() asks the node again. Returns false if the
  * node's vote no longer counts.
  */
-bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *command);
+bool rl_round_await_guard(rl_lock *lock, const rl_node *node, const rl_outstanding *command);
 
 /* Asks a node that the round awaits: it is connected now, or has identified itself. */
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);

@@ -30,7 +30,8 @@ redlock_duration rl_pause_needs(const rl_core *core) {
 #define RL_PAUSE_DRAWN_MAX 64
 
 redlock_time rl_pause_last(const rl_lock *lock) {
-  return rl_time_sub(lock->budget_us, rl_time_add(rl_pause_needs(lock->core), RL_PAUSE_LAST_US));
+  return rl_time_sub(lock->budget_ends_us,
+                     rl_time_add(rl_pause_needs(lock->core), RL_PAUSE_LAST_US));
 }
 
 redlock_duration rl_pause_next(const rl_lock *lock, uint64_t random, redlock_time from_us) {
@@ -57,7 +58,7 @@ void rl_pause_limit(rl_lock *lock, redlock_time now_us) {
     bool ends = mean_us < REDLOCK_NEVER / pauses;
     end_us = ends ? rl_time_add(end_us, (pauses - drawn) * mean_us) : REDLOCK_NEVER;
   }
-  lock->budget_us = rl_time_min(lock->budget_us, end_us);
+  lock->budget_ends_us = rl_time_min(lock->budget_ends_us, end_us);
 }
 
 bool rl_pause_hears(const rl_lock *lock, redlock_time now_us) {

@@ -70,8 +70,9 @@ static unsigned rl_poll_time_before(const rl_core *core, const rl_ticket *ticket
 redlock_time rl_poll_time_last(const rl_ticket *ticket) {
   const rl_lock *head = ticket->waitlist->head;
   redlock_duration poll_us = head->current->poll_interval_us;
-  bool looks = rl_time_sub(head->budget_us, ticket->begun_us) > rl_time_add(poll_us, poll_us / 4);
-  return looks ? head->budget_us : rl_pause_last(head);
+  bool looks =
+      rl_time_sub(head->budget_ends_us, ticket->begun_us) > rl_time_add(poll_us, poll_us / 4);
+  return looks ? head->budget_ends_us : rl_pause_last(head);
 }
 
 redlock_time rl_poll_time_next(rl_core *core, const rl_ticket *ticket, redlock_time now_us) {

@@ -135,7 +135,7 @@ static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time
   rl_list_append(&waitlist->queued, &lock->queue);
   rl_pause_limit(lock, now_us);
   lock->core->waitlists->queued_count++;
-  rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);
+  rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_ends_us);
 }
 
 /*
@@ -293,7 +293,7 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
   }
   redlock_duration pause_us = rl_pause_next(next, next->random, now_us);
   if (pause_us == REDLOCK_NEVER) {
-    next->budget_us = now_us; /* No time for an attempt is left: end like the old head. */
+    next->budget_ends_us = now_us; /* No time for an attempt is left: end like the old head. */
     rl_timers_set(&core->timers, &next->timer, now_us);
     return;
   }

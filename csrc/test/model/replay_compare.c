@@ -135,7 +135,7 @@ static void replay_compare_client(replay *run, const replay_client *client,
   case MODEL_HELD:
     replay_compare_lease(run, client, model, state->tokens);
     if (model->extends > 0 && model->validity > 0 && model->confirmed == 0 &&
-        rl_quorum_count(lock->denied) != replay_denied(run, state, model->attempt)) {
+        rl_quorum_count(lock->deniers) != replay_denied(run, state, model->attempt)) {
       replay_differ(run, "%c knows of another number of late refusals than the model",
                     replay_letter(run, client));
     }

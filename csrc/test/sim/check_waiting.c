@@ -195,7 +195,7 @@ static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
 
 static bool check_waiting_has_time(const sim *s, const sim_client *client, const sim_lock *other) {
   uint64_t slower_us = 2 * s->config.delay_to_us; /* So slow the nodes may have been before. */
-  return other->lock->budget_us >= client->reading_us + slower_us + CHECK_WAITING_LEFT_US;
+  return other->lock->budget_ends_us >= client->reading_us + slower_us + CHECK_WAITING_LEFT_US;
 }
 
 static bool check_waiting_shares(const sim_lock *own, const sim_lock *other) {
