@@ -91,7 +91,7 @@ static bool rl_dispatch_lacks_scripts(rl_node *node, redlock_time now_us,
   }
   if (node->link.no_scripts_until_us <= now_us) {
     node->link.no_scripts_until_us = rl_time_add(now_us, RL_NATIVE_NO_SCRIPTS_US);
-    rl_native_guess(&node->link);
+    rl_native_forget_none(&node->link);
   }
   (void)snprintf(node->error, sizeof node->error,
                  "it runs no scripts, so it takes part only in locks of one resource without "

@@ -3,8 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new error has four places: redlock.h, the table below, Code in types.lua, and its advice in
- * build-aux/messages.lua.
+ * CONTRIBUTING.md has the recipe (An error code).
  */
 #ifndef RL_ERROR_H
 #define RL_ERROR_H

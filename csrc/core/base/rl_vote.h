@@ -3,8 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new kind has three places: redlock.h, the table below, and VoteKind in types.lua. rl_verdict.c
- * decides which reply it is.
+ * rl_verdict.c decides which vote a reply is. CONTRIBUTING.md has the recipe (A kind of vote).
  */
 #ifndef RL_VOTE_H
 #define RL_VOTE_H

@@ -247,7 +247,8 @@ void rl_release_send_all(rl_core *core, redlock_time now_us) {
 
 void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
-    attempt->later &= ~rl_node_bit(node) | attempt->released; /* A repetition waits for its time. */
+    /* An answered release keeps its time, and so do the other nodes. */
+    attempt->later &= ~rl_node_bit(node) | attempt->released;
   }
   rl_release_send_all(core, now_us);
 }
@@ -262,7 +263,7 @@ uint32_t rl_release_due(const rl_core *core) {
 
 /* ----------------------------------------------------------------------------------- answers */
 
-/* The node may execute the SET after the release that it has answered: it is due again. */
+/* Makes the release due again: the node may execute the SET after it. */
 static void rl_release_due_again(rl_core *core, redlock_time now_us, rl_attempt *attempt,
                                  uint32_t bit) {
   if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
@@ -327,9 +328,9 @@ static void rl_release_repeat_after_error(rl_core *core, const rl_node *node, re
   }
 }
 
-/* Returns true if the command leaves no key behind. */
-static bool rl_release_leaves_no_key(const rl_outstanding *command) {
-  return command->kind >= RL_OUTSTANDING_CONFIRM; /* CONFIRM, SLOTS and the operations that ask */
+/* Returns true if the command can neither set, prolong nor delete the key. */
+static bool rl_release_is_unconcerned(const rl_outstanding *command) {
+  return command->kind >= RL_OUTSTANDING_CONFIRM; /* the last kinds of the enum */
 }
 
 void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
@@ -337,7 +338,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
                          const char *error) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_leaves_no_key(command)) {
+  if (rl_release_is_unconcerned(command)) {
     return;
   }
   if (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
@@ -378,7 +379,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
                            const rl_outstanding *command) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_leaves_no_key(command)) {
+  if (rl_release_is_unconcerned(command)) {
     return;
   }
   rl_hold_unanswered(attempt, bit);

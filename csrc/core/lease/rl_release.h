@@ -68,7 +68,7 @@ void rl_release_send_failed_attempt(rl_lock *lock, redlock_time now_us, bool gro
 /* Sends what can be sent. Drops attempts whose keys have expired. */
 void rl_release_send_all(struct rl_core *core, redlock_time now_us);
 
-/* Repeats releases to |node| without further delay: its connection is new. */
+/* Sends the releases that |node| has not answered: its connection is new. */
 void rl_release_node_came_up(struct rl_core *core, redlock_time now_us, const rl_node *node);
 
 /* Requests rl_release_send_all() if a try is due. */

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new operation brings a table of its steps. rl_core_init() passes all tables, so this layer does
- * not name the operations.
+ * A new operation brings a table of its steps. rl_core_init() passes all tables, so this layer
+ * includes no header of an operation.
  */
 #ifndef RL_STEPS_H
 #define RL_STEPS_H
@@ -79,7 +79,7 @@ typedef struct rl_steps {
   /* Ends requests besides the votes with the reason |missed|: the round has timed out. */
   void (*timed_out)(rl_lock *lock, const char *missed);
 
-  /* In phase GRACE: act on the vote of a node; or on an awaited node that has come up. */
+  /* After the decision, in phase GRACE or IDLE: act on a vote; or on a node that has come up. */
   void (*grace_vote)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
   void (*grace_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
 } rl_steps;

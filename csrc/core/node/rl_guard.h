@@ -12,12 +12,12 @@
 /* The quarantine: the longest life of a key, a tenth more, this margin and the skew. */
 #define RL_GUARD_MARGIN_US (2 * REDLOCK_MILLISECONDS)
 #define RL_GUARD_QUARANTINE_MIN_US (6 * REDLOCK_SECONDS)
-#define RL_GUARD_MAX_TTL_US (30 * REDLOCK_SECONDS)
+#define RL_GUARD_LONGEST_US (30 * REDLOCK_SECONDS)
 
 /* The largest distance of near clocks. */
 #define RL_GUARD_SKEW_US (2 * REDLOCK_SECONDS)
 
-/* Changes of a node's record without a successful acquire, until it is refused. */
+/* Changes of a node's record without a successful acquire that are permitted. */
 #define RL_GUARD_CHANGES_MAX 3
 
 /* The shortest interval between two checks of a node that does not vote. */
@@ -38,7 +38,7 @@ void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command);
 
 /* Returns the longest life of a key; |max_ttl_us| 0 means the default. */
 static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {
-  return max_ttl_us != 0 ? max_ttl_us : RL_GUARD_MAX_TTL_US;
+  return max_ttl_us != 0 ? max_ttl_us : RL_GUARD_LONGEST_US;
 }
 
 /* Returns why keys of a lock with |options| may live too long, or NULL. */
@@ -56,16 +56,16 @@ void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix, si
 /* Consequences of a reply, for rl_guarding.c. */
 typedef struct rl_guard_news {
   bool suspect;  /* the node may have lost the keys that it had: MAR-5 */
-  bool review;   /* leases are to be looked at: REN-6 */
-  uint32_t near; /* nodes of which it is known since if their clocks are near */
+  bool review;   /* rl_guarding.c must examine the leases: REN-6 */
+  uint32_t near; /* nodes whose clocks have just become known as near or distant */
 } rl_guard_news;
 
 /* GRD-2. Reads the answer of a node. The caller acts on the news, then calls rl_guard_review(). */
 rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_outstanding *command);
 
 /*
- * GRD-3, GRD-6. Compares the clocks of the nodes, after a change or the end of a connection.
- * Returns the nodes whose clocks were compared for the first time.
+ * GRD-3, GRD-6. Compares the clocks of the nodes, after a change or the end of a connection. Then
+ * checks nodes, and creates or deletes records. Returns the nodes whose clocks have become known.
  */
 uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us);
 

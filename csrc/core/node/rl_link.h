@@ -62,7 +62,7 @@ typedef enum rl_outstanding_kind {
 typedef enum rl_native {
   RL_NATIVE_OFF,     /* the core does not use them */
   RL_NATIVE_UNKNOWN, /* the connection has released nothing yet */
-  RL_NATIVE_WANTED,  /* the next release is followed by the tries */
+  RL_NATIVE_WANTED,  /* the next suitable release is followed by the tries */
   RL_NATIVE_TRIED,   /* the answers to the tries are outstanding */
   RL_NATIVE_DELIFEQ, /* Valkey 9.0 and later */
   RL_NATIVE_DELEX,   /* Redis 8.4 and later */

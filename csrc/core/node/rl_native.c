@@ -130,7 +130,7 @@ void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt)
   }
 }
 
-void rl_native_guess(rl_link *link) {
+void rl_native_forget_none(rl_link *link) {
   link->native = link->native == RL_NATIVE_NONE ? RL_NATIVE_UNKNOWN : link->native;
 }
 

@@ -3,15 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   NAT-1. A connection tries DELIFEQ and DELEX once, after the answer to the second release
- *          that a caller awaits, with the key and token of that release. So a try has no effect,
- *          and shows the command, the user's right and the way of a proxy. A program that
- *          releases once sends no try. A node that hangs up on the tries gets none again.
+ *   NAT-1. A connection tries DELIFEQ and DELEX once, after the first awaited release that follows
+ *          another release, with the key and token of that release. So a try deletes nothing. Its
+ *          answer shows if the node knows the command, and if user and proxy permit it. A program
+ *          that releases once sends no try. A node that hangs up on the tries gets none again.
  *   NAT-2. Later releases of one key use the command that was answered. EXISTS of the waiters flag
- *          follows in the same write. It answers 1 if clients wait: then RELEASE_NOTIFY follows,
+ *          follows in the same write, and answers 1 if clients wait: then RELEASE_NOTIFY follows,
  *          which finds the key free and notifies the first ticket, or finds another holder, whose
  *          release notifies. The flag stays meanwhile, so that a lost connection costs one
- *          notification, and no later one.
+ *          notification at most.
  *   NAT-3. These releases use the script: of several keys, within hold_at_least, and on a
  *          connection without an answer to the tries. If the node notifies waiters, so do releases
  *          that no caller awaits, and those with a ticket to dequeue: a client that ends would
@@ -69,8 +69,8 @@ bool rl_native_awaits_flag(const rl_link *link);
 /* NAT-2. Queues the script that notifies, after the flag was found. */
 bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text);
 
-/* NAT-4. Lets the connection try again the native commands that the node has refused. */
-void rl_native_guess(rl_link *link);
+/* NAT-4. Forgets that the node knows no native command: releases guess one, or try again. */
+void rl_native_forget_none(rl_link *link);
 
 /* Notes the answer of a try. */
 void rl_native_tried(rl_link *link, unsigned step, bool knows);

@@ -3,8 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new finding is a line here, a check in rl_finding.c, and a line in docs/operating.md and in the
- * FindingName of types.lua, which a spec compares with this table.
+ * CONTRIBUTING.md has the recipe (A finding of the doctor).
  */
 #ifndef RL_FINDING_H
 #define RL_FINDING_H

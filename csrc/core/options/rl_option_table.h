@@ -3,11 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new option needs a row here, a field in redlock.h, a row in lua/redlock/fake_table.lua, and a
- * line each in docs/c.md, docs/lua.md, docs/operating.md and lua/redlock/types.lua. The specs
- * option_table and fake_twin report a missing one. If the head of a wait list applies the option
- * for its waiters, rl_waitlist_waits_alike() compares it. rl_options.c checks options by this
- * table, and the Lua module reads them by it (rl_lua_option.c).
+ * rl_options.c checks options by this table, and the Lua module reads them by it
+ * (rl_lua_option.c). CONTRIBUTING.md has the recipe (An option).
  */
 #ifndef RL_OPTION_TABLE_H
 #define RL_OPTION_TABLE_H

@@ -11,12 +11,11 @@
  *
  *   NTF-1. After a failed attempt, the head sends ENQUEUE to each node with a working subscriber.
  *          If a node reports that the key is free and no other client waits, that counts as a
- *          notification. If the resource
- *          was recently contended, ENQUEUE only appends to an existing queue, which costs the node
- *          two commands instead of five. That reply does not show the state of the key. The reply
- *          to the next poll does, which comes soon if few tickets are before that of the head. The
- *          script of a head with a label also reports the label of the holder, for the message of
- *          the waiters.
+ *          notification. If the resource was recently contended, ENQUEUE only appends to an
+ *          existing queue, which costs the node two commands instead of five. That reply does not
+ *          show the state of the key. The reply to the next poll does, which comes soon if few
+ *          tickets are before that of the head. The script of a head with a label also reports the
+ *          label of the holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
@@ -29,23 +28,22 @@
  *          PUBLISH shows whether a subscriber received the message, so the script evicts
  *          disconnected waiters. A notified ticket stays in the queue until its client dequeues it,
  *          so a notification may be repeated.
- *   NTF-4. While a majority reports a holder, the head only polls: after |poll_interval|, or when
- *          the keys on enough nodes have expired. After the expiry the client of the first ticket
+ *   NTF-4. "Enough" nodes are the quorum of an acquire. While enough nodes report a holder or
+ *          another first ticket, the head only polls: after |poll_interval|, or when the keys on
+ *          enough nodes have expired. After the expiry the client of the first ticket
  *          polls first, and the next fifteen a little later. A poll repeats NTF-1. It restores a
  *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
- *          one. A waiter is unresponsive if the key was free at two polls in a row, and no ticket
- *          moved up between them.
- *          Waiters further back poll less often, and wait longer before they evict, so that the
- *          load does not grow with the number of waiters. If no majority reports a holder, the head
- *          tries as if there were no notifications.
- *   NTF-5. The head tries when a majority has notified it, or a little after the first
- *          notification. Without a majority it tries again 50 ms after its last attempt, and a
- *          random part of 50 ms more, or of four times the reply time of the quorum if that is
- *          longer. Otherwise one node that lost a key would make all waiters try as fast as they
- *          can. If the last attempt was denied by too few nodes for a holder, the votes were split,
- *          or nodes have no vote. Then the head waits its usual delay. All these delays are random:
- *          otherwise two clients that split the votes would notify each other by their releases,
- *          and split them again.
+ *          one. A waiter is unresponsive if the key was free at two polls in a row of another
+ *          waiter, and no ticket moved up between them. Waiters further back poll less often, and
+ *          wait longer before they evict, so that the load does not grow with the number of
+ *          waiters. Otherwise the head tries as if there were no notifications.
+ *   NTF-5. The head tries when enough nodes have notified it, or a little after the first
+ *          notification. Without enough it tries again 50 ms after its last attempt, plus a random
+ *          time up to the longer of 50 ms and four times the reply time of the quorum. Otherwise
+ *          one node that lost a key would make all waiters try as fast as they can. If too few
+ *          nodes for a holder denied the last attempt (split or missing votes), the head waits its
+ *          usual delay. Both delays are random: otherwise two clients that split the votes would
+ *          notify each other by their releases, and split them again.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket.
  *          A ticket of a semaphore is dequeued at once: the next release of another slot is for
@@ -56,7 +54,7 @@
  *   NTF-8. The client answers a notification of an unknown ticket with DEQUEUE, which notifies the
  *          next waiter. A key of over 504 bytes is not complete in the message, so the client
  *          cannot dequeue: other waiters evict that entry (NTF-4). The client ignores a
- *          notification of a ticket that belongs to a lease: it came late, and NTF-6 dequeues.
+ *          notification of a ticket that belongs to a lease: it came late (NTF-6).
  *   NTF-9. A node that refuses ENQUEUE gets none for a while (SUB-3 of rl_subscriber.c). Some
  *          errors concern only one ENQUEUE: a key of another type in the place of one queue, or a
  *          node that is out of memory, loading or busy, and may answer the next time.

@@ -99,14 +99,14 @@ static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   uint32_t bit = (uint32_t)1 << node;
   uint64_t left_ms = (uint64_t)answer / RL_COMMAND_ENQUEUE_UNIT;
   uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_ENQUEUE_UNIT);
-  /* The place fell by one, while the key was free: this query has evicted the first ticket. */
+  /* The ticket moved up by one while the key was free: this query has evicted the first ticket. */
   bool evicted = (ticket->outranked & bit) != 0 && left_ms == 0 && position > 0 &&
                  position + 1 == ticket->at[node].position;
   ticket->evicted = evicted ? ticket->evicted | bit : ticket->evicted & ~bit;
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
-  if (left_ms != 1 || position < 2) {
-    ticket->unqueried &= ~bit; /* The entry was the only one, so the node reported the key. */
+  if (left_ms != 1 || position < 2) { /* It is no answer to a mere APPEND. */
+    ticket->unqueried &= ~bit;
   }
   if ((ticket->again & bit) != 0) {
     ticket->again &= ~bit;

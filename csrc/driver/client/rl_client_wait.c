@@ -486,7 +486,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   bool sends = wait->unsent && wait->arriving > 0 && wait->sender == NULL;
   wait->sender = sends ? self : wait->sender;
   rl_wait_posts posts;
-  rl_wait_lie_down(wait, self); /* First, because settling may wake it. */
+  rl_wait_lie_down(wait, self); /* First, because rl_wait_before_unlock() may wake it. */
   rl_wait_before_unlock(client, &posts);
   if (self->lock != NULL) {
     redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
