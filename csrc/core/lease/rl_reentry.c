@@ -21,7 +21,7 @@
  *          the options of the lease.
  *   OWN-4. An acquire is refused if it would wait for itself: if its owner holds only some of the
  *          resources, or holds them by several leases, or if it brings a token of its own, or asks
- *          for a fencing token that the lease lacks. It is also refused if the lease has expired or
+ *          for a fencing token that no lease of it has. It is also refused if the lease has expired or
  *          is lost: code inside of that must not go on as if nothing had happened.
  *   OWN-5. The release of a lock that shares its lease takes it out of the ring, and sends nothing.
  *          If it was the lease owner, another lock becomes the lease owner, with the same token,
@@ -97,14 +97,15 @@ static bool rl_reentry_has(const rl_reentry *lease_owner, const rl_reentry *owne
   return found && rl_reentry_same_owner(lease_owner, owner);
 }
 
-/* With |alive_us| only a lease that is valid at that time. */
+/* With |alive_us| only a lease that is valid at that time; with |fenced| one with a token. */
 static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_reentry *owner,
-                                   rl_resource_name name, redlock_time alive_us) {
+                                   rl_resource_name name, redlock_time alive_us, bool fenced) {
   rl_hash_entry *entry = rl_hash_find(&core->reentries->lease_owners, hash);
   for (; entry != NULL; entry = rl_hash_find_next(entry)) {
     const rl_reentry *lease_owner = RL_OWNER(entry, rl_reentry, entry);
     if (rl_reentry_has(lease_owner, owner, name) &&
-        (alive_us == 0 || rl_lock_remaining(lease_owner->lock, alive_us) > 0)) {
+        (alive_us == 0 || rl_lock_remaining(lease_owner->lock, alive_us) > 0) &&
+        (!fenced || rl_fence_token(lease_owner->lock) != 0)) {
       return lease_owner->lock;
     }
   }
@@ -113,29 +114,43 @@ static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_
 
 /* Returns the lock by which the owner holds a resource, or NULL. */
 static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner, rl_resource_name name,
-                                redlock_time alive_us) {
-  rl_lock *lock = rl_reentry_find_in(core, rl_reentry_hash(owner, name), owner, name, alive_us);
-  return lock != NULL
-             ? lock
-             : rl_reentry_find_in(core, rl_reentry_hash_owner(owner), owner, name, alive_us);
+                                redlock_time alive_us, bool fenced) {
+  rl_lock *lock =
+      rl_reentry_find_in(core, rl_reentry_hash(owner, name), owner, name, alive_us, fenced);
+  return lock != NULL ? lock
+                      : rl_reentry_find_in(core, rl_reentry_hash_owner(owner), owner, name,
+                                           alive_us, fenced);
 }
 
 /*
  * Returns the lock by which the owner holds a resource of |lock|, or NULL. |*all| receives true if
  * it holds all of them by that lock.
  */
-static rl_lock *rl_reentry_find_all(const rl_lock *lock, redlock_time alive_us, bool *all) {
+static rl_lock *rl_reentry_find_all(const rl_lock *lock, redlock_time alive_us, bool fenced,
+                                    bool *all) {
   const rl_reentry *owner = rl_reentry_of(lock);
   rl_lock *lease_owner =
-      rl_reentry_find(lock->core, owner, rl_resource_at(lock->resource, 0), alive_us);
+      rl_reentry_find(lock->core, owner, rl_resource_at(lock->resource, 0), alive_us, fenced);
   *all = true;
   for (unsigned i = 1; i < lock->resource->count; i++) {
     rl_lock *other =
-        rl_reentry_find(lock->core, owner, rl_resource_at(lock->resource, i), alive_us);
+        rl_reentry_find(lock->core, owner, rl_resource_at(lock->resource, i), alive_us, fenced);
     *all = *all && other == lease_owner;
     lease_owner = lease_owner != NULL ? lease_owner : other;
   }
   return lease_owner;
+}
+
+/*
+ * The same for an acquire with the options |asked|: an owner may have several leases of a
+ * semaphore, and only one with a fencing token.
+ */
+static rl_lock *rl_reentry_find_for(const rl_lock *lock, redlock_time alive_us,
+                                    const rl_options *asked, bool *all) {
+  rl_lock *lease_owner = asked->fence == REDLOCK_YES && asked->permits > 0
+                             ? rl_reentry_find_all(lock, alive_us, true, all)
+                             : NULL;
+  return lease_owner != NULL ? lease_owner : rl_reentry_find_all(lock, alive_us, false, all);
 }
 
 /* ------------------------------------------------------------------------------------ the ring */
@@ -320,7 +335,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   bool again = rl_ring_remaining(lock, now_us) > 0;
   rl_lock *lease_owner = !rl_ring_is_owned(lock) ? NULL
                          : again                 ? (rl_lock *)rl_ring_owner(lock)
-                                                 : rl_reentry_find_all(lock, 0, &all);
+                                                 : rl_reentry_find_for(lock, 0, asked, &all);
   if (lease_owner == NULL) {
     return RL_REENTRY_ALONE;
   }
@@ -353,7 +368,8 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
  */
 static rl_lock *rl_reentry_to_share(const rl_lock *lock, redlock_time now_us) {
   bool all;
-  rl_lock *lease_owner = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, now_us, &all) : NULL;
+  rl_lock *lease_owner =
+      rl_ring_is_owned(lock) ? rl_reentry_find_for(lock, now_us, lock->current, &all) : NULL;
   bool may = lease_owner != NULL && all && rl_lock_remaining(lease_owner, now_us) > 0 &&
              !rl_reentry_lacks_fence(lease_owner, lock->current);
   return may ? lease_owner : NULL;

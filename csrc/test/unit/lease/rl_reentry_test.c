@@ -1071,8 +1071,36 @@ static void each_lock_reports_second_warning_after_recovery(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Locks of a semaphore that acquire at once get a lease each. */
+static void acquire_with_fence_shares_the_lease_that_has_a_token(void **state) {
+  for (unsigned fenced = 0; fenced < 2; fenced++) {
+    fake_world *world = fake_world_new(3);
+    rl_lock *locks[3];
+    redlock_options options[2] = {fake_once(), fake_once()};
+    for (unsigned i = 0; i < 3; i++) {
+      redlock_options made = fake_once();
+      made.permits = 2;
+      locks[i] = fake_lock(world, KEY, &made);
+      own(world, locks[i], "me");
+    }
+    options[fenced].fence = REDLOCK_YES;
+    for (unsigned i = 0; i < 2; i++) {
+      world->jitter = i; /* It draws another slot. */
+      assert_error(rl_lock_acquire(locks[i], world->now_us, &options[i], true), REDLOCK_OK);
+      fake_turn(world);
+    }
+    fake_settle(world);
+    assert_non_null(locks[0]->lease);
+    assert_non_null(locks[1]->lease);
+    assert_error(acquire(world, locks[2], &options[fenced]), REDLOCK_OK);
+    assert_ptr_equal(rl_ring_owner(locks[2]), locks[fenced]);
+    assert_true(fake_world_end(world));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(acquire_with_fence_shares_the_lease_that_has_a_token),
       cmocka_unit_test(each_lock_reports_second_warning_after_recovery),
       cmocka_unit_test(close_during_failed_extends_reports_no_nested_loss),
       cmocka_unit_test(nested_lock_reports_loss_without_outer_lock),
