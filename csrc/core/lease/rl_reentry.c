@@ -21,8 +21,8 @@
  *          the options of the lease.
  *   OWN-4. An acquire is refused if it would wait for itself: if its owner holds only some of the
  *          resources, or holds them by several leases, or if it brings a token of its own, or asks
- *          for a fencing token that no lease of it has. It is also refused if the lease has expired or
- *          is lost: code inside of that must not go on as if nothing had happened.
+ *          for a fencing token that no lease of it has. It is also refused if the lease has expired
+ *          or is lost: code inside of that must not go on as if nothing had happened.
  *   OWN-5. The release of a lock that shares its lease takes it out of the ring, and sends nothing.
  *          If it was the lease owner, another lock becomes the lease owner, with the same token,
  *          deadline and automatic extends. The last release of the ring releases the lease,
