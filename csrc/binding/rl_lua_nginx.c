@@ -66,7 +66,8 @@ static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   return 3;
 }
 
-/* Adds a user of the connections. */
+/* Makes |client| a user of the connections of |nginx|. Without memory for its share it cannot be
+   closed alone. */
 static void add_user(rl_lua_client *client, rl_lua_nginx *nginx) {
   client->worker = &nginx->worker;
   client->share = calloc(1, sizeof *client->share);
@@ -409,7 +410,7 @@ static int nginx_now(lua_State *L) {
 
 /* Returns the nodes whose state differs from the logged one, |down|. A node is down if its last
    connection failed and the next one has not begun, or if it is read-only. */
-static uint32_t to_log(const rl_core *core, uint32_t down, redlock_time now_us) {
+static uint32_t nodes_to_log(const rl_core *core, uint32_t down, redlock_time now_us) {
   uint32_t changed = 0;
 
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -496,7 +497,7 @@ static int nginx_advance(lua_State *L) {
   lua_pushnumber(L, (lua_Number)(wants.close & self->open));
   (void)nginx_now(L);
   lua_pushboolean(L, rl_lua_nginx_has_losses(self));
-  lua_pushnumber(L, (lua_Number)(core->closed ? 0 : to_log(core, down, core->now_us)));
+  lua_pushnumber(L, (lua_Number)(core->closed ? 0 : nodes_to_log(core, down, core->now_us)));
   return 9;
 }
 
@@ -561,9 +562,9 @@ static int nginx_release_leases(lua_State *L) {
   return 0;
 }
 
-/* (handle) -> true if there are losses to report: no thread extends the worker's leases.
-   Reports them like failed extends. */
-static int nginx_abandon(lua_State *L) {
+/* (handle) -> true if there are losses to report. Reports the loss of all auto-extended leases,
+   because an exiting worker extends them no longer. */
+static int nginx_lose_leases(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
 
@@ -583,7 +584,7 @@ static int nginx_close(lua_State *L) {
   return 0;
 }
 
-/* (handle): leaves the rest of the leases to their ttl. */
+/* (handle): drops all operations and leases without sending anything: their keys expire. */
 static int nginx_forget(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
@@ -615,7 +616,7 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"unanswered", nginx_unanswered},
                                        {"now", nginx_now},
                                        {"release_leases", nginx_release_leases},
-                                       {"abandon", nginx_abandon},
+                                       {"lose_leases", nginx_lose_leases},
                                        {"close", nginx_close},
                                        {"close_one", nginx_close_one},
                                        {"another", nginx_another},

@@ -142,7 +142,8 @@ const rl_node *rl_core_end(const rl_core *core, unsigned connection) {
   return rl_core_end_of(core, connection);
 }
 
-static void rl_core_stir(rl_core *core, rl_node *node) {
+/* Draws the random part of the next delay of |node|. */
+static void rl_core_draw(rl_core *core, rl_node *node) {
   node->random = rl_random_next(&core->random);
 }
 
@@ -165,7 +166,7 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
   char kept[RL_NODE_ERROR_MAX + 1];
   rl_outstanding command;
   (void)snprintf(kept, sizeof kept, "%s", reason);
-  rl_core_stir(core, subscriber);
+  rl_core_draw(core, subscriber);
   rl_node_disconnected(subscriber, now_us, kept);
   while (rl_link_take(&subscriber->link, &command)) {
   }
@@ -211,7 +212,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
 }
 
 static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
-  rl_core_stir(core, node);
+  rl_core_draw(core, node);
   rl_node_disconnected(node, now_us, reason);
   rl_core_dropped(core, node, now_us);
 }
@@ -219,7 +220,7 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
 /* Drops the connection of a node that refused to write. */
 static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time now_us,
                                    const char *refusal) {
-  rl_core_stir(core, node);
+  rl_core_draw(core, node);
   rl_node_read_only(node, now_us, refusal);
   rl_core_dropped(core, node, now_us);
 }
@@ -327,9 +328,9 @@ rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlo
 
 /* ----------------------------------------------------------------------------------- input */
 
-/* Reads notifications. */
-static void rl_core_hear(rl_core *core, rl_node *subscriber, redlock_time now_us, const void *bytes,
-                         size_t length) {
+/* Reads notifications, and the replies of a handshake. */
+static void rl_core_input_of_subscriber(rl_core *core, rl_node *subscriber, redlock_time now_us,
+                                        const void *bytes, size_t length) {
   const char *reason = rl_link_feed(&subscriber->link, now_us, bytes, length);
   while (reason == NULL) {
     rl_outstanding command;
@@ -350,6 +351,26 @@ static void rl_core_hear(rl_core *core, rl_node *subscriber, redlock_time now_us
   }
 }
 
+/*
+ * Gives the reply of the node to the module that asked. Returns why the connection must end, or
+ * NULL. The guard has read its own reply already.
+ */
+static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                                    const rl_outstanding *command) {
+  const char *reason;
+  if (command->kind == RL_OUTSTANDING_GUARD) {
+    return NULL;
+  }
+  if (command->attempt == NULL && rl_report_is_for(command)) {
+    rl_report_answered(core, node, now_us, command);
+    return NULL;
+  }
+  reason = rl_flag_is_for(command) ? rl_flag_answered(core, node, now_us, command)
+                                   : rl_dispatch(core, node, now_us, command);
+  rl_attempt_unref(&core->attempts, command->attempt);
+  return reason;
+}
+
 void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length) {
   rl_node *node = rl_core_end_of(core, connection);
@@ -357,7 +378,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   now_us = rl_core_clock(core, now_us);
   if (rl_core_is_subscriber(core, connection)) {
     if (node->link.phase == RL_LINK_HANDSHAKE || node->link.phase == RL_LINK_UP) {
-      rl_core_hear(core, node, now_us, bytes, length);
+      rl_core_input_of_subscriber(core, node, now_us, bytes, length);
     }
     return;
   }
@@ -382,14 +403,8 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got == 0) {
       break;
     }
-    if (got > 0 && command.attempt == NULL && rl_report_is_for(&command)) {
-      rl_report_answered(core, node, now_us, &command);
-    } else if (got > 0 && rl_flag_is_for(&command)) {
-      reason = rl_flag_answered(core, node, now_us, &command);
-      rl_attempt_unref(&core->attempts, command.attempt);
-    } else if (got > 0 && command.kind != RL_OUTSTANDING_GUARD) {
-      reason = rl_dispatch(core, node, now_us, &command);
-      rl_attempt_unref(&core->attempts, command.attempt);
+    if (got > 0) {
+      reason = rl_core_answered(core, node, now_us, &command);
     }
     if (got > 0 && reason == NULL && rl_node_refuses_to_write(node)) {
       (void)snprintf(refusal, sizeof refusal, "%s", rl_link_error_text(&node->link));

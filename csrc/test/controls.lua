@@ -514,9 +514,9 @@ local list = {
   { "retries-not-counted", "attempts are not counted",
     "lock->attempts_left--;", "lock->attempts_left -= lock->random % 2;" },
   { "attempt-leaked", "an attempt is kept for ever",
-    "reason = rl_dispatch(core, node, now_us, &command); rl_attempt_unref(&core->attempts, command.attempt);",
-    "reason = rl_dispatch(core, node, now_us, &command); "
-      .. "if (command.kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command.attempt); }" },
+    "rl_attempt_unref(&core->attempts, command->attempt); return reason;",
+    "if (command->kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command->attempt); } "
+      .. "return reason;" },
   { "attempt-leaked-rarely", "one attempt in a thousand is kept for ever",
     "rl_release_begin(lock->core, now_us, attempt, grow); } rl_attempt_unref(&lock->core->attempts, attempt);",
     "rl_release_begin(lock->core, now_us, attempt, grow); }\n" ..

@@ -31,7 +31,7 @@ return {
   { "rl_lua_nginx_wake_clock", "false to true", why = "the clock that is woken once more finds nothing due" },
   { "nginx_connecting", "|= to &= ~", 2, why = "a writer that is woken once more finds nothing to send" },
   { "nginx_output", "< to <=", why = equal },
-  { "nginx_abandon", "> to >=", why = "a lock without a lease reports no loss" },
+  { "nginx_lose_leases", "> to >=", why = "a lock without a lease reports no loss" },
   -- csrc/binding/rl_lua_nginx_wait.c
   { "enter_slot", "> to >=", why = "room for one more than needed" },
   { "enter_slot", "+ 1 to + 2", why = "more room than needed" },
@@ -52,7 +52,7 @@ return {
   { "rl_release_resend", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
   { "rl_release_resend", "true to false", 2,
     why = "without room it fails, and the release is tried again after a while" },
-  { "rl_core_hear", "> to >=", why = "0 has left the loop before" },
+  { "rl_core_input_of_subscriber", "> to >=", why = "0 has left the loop before" },
   { "rl_core_reset", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/operator/rl_doctor.c
