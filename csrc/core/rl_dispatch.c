@@ -171,7 +171,7 @@ static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_
 /* GRD-5. Asks the node to identify itself. The lock awaits the answer. */
 static void rl_dispatch_identify(rl_lock *lock, rl_node *node, redlock_time now_us,
                                  const rl_outstanding *command) {
-  bool asked = rl_guard_suspect(node, now_us);
+  bool asked = rl_guard_recheck(node, now_us);
   if (lock != NULL && command->kind != RL_OUTSTANDING_HEAL &&
       (!asked || !rl_round_await_guard(lock, node, command))) {
     rl_dispatch_discount(lock, node, now_us, command);

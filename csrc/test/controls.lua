@@ -505,7 +505,8 @@ local list = {
 
   -- Budgets, bounds, liveness.
   { "no-time-out", "a round does not end at its deadline",
-    "rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_ends_us)", "rl_time_add(now_us, 3 * timeout_us + 5000)" },
+    "rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_ends_us)",
+    "rl_time_add(now_us, 3 * timeout_us + 5000)" },
   { "wait-not-kept", "the budget of the acquire is not kept",
     "rl_time_add(now_us, current.wait_us)", "rl_time_add(now_us, current.wait_us + 20000)" },
   { "pacing-not-bounded", "an acquire is paced for ever",
@@ -515,8 +516,8 @@ local list = {
     "lock->attempts_left--;", "lock->attempts_left -= lock->random % 2;" },
   { "attempt-leaked", "an attempt is kept for ever",
     "rl_attempt_unref(&core->attempts, command->attempt); return reason;",
-    "if (command->kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command->attempt); } "
-      .. "return reason;" },
+    "if (command->kind != RL_OUTSTANDING_RELEASE) { rl_attempt_unref(&core->attempts, command->attempt); }"
+      .. " return reason;" },
   { "attempt-leaked-rarely", "one attempt in a thousand is kept for ever",
     "rl_release_begin(lock->core, now_us, attempt, grow); } rl_attempt_unref(&lock->core->attempts, attempt);",
     "rl_release_begin(lock->core, now_us, attempt, grow); }\n" ..

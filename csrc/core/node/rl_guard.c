@@ -572,7 +572,7 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
   return RL_GUARD_MUST_NOT;
 }
 
-bool rl_guard_suspect(rl_node *node, redlock_time now_us) {
+bool rl_guard_recheck(rl_node *node, redlock_time now_us) {
   rl_guard *guard = node->link.guard;
   node->link.knows[RL_SCRIPT_TAKE_HERE] = false;
   if (++guard->changes > RL_GUARD_CHANGES_MAX) {

@@ -86,7 +86,7 @@ bool rl_guard_refuses(const rl_guard *guard);
 redlock_vote rl_guard_vote(const rl_guard *guard);
 
 /* GRD-5. Checks a node that is another server. Returns true if the acquire may wait for that. */
-bool rl_guard_suspect(rl_node *node, redlock_time now_us);
+bool rl_guard_recheck(rl_node *node, redlock_time now_us);
 
 /* GRD-6. Notes that the node's clock showed |node_us| in the reply to |command|. */
 rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_outstanding *command,

@@ -141,7 +141,7 @@ unsigned rl_notify_needed(const rl_core *core) {
  * NTF-5. Returns true if the key may have a holder: enough nodes denied the last attempt, or the
  *        head has made none.
  */
-static bool rl_notify_may_be_held(const rl_lock *head, const rl_ticket *ticket) {
+static bool rl_notify_key_may_have_holder(const rl_lock *head, const rl_ticket *ticket) {
   return ticket->waitlist->attempt_us == 0 ||
          rl_quorum_denied(head->quorum.nodes, head->quorum.denied, rl_notify_needed(head->core));
 }
@@ -204,7 +204,7 @@ static void rl_notify_try_by_majority(rl_lock *head, rl_ticket *ticket, redlock_
   redlock_time due_us = apart ? rl_notify_apart(head->core, ticket) : now_us;
   if (due_us > now_us) {
     rl_notify_try_at(head, ticket, due_us);
-  } else if (rl_notify_may_be_held(head, ticket)) {
+  } else if (rl_notify_key_may_have_holder(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
     rl_outbox_enter(head, now_us);
   } else {
@@ -217,7 +217,7 @@ static void rl_notify_try_soon(rl_core *core, rl_lock *head, rl_ticket *ticket,
                                redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_GRACE_US, needs_us));
-  if (!rl_notify_may_be_held(head, ticket)) {
+  if (!rl_notify_key_may_have_holder(head, ticket)) {
     rl_notify_try_after_pause(head, ticket, now_us);
     return;
   }
@@ -376,7 +376,7 @@ void rl_notify_give_up(rl_core *core, rl_waitlist *waitlist) {
   }
 }
 
-void rl_notify_copy_holder(rl_lock *lock) {
+void rl_notify_copy_label(rl_lock *lock) {
   const rl_core *core = lock->core;
   const rl_ticket *ticket = lock->waitlist->ticket;
   bool known =

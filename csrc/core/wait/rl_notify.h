@@ -56,7 +56,7 @@ void rl_notify_give_up(struct rl_core *core, rl_waitlist *waitlist);
  * The acquire of |lock|, in a wait list, has found the lock taken. Keeps the label of the holder
  * for its message, if a majority of the nodes has reported it.
  */
-void rl_notify_copy_holder(struct rl_lock *lock);
+void rl_notify_copy_label(struct rl_lock *lock);
 
 /*
  * NTF-2. The only attempt of |lock| has failed with |error|. Lets its next acquire enqueue first.

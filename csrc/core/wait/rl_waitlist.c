@@ -305,7 +305,7 @@ void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {
   rl_core *core = lock->core;
   rl_waitlist *waitlist = lock->waitlist;
   if (result == REDLOCK_E_TAKEN) {
-    rl_notify_copy_holder(lock);
+    rl_notify_copy_label(lock);
   }
   if (waitlist->head != lock) {
     rl_list_remove(&lock->queue);

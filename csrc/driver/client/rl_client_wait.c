@@ -157,7 +157,7 @@ static rl_lock *rl_wait_unsent(const redlock_client *client) {
  * Ends the acquires for which there is no entropy. Their own threads get the error; the thread that
  * sends for them does not. Returns true if there were such acquires.
  */
-static bool rl_wait_refuse(redlock_client *client) {
+static bool rl_wait_end_without_entropy(redlock_client *client) {
   bool refused = false;
   for (rl_lock *lock; (lock = rl_wait_unsent(client)) != NULL; refused = true) {
     rl_lock_cancel(lock, redlock_now(), REDLOCK_E_SYSTEM);
@@ -167,7 +167,7 @@ static bool rl_wait_refuse(redlock_client *client) {
 
 static void rl_wait_send(redlock_client *client) {
   if (client->wait.unstarted && rl_turn_send_due(client) != REDLOCK_OK) {
-    (void)rl_wait_refuse(client);
+    (void)rl_wait_end_without_entropy(client);
   }
   client->wait.unsent = false;
   rl_turn_flush(client);
@@ -190,7 +190,7 @@ typedef struct rl_wait_posts {
 } rl_wait_posts;
 
 /* Ends the leader's poll. There must be a leader. */
-static void rl_wait_poke(rl_wait *wait) {
+static void rl_wait_set_event_of_leader(rl_wait *wait) {
   if (wait->polls && !wait->poked) {
     wait->poked = true;
     rl_event_set(wait->leader->event);
@@ -199,7 +199,7 @@ static void rl_wait_poke(rl_wait *wait) {
 
 static void rl_wait_wake(rl_wait *wait, rl_waiter *waiter) {
   if (waiter == wait->leader) {
-    rl_wait_poke(wait);
+    rl_wait_set_event_of_leader(wait);
   }
   if (!waiter->sleeps || waiter->woken) {
     return; /* The thread runs, and checks its operation itself. */
@@ -261,7 +261,7 @@ static void rl_wait_wake_concerned(redlock_client *client) {
     }
   }
   if (wait->turned && wait->leader != NULL && wait->leader->each_turn) {
-    rl_wait_poke(wait);
+    rl_wait_set_event_of_leader(wait);
   }
   wait->wakeups_seen = wakeups;
   wait->turned = false;
@@ -315,7 +315,7 @@ static void rl_wait_before_unlock(redlock_client *client, rl_wait_posts *posts) 
   rl_wait_post(wait, posts);
   if (wait->leader != NULL && wait->polls && !wait->unsent &&
       rl_wait_poll_lacks_something(client)) {
-    rl_wait_poke(wait);
+    rl_wait_set_event_of_leader(wait);
   }
   if (rl_watchdog_is_late(client)) {
     client->watchdog.until_us = 0;
@@ -345,7 +345,7 @@ void rl_wait_wake_threads(redlock_client *client, bool unlock) {
  */
 static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t count) {
   int result = rl_turn_process(client, fds, count);
-  if (result != REDLOCK_OK && rl_wait_refuse(client)) {
+  if (result != REDLOCK_OK && rl_wait_end_without_entropy(client)) {
     result = REDLOCK_OK;
   }
   rl_poll_wake(client);
