@@ -253,7 +253,8 @@ static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
   if (sent->kind != SIM_COMMAND_RELEASE || sent->leaves || sent->forces ||
       (token->enqueued >> node & 1) == 0 || token->abandoned ||
       client->core.nodes[node]->link.notify_denied_until_us != 0 ||
-      client->core.nodes[node]->link.no_scripts_until_us != 0) {
+      client->core.nodes[node]->link.no_scripts_until_us != 0 ||
+      (sent->native && socket->scriptless)) {
     return;
   }
   for (unsigned i = 0; i < socket->enqueued_count; i++) {

@@ -230,6 +230,7 @@ typedef struct sim_socket {
   uint64_t begun_us; /* client's clock: when it was begun */
   bool up;           /* the handshake is over */
   bool odd;          /* the node broke the protocol, or refused the handshake */
+  bool scriptless;   /* it had refused scripts before the last call of the core */
   uint8_t tested;    /* tests for twins that were sent */
   sim_sent *sent;    /* a ring; its capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;

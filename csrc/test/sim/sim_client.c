@@ -220,7 +220,9 @@ void sim_client_after_call(sim *s, sim_client *client) {
   sim_tap_output(s, client);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core) && !s->failed; i++) {
     sim_socket *socket = &client->sockets[i];
-    rl_link_phase phase = rl_core_end(&client->core, i)->link.phase;
+    const rl_link *link = &rl_core_end(&client->core, i)->link;
+    rl_link_phase phase = link->phase;
+    socket->scriptless = link->no_scripts_until_us != 0;
     if (phase == RL_LINK_UP) {
       socket->up = true;
     } else if (phase == RL_LINK_DOWN && (socket->open || socket->sent_count > 0 || socket->up)) {
