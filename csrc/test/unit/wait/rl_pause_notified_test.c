@@ -112,7 +112,8 @@ static void time_limit_of_any_retry_count_is_bounded(void **state) {
   redlock_options options = counted(1000);
   options.retry_jitter_us = 40 * MS;
   rl_lock *lock = begin_of(world, KEY, &options);
-  assert_in_range(lock->budget_ends_us, world->now_us + 198 * SECONDS, world->now_us + 202 * SECONDS);
+  assert_in_range(lock->budget_ends_us, world->now_us + 198 * SECONDS,
+                  world->now_us + 202 * SECONDS);
   rl_lock_free(lock, world->now_us);
   options = counted(1000000);
   options.retry_delay_us = REDLOCK_TTL_MAX_US;
