@@ -211,7 +211,8 @@ static bool check_leftover_hurried(const sim_client *client, const sim_lock *own
 /*
  * A blocking call returns, and nothing happens before the next one. The key of a lease has been
  * sent to every node that is connected, may vote and has nothing outstanding, except to those that
- * wait for the next backfill. A fresh connection has had its grace period.
+ * wait for the next backfill, and to those that may still shorten the key (NAT-5). A fresh
+ * connection has had its grace period.
  */
 static void check_leftover_returned(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -219,7 +220,8 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
     bool held = lock != NULL && rl_lock_remaining(lock, client->reading_us) > 0;
     for (unsigned k = 0; held && k < client->nodes; k++) {
       const rl_node *node = client->core.nodes[k];
-      bool sent = ((lock->lease->sent | client->core.backfills->due) >> k & 1) != 0;
+      uint32_t excused = client->core.backfills->due | lock->lease->unsure;
+      bool sent = ((lock->lease->sent | excused) >> k & 1) != 0;
       bool well = node->link.phase == RL_LINK_UP && node->link.outstanding_count == 0 &&
                   rl_guard_votes(node->link.guard, client->reading_us);
       if (!sent && node->twins == 0 &&
