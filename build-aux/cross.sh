@@ -24,7 +24,7 @@ armhf|debian armhf arm-linux-gnueabihf qemu-arm|processors|armhf (32 bits)
 i386|debian i386 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2 --library-path /usr/i686-linux-gnu/lib|processors|i386 (32 bits)
 musl|musl|C library|musl 1.2
 clang|native clang|compilers|clang
-portable|native cc -U__linux__ -DRL_DESCRIPTOR_HAS_FLAGS=0 -DRL_SEMAPHORE_IS_NATIVE=0|systems|Linux without epoll, eventfd, timerfd
+portable|native cc -Wno-unused-function -U__linux__ -DRL_DESCRIPTOR_HAS_FLAGS=0 -DRL_SEMAPHORE_IS_NATIVE=0|systems|Linux without epoll, eventfd, timerfd
 macos|macos|systems|macOS 11 on x86-64 and aarch64 (only linked)
 hiredis|hiredis trixie|hiredis|1.2.0
 nginx-1.30|nginx sid 1.30|nginx|1.30, 0.10.29, 0.1.32
@@ -127,8 +127,8 @@ native() {
   shift
   settings="$settings
 CPPFLAGS=$*"
-  # These need epoll or a timer of the kernel.
-  [ $# -eq 0 ] || without='rl_client_stats rl_handle rl_suspend_thread'
+  # These need epoll, a timer or random numbers of the Linux kernel.
+  [ $# -eq 0 ] || without='rl_client_stats rl_entropy rl_handle rl_poll rl_suspend_thread rl_watchdog_thread'
   test_all
 }
 
