@@ -399,7 +399,10 @@ static void signal_in_a_system_call_has_no_effect(void **state) {
   rl_socket_free(&socket, false);
 }
 
-/* As in a program that has closed its standard input. */
+/*
+ * As in a program that has closed its standard input. It is the first test: a thread of a look-up
+ * might take the descriptor.
+ */
 static void descriptor_0_is_as_good_as_any(void **state) {
   rl_socket socket;
   int port;
@@ -625,6 +628,9 @@ static int end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+#ifdef __linux__ /* epoll and timerfd */
+      cmocka_unit_test(descriptor_0_is_as_good_as_any),
+#endif
       WITH_SOCKET(socket_is_tuned_and_does_not_block),
       cmocka_unit_test(unix_socket_connects_at_once_or_explains),
       WITH_SOCKET(connect_tries_all_addresses_of_a_name),
@@ -639,7 +645,6 @@ int main(void) {
       WITH_SOCKET(look_up_has_no_time_out),
       cmocka_unit_test(busy_look_up_is_retried_every_10_ms),
 #ifdef __linux__ /* epoll and timerfd */
-      cmocka_unit_test(descriptor_0_is_as_good_as_any),
       cmocka_unit_test(registration_changes_only_if_necessary),
       cmocka_unit_test(reused_descriptor_is_registered_again),
       cmocka_unit_test(forked_child_keeps_its_parents_epoll_set),
