@@ -33,7 +33,7 @@ struct rl_attempt {
   unsigned references;
   uint32_t sent;      /* nodes that may have received a SET */
   uint32_t asked;     /* nodes with an outstanding SET */
-  uint32_t refused;   /* nodes of |sent| that have lost no SET; each answered one set nothing */
+  uint32_t refused;   /* nodes of |sent| where no answered or lost SET may have set the key */
   uint32_t due;       /* nodes that must still be sent the release */
   uint32_t later;     /* nodes of |due| that must wait until later_us */
   uint32_t uncertain; /* nodes that may still execute a SET of an ended connection */
