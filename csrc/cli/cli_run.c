@@ -203,12 +203,12 @@ static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
     ttl_us = cli_run_earlier(ttl_us, run->settings->max_hold_us);
   }
   redlock_duration left_us = redlock_lock_remaining(run->lock);
-  redlock_duration grace_us = cli_run_earlier(run->settings->kill_after_us, ttl_us / 4);
+  redlock_duration kill_after_us = cli_run_earlier(run->settings->kill_after_us, ttl_us / 4);
   if (!run->settings->strict || left_us == 0 || run->give_up_us != 0) {
     return REDLOCK_NEVER; /* Its loss is reported, or SIGKILL was sent. */
   }
   redlock_time kill_us = now_us + left_us - cli_run_earlier(ttl_us / 8, left_us);
-  redlock_time stop_us = kill_us - cli_run_earlier(grace_us, kill_us);
+  redlock_time stop_us = kill_us - cli_run_earlier(kill_after_us, kill_us);
   if (now_us >= stop_us && !run->stopping) {
     cli_run_stop(run, now_us);
     (void)cli_report(run->settings, 0, "'%s' ends in %llu ms, and the command is stopped",

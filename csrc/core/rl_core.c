@@ -42,7 +42,13 @@ static const rl_steps *const rl_core_steps[] = {
     [RL_OPERATION_BOOTSTRAP] = &rl_bootstrap_steps,
 };
 
-static const rl_upper rl_core_upper = {rl_core_steps, rl_waitlist_leave, rl_lifecycle_ended};
+static const rl_upper rl_core_upper = {
+    .steps = rl_core_steps,
+    .leave_waitlist = rl_waitlist_leave,
+    .ended = rl_lifecycle_ended,
+    .late_vote = rl_extend_late_vote,
+    .backfill = rl_backfill_lock,
+};
 
 /* States of the modules above the lock layer. */
 typedef struct rl_core_parts {

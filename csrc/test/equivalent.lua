@@ -80,7 +80,7 @@ return {
   { "rl_inspect_ttl", "> to >=", 2, why = "no whole number of milliseconds is that" },
   -- csrc/core/lease/rl_backfill.c
   { "rl_backfill_begin", "<= to <",
-    why = "rl_backfill() looks itself; an outstanding reply brings it back when it arrives" },
+    why = "rl_backfill_lock() looks itself; an outstanding reply brings it back when it arrives" },
   { "rl_backfill_node", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   { "rl_backfill_node", "> to >=",

@@ -58,7 +58,7 @@ static bool rl_acquire_shares(rl_lock *lock, redlock_time now_us) {
       lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us);
   if (shares) {
     rl_lock_end(lock, now_us, REDLOCK_OK);
-    rl_lock_end_grace(lock);
+    rl_lock_ignore_late_votes(lock);
   }
   return shares;
 }
@@ -160,7 +160,7 @@ static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
   }
   bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == command->attempt &&
               now_us < lock->round_deadline_us;
-  bool backfills = lock->phase == RL_PHASE_GRACE && lock->lease == command->attempt &&
+  bool backfills = lock->phase == RL_PHASE_SUCCEEDED && lock->lease == command->attempt &&
                    rl_lock_remaining(lock, now_us) > 0;
   redlock_time keys_end_us =
       asks ? rl_time_add(lock->round_start_us, lock->ttl_us) : lock->keys_end_us;
@@ -285,10 +285,6 @@ static bool rl_acquire_note(rl_core *core, redlock_time now_us, rl_answer *answe
   return true;
 }
 
-static void rl_acquire_grace_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  (void)rl_backfill(lock, now_us, node);
-}
-
 const rl_steps rl_acquire_steps = {
     .begin = rl_acquire_begin,
     .send = rl_acquire_send,
@@ -296,5 +292,4 @@ const rl_steps rl_acquire_steps = {
     .note = rl_acquire_note,
     .decide = rl_acquire_decide,
     .timed_out = rl_fence_time_out,
-    .grace_up = rl_acquire_grace_up,
 };

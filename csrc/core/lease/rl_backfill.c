@@ -52,7 +52,7 @@ static bool rl_backfill_lacks(const rl_lock *lock, redlock_time now_us, const rl
          (lock->lease->sent & rl_node_bit(node)) == 0;
 }
 
-bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
+bool rl_backfill_lock(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_link *link = &node->link;
   if (!rl_backfill_lacks(lock, now_us, node)) {
     return true;
@@ -78,7 +78,7 @@ static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) 
   bool done = true;
   node->lacks_keys = false;
   RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
-    done = rl_backfill(lock, now_us, node) && done;
+    done = rl_backfill_lock(lock, now_us, node) && done;
   }
   node->lacks_keys = !done;
   if (done || rl_link_oldest_age(&node->link, now_us) > RL_BACKFILL_EVERY_US) {

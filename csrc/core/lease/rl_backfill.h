@@ -24,7 +24,7 @@ void rl_backfill_begin(rl_lock *lock, redlock_time now_us);
 void rl_backfill_ready(rl_core *core, rl_node *node);
 
 /* FILL-3, for one lock and a node that is up. Returns false if the lock must try again. */
-bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node);
+bool rl_backfill_lock(rl_lock *lock, redlock_time now_us, rl_node *node);
 
 /* Returns true if a search is due. */
 bool rl_backfill_wanted(const rl_core *core);

@@ -76,7 +76,7 @@ static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *n
 /* Returns true if the round still asks, or has confirmed a lease that lasts. */
 static bool rl_extend_is_wanted(const rl_lock *lock, redlock_time now_us) {
   return lock->phase == RL_PHASE_ROUND ||
-         (lock->phase == RL_PHASE_GRACE && rl_lock_remaining(lock, now_us) > 0);
+         (lock->phase == RL_PHASE_SUCCEEDED && rl_lock_remaining(lock, now_us) > 0);
 }
 
 static bool rl_extend_send_again(rl_node *node, redlock_time now_us,
@@ -151,10 +151,8 @@ static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* EXT-4, EXT-5: a node has answered after the round. */
-static void rl_extend_grace_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
-                                 redlock_vote vote) {
-  if (lock->phase == RL_PHASE_GRACE) {
+void rl_extend_late_vote(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote) {
+  if (lock->phase == RL_PHASE_SUCCEEDED) {
     if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && lock->extended) {
       rl_extend_heal(lock, now_us, node);
     }
@@ -172,5 +170,4 @@ const rl_steps rl_extend_steps = {
     .send = rl_extend_send,
     .send_again = rl_extend_send_again,
     .decide = rl_extend_decide,
-    .grace_vote = rl_extend_grace_vote,
 };

@@ -183,13 +183,13 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   if (lease == NULL) {
     return;
   }
-  rl_lock_end_grace(from);
+  rl_lock_ignore_late_votes(from);
   bool loss_counted = from->loss_counted;
   rl_lock_set_lease(from, NULL, 0);
   rl_lock_set_lease(to, lease, deadline_us);
   to->loss_counted = loss_counted;
   lease->lock = to;
-  rl_lock_end_grace(to);
+  rl_lock_ignore_late_votes(to);
   to->round =
       (from->round > to->round ? from->round : to->round) + 1; /* No reply in flight is a vote. */
   rl_renew_copy_end(to, from);

@@ -71,7 +71,7 @@ void rl_lock_detach(rl_lock *lock) {
   rl_renew_stop(lock, lock->core->now_us);
   rl_reentry_forget(lock);
   rl_loss_clear(lock);
-  rl_lock_end_grace(lock);
+  rl_lock_ignore_late_votes(lock);
   rl_notify_released(lock->core, lease, true);
   rl_lock_set_lease(lock, NULL, 0);
   lease->lock = NULL;

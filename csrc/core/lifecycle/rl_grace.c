@@ -41,7 +41,7 @@ static redlock_time rl_grace_connecting(const rl_node *node) {
 
 /* Returns true if a key or a release waits for the connection. */
 static bool rl_grace_wanted(const rl_lock *lock, const rl_node *node) {
-  bool held = lock->phase == RL_PHASE_GRACE && lock->lease != NULL;
+  bool held = lock->phase == RL_PHASE_SUCCEEDED && lock->lease != NULL;
   uint32_t lacking = held ? ~lock->lease->sent : 0;
   return ((lacking | rl_release_due(lock->core)) & rl_node_bit(node)) != 0;
 }

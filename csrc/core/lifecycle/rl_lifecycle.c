@@ -146,7 +146,7 @@ void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error) {
 
 void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
   rl_renew_stop(lock, now_us);
-  rl_lock_end_grace(lock);
+  rl_lock_ignore_late_votes(lock);
   rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
   rl_lock_note_end(lock, now_us);
   rl_lease_drop(lock, now_us, true);

@@ -45,13 +45,14 @@ bool rl_lock_reserve_extension(rl_lock *lock) {
 /* The phases that may follow each phase, as bits. */
 static const uint8_t rl_lock_next_phases[] = {
     [RL_PHASE_IDLE] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
-    [RL_PHASE_GRACE] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_SUCCEEDED] = RL_LOCK_TO(SEND) | RL_LOCK_TO(IDLE),
     [RL_PHASE_SEND] = RL_LOCK_TO(ROUND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(QUEUED) |
-                      RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
+                      RL_LOCK_TO(SUCCEEDED) | RL_LOCK_TO(IDLE),
     [RL_PHASE_ROUND] = RL_LOCK_TO(SEND) | RL_LOCK_TO(QUEUED) | RL_LOCK_TO(DELAY) |
-                       RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
-    [RL_PHASE_DELAY] = RL_LOCK_TO(SEND) | RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
-    [RL_PHASE_QUEUED] = RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(GRACE) | RL_LOCK_TO(IDLE),
+                       RL_LOCK_TO(SUCCEEDED) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_DELAY] = RL_LOCK_TO(SEND) | RL_LOCK_TO(SUCCEEDED) | RL_LOCK_TO(IDLE),
+    [RL_PHASE_QUEUED] =
+        RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(SUCCEEDED) | RL_LOCK_TO(IDLE),
 };
 
 void rl_lock_enter(rl_lock *lock, rl_phase phase) {

@@ -26,24 +26,24 @@
 #define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
 
 /*
- * IDLE, GRACE -> SEND -> ROUND -> GRACE    success
- *                       ROUND -> IDLE     failure
- *                       ROUND -> DELAY -> SEND            acquire: between attempts
- *                       ROUND -> SEND                     acquire of a semaphore: another slot
- *                       ROUND -> QUEUED                   acquire of a semaphore: it waits
- *                SEND -> DELAY                            acquire: waits first
- *                SEND -> QUEUED -> DELAY or SEND          acquire: behind another lock
- *                SEND, DELAY, QUEUED -> GRACE             acquire: shares a lease of its owner
+ * IDLE, SUCCEEDED -> SEND -> ROUND -> SUCCEEDED           success
+ *                           ROUND -> IDLE                failure
+ *                           ROUND -> DELAY -> SEND       acquire: between attempts
+ *                           ROUND -> SEND                acquire of a semaphore: another slot
+ *                           ROUND -> QUEUED              acquire of a semaphore: it waits
+ *                    SEND -> DELAY                       acquire: waits first
+ *                    SEND -> QUEUED -> DELAY or SEND     acquire: behind another lock
+ *                    SEND, DELAY, QUEUED -> SUCCEEDED    acquire: shares a lease of its owner
  *
  * Cancelling leads from each phase to IDLE.
  */
 typedef enum rl_phase {
   RL_PHASE_IDLE = 0,
-  RL_PHASE_GRACE, /* the operation succeeded; late votes are still noted, healed and backfilled */
-  RL_PHASE_SEND,  /* in the outbox: its commands are sent when the nodes have room */
-  RL_PHASE_ROUND, /* its commands are sent; votes are awaited */
-  RL_PHASE_DELAY, /* the next attempt begins at the timer, or by a notification */
-  RL_PHASE_QUEUED /* behind the head of its wait list (rl_waitlist.h) */
+  RL_PHASE_SUCCEEDED, /* until the next operation: late votes count, nodes are healed and backfilled */
+  RL_PHASE_SEND,      /* in the outbox: its commands are sent when the nodes have room */
+  RL_PHASE_ROUND,     /* its commands are sent; votes are awaited */
+  RL_PHASE_DELAY,     /* the next attempt begins at the timer, or by a notification */
+  RL_PHASE_QUEUED     /* behind the head of its wait list (rl_waitlist.h) */
 } rl_phase;
 
 #define RL_LOCK_WAITED_MAX 32767u /* threads in a blocking call at once */
@@ -216,7 +216,7 @@ redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
 
 /* Returns true if an operation or an automatic extend is in flight. */
 static inline bool rl_lock_is_in_flight(const rl_lock *lock) {
-  return lock->phase != RL_PHASE_IDLE && lock->phase != RL_PHASE_GRACE;
+  return lock->phase != RL_PHASE_IDLE && lock->phase != RL_PHASE_SUCCEEDED;
 }
 
 /*

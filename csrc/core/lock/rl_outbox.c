@@ -117,7 +117,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     lock->core->upper->leave_waitlist(lock, now_us, result);
   }
   lock->core->busy_count--;
-  rl_lock_enter(lock, result == REDLOCK_OK ? RL_PHASE_GRACE : RL_PHASE_IDLE);
+  rl_lock_enter(lock, result == REDLOCK_OK ? RL_PHASE_SUCCEEDED : RL_PHASE_IDLE);
   rl_lock_set_result(lock, result);
   if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
     rl_round_await_none(lock); /* Backfills of a granted acquire still wait for nodes. */
@@ -133,7 +133,7 @@ void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us) {
   rl_timers_set(&lock->core->timers, &lock->timer, until_us);
 }
 
-void rl_lock_end_grace(rl_lock *lock) {
+void rl_lock_ignore_late_votes(rl_lock *lock) {
   assert(!rl_lock_is_in_flight(lock));
   rl_lock_enter(lock, RL_PHASE_IDLE);
   rl_round_await_none(lock);

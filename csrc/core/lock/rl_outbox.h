@@ -37,7 +37,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 /* Pauses the acquire in flight until its next attempt, because the last one ended with |result|. */
 void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us);
 
-/* Ends phase GRACE: late answers to the last operation no longer count. */
-void rl_lock_end_grace(rl_lock *lock);
+/* Ends phase SUCCEEDED: late votes of the last operation no longer count. */
+void rl_lock_ignore_late_votes(rl_lock *lock);
 
 #endif

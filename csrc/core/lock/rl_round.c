@@ -146,12 +146,12 @@ void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
 }
 
 /*
- * Counts a vote that came after the decision, for redlock_lock_vote(). Heals the node if it denied
- * an extended lease. Returns true if the vote was counted.
+ * Notes a vote that came after the decision: redlock_lock_vote() shows it. Returns true if it was
+ * the node's first vote.
  */
-static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
-                          const rl_outstanding *command, redlock_vote vote, const char *error,
-                          redlock_duration latency_us) {
+static bool rl_round_take_late_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
+                                    const rl_outstanding *command, redlock_vote vote,
+                                    const char *error, redlock_duration latency_us) {
   bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;
   /* An extend came after this SET, or the guard does not let the node vote. */
   if (sets && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
@@ -161,7 +161,7 @@ static bool rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
     rl_round_unsettle(lock, node->index);
   }
   bool settled = rl_round_settle_uncounted(lock, node->index, vote, error, latency_us);
-  lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
+  lock->core->upper->late_vote(lock, now_us, node, vote);
   return settled;
 }
 
@@ -176,8 +176,8 @@ static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outst
 }
 
 /*
- * Counts the vote, if it belongs to the current round or, in the grace period, to the last one.
- * Returns true if it was counted.
+ * Counts the vote if its round is in flight, or was the last one and succeeded. Returns true if it
+ * was counted.
  */
 static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
                                const rl_outstanding *command, redlock_vote vote,
@@ -200,10 +200,10 @@ static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node
   if (lock->phase == RL_PHASE_ROUND) {
     settled = rl_round_settle_uncounted(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
-  } else if (lock->phase == RL_PHASE_GRACE) {
-    settled = rl_round_late(lock, now_us, node, command, vote, error, latency_us);
+  } else if (lock->phase == RL_PHASE_SUCCEEDED) {
+    settled = rl_round_take_late_vote(lock, now_us, node, command, vote, error, latency_us);
   } else if (lock->phase == RL_PHASE_IDLE && command->kind == RL_OUTSTANDING_EXTEND) {
-    lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
+    lock->core->upper->late_vote(lock, now_us, node, vote);
   }
   return settled;
 }
@@ -359,8 +359,8 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (!rl_round_take_awaited(lock, node)) {
     return;
   }
-  if (lock->phase == RL_PHASE_GRACE) {
-    lock->core->upper->steps[RL_OPERATION_ACQUIRE]->grace_up(lock, now_us, node);
+  if (lock->phase == RL_PHASE_SUCCEEDED) {
+    (void)lock->core->upper->backfill(lock, now_us, node);
   }
   if (lock->phase != RL_PHASE_ROUND) {
     return;

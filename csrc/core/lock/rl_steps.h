@@ -78,10 +78,6 @@ typedef struct rl_steps {
 
   /* Ends requests besides the votes with the reason |missed|: the round has timed out. */
   void (*timed_out)(rl_lock *lock, const char *missed);
-
-  /* After the decision, in phase GRACE or IDLE: act on a vote; or on a node that has come up. */
-  void (*grace_vote)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
-  void (*grace_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
 } rl_steps;
 
 /* Functions of the layers above. */
@@ -93,6 +89,18 @@ typedef struct rl_upper {
 
   /* Acts on the end of the operation with |result|. */
   void (*ended)(rl_lock *lock, redlock_time now_us, int result);
+
+  /*
+   * Acts on the vote of a node that comes after the decision: in phase SUCCEEDED on each vote, in
+   * phase IDLE on the vote of an extend.
+   */
+  void (*late_vote)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
+
+  /*
+   * Gives the key to a node that has come up after its lock was granted. Returns false if the node
+   * cannot take it yet.
+   */
+  bool (*backfill)(rl_lock *lock, redlock_time now_us, rl_node *node);
 } rl_upper;
 
 #endif

@@ -87,7 +87,7 @@
 #include "wait/rl_ticket.h"
 
 /* Added to the time that the nodes need to answer (NTF-5). */
-#define RL_NOTIFY_GRACE_US REDLOCK_MILLISECONDS
+#define RL_NOTIFY_SLACK_US REDLOCK_MILLISECONDS
 
 /* Least time between attempts without a majority of notifications (NTF-5). */
 #define RL_NOTIFY_APART_US (50 * REDLOCK_MILLISECONDS)
@@ -216,7 +216,7 @@ static void rl_notify_try_by_majority(rl_lock *head, rl_ticket *ticket, redlock_
 static void rl_notify_try_soon(rl_core *core, rl_lock *head, rl_ticket *ticket,
                                redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
-  redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_GRACE_US, needs_us));
+  redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_SLACK_US, needs_us));
   if (!rl_notify_key_may_have_holder(head, ticket)) {
     rl_notify_try_after_pause(head, ticket, now_us);
     return;
@@ -411,7 +411,7 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
     return false;
   }
   redlock_duration left_us = rl_time_sub(rl_pause_last(lock), now_us);
-  if (left_us <= rl_time_add(RL_NOTIFY_GRACE_US, rl_pause_needs(core))) {
+  if (left_us <= rl_time_add(RL_NOTIFY_SLACK_US, rl_pause_needs(core))) {
     return false; /* There is time for one attempt only. */
   }
   redlock_duration answers_us = /* until an attempt, if no majority has reported */

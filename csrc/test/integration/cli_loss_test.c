@@ -162,7 +162,7 @@ static void loss_sends_term_to_descendants(void **state) {
   assert_contains(shell_last.text, "got TERM");
 }
 
-static void command_that_ignores_term_is_killed_after_the_grace_period(void **state) {
+static void command_that_ignores_term_is_killed_after_kill_after(void **state) {
   heartbeat beat = open_beat("beat");
   tool_run run = shell_begin(RUN "--kill-after 300ms run job -- $SELF beat $DIR/beat ignore");
   eventually(*beat.last != 0);
@@ -172,7 +172,7 @@ static void command_that_ignores_term_is_killed_after_the_grace_period(void **st
 }
 
 /* The tool notices the loss when it extends the lock, after 500 ms. */
-static void grace_period_is_five_seconds(void **state) {
+static void kill_after_is_five_seconds_by_default(void **state) {
   heartbeat beat = open_beat("beat");
   tool_run run = shell_begin(RUN "run job -- $SELF beat $DIR/beat ignore");
   eventually(*beat.last != 0);
@@ -267,8 +267,8 @@ int main(int argc, char **argv) {
       TEST(warning_lets_the_command_outlive_the_lock),
       TEST(loss_sends_term_to_the_command),
       TEST(loss_sends_term_to_descendants),
-      TEST(command_that_ignores_term_is_killed_after_the_grace_period),
-      TEST(grace_period_is_five_seconds),
+      TEST(command_that_ignores_term_is_killed_after_kill_after),
+      TEST(kill_after_is_five_seconds_by_default),
       TEST(killed_tool_ends_its_command_at_once),
       TEST(job_runs_once_within_its_hold_time),
       TEST(lock_is_free_after_its_hold_time),

@@ -201,8 +201,8 @@ static bool check_leftover_hurried(const sim_client *client, const sim_lock *own
   rl_link_phase phase = client->core.nodes[node]->link.phase;
   uint64_t tenth_us = lock->ttl_us / 10;
   uint64_t moment_us = tenth_us < CHECK_LEFTOVER_MOMENT_US ? tenth_us : CHECK_LEFTOVER_MOMENT_US;
-  return lock->operation == RL_OPERATION_ACQUIRE && lock->phase == RL_PHASE_GRACE && !own->moved &&
-         client->core.nodes[node]->failures == 0 &&
+  return lock->operation == RL_OPERATION_ACQUIRE && lock->phase == RL_PHASE_SUCCEEDED &&
+         !own->moved && client->core.nodes[node]->failures == 0 &&
          (phase == RL_LINK_CONNECTING || phase == RL_LINK_HANDSHAKE) &&
          client->reading_us < client->sockets[node].begun_us + moment_us &&
          client->reading_us < lock->round_deadline_us;

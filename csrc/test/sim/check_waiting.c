@@ -24,7 +24,7 @@
 #include "wait/rl_pause.h"
 
 #define CHECK_WAITING_SLACK_US 5000
-#define CHECK_WAITING_GRACE_US 1000
+#define CHECK_WAITING_HEAD_SLACK_US 1000
 #define CHECK_WAITING_HURRY_US 50000
 #define CHECK_WAITING_ATTEMPTS 12
 #define CHECK_WAITING_OVERTAKEN 1 /* times by each other lock */
@@ -86,7 +86,7 @@ static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own
   }
   own->slept_rows = rows > own->slept_rows ? rows : own->slept_rows;
   uint64_t spent_us = client->advance_us > own->slept_us ? client->advance_us - own->slept_us : 0;
-  uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) + CHECK_WAITING_GRACE_US +
+  uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) + CHECK_WAITING_HEAD_SLACK_US +
                       3 * own->slept_needs_us;
   if (spent_us > bound_us + client->paused_us - own->slept_paused_us + CHECK_WAITING_SLACK_US) {
     sim_violation(s, "waiting", "client %u, lock %u: sleeps for %llu us, may for %llu us",

@@ -205,7 +205,7 @@ static void reply_after_the_round_is_late(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void vote_in_the_grace_period_counts(void **state) {
+static void vote_after_the_decision_counts(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -498,7 +498,7 @@ int main(void) {
       cmocka_unit_test(queued_waiters_count_as_waiting),
       cmocka_unit_test(short_wait_is_no_event),
       cmocka_unit_test(reply_after_the_round_is_late),
-      cmocka_unit_test(vote_in_the_grace_period_counts),
+      cmocka_unit_test(vote_after_the_decision_counts),
       cmocka_unit_test(node_without_a_reply_votes_unknown_and_its_reply_is_late),
       cmocka_unit_test(unreachable_node_votes_error),
       cmocka_unit_test(heal_is_counted_and_is_no_vote),
