@@ -178,12 +178,6 @@ static void fill_the_output(void) {
   (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
 }
 
-static void unprintable_text_releases_the_lock(void **state) {
-  cli_check_after(fill_the_output, "acquire job", 71);
-  assert_contains(cli_last.text, "cannot write to the standard output");
-  assert_int_equal(farm_count(&three, "job", NULL), 0);
-}
-
 /* The work of the holder may go on. */
 static void unprintable_text_of_an_extend_keeps_the_lock(void **state) {
   check_text("acquire job");
@@ -216,7 +210,6 @@ int main(void) {
       TEST(taken_lock_prints_no_text),
       TEST(fencing_token_is_handed_over),
       TEST(rejected_password_is_a_failure_in_json),
-      TEST(unprintable_text_releases_the_lock),
       TEST(unprintable_text_of_an_extend_keeps_the_lock),
       TEST(handover_prints_json),
   };

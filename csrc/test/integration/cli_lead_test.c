@@ -221,18 +221,6 @@ static void rejected_password_ends_the_campaign(void **state) {
   assert_null(strstr(cli_last.text, "hidden"));
 }
 
-static void lead_rejects_options_of_run(void **state) {
-  static const char *const lines[] = {"--fence lead job true",
-                                      "--hold-for 1s lead job true",
-                                      "--on-lost=warn lead job true",
-                                      "--json lead job true",
-                                      "lead job",
-                                      "lead"};
-  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-    cli_check(lines[i], 64);
-  }
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, three_reset)
 
 int main(void) {
@@ -249,7 +237,6 @@ int main(void) {
       TEST(unreachable_nodes_are_reported_once),
       cmocka_unit_test_setup_teardown(refusing_nodes_are_reported_once, three_reset,
                                       let_run_scripts),
-      TEST(lead_rejects_options_of_run),
       TEST(rejected_password_ends_the_campaign),
   };
   return cmocka_run_group_tests(tests, start, three_end);

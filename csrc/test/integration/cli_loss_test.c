@@ -113,22 +113,6 @@ static void strict_kills_the_command_before_the_lock_ends(void **state) {
   }
 }
 
-/* Descendants, too: also one that left the session and whose parent has ended. */
-static void strict_kills_descendants_before_the_lock_ends(void **state) {
-  tool_run run;
-  for (unsigned tries = 0;
-       outlives(RUN "--strict run job -- sh -c 'trap \"\" TERM; "
-                    "sh -c \"setsid $SELF beat $DIR/beat ignore &\"; sleep 600'",
-                RELAY_CLOSE, &run);
-       tries++) {
-    (void)tool_wait(&run);
-    assert_true(delayed && tries < TRIES);
-    (void)end_relays(state);
-    (void)reset(state);
-  }
-  (void)tool_wait(&run); /* The output ends with the last descendant. */
-}
-
 /* The control: the test above can tell. */
 static void warning_lets_the_command_outlive_the_lock(void **state) {
   tool_run run;
@@ -140,17 +124,6 @@ static void warning_lets_the_command_outlive_the_lock(void **state) {
 
 /* --------------------------------------------------------------------------- TERM, then KILL */
 
-static void loss_sends_term_to_the_command(void **state) {
-  tool_run run = shell_begin(RUN "run job -- sh -c 'trap \"echo got TERM; exit 3\" TERM; "
-                                 "echo ready; " SHELL_UNTIL("end") "'");
-  tool_until_output(&run, "ready");
-  shell_take("job");
-  shell_finish(&run, 75);
-  assert_contains(shell_last.text, "got TERM");
-  assert_contains(shell_last.text, "'job'");
-  assert_int_equal(farm_count(&three, "job", "another"), 3);
-}
-
 /* Also to one in a session of its own. */
 static void loss_sends_term_to_descendants(void **state) {
   tool_run run = shell_begin(
@@ -160,15 +133,6 @@ static void loss_sends_term_to_descendants(void **state) {
   shell_take("job");
   shell_finish(&run, 75);
   assert_contains(shell_last.text, "got TERM");
-}
-
-static void command_that_ignores_term_is_killed_after_kill_after(void **state) {
-  heartbeat beat = open_beat("beat");
-  tool_run run = shell_begin(RUN "--kill-after 300ms run job -- $SELF beat $DIR/beat ignore");
-  eventually(*beat.last != 0);
-  shell_take("job");
-  shell_finish(&run, 75);
-  heartbeat_close(&beat);
 }
 
 /* The tool notices the loss when it extends the lock, after 500 ms. */
@@ -184,21 +148,6 @@ static void kill_after_is_five_seconds_by_default(void **state) {
 }
 
 /* ------------------------------------------------------------------- the end of the tool itself */
-
-static void killed_tool_ends_its_command_at_once(void **state) {
-  for (unsigned round = 0; round < rounds(3); round++) {
-    heartbeat beat = open_beat("beat");
-    tool_run run = shell_begin("exec $R run job -- $SELF beat $DIR/beat");
-    eventually(*beat.last != 0);
-    redlock_time begun_us = stopwatch();
-    assert_int_equal(kill(run.pid, SIGKILL), 0);
-    (void)tool_wait(&run); /* The output ends with the command. */
-    assert_took(begun_us, 0, MS(500));
-    assert_true(farm_count(&three, "job", NULL) >= 2); /* The slowest node may not have it yet. */
-    heartbeat_close(&beat);
-    (void)shell_reset(state);
-  }
-}
 
 /* --------------------------------------------------------------------------------- --hold-for */
 
@@ -226,54 +175,16 @@ static void job_runs_once_within_its_hold_time(void **state) {
   }
 }
 
-static void lock_is_free_after_its_hold_time(void **state) {
-  shell_check("$TOOL --node-timeout 300ms -t 3s -w 30s --hold-for 700ms run job -- true", 0);
-  shell_check("$R -w 30s run job -- true", 0);
-}
-
-static void killed_tool_holds_for_the_hold_time(void **state) {
-  tool_run run = shell_begin("exec $TOOL --node-timeout 150ms -w 30s -t 2s --hold-for 60s run job "
-                             "-- sh -c ': >$DIR/ready; " SHELL_UNTIL("end") "'");
-  eventually(shell_has("ready"));
-  assert_int_equal(kill(run.pid, SIGKILL), 0);
-  shell_finish(&run, 128 + SIGKILL);
-  unsigned count = 0; /* The slowest node may not have it yet. */
-  for (unsigned i = 0; i < 3; i++) {
-    count += strtol(farm_command(&three, i, "PTTL", "job", (char *)NULL), NULL, 10) > 20000;
-  }
-  assert_true(count >= 2);
-  shell_check("$R -w 0 run job -- echo ran", 1);
-}
-
-/* A command that runs for longer than the hold time keeps its lock, and then releases it. */
-static void long_command_outlasts_the_hold_time(void **state) {
-  tool_run run = shell_begin("exec $R --hold-for 300ms run job -- sh -c '" SHELL_UNTIL("end") "'");
-  shell_until_held("job");
-  redlock_time until_us = redlock_now() + MS(500);
-  eventually(redlock_now() > until_us);
-  assert_int_equal(farm_count(&three, "job", NULL), 3);
-  shell_touch("end");
-  shell_finish(&run, 0);
-  assert_int_equal(farm_count(&three, "job", NULL), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset, end_relays)
 
 int main(int argc, char **argv) {
   heartbeat_main(argc, argv);
   const struct CMUnitTest tests[] = {
       TEST(strict_kills_the_command_before_the_lock_ends),
-      TEST(strict_kills_descendants_before_the_lock_ends),
       TEST(warning_lets_the_command_outlive_the_lock),
-      TEST(loss_sends_term_to_the_command),
       TEST(loss_sends_term_to_descendants),
-      TEST(command_that_ignores_term_is_killed_after_kill_after),
       TEST(kill_after_is_five_seconds_by_default),
-      TEST(killed_tool_ends_its_command_at_once),
       TEST(job_runs_once_within_its_hold_time),
-      TEST(lock_is_free_after_its_hold_time),
-      TEST(killed_tool_holds_for_the_hold_time),
-      TEST(long_command_outlasts_the_hold_time),
   };
   return cmocka_run_group_tests(tests, start, shell_end);
 }

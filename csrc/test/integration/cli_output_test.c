@@ -133,6 +133,7 @@ static void full_output_is_an_error_of_every_verb(void **state) {
   }
   cli_check_after(fill_the_output, "watch job", 71);
   cli_check_after(fill_the_output, "hold job", 71);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
 static void quiet_verbs_print_only_results(void **state) {

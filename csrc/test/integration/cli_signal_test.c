@@ -39,44 +39,6 @@ static void begin_group(void) {
   (void)setpgid(0, 0);
 }
 
-static void tool_dies_from_the_signal_of_its_command(void **state) {
-  static const struct {
-    const char *name;
-    int number;
-  } cases[] = {{"INT", SIGINT},   {"QUIT", SIGQUIT}, {"TERM", SIGTERM}, {"HUP", SIGHUP},
-               {"KILL", SIGKILL}, {"SEGV", SIGSEGV}, {"PIPE", SIGPIPE}, {"USR1", SIGUSR1}};
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char arguments[64];
-    (void)snprintf(arguments, sizeof arguments, "run job -- SUICIDE %s", cases[i].name);
-    tool_run run = cli_begin_after(restore_signals, arguments);
-    cli_finish(&run, 128 + cases[i].number);
-    assert_true(WIFSIGNALED(cli_last.state));
-    assert_false(WCOREDUMP(cli_last.state));
-    assert_int_equal(farm_count(&three, "job", NULL), 0);
-  }
-  cli_define("STATUS130", "exit 130");
-  cli_check("run job -- STATUS130", 130);
-  assert_true(WIFEXITED(cli_last.state));
-}
-
-static void waiting_tool_dies_from_its_signal(void **state) {
-  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    unsigned before = farm_calls(&three, 0, "set");
-    tool_run run = cli_begin_after(restore_signals, "-w 600s run job -- echo ran");
-    eventually(farm_calls(&three, 0, "set") > before);
-    (void)kill(run.pid, numbers[i]);
-    cli_finish(&run, 128 + numbers[i]);
-    assert_true(WIFSIGNALED(cli_last.state));
-    assert_false(WCOREDUMP(cli_last.state));
-    assert_string_equal(cli_last.text, "");
-    assert_int_equal(farm_count(&three, "job", "another"), 3);
-  }
-}
-
 /* SIGUSR1, for the tool alone, is passed on after all signals before. */
 static void end_counter(tool_run *run) {
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
@@ -123,19 +85,6 @@ static void interrupt_ends_tool_at_once_while_sentinels_hang(void **state) {
     }
   }
   (void)close(listener);
-}
-
-static void signal_for_the_group_is_not_passed_on(void **state) {
-  static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-  static const char *const shown[] = {"got TERM\n", "got INT\n", "got HUP\n"};
-  for (unsigned i = 0; i < 3; i++) {
-    tool_run run = cli_begin_after(begin_group, "run job -- COUNTER");
-    tool_until_output(&run, "started");
-    (void)kill(-run.pid, numbers[i]);
-    tool_until_output(&run, shown[i]);
-    end_counter(&run);
-    assert_int_equal(count_of(cli_last.text, shown[i]), 1);
-  }
 }
 
 static void signal_for_the_tool_is_passed_on_once(void **state) {
@@ -243,71 +192,15 @@ static void signal_for_the_canary_hides_no_other(void **state) {
 
 /* ------------------------------------------------------------------------------------ terminal */
 
-/* Runs |script| of bash on a terminal, with the tool as $0 and the nodes as $1. */
-static tool_run begin_on_terminal(const char *script) {
-  char nodes[3 * sizeof three.nodes[0].address];
-  tool_run self = {0};
-  (void)snprintf(nodes, sizeof nodes, "%s,%s,%s", three.nodes[0].address, three.nodes[1].address,
-                 three.nodes[2].address);
-  self.pid = forkpty(&self.output, NULL, NULL, NULL);
-  assert_true(self.pid >= 0);
-  if (self.pid == 0) {
-    restore_signals();
-    (void)execlp("bash", "bash", "-c", script, tool_path(), nodes, cli_path("ENDLESS"),
-                 (char *)NULL);
-    _exit(99);
-  }
-  return self;
-}
-
-static void interrupt_ends_a_loop_of_the_shell(void **state) {
-  static const struct {
-    const char *script, *until, *keys;
-    int number;
-  } cases[] = {
-      {"for i in 1 2 3; do \"$0\" -n $1 -t 60s --node-timeout 5s run job -- \"$2\"; echo next; done",
-       "started", "\003", SIGINT},
-      {"for i in 1 2 3; do echo waits; \"$0\" -n $1 -w inf run taken -- true; echo next; done",
-       "waits", "\003", SIGINT},
-  };
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "taken", "another", (char *)NULL);
-  }
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    unsigned before = farm_calls(&three, 0, "set");
-    tool_run run = begin_on_terminal(cases[i].script);
-    tool_until_output(&run, cases[i].until);
-    eventually(farm_calls(&three, 0, "set") > before);
-    assert_int_equal(write(run.output, cases[i].keys, 1), 1);
-    assert_int_equal(tool_wait(&run), 128 + cases[i].number);
-    assert_null(strstr(run.text, "next"));
-    assert_int_equal(farm_count(&three, "job", NULL), 0);
-  }
-}
-
-static void command_reads_the_terminal(void **state) {
-  tool_run run = begin_on_terminal("set -m; \"$0\" -n $1 -t 60s --node-timeout 5s run job -- "
-                                   "sh -c 'echo started; read line; echo \"read $line\"'");
-  tool_until_output(&run, "started");
-  assert_int_equal(write(run.output, "word\n", 5), 5);
-  tool_until_output(&run, "read word");
-  assert_int_equal(tool_wait(&run), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, three_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(tool_dies_from_the_signal_of_its_command),
-      TEST(waiting_tool_dies_from_its_signal),
       TEST(interrupt_ends_tool_at_once_while_sentinels_hang),
-      TEST(signal_for_the_group_is_not_passed_on),
       TEST(signal_for_the_tool_is_passed_on_once),
       TEST(command_in_its_own_group_gets_the_signal),
       TEST(signal_for_the_canary_hides_no_other),
       TEST(canary_has_neither_name_nor_descriptors),
-      TEST(interrupt_ends_a_loop_of_the_shell),
-      TEST(command_reads_the_terminal),
   };
   return cmocka_run_group_tests(tests, start, three_end);
 }

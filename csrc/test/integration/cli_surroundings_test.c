@@ -38,26 +38,6 @@ static void interrupt_of_the_wait_ends_a_loop_of_the_shell(void **state) {
   assert_null(strstr(shell_last.text, "ran\r"));
 }
 
-/* The command decides: an editor or a shell goes on after Ctrl-C. */
-static void command_that_handles_an_interrupt_runs_on(void **state) {
-  tool_run run = shell_begin_on_terminal(
-      "$R run job -- sh -c 'trap \"echo got INT; exit 4\" INT; echo ready; " SHELL_UNTIL(
-          "end") "'");
-  tool_until_output(&run, "ready");
-  shell_until_held("job");
-  tool_type(&run, "\x03");
-  shell_finish(&run, 4);
-  assert_contains(shell_last.text, "got INT");
-}
-
-static void quit_key_ends_tool_and_command(void **state) {
-  tool_run run = shell_begin_on_terminal("ulimit -c 0; exec $R run job -- sleep 600");
-  shell_until_held("job");
-  tool_type(&run, "\x1c");
-  shell_finish(&run, 128 + SIGQUIT);
-  assert_int_equal(tool_signal(&shell_last), SIGQUIT);
-}
-
 /* Returns the number that the command prints behind "pid=". The terminal echoes its script. */
 static pid_t until_pid(tool_run *run) {
   long pid = 0;
@@ -109,22 +89,6 @@ static void closed_terminal_ends_the_command(void **state) {
   eventually(farm_count(&three, "job", NULL) == 0);
 }
 
-/* Returns true if the verb nodes prints colours in this environment. */
-static bool is_coloured(const char *environment, bool terminal) {
-  char script[128];
-  (void)snprintf(script, sizeof script, "%s $R nodes", environment);
-  tool_run run = terminal ? shell_begin_on_terminal(script) : shell_begin(script);
-  shell_finish(&run, 0);
-  return strstr(shell_last.text, "\033[") != NULL;
-}
-
-static void colours_are_only_for_terminals(void **state) {
-  assert_true(is_coloured("NO_COLOR= TERM=xterm", true));
-  assert_false(is_coloured("NO_COLOR=1 TERM=xterm", true));
-  assert_false(is_coloured("NO_COLOR= TERM=dumb", true));
-  assert_false(is_coloured("NO_COLOR= TERM=xterm", false));
-}
-
 /* --------------------------------------------------------------------- input and descriptors */
 
 static void command_reads_the_input_of_the_caller(void **state) {
@@ -144,24 +108,6 @@ static void tool_changes_no_flags_of_descriptors(void **state) {
   assert_string_equal(shell_last.text, "3\n");
 }
 
-static void command_sees_the_lock_but_no_addresses(void **state) {
-  shell_check("export REDLOCK_FENCE=9; $R run job -- env | grep ^REDLOCK_[^R]", 1);
-  shell_check("$R run job -- env | grep ^REDLOCK_RES", 0);
-  assert_string_equal(shell_last.text, "REDLOCK_RESOURCE=job\n");
-  shell_check("for i in 1 2; do $R run --fence job -- sh -c 'echo $REDLOCK_FENCE'; done", 0);
-  char *second = NULL;
-  unsigned long long first = strtoull(shell_last.text, &second, 10);
-  assert_true(first > 0);
-  assert_true(strtoull(second, NULL, 10) > first);
-}
-
-static void closed_output_is_an_error(void **state) {
-  shell_check("$R nodes >&-", 71);
-  shell_check("$R doctor >&-", 71);
-  shell_check("$R --version >&-", 71);
-  shell_check("$R run job -- true >&-", 0);
-}
-
 /* ----------------------------------------------------------------------------------- scripts */
 
 /* As docs/cli.md and redlock(1) show it. */
@@ -176,13 +122,6 @@ static void script_locks_itself(void **state) {
   shell_take("backup");
   shell_check(script, 1);
   assert_contains(shell_last.text, "'backup' is taken");
-}
-
-static void script_holds_a_lock_for_several_steps(void **state) {
-  shell_check("lock=$($R acquire deploy) || exit; $R -w 0 run deploy -- true 2>/dev/null; "
-              "echo second $?; $R release \"$lock\"; $R -w 0 run deploy -- echo free",
-              0);
-  assert_string_equal(shell_last.text, "second 1\nfree\n");
 }
 
 /* ----------------------------------------------------------------------------------- cron */
@@ -210,13 +149,6 @@ static void script_holds_a_lock_for_several_steps(void **state) {
 #define LIKE_CRON                                                                                  \
   "setsid env -i HOME=/ LOGNAME=root SHELL=/bin/sh PATH=${TOOL%/*}:/usr/bin:/bin "                 \
   "REDLOCK_NODES=\"$REDLOCK_NODES\" DIR=$DIR /bin/sh -c "
-
-static void run_works_with_the_environment_of_cron(void **state) {
-  shell_check(LIKE_CRON "'redlock --node-timeout 5s run job -- sh -c \"tty; wc -c\"' </dev/null",
-              0);
-  assert_string_equal(shell_last.text, "not a tty\n0\n");
-  shell_check(LIKE_CRON "'unset REDLOCK_NODES; redlock run job -- true' </dev/null", 64);
-}
 
 /* The crontab line of the documentation: two hosts at the same time, and the job runs once. */
 #define JOB "redlock --node-timeout 5s --wait 3s --hold-for 60s -E 99 run report -- "
@@ -246,49 +178,35 @@ static void lead_a_session(void) {
 }
 
 /*
- * systemd stops a unit with KillMode=control-group by a TERM to each process, and with
- * KillMode=mixed by a TERM to the tool. The command gets one TERM in both cases.
+ * systemd stops a unit with KillMode=control-group by a TERM to each process. The command gets
+ * one TERM.
  */
 static void service_gets_one_term(void **state) {
-  for (unsigned mixed = 0; mixed < 2; mixed++) {
-    tool_run run =
-        shell_begin_after(lead_a_session, "exec $R run job -- sh -c 'trap \"echo TERM\" TERM; "
-                                          ": >$DIR/ready; " SHELL_UNTIL("end") "; exit 0'");
-    eventually(shell_has("ready"));
-    if (mixed != 0) {
-      assert_int_equal(kill(run.pid, SIGTERM), 0);
-    } else {
-      char script[64];
-      (void)snprintf(script, sizeof script, "kill %d $(ps -o pid= --ppid %d)", (int)run.pid,
-                     (int)run.pid);
-      tool_run sender = shell_begin(script);
-      assert_int_equal(tool_wait(&sender), 0);
-    }
-    tool_until_output(&run, "TERM");
-    (void)poll(NULL, 0, 300); /* for a second one */
-    shell_touch("end");
-    shell_finish(&run, 0);
-    assert_string_equal(shell_last.text, "TERM\n");
-    (void)shell_reset(state);
-  }
+  char script[64];
+  tool_run run =
+      shell_begin_after(lead_a_session, "exec $R run job -- sh -c 'trap \"echo TERM\" TERM; "
+                                        ": >$DIR/ready; " SHELL_UNTIL("end") "; exit 0'");
+  eventually(shell_has("ready"));
+  (void)snprintf(script, sizeof script, "kill %d $(ps -o pid= --ppid %d)", (int)run.pid,
+                 (int)run.pid);
+  tool_run sender = shell_begin(script);
+  assert_int_equal(tool_wait(&sender), 0);
+  tool_until_output(&run, "TERM");
+  (void)poll(NULL, 0, 300); /* for a second one */
+  shell_touch("end");
+  shell_finish(&run, 0);
+  assert_string_equal(shell_last.text, "TERM\n");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       SHELL_TEST(interrupt_ends_a_loop_of_the_shell),
       SHELL_TEST(interrupt_of_the_wait_ends_a_loop_of_the_shell),
-      SHELL_TEST(command_that_handles_an_interrupt_runs_on),
-      SHELL_TEST(quit_key_ends_tool_and_command),
       SHELL_TEST(command_stops_and_continues_with_its_job),
       SHELL_TEST(closed_terminal_ends_the_command),
-      SHELL_TEST(colours_are_only_for_terminals),
       SHELL_TEST(command_reads_the_input_of_the_caller),
       SHELL_TEST(tool_changes_no_flags_of_descriptors),
-      SHELL_TEST(command_sees_the_lock_but_no_addresses),
-      SHELL_TEST(closed_output_is_an_error),
       SHELL_TEST(script_locks_itself),
-      SHELL_TEST(script_holds_a_lock_for_several_steps),
-      SHELL_TEST(run_works_with_the_environment_of_cron),
       SHELL_TEST(cron_runs_a_job_on_one_of_two_hosts),
       SHELL_TEST(service_gets_one_term),
   };
