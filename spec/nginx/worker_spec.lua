@@ -141,7 +141,8 @@ describe("a worker", function()
   it("idle_worker_ends_promptly", function()
     start {}
     lock_many(8, 8)
-    helper.within(700, function() nginx:reload() end)
+    -- A worker that waited for a timer of its client would need 3 s or more.
+    helper.within(2500, function() nginx:reload() end)
     assert.are.equal("", nginx:complaints())
   end)
 
