@@ -29,7 +29,7 @@ programs() {
 
 # ------------------------------------------------------------------------------- the ordinary configuration
 
-first='rl_exhaustive rl_tls_oom rl_tls_stream rl_client_wait_launch_thread'
+first='rl_exhaustive rl_tls_oom rl_tls_stream rl_caller_send_thread'
 unit_jobs() {
   local name version
   for name in $(programs "$UNIT"); do

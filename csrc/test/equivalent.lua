@@ -174,15 +174,15 @@ return {
   { "rl_client_drain_within", "< to <=", why = "at the deadline itself it looks once more, and waits for nothing" },
   -- csrc/driver/api/rl_client_api.c
   { "redlock_client_timeout_ms", "> to >=", why = equal },
-  -- csrc/driver/client/rl_client_wait.c
-  { "rl_wait_end", "false to true", why = "a child asks that of calls that have not ended, and of no other" },
-  { "rl_wait_post_one", "== to !=", why = "they are called while the mutex is held: slower, and the same" },
-  { "rl_wait_lead", "< to <=", 2, why = "a leader whose event is descriptor 0 looks every 10 ms as well" },
-  { "rl_wait_lead", "> to >=", 2, why = "where nothing is ready poll() has said of each that it is not" },
-  { "rl_wait_lead", "&& to ||", 6,
-    why = "an event that is not set is taken back; the leader has entered, and looks anew" },
-  { "rl_wait_lead", "> to >=", 3, why = "where nothing is ready poll() has said of each that it is not" },
-  { "rl_wait_follow", "< to <=", why = "at that microsecond it sends, and comes back at once for the turn" },
+  -- csrc/driver/client/rl_caller.c
+  { "rl_caller_end", "false to true", why = "a child asks that of calls that have not ended, and of no other" },
+  { "rl_caller_add_post", "== to !=", why = "they are called while the mutex is held: slower, and the same" },
+  { "rl_caller_poll", "< to <=", 2, why = "a poller whose event is descriptor 0 looks every 10 ms as well" },
+  { "rl_caller_poll", "> to >=", 2, why = "where nothing is ready poll() has said of each that it is not" },
+  { "rl_caller_poll", "&& to ||", 6,
+    why = "an event that is not set is taken back; the poller has entered, and looks anew" },
+  { "rl_caller_poll", "> to >=", 3, why = "where nothing is ready poll() has said of each that it is not" },
+  { "rl_caller_sleep", "< to <=", why = "at that microsecond it sends, and comes back at once for the turn" },
   -- csrc/driver/os/rl_entropy.c
   { "rl_entropy_fill", "< to <=", 1, why = "the kernel gives no byte only when it is asked for none" },
   -- csrc/driver/os/rl_event.c
@@ -228,9 +228,9 @@ return {
   { "rl_turn_run", "> to >=", 1, why = "a microsecond" },
   { "rl_turn_run", "> to >=", 2, why = "the rest is left to the next turn" },
   { "rl_turn_send_due", "> to >=", why = "a microsecond" },
-  -- csrc/driver/client/rl_waiters.c
-  { "rl_wait_forget", "false to true", 1,
-    why = "without a leader nobody asks whether one polls, and there is nothing to send" },
+  -- csrc/driver/client/rl_callers.c
+  { "rl_callers_reset", "false to true", 1,
+    why = "without a poller no thread asks if one polls, and there is nothing to send" },
   -- lua/redlock/loop_turn.lua
   { "wait_for", "< to <=", why = equal },
   -- lua/redlock/nginx.lua

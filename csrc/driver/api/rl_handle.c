@@ -146,7 +146,7 @@ void redlock_lock_free(redlock_lock *lock) {
   rl_client_enter(client);
   rl_handle_take_back(lock);
   rl_lock_free(rl_lock_of(lock), redlock_now());
-  rl_wait_flush(client);
+  rl_caller_send(client);
   rl_poll_sync(client);
   rl_client_leave_for_good(client); /* Without waiting, unlike redlock_client_free(). */
 }

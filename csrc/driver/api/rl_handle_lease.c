@@ -63,7 +63,7 @@ int redlock_lock_release_send(redlock_lock *lock) {
   if (error == REDLOCK_OK) {
     (void)rl_turn_start(client); /* It can only lack entropy, which a release does not need. */
     rl_core_rest(&client->core, redlock_now());
-    rl_wait_flush(client);
+    rl_caller_send(client);
     rl_poll_wake(client);
   }
   rl_client_leave(client);
@@ -76,7 +76,7 @@ void redlock_lock_cancel(redlock_lock *lock) {
   }
   rl_client_enter(rl_client_of(lock));
   rl_lock_cancel(rl_lock_of(lock), redlock_now(), REDLOCK_E_CANCELLED);
-  rl_wait_flush(rl_client_of(lock));
+  rl_caller_send(rl_client_of(lock));
   rl_poll_wake(rl_client_of(lock));
   rl_client_leave(rl_client_of(lock));
 }

@@ -73,7 +73,7 @@ static int rl_handle_block(redlock_lock *lock) {
     rl_list_remove(&rl_lock_of(lock)->queue);
     return REDLOCK_OK;
   }
-  return rl_wait_begin(rl_client_of(lock), lock) != NULL
+  return rl_caller_begin(rl_client_of(lock), lock) != NULL
              ? REDLOCK_OK
              : rl_handle_undo(lock, REDLOCK_E_NO_MEMORY);
 }
@@ -141,7 +141,7 @@ static int rl_handle_read_outcome(redlock_lock *lock, redlock_duration least_us,
   redlock_time now_us = had_lease ? redlock_now() : client->core.now_us;
   int result = rl_lock_outcome(rl_lock_of(lock), rl_time_add(now_us, least_us - 1));
   if (had_lease && rl_ring_owner(rl_lock_of(lock))->lease == NULL) {
-    rl_wait_flush(client);
+    rl_caller_send(client);
     rl_poll_wake(client);
   }
   if (validity_us != NULL) {
@@ -188,7 +188,7 @@ static redlock_duration rl_handle_grace_left(redlock_lock *lock, redlock_time no
 /* No turn of the core follows soon: sends what the operation left to it. */
 static void rl_handle_rest(redlock_client *client, redlock_time now_us) {
   rl_core_rest(&client->core, now_us);
-  rl_wait_flush(client);
+  rl_caller_send(client);
 }
 
 redlock_duration rl_handle_grace(redlock_lock *lock) {
@@ -206,13 +206,13 @@ redlock_duration rl_handle_grace(redlock_lock *lock) {
  * Waits for slow nodes within their grace period, because the next call may be long in coming.
  * Returns the time after that.
  */
-static redlock_time rl_handle_wait_grace(redlock_lock *lock, rl_waiter *waiter,
+static redlock_time rl_handle_wait_grace(redlock_lock *lock, rl_caller *caller,
                                          redlock_time now_us) {
   int error = REDLOCK_OK;
   redlock_duration left_us;
-  rl_wait_watch(rl_client_of(lock), waiter);
+  rl_caller_check_each_turn(rl_client_of(lock), caller);
   while (error == REDLOCK_OK && (left_us = rl_handle_grace_left(lock, now_us)) > 0) {
-    error = rl_wait_step(rl_client_of(lock), waiter, rl_time_add(now_us, left_us), NULL);
+    error = rl_caller_wait(rl_client_of(lock), caller, rl_time_add(now_us, left_us), NULL);
     now_us = redlock_now();
   }
   return now_us;
@@ -220,20 +220,20 @@ static redlock_time rl_handle_wait_grace(redlock_lock *lock, rl_waiter *waiter,
 
 static void rl_handle_end_inside(redlock_lock *lock, int error) {
   redlock_client *client = rl_client_of(lock);
-  rl_waiter *waiter = rl_wait_of(lock);
+  rl_caller *caller = rl_caller_of(lock);
   if (error != REDLOCK_OK) {
     rl_lock_cancel(rl_lock_of(lock), redlock_now(), error);
-    rl_wait_flush(client);
+    rl_caller_send(client);
   }
   rl_list_remove(&rl_lock_of(lock)->queue); /* redlock_client_next_ended() must not return it. */
   redlock_time now_us = redlock_now();
-  if (error == REDLOCK_OK && waiter != NULL) {
-    now_us = rl_handle_wait_grace(lock, waiter, now_us);
+  if (error == REDLOCK_OK && caller != NULL) {
+    now_us = rl_handle_wait_grace(lock, caller, now_us);
   }
   rl_handle_rest(client, now_us);
   rl_poll_wake(client);
-  if (waiter != NULL) {
-    rl_wait_end(client, waiter);
+  if (caller != NULL) {
+    rl_caller_end(client, caller);
   }
   if (rl_watchdog_is_alone(client) && !rl_watchdog_has_loop(client)) {
     client->core.absent_us = now_us;
@@ -258,13 +258,13 @@ int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {
   bool interrupted = false;
   int error = REDLOCK_OK;
   rl_client_enter(client);
-  rl_waiter *waiter = rl_wait_of(lock);
+  rl_caller *caller = rl_caller_of(lock);
   while (error == REDLOCK_OK && !interrupted && rl_lock_is_busy(rl_lock_of(lock)) &&
          redlock_now() < until_us && !rl_handle_asks(client)) {
-    error = rl_wait_step(client, waiter, until_us, &interrupted);
+    error = rl_caller_wait(client, caller, until_us, &interrupted);
   }
-  if (waiter != NULL) {
-    rl_wait_yield_lead(client, waiter);
+  if (caller != NULL) {
+    rl_caller_yield_poll(client, caller);
   }
   rl_client_leave(client);
   return error;
@@ -285,10 +285,10 @@ int rl_handle_run(redlock_lock *lock, const rl_request *request, redlock_duratio
   rl_client_enter(client);
   int result = rl_handle_request(lock, request, true);
   if (result == REDLOCK_OK) {
-    rl_waiter *waiter = rl_wait_of(lock);
+    rl_caller *caller = rl_caller_of(lock);
     int error = rl_turn_start(client);
     while (error == REDLOCK_OK && rl_lock_is_busy(rl_lock_of(lock))) {
-      error = rl_wait_step(client, waiter, REDLOCK_NEVER, NULL);
+      error = rl_caller_wait(client, caller, REDLOCK_NEVER, NULL);
     }
     rl_handle_end_inside(lock, error);
     result = rl_handle_read_outcome(lock, 1, &left_us);

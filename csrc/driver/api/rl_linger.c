@@ -17,7 +17,7 @@ void rl_linger_add(rl_linger *list, redlock_client *client) {
   client->lingering = true;
   client->linger_next = list->first;
   list->first = client;
-  rl_wait_flush(client);
+  rl_caller_send(client);
   rl_client_leave(client);
 }
 

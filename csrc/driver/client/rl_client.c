@@ -154,7 +154,7 @@ void rl_client_destroy(redlock_client *client) {
     rl_route_free(&client->routes[i]);
   }
   rl_core_free(&client->core); /* Zeros are an empty core. */
-  rl_wait_free(&client->wait);
+  rl_callers_free(&client->callers);
   rl_mutex_free(&client->mutex);
   rl_fork_free(&client->mark);
   rl_option_free(&rl_options_of_client, &client->settings);
@@ -168,7 +168,7 @@ static redlock_client *rl_client_new(void) {
     free(client);
     return NULL;
   }
-  rl_wait_init(&client->wait);
+  rl_callers_init(&client->callers);
   rl_event_init(&client->watchdog.event);
   client->watchdog.self.event = &client->watchdog.event;
   client->references = 1;
@@ -322,17 +322,17 @@ void redlock_client_free(redlock_client *client) {
 /* Returns true if replies are still awaited; |patience_us| is that of rl_core_awaits(). */
 static bool rl_client_drain_within(redlock_client *client, redlock_time deadline_us,
                                    redlock_duration patience_us) {
-  rl_waiter *waiter = rl_wait_begin(client, NULL);
+  rl_caller *caller = rl_caller_begin(client, NULL);
   redlock_time now_us = redlock_now();
-  int error = waiter == NULL ? REDLOCK_E_NO_MEMORY : REDLOCK_OK;
+  int error = caller == NULL ? REDLOCK_E_NO_MEMORY : REDLOCK_OK;
   rl_turn_flush(client);
   while (error == REDLOCK_OK && now_us < deadline_us &&
          rl_core_awaits(&client->core, now_us, patience_us)) {
-    error = rl_wait_step(client, waiter, deadline_us, NULL);
+    error = rl_caller_wait(client, caller, deadline_us, NULL);
     now_us = redlock_now();
   }
-  if (waiter != NULL) {
-    rl_wait_end(client, waiter);
+  if (caller != NULL) {
+    rl_caller_end(client, caller);
   }
   return error == REDLOCK_OK && rl_core_awaits(&client->core, now_us, patience_us);
 }
@@ -388,13 +388,13 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
 /* ------------------------------------------------------------------------------------ leaving */
 
 void rl_client_leave(redlock_client *client) {
-  rl_wait_wake_threads(client, true);
+  rl_caller_wake_threads(client, true);
 }
 
 void rl_client_leave_for_good(redlock_client *client) {
   bool last = --client->references == 0;
   /* A woken thread may give up the last reference once the mutex is free, so wake it before. */
-  rl_wait_wake_threads(client, false);
+  rl_caller_wake_threads(client, false);
   rl_mutex_unlock(&client->mutex);
   if (last) {
     rl_client_destroy(client);

@@ -6,15 +6,15 @@
 #ifndef RL_CLIENT_H
 #define RL_CLIENT_H
 
+#include "client/rl_caller.h"
 #include "client/rl_client_enter.h"
 #include "client/rl_client_state.h"
-#include "client/rl_client_wait.h"
 #include "client/rl_watchdog.h"
 
 #define RL_CLIENT_DRAIN_US (100 * REDLOCK_MILLISECONDS)
 #define RL_CLIENT_MESSAGE_MAX 2048
 
-/* Wakes waiting threads for what has changed (rl_client_wait.c), and unlocks the mutex. */
+/* Wakes the callers that the changes concern (rl_caller.c), and unlocks the mutex. */
 void rl_client_leave(redlock_client *client);
 
 /* Does the same, and gives up a reference without draining: the client may be freed. */

@@ -19,7 +19,7 @@ void rl_client_check_fork(redlock_client *client) {
     return;
   }
   rl_client_close_sockets(client, true);
-  rl_wait_forget(&client->wait);
+  rl_callers_reset(&client->callers);
   client->watchdog.runs = false; /* A child does not have the thread. */
   client->watchdog.on_lost = NULL;
   client->watchdog.on_event = NULL;

@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-#include "client/rl_waiters.h"
+#include "client/rl_callers.h"
 #include "net/rl_socket.h"
 #include "os/rl_fork.h"
 #include "os/rl_mutex.h"
@@ -24,7 +24,7 @@ typedef struct rl_watchdog {
   bool loop_is_absent; /* the program's loop was not there when something was due */
   pthread_t thread;
   redlock_time until_us; /* time when it wakes by itself; 0 while it is awake */
-  rl_waiter self;
+  rl_caller self;
   rl_event event;
   redlock_lost_function *on_lost; /* receives losses, or NULL */
   void *on_lost_data;
@@ -41,7 +41,7 @@ typedef struct rl_watchdog {
 struct redlock_client {
   rl_core core; /* the first: rl_client_of() */
   rl_mutex mutex;
-  rl_wait wait;
+  rl_callers callers;
   rl_watchdog watchdog;
   unsigned references;
   rl_fork mark;

@@ -19,7 +19,7 @@
 /* Returns when a turn is due. */
 static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
-  output = client->wait.unsent ? 0 : output; /* Another thread is about to send those bytes. */
+  output = client->callers.unsent ? 0 : output; /* Another thread is about to send those bytes. */
   for (unsigned i = 0; deadline_us != 0 && i < rl_core_connection_count(&client->core); i++) {
     const rl_socket *socket = &client->sockets[i];
     bool untried = (output >> i & 1) != 0 && rl_socket_takes(socket);

@@ -231,7 +231,7 @@ static void rl_turn_output(redlock_client *client) {
 /* Steps 2 to 5, until nothing is due at once. */
 static int rl_turn_run(redlock_client *client) {
   int result = REDLOCK_OK;
-  client->wait.unstarted = false;
+  client->callers.unsent_operations = false;
   for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
     redlock_time now_us = redlock_now();
     /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
@@ -241,10 +241,10 @@ static int rl_turn_run(redlock_client *client) {
     rl_turn_overdue(client, now_us);
     rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us));
     result = rl_pump_send(&client->core);
-    if (client->wait.arriving == 0) {
+    if (client->callers.arriving == 0) {
       rl_turn_output(client);
     } else if (rl_turn_unsent(client) != 0) {
-      rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for all. */
+      rl_callers_leave_unsent(&client->callers); /* rl_caller.c sends for all. */
     }
     if (rl_core_deadline(&client->core) > now_us) {
       break;
@@ -268,7 +268,7 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
   }
   rl_poll_sync(client);
   client->processed_us = client->core.now_us;
-  client->wait.turned = true;
+  client->callers.turned = true;
   return result;
 }
 
@@ -285,9 +285,9 @@ static bool rl_turn_has_many_outstanding(const redlock_client *client) {
 }
 
 int rl_turn_start(redlock_client *client) {
-  if (client->wait.arriving > 0) {
-    rl_wait_leave_unsent(&client->wait);
-    client->wait.unstarted = true;
+  if (client->callers.arriving > 0) {
+    rl_callers_leave_unsent(&client->callers);
+    client->callers.unsent_operations = true;
     return REDLOCK_OK;
   }
   return rl_turn_send_due(client);

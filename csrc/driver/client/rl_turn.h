@@ -27,7 +27,7 @@ int rl_turn_send_due(redlock_client *client);
 /* Begins a connection that the core expects, and reports its state to the core. */
 void rl_turn_open(redlock_client *client, unsigned node);
 
-/* Does the same, or leaves it to arriving threads (rl_client_wait.c). */
+/* Sends the operations that have begun, or leaves them to arriving callers (rl_caller.c). */
 int rl_turn_start(redlock_client *client);
 
 #endif

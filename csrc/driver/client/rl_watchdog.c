@@ -6,14 +6,15 @@
  * A lease with auto_extend must be extended while the program computes, sleeps or waits for a
  * child. So a blocking call that begins such a lease starts a thread, one for each client.
  *
- *   WDOG-1. While threads are in blocking calls, one of them leads and does what is due; the
- *           watchdog sleeps. The last thread to leave wakes it, if it would wake too late by itself
- *           (rl_wait_wake_threads()).
- *   WDOG-2. RL_WATCHDOG_QUIET_US after the last turn, or when something is due, it takes a turn:
- *           begins extends, reads late replies, connects, sends what finalizers have left. Not at
- *           once, because each call of a busy program would cost two context switches.
- *   WDOG-3. Then it leads: it polls, and takes a turn for each event, until a thread that begins to
- *           wait takes the lead from it (rl_wait_step()).
+ *   WDOG-1. While threads are in blocking calls, one of them is the poller (rl_caller.c) and does
+ *           what is due; the watchdog sleeps. The last thread to leave wakes the watchdog, if it
+ *           would wake too late by itself (rl_caller_wake_threads()).
+ *   WDOG-2. RL_WATCHDOG_QUIET_US after the last turn, or when something is due, the watchdog takes
+ *           a turn: it begins extends, reads late replies, connects, and sends what finalizers have
+ *           left. It does not do so immediately after each call: a busy program would pay two
+ *           context switches for each call.
+ *   WDOG-3. Then the watchdog is the poller: it polls, and takes a turn for each event, until a
+ *           thread that begins to wait relieves it (rl_caller_wait()).
  *   WDOG-4. While a loop of the program polls redlock_client_pollfd(), the watchdog does not poll.
  *           If something has been due, or replies unread, for RL_WATCHDOG_LOOP_US, the loop counts
  *           as absent until its next redlock_client_process().
@@ -24,14 +25,15 @@
  *           join itself: it ends when the function has returned, and with the last reference frees
  *           the client.
  *
- * It holds the mutex for turns only, which never wait, and otherwise waits in poll() or on its
- * semaphore. So it can be joined at any time, and a thread that wants the mutex, also a finalizer,
- * waits for one turn at most. All signals are blocked in it, and it knows nothing of Lua. fork()
- * waits for the mutex (rl_mutex.c). A child has no watchdog until it begins such a lease.
+ * The watchdog holds the mutex for turns only, which never wait. Otherwise it waits in poll() or on
+ * its semaphore. So it can be joined at any time, and a thread that wants the mutex, also a
+ * finalizer, waits for one turn at most. All signals are blocked in the watchdog, and it knows
+ * nothing of Lua. fork() waits for the mutex (rl_mutex.c). A child has no watchdog until it begins
+ * such a lease.
  */
 #include "client/rl_watchdog.h"
 
-#include "client/rl_client_wait.h"
+#include "client/rl_caller.h"
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
 #include "client/rl_watchdog_due.h"
@@ -43,7 +45,7 @@
 /* WDOG-1. */
 static void rl_watchdog_sleep(redlock_client *client, redlock_time until_us) {
   rl_watchdog *watchdog = &client->watchdog;
-  rl_wait_wake_threads(client, false);
+  rl_caller_wake_threads(client, false);
   watchdog->until_us = until_us;
   rl_mutex_unlock(&client->mutex);
   (void)rl_semaphore_wait(&watchdog->self.semaphore, until_us);
@@ -52,15 +54,15 @@ static void rl_watchdog_sleep(redlock_client *client, redlock_time until_us) {
 }
 
 /* WDOG-2, WDOG-3. */
-static void rl_watchdog_lead(redlock_client *client) {
+static void rl_watchdog_poll(redlock_client *client) {
   rl_watchdog *watchdog = &client->watchdog;
   watchdog->loop_is_absent = true;
   int error = rl_turn_process(client, NULL, 0);
   rl_poll_wake(client);
   while (error == REDLOCK_OK && !watchdog->stops && rl_watchdog_is_alone(client) &&
          !rl_watchdog_has_loop(client) && !rl_watchdog_has_news(client)) {
-    error = rl_wait_lead(client, &watchdog->self, REDLOCK_NEVER, NULL);
-    rl_wait_yield_lead(client, &watchdog->self);
+    error = rl_caller_poll(client, &watchdog->self, REDLOCK_NEVER, NULL);
+    rl_caller_yield_poll(client, &watchdog->self);
   }
   if (error != REDLOCK_OK && !watchdog->stops) { /* No entropy. */
     rl_watchdog_sleep(client, rl_time_add(redlock_now(), RL_WATCHDOG_QUIET_US));
@@ -73,7 +75,7 @@ static void rl_watchdog_report_events(redlock_client *client) {
   redlock_event_function *on_event = watchdog->on_event;
   void *data = watchdog->on_event_data;
   watchdog->reported_events = client->core.events->total;
-  rl_wait_wake_threads(client, true);
+  rl_caller_wake_threads(client, true);
   on_event(client, data);
   rl_mutex_lock(&client->mutex);
 }
@@ -83,7 +85,7 @@ static void rl_watchdog_report_losses(redlock_client *client) {
   redlock_lost_function *on_lost = watchdog->on_lost;
   void *data = watchdog->on_lost_data;
   watchdog->reported_count = client->core.losses->count;
-  rl_wait_wake_threads(client, true);
+  rl_caller_wake_threads(client, true);
   on_lost(client, data);
   rl_mutex_lock(&client->mutex);
 }
@@ -101,11 +103,11 @@ static void *rl_watchdog_run(void *argument) {
     } else if (due_us > redlock_now()) {
       rl_watchdog_sleep(client, due_us);
     } else {
-      rl_watchdog_lead(client);
+      rl_watchdog_poll(client);
     }
   }
   void (*ends_client)(redlock_client *) = watchdog->ends_client;
-  rl_wait_wake_threads(client, true);
+  rl_caller_wake_threads(client, true);
   if (ends_client != NULL) { /* WDOG-6: no other reference is left. */
     watchdog->runs = false;
     (void)pthread_detach(pthread_self());
@@ -152,7 +154,7 @@ void rl_watchdog_stop(redlock_client *client) {
   watchdog->runs = false;
   rl_semaphore_post(&watchdog->self.semaphore);
   rl_event_set(&watchdog->event);
-  rl_wait_wake_threads(client, true);
+  rl_caller_wake_threads(client, true);
   (void)pthread_join(watchdog->thread, NULL);
   rl_mutex_lock(&client->mutex);
   rl_semaphore_free(&watchdog->self.semaphore);

@@ -37,8 +37,8 @@ redlock_time rl_watchdog_due(const redlock_client *client) {
 }
 
 bool rl_watchdog_is_alone(const redlock_client *client) {
-  return client->wait.leader == NULL && rl_wait_first(&client->wait.asleep) == NULL &&
-         client->wait.arriving == 0;
+  return client->callers.poller == NULL && rl_callers_first(&client->callers.asleep) == NULL &&
+         client->callers.arriving == 0;
 }
 
 bool rl_watchdog_has_losses(const redlock_client *client) {

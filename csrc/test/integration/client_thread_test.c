@@ -219,7 +219,7 @@ static void children_may_be_forked_while_threads_work(void **state) {
 }
 
 /*
- * --------------------------------------------------------------------------------- a hung leader
+ * --------------------------------------------------------------------------------- a hung poller
  */
 
 static atomic_bool held_up;
@@ -287,34 +287,34 @@ static int end_call(call *self) {
   return atomic_load(&self->result);
 }
 
-/* The leader is stuck in a signal handler of the program. */
-static void follower_keeps_its_budget_when_its_leader_stalls(void **state) {
+/* The poller is stuck in a signal handler of the program. */
+static void sleeper_keeps_its_budget_when_its_poller_stalls(void **state) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_options brief = patient();
   brief.wait_us = MS(200);
   redlock_lock *held = held_lock(client, "r");
-  call leader, follower;
+  call poller, sleeper;
   struct sigaction action = {.sa_handler = hold_up};
   atomic_store(&held_up, false);
   atomic_store(&go_on, false);
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   options.retry_delay_us = 300 * REDLOCK_SECONDS; /* It polls, without the mutex. */
-  begin_call(&leader, client, "r", &options);
-  until_polling(&leader);
-  assert_int_equal(pthread_kill(leader.thread, SIGUSR1), 0);
+  begin_call(&poller, client, "r", &options);
+  until_polling(&poller);
+  assert_int_equal(pthread_kill(poller.thread, SIGUSR1), 0);
   eventually(atomic_load(&held_up));
   redlock_time begun_us = stopwatch();
-  begin_call(&follower, client, "r", &brief);
-  assert_int_equal(end_call(&follower), REDLOCK_E_TAKEN);
-  assert_between(follower.ended_us - begun_us, MS(100), MS(1500) + witness_delay_us(begun_us));
+  begin_call(&sleeper, client, "r", &brief);
+  assert_int_equal(end_call(&sleeper), REDLOCK_E_TAKEN);
+  assert_between(sleeper.ended_us - begun_us, MS(100), MS(1500) + witness_delay_us(begun_us));
   atomic_store(&go_on, true);
-  redlock_lock_cancel(leader.lock);
-  assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
+  redlock_lock_cancel(poller.lock);
+  assert_int_equal(end_call(&poller), REDLOCK_E_CANCELLED);
   free_with_client(held);
 }
 
-/* ------------------------------------------------------------------------- leader and followers */
+/* -------------------------------------------------------------------------- poller and sleepers */
 
 /* Makes a client and stops all nodes but the first |running|. */
 static redlock_client *client_with_hung_nodes(const redlock_options *options, unsigned running) {
@@ -332,49 +332,49 @@ static void continue_nodes(void) {
   }
 }
 
-/* The call of the leader ends first. */
-static void follower_leads_when_the_call_of_the_leader_ends(void **state) {
+/* The call of the poller ends first. */
+static void sleeper_polls_when_the_call_of_the_poller_ends(void **state) {
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(500);
   redlock_options slow = brief;
   slow.node_timeout_us = 300 * REDLOCK_SECONDS;
   redlock_client *client = client_with_hung_nodes(&slow, 2);
-  call leader, follower;
-  begin_call(&leader, client, "leader", &brief);
+  call poller, sleeper;
+  begin_call(&poller, client, "poller", &brief);
   /* On a slow machine the call may have ended, and its keys are gone. */
-  eventually(farm_count(&five, "leader", NULL) == 2 ||
-             atomic_load(&leader.result) != REDLOCK_PENDING);
-  begin_call(&follower, client, "follower", &slow);
-  assert_int_equal(end_call(&leader), REDLOCK_E_UNAVAILABLE);
+  eventually(farm_count(&five, "poller", NULL) == 2 ||
+             atomic_load(&poller.result) != REDLOCK_PENDING);
+  begin_call(&sleeper, client, "sleeper", &slow);
+  assert_int_equal(end_call(&poller), REDLOCK_E_UNAVAILABLE);
   continue_nodes();
-  assert_int_equal(end_call(&follower), REDLOCK_OK); /* By itself it would wake after 300 s. */
+  assert_int_equal(end_call(&sleeper), REDLOCK_OK); /* By itself it would wake after 300 s. */
   redlock_client_free(client);
 }
 
-/* The leader polls until the time of its own operation; another operation is due earlier. */
-static void leader_handles_earlier_operations(void **state) {
+/* The poller polls until the time of its own operation; another operation is due earlier. */
+static void poller_handles_earlier_operations(void **state) {
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(600); /* more than the nodes have been silent */
   redlock_options slow = brief;
   slow.node_timeout_us = 300 * REDLOCK_SECONDS;
-  redlock_client *client = client_with_hung_nodes(&slow, 0); /* No reply wakes the leader. */
-  call leader;
-  begin_call(&leader, client, "leader", &slow);
-  until_polling(&leader);
+  redlock_client *client = client_with_hung_nodes(&slow, 0); /* No reply wakes the poller. */
+  call poller;
+  begin_call(&poller, client, "poller", &slow);
+  until_polling(&poller);
   redlock_lock *started = new_lock(client, "started");
   redlock_time begun_us = stopwatch();
   assert_int_equal(redlock_lock_acquire_start(started, &brief), REDLOCK_OK);
   assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   eventually(redlock_lock_result(started) !=
              REDLOCK_PENDING); /* Reading the result processes nothing. */
-  /* After 3 s the silent connections would end, and wake the leader. */
+  /* After 3 s the silent connections would end, and wake the poller. */
   assert_took(begun_us, MS(600), MS(2200));
   assert_int_equal(redlock_lock_result(started), REDLOCK_E_UNAVAILABLE);
   assert_ptr_equal(redlock_client_next_ended(client), started);
   continue_nodes();
-  (void)end_call(&leader); /* On a slow machine it may have ended with its connections. */
+  (void)end_call(&poller); /* On a slow machine it may have ended with its connections. */
   redlock_lock_free(started);
   redlock_client_free(client);
 }
@@ -510,18 +510,18 @@ static void second_thread_may_only_cancel(void **state) {
   free_with_client(held);
 }
 
-/* The leader polls until a time that the cancel has made too late. */
-static void cancel_ends_the_call_of_the_leader(void **state) {
+/* The poller polls until a time that the cancel has made too late. */
+static void cancel_ends_the_call_of_the_poller(void **state) {
   redlock_options options = patient();
-  redlock_client *client = client_with_hung_nodes(&options, 0); /* No reply wakes the leader. */
-  call leader;
-  begin_call(&leader, client, "r", &options);
-  until_polling(&leader);
+  redlock_client *client = client_with_hung_nodes(&options, 0); /* No reply wakes the poller. */
+  call poller;
+  begin_call(&poller, client, "r", &options);
+  until_polling(&poller);
   redlock_time begun_us = stopwatch();
-  redlock_lock_cancel(leader.lock);
-  assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
-  /* After 3 s the silent connections would end, and wake the leader. */
-  assert_between(leader.ended_us - begun_us, 0, MS(2000) + witness_delay_us(begun_us));
+  redlock_lock_cancel(poller.lock);
+  assert_int_equal(end_call(&poller), REDLOCK_E_CANCELLED);
+  /* After 3 s the silent connections would end, and wake the poller. */
+  assert_between(poller.ended_us - begun_us, 0, MS(2000) + witness_delay_us(begun_us));
   continue_nodes();
   redlock_client_free(client);
 }
@@ -533,7 +533,7 @@ static void *process(void *client) {
   return NULL;
 }
 
-/* A loop of the program has read the replies for which the leader polls. */
+/* A loop of the program has read the replies for which the poller polls. */
 static void call_returns_when_another_thread_has_read_its_replies(void **state) {
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
@@ -660,15 +660,15 @@ int main(void) {
       TEST(threads_get_their_own_results),
       TEST(threads_share_connections),
       TEST(children_may_be_forked_while_threads_work),
-      TEST(follower_keeps_its_budget_when_its_leader_stalls),
-      TEST(follower_leads_when_the_call_of_the_leader_ends),
-      TEST(leader_handles_earlier_operations),
+      TEST(sleeper_keeps_its_budget_when_its_poller_stalls),
+      TEST(sleeper_polls_when_the_call_of_the_poller_ends),
+      TEST(poller_handles_earlier_operations),
       TEST(wakeup_ends_all_blocking_calls_and_releases_their_locks),
       TEST(signal_handler_ends_a_waiting_acquire),
       TEST(close_ends_calls_of_other_threads),
       TEST(close_ends_as_soon_as_all_is_answered),
       TEST(second_thread_may_only_cancel),
-      TEST(cancel_ends_the_call_of_the_leader),
+      TEST(cancel_ends_the_call_of_the_poller),
       TEST(call_returns_when_another_thread_has_read_its_replies),
       TEST(threads_may_read_one_lock),
       TEST(calls_need_a_small_stack),

@@ -45,18 +45,18 @@ char *__wrap_strdup(const char *text) {
 static unsigned late_steps;
 static unsigned looking_steps;
 
-int __real_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                        bool *interrupted);
-int __wrap_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                        bool *interrupted);
+int __real_rl_caller_wait(redlock_client *client, rl_caller *self, redlock_time until_us,
+                          bool *interrupted);
+int __wrap_rl_caller_wait(redlock_client *client, rl_caller *self, redlock_time until_us,
+                          bool *interrupted);
 
-int __wrap_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                        bool *interrupted) {
+int __wrap_rl_caller_wait(redlock_client *client, rl_caller *self, redlock_time until_us,
+                          bool *interrupted) {
   if (self->lock != NULL && !rl_lock_is_busy(rl_lock_of(self->lock))) {
     late_steps++;
     looking_steps += self->each_turn;
   }
-  return __real_rl_wait_step(client, self, until_us, interrupted);
+  return __real_rl_caller_wait(client, self, until_us, interrupted);
 }
 
 /* Number of calls of rl_core_rest(). */
@@ -75,10 +75,10 @@ static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 /* Waits as a blocking call does, once. */
 static int wait_once(redlock_client *client, redlock_time until_us) {
   rl_client_enter(client);
-  rl_waiter *waiter = rl_wait_begin(client, NULL);
-  assert_non_null(waiter);
-  int error = rl_wait_step(client, waiter, until_us, NULL);
-  rl_wait_end(client, waiter);
+  rl_caller *caller = rl_caller_begin(client, NULL);
+  assert_non_null(caller);
+  int error = rl_caller_wait(client, caller, until_us, NULL);
+  rl_caller_end(client, caller);
   rl_client_leave(client);
   return error;
 }
@@ -632,7 +632,7 @@ static void lock_takes_at_most_350_bytes_and_auto_extended_lease_660(void **stat
 /* A thread is woken and does not arrive, or has arrived. */
 static void let_one_come(redlock_client *client, bool comes) {
   rl_client_enter(client);
-  client->wait.arriving = comes;
+  client->callers.arriving = comes;
   rl_client_leave(client);
 }
 
@@ -644,7 +644,7 @@ static redlock_client *leaps;
 static unsigned readings;
 
 static void leap(void) {
-  if (leaps != NULL && leaps->wait.unstarted && ++readings == 2) {
+  if (leaps != NULL && leaps->callers.unsent_operations && ++readings == 2) {
     fake_clock.now_us += 2 * MS;
   }
 }
@@ -673,13 +673,13 @@ static void operation_that_ends_while_it_is_sent_ends_its_call(void **state) {
   refuse_while_one_comes(false);
 }
 
-/* The arriving threads are late: the next leader sends it. */
-static void operation_that_ends_as_its_leader_sends_it_ends_its_call(void **state) {
+/* The arriving threads are late: the next poller sends it. */
+static void operation_that_ends_as_its_poller_sends_it_ends_its_call(void **state) {
   refuse_while_one_comes(true);
 }
 
 /* The first pair costs twice the time for arriving threads. */
-static void missing_thread_delays_a_leader_only_once(void **state) {
+static void missing_thread_delays_a_poller_only_once(void **state) {
   world *one = *state;
   let_one_come(one->client, true);
   for (unsigned i = 0; i < 5; i++) {
@@ -710,8 +710,8 @@ int main(void) {
       ON(1, call_never_outlives_its_budget),
       ON(3, signals_change_no_result),
       cmocka_unit_test(operation_that_ends_while_it_is_sent_ends_its_call),
-      cmocka_unit_test(operation_that_ends_as_its_leader_sends_it_ends_its_call),
-      ON(3, missing_thread_delays_a_leader_only_once),
+      cmocka_unit_test(operation_that_ends_as_its_poller_sends_it_ends_its_call),
+      ON(3, missing_thread_delays_a_poller_only_once),
       ON(3, expired_lease_is_no_lock_when_its_result_is_read),
       ON(3, call_without_entropy_leaves_nothing_in_flight),
       ON(3, lease_shorter_than_the_callers_unit_is_no_lock),

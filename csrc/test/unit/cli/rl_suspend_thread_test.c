@@ -79,17 +79,18 @@ static void await_rest(size_t sleepers) {
     assert_true(redlock_now() < patience_us);
     rl_client_enter(client);
     size_t asleep = 0;
-    for (const rl_list *at = client->wait.asleep.next; at != &client->wait.asleep; at = at->next) {
+    for (const rl_list *at = client->callers.asleep.next; at != &client->callers.asleep;
+         at = at->next) {
       asleep++;
     }
-    rests = client->wait.polls && asleep == sleepers &&
-            client->wait.wants.deadline_us > redlock_now() + 8 * SECONDS;
+    rests = client->callers.polling && asleep == sleepers &&
+            client->callers.wants.deadline_us > redlock_now() + 8 * SECONDS;
     rl_client_leave(client);
   }
 }
 
 /*
- * --------------------------------------------------------------------------------------- waiters
+ * ----------------------------------------------------------------------------------------- callers
  */
 
 static void *acquire(void *lock) {
@@ -125,7 +126,7 @@ static void wait_ends_at_once_after_a_suspend(void **state) {
   acquire_ends_after_a_suspend(1, AT_ONCE_US);
 }
 
-static void followers_wait_ends_at_once_after_a_suspend(void **state) {
+static void sleepers_wait_ends_at_once_after_a_suspend(void **state) {
   acquire_ends_after_a_suspend(2, AT_ONCE_US);
 }
 
@@ -289,7 +290,7 @@ static void timer_is_not_set_for_each_wait(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(wait_ends_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(followers_wait_ends_at_once_after_a_suspend, begin, end),
+      cmocka_unit_test_setup_teardown(sleepers_wait_ends_at_once_after_a_suspend, begin, end),
       cmocka_unit_test_setup_teardown(wait_without_a_timer_ends_within_a_slice_after_a_suspend,
                                       begin, end),
       cmocka_unit_test_setup_teardown(loss_is_reported_at_once_after_a_suspend, begin, end),

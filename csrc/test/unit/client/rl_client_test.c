@@ -485,8 +485,8 @@ static void closing_step_reports_if_waiting_makes_sense(void **state) {
     assert_true(redlock_now() < until_us);
   }
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
-  assert_null(one->client->wait.leader); /* Each step has ended its wait. */
-  assert_int_equal(one->client->wait.made_count, 1);
+  assert_null(one->client->callers.poller); /* Each step has ended its wait. */
+  assert_int_equal(one->client->callers.count, 1);
   assert_error(redlock_client_close(one->client, 0), REDLOCK_OK);
 }
 
@@ -624,7 +624,7 @@ static void child_holds_and_releases_nothing(void **state) {
 
 /* As many threads as a machine can have. */
 static void thousands_of_threads_can_wait(void **state) {
-  static rl_waiter *waiters[5000];
+  static rl_caller *callers[5000];
   redlock_client *client;
   redlock_lock *lock;
   assert_int_equal(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
@@ -632,14 +632,14 @@ static void thousands_of_threads_can_wait(void **state) {
   assert_int_equal(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   rl_client_enter(client);
   for (unsigned i = 0; i < 5000; i++) {
-    waiters[i] = rl_wait_begin(client, i == 4999 ? lock : NULL);
-    assert_non_null(waiters[i]);
+    callers[i] = rl_caller_begin(client, i == 4999 ? lock : NULL);
+    assert_non_null(callers[i]);
   }
-  assert_ptr_equal(rl_wait_of(lock), waiters[4999]);
+  assert_ptr_equal(rl_caller_of(lock), callers[4999]);
   for (unsigned i = 0; i < 5000; i++) {
-    rl_wait_end(client, waiters[i]);
+    rl_caller_end(client, callers[i]);
   }
-  assert_null(rl_wait_of(lock));
+  assert_null(rl_caller_of(lock));
   rl_client_leave(client);
   redlock_lock_free(lock);
   redlock_client_free(client);

@@ -79,10 +79,10 @@ typedef struct loop {
 /* Waits as a blocking call does, once. */
 static int wait_once(redlock_client *client, redlock_time until_us) {
   rl_client_enter(client);
-  rl_waiter *waiter = rl_wait_begin(client, NULL);
-  assert_non_null(waiter);
-  int error = rl_wait_step(client, waiter, until_us, NULL);
-  rl_wait_end(client, waiter);
+  rl_caller *caller = rl_caller_begin(client, NULL);
+  assert_non_null(caller);
+  int error = rl_caller_wait(client, caller, until_us, NULL);
+  rl_caller_end(client, caller);
   rl_client_leave(client);
   return error;
 }

@@ -237,19 +237,19 @@ static void only_a_failed_send_ends_the_connection(void **state) {
 
 static void bytes_are_left_to_arriving_threads(void **state) {
   peer *self = peer_new();
-  self->client->wait.arriving = 1;
+  self->client->callers.arriving = 1;
   self->client->wake = true;
-  self->client->wait.turned = false;
+  self->client->callers.turned = false;
   assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
-  assert_true(self->client->wait.unsent);
-  assert_true(self->client->wait.turned);
+  assert_true(self->client->callers.unsent);
+  assert_true(self->client->callers.turned);
   assert_false(self->client->wake);
   peer_read(self);
   assert_int_equal(self->length, 0);
-  self->client->wait.arriving = 0;
-  self->client->wait.unsent = false;
+  self->client->callers.arriving = 0;
+  self->client->callers.unsent = false;
   assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
-  assert_false(self->client->wait.unsent);
+  assert_false(self->client->callers.unsent);
   peer_read(self);
   assert_true(self->length > 0);
   peer_end(self);

@@ -53,18 +53,18 @@ static void awake_watchdog_is_not_woken(void **state) {
 }
 
 static void watchdog_is_not_woken_during_a_call(void **state) {
-  rl_waiter *waiter = rl_wait_begin(client, NULL);
-  client->wait.leader = waiter;
+  rl_caller *caller = rl_caller_begin(client, NULL);
+  client->callers.poller = caller;
   assert_false(is_late(REDLOCK_NEVER));
-  client->wait.leader = NULL;
+  client->callers.poller = NULL;
   assert_true(is_late(REDLOCK_NEVER));
-  rl_list_append(&client->wait.asleep, &waiter->list);
+  rl_list_append(&client->callers.asleep, &caller->list);
   assert_false(is_late(REDLOCK_NEVER));
-  rl_list_remove(&waiter->list);
-  client->wait.arriving = 1; /* It is woken, and does not run yet. */
+  rl_list_remove(&caller->list);
+  client->callers.arriving = 1; /* It is woken, and does not run yet. */
   assert_false(is_late(REDLOCK_NEVER));
-  client->wait.arriving = 0;
-  rl_wait_end(client, waiter);
+  client->callers.arriving = 0;
+  rl_caller_end(client, caller);
 }
 
 static void watchdog_of_a_closed_client_is_not_woken(void **state) {

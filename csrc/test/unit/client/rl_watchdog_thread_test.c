@@ -108,16 +108,16 @@ static void forget_sleeps(void) {
   rl_client_leave(client);
 }
 
-static bool leads(void) {
+static bool polls(void) {
   rl_client_enter(client);
-  bool does = client->wait.leader == &client->watchdog.self;
+  bool does = client->callers.poller == &client->watchdog.self;
   rl_client_leave(client);
   return does;
 }
 
-static void wait_until_it_leads(void) {
+static void wait_until_it_polls(void) {
   redlock_time until_us = redlock_now() + 20 * SECONDS;
-  while (!leads()) {
+  while (!polls()) {
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 1);
   }
@@ -136,7 +136,7 @@ static redlock_lock *begin_acquire(const char *address) {
 }
 
 /* A loop that is absent for more than 20 ms while a reply is awaited. */
-static void watchdog_leads_while_the_loop_is_absent(void **state) {
+static void watchdog_polls_while_the_loop_is_absent(void **state) {
   loopback *farm = loopback_new(1, LOOPBACK_TCP);
   farm->nodes[0].deaf = true;
   loopback_run(farm);
@@ -144,7 +144,7 @@ static void watchdog_leads_while_the_loop_is_absent(void **state) {
   redlock_lock *lock = begin_acquire(farm->nodes[0].address);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   assert_error(start(), REDLOCK_OK);
-  wait_until_it_leads();
+  wait_until_it_polls();
   forget_sleeps();
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   loopback_lock(farm);
@@ -211,7 +211,7 @@ static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
   assert_null(client->watchdog.on_lost);
   assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
   assert_error(start(), REDLOCK_OK);
-  wait_until_it_leads();
+  wait_until_it_polls();
 }
 
 static void closed_client_has_no_watchdog(void **state) {
@@ -260,7 +260,7 @@ static void earlier_loss_is_reported_once_if_unfetched(void **state) {
   atomic_store(&calls, 0);
   client->watchdog.forbidden = false;
   assert_error(start(), REDLOCK_OK);
-  wait_until_it_leads();
+  wait_until_it_polls();
   assert_int_equal(atomic_load(&calls), 1);
   assert_ptr_equal(redlock_client_next_lost(client), lock);
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
@@ -270,7 +270,7 @@ static void earlier_loss_is_reported_once_if_unfetched(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(watchdog_leads_while_the_loop_is_absent, begin, end),
+      cmocka_unit_test_setup_teardown(watchdog_polls_while_the_loop_is_absent, begin, end),
       cmocka_unit_test_setup_teardown(watchdog_sleeps_between_turns_without_entropy, begin, end),
       cmocka_unit_test_setup_teardown(failed_start_can_be_repeated, begin, end),
       cmocka_unit_test_setup_teardown(watchdog_runs_again_after_a_fork_during_its_stop, begin, end),

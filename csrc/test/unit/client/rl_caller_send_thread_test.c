@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "client/rl_client_wait.h"
+#include "client/rl_caller.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -40,15 +40,15 @@ bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   return posted;
 }
 
-/* As in a signal handler of the polling leader. */
-static atomic_bool hold_leader_up;
+/* As in a signal handler of the poller. */
+static atomic_bool hold_poller_up;
 
 int __real_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
 int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
 
 int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us) {
   int ready = __real_rl_poll_until(fds, count, until_us);
-  while (atomic_load(&hold_leader_up)) {
+  while (atomic_load(&hold_poller_up)) {
     (void)poll(NULL, 0, 1);
   }
   return ready;
@@ -61,7 +61,7 @@ redlock_time __real_redlock_now(void);
 redlock_time __wrap_redlock_now(void);
 
 redlock_time __wrap_redlock_now(void) {
-  if (wakes_up != NULL && wakes_up->wait.unstarted) {
+  if (wakes_up != NULL && wakes_up->callers.unsent_operations) {
     redlock_client_wakeup(wakes_up);
     wakes_up = NULL;
   }
@@ -132,12 +132,13 @@ static int result_of(call *self) {
 }
 
 /* It polls, is not poked, and has nothing to do for the next 20 s. */
-static bool leads(const call *self) {
+static bool polls(const call *self) {
   redlock_client *client = self->client;
   rl_client_enter(client);
-  const rl_waiter *waiter = rl_wait_of(self->lock);
-  bool is_so = waiter != NULL && client->wait.leader == waiter && client->wait.polls &&
-               !client->wait.poked && client->wait.wants.deadline_us > redlock_now() + 20 * SECONDS;
+  const rl_caller *caller = rl_caller_of(self->lock);
+  bool is_so = caller != NULL && client->callers.poller == caller && client->callers.polling &&
+               !client->callers.event_is_set &&
+               client->callers.wants.deadline_us > redlock_now() + 20 * SECONDS;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     is_so = is_so && client->core.nodes[i]->link.phase == RL_LINK_UP &&
             client->core.nodes[i]->link.outstanding_count == 0;
@@ -148,18 +149,18 @@ static bool leads(const call *self) {
 
 static bool sleeps(const call *self) {
   rl_client_enter(self->client);
-  const rl_waiter *waiter = rl_wait_of(self->lock);
-  bool is_so = waiter != NULL && waiter->sleeps && !waiter->woken;
+  const rl_caller *caller = rl_caller_of(self->lock);
+  bool is_so = caller != NULL && caller->sleeps && !caller->woken;
   rl_client_leave(self->client);
   return is_so;
 }
 
-/* A thread that waits for a held lock: it leads, and has nothing to do for a minute. */
+/* A thread that waits for a held lock: it polls, and has nothing to do for a minute. */
 typedef struct scene {
   loopback *farm;
   redlock_client *client;
   redlock_lock *held;
-  call leader;
+  call poller;
 } scene;
 
 static void open_scene(scene *self) {
@@ -170,15 +171,15 @@ static void open_scene(scene *self) {
   self->client = make_client(self->farm);
   self->held = make_lock(self->client, "held", false);
   assert_error(redlock_lock_acquire(self->held, NULL, NULL), REDLOCK_OK);
-  self->leader = (call){.client = self->client, .lock = make_lock(self->client, "held", true)};
-  begin(&self->leader);
-  eventually(leads(&self->leader));
+  self->poller = (call){.client = self->client, .lock = make_lock(self->client, "held", true)};
+  begin(&self->poller);
+  eventually(polls(&self->poller));
 }
 
 static void close_scene(scene *self) {
-  redlock_lock_cancel(self->leader.lock);
-  assert_int_equal(pthread_join(self->leader.thread, NULL), 0);
-  redlock_lock_free(self->leader.lock);
+  redlock_lock_cancel(self->poller.lock);
+  assert_int_equal(pthread_join(self->poller.thread, NULL), 0);
+  redlock_lock_free(self->poller.lock);
   redlock_lock_free(self->held);
   redlock_client_free(self->client);
   assert_true(loopback_end(self->farm));
@@ -187,7 +188,7 @@ static void close_scene(scene *self) {
 /* A thread is woken and does not arrive, or has arrived. */
 static void let_one_come(redlock_client *client, bool comes) {
   rl_client_enter(client);
-  client->wait.arriving = comes;
+  client->callers.arriving = comes;
   rl_client_leave(client);
 }
 
@@ -201,11 +202,11 @@ static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
     assert_error(redlock_lock_acquire(locks[i], NULL, NULL), REDLOCK_OK);
     eventually(loopback_keys(all.farm, names[i]) == 3);
   }
-  eventually(leads(&all.leader));
+  eventually(polls(&all.poller));
   let_one_come(all.client, true);
   assert_error(redlock_lock_release_send(locks[0]), REDLOCK_OK);
   eventually(loopback_keys(all.farm, names[0]) == 0);
-  eventually(leads(&all.leader));
+  eventually(polls(&all.poller));
   redlock_lock_free(locks[1]);
   eventually(loopback_keys(all.farm, names[1]) == 0);
   let_one_come(all.client, false);
@@ -213,22 +214,22 @@ static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
   close_scene(&all);
 }
 
-/* The leader would send, and is missing, too. */
+/* The poller would send, and is missing, too. */
 static void late_sender_delays_no_thread(void **state) {
   scene all;
   open_scene(&all);
   redlock_lock *lock = make_lock(all.client, "sent", false);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  eventually(leads(&all.leader));
+  eventually(polls(&all.poller));
   rl_client_enter(all.client);
-  all.client->wait.arriving = 1;
-  all.client->wait.sender = rl_wait_of(all.leader.lock);
+  all.client->callers.arriving = 1;
+  all.client->callers.sender = rl_caller_of(all.poller.lock);
   rl_client_leave(all.client);
   assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
   eventually(redlock_lock_remaining(lock) == 0 && loopback_keys(all.farm, "sent") == 0);
   rl_client_enter(all.client);
-  all.client->wait.arriving = 0;
-  all.client->wait.sender = NULL;
+  all.client->callers.arriving = 0;
+  all.client->callers.sender = NULL;
   rl_client_leave(all.client);
   redlock_lock_free(lock);
   close_scene(&all);
@@ -255,16 +256,16 @@ static void missing_sender_delays_no_thread(void **state) {
       .client = all.client, .lock = make_lock(all.client, "held", true), .held_up = true};
   call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
   rl_client_enter(all.client);
-  all.client->wait.arriving = 1;
+  all.client->callers.arriving = 1;
   rl_client_leave(all.client);
   begin(&sender);
   eventually(sleeps(&sender));
-  assert_ptr_equal(all.client->wait.sender, rl_wait_of(sender.lock));
+  assert_ptr_equal(all.client->callers.sender, rl_caller_of(sender.lock));
   rl_client_enter(all.client);
-  all.client->wait.arriving = 0; /* The other thread has arrived. */
+  all.client->callers.arriving = 0; /* The other thread has arrived. */
   rl_client_leave(all.client);
   redlock_lock_cancel(sender.lock);
-  eventually(leads(&all.leader)); /* Keys that it may have set are released. */
+  eventually(polls(&all.poller)); /* Keys that it may have set are released. */
   begin(&next);
   eventually(result_of(&next) == REDLOCK_OK);
   atomic_store(&let_go, true);
@@ -279,28 +280,28 @@ static void missing_sender_delays_no_thread(void **state) {
 /* Another thread sends it while it sleeps; the time-out of its nodes counts. */
 static int launch_by_another(void) {
   scene all;
-  rl_waiter sender = {0};
+  rl_caller sender = {0};
   redlock_options options = {.node_timeout_us = 300 * MS};
   open_scene(&all);
   call next = {.client = all.client};
   assert_error(redlock_lock_new(&next.lock, all.client, "next", 4, &options), REDLOCK_OK);
   rl_client_enter(all.client);
-  all.client->wait.arriving = 1;
-  all.client->wait.sender = &sender;
-  all.client->wait.unsent = true;
-  all.client->wait.send_us = REDLOCK_NEVER;
+  all.client->callers.arriving = 1;
+  all.client->callers.sender = &sender;
+  all.client->callers.unsent = true;
+  all.client->callers.send_us = REDLOCK_NEVER;
   rl_client_leave(all.client);
   begin(&next);
   eventually(sleeps(&next));
-  assert_true(all.client->wait.unstarted);
-  atomic_store(&hold_leader_up, true);
+  assert_true(all.client->callers.unsent_operations);
+  atomic_store(&hold_poller_up, true);
   rl_client_enter(all.client);
-  all.client->wait.arriving = 0;
-  all.client->wait.sender = NULL;
+  all.client->callers.arriving = 0;
+  all.client->callers.sender = NULL;
   rl_client_leave(all.client);
   eventually(loopback_keys(all.farm, "next") == 3);
   eventually(result_of(&next) != REDLOCK_PENDING);
-  atomic_store(&hold_leader_up, false);
+  atomic_store(&hold_poller_up, false);
   assert_int_equal(pthread_join(next.thread, NULL), 0);
   int result = result_of(&next);
   redlock_lock_free(next.lock);
@@ -309,7 +310,7 @@ static int launch_by_another(void) {
 }
 
 /* After a long stall of this process the nodes may count as late: retry. */
-static void follower_checks_an_operation_that_another_thread_sent(void **state) {
+static void sleeper_checks_an_operation_that_another_thread_sent(void **state) {
   int result = REDLOCK_PENDING;
   bool stalled = true;
   witness_start();
@@ -328,13 +329,13 @@ static void missing_entropy_fails_only_acquires(void **state) {
   atomic_store(&no_entropy, true);
   let_one_come(all.client, true);
   begin(&next);
-  eventually(result_of(&next) != REDLOCK_PENDING || result_of(&all.leader) != REDLOCK_PENDING);
+  eventually(result_of(&next) != REDLOCK_PENDING || result_of(&all.poller) != REDLOCK_PENDING);
   eventually(result_of(&next) != REDLOCK_PENDING);
   atomic_store(&no_entropy, false);
   let_one_come(all.client, false);
   assert_int_equal(pthread_join(next.thread, NULL), 0);
   assert_error(result_of(&next), REDLOCK_E_SYSTEM);
-  assert_int_equal(result_of(&all.leader), REDLOCK_PENDING);
+  assert_int_equal(result_of(&all.poller), REDLOCK_PENDING);
   redlock_lock_free(next.lock);
   close_scene(&all);
 }
@@ -342,26 +343,26 @@ static void missing_entropy_fails_only_acquires(void **state) {
 /* Between its check of wake-ups and its sleep. Later calls go on. */
 static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
   scene all;
-  rl_waiter sender = {0};
+  rl_caller sender = {0};
   open_scene(&all);
   call late = {.client = all.client, .lock = make_lock(all.client, "held", true), .wakes_up = true};
   call next = {.client = all.client, .lock = make_lock(all.client, "held", true)};
-  atomic_store(&hold_leader_up, true);
+  atomic_store(&hold_poller_up, true);
   rl_client_enter(all.client);
-  all.client->wait.arriving = 1;
-  all.client->wait.sender = &sender;
+  all.client->callers.arriving = 1;
+  all.client->callers.sender = &sender;
   rl_client_leave(all.client);
   begin(&late);
-  eventually(atomic_load(&all.client->wait.wakeups) == 1);
+  eventually(atomic_load(&all.client->callers.wakeups) == 1);
   eventually(sleeps(&late) || result_of(&late) != REDLOCK_PENDING);
   rl_client_enter(all.client);
-  all.client->wait.arriving = 0;
-  all.client->wait.sender = NULL;
+  all.client->callers.arriving = 0;
+  all.client->callers.sender = NULL;
   rl_client_leave(all.client);
   begin(&next);
   eventually(sleeps(&next));
-  atomic_store(&hold_leader_up, false);
-  eventually(result_of(&all.leader) == REDLOCK_E_CANCELLED);
+  atomic_store(&hold_poller_up, false);
+  eventually(result_of(&all.poller) == REDLOCK_E_CANCELLED);
   eventually(result_of(&late) == REDLOCK_E_CANCELLED);
   assert_int_equal(result_of(&next), REDLOCK_PENDING);
   redlock_lock_cancel(next.lock);
@@ -372,7 +373,7 @@ static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
   close_scene(&all);
 }
 
-#define GROUP_MISSING 9 /* one more than are posted at once: one may be woken to lead */
+#define GROUP_MISSING 9 /* one more than are posted at once: one may be woken to poll */
 #define CROWD 14
 
 typedef struct group {
@@ -390,7 +391,7 @@ static void open_group(group *self) {
     begin(&self->calls[i]);
     eventually(sleeps(&self->calls[i]));
   }
-  eventually(leads(&self->all.leader));
+  eventually(polls(&self->all.poller));
 }
 
 static void close_group(group *self) {
@@ -400,9 +401,9 @@ static void close_group(group *self) {
     assert_error(result_of(&self->calls[i]), REDLOCK_E_CANCELLED);
     redlock_lock_free(self->calls[i].lock);
   }
-  assert_null(rl_wait_first(&self->all.client->wait.asleep));
-  assert_null(rl_wait_first(&self->all.client->wait.unposted));
-  assert_int_equal(self->all.client->wait.arriving, 0);
+  assert_null(rl_callers_first(&self->all.client->callers.asleep));
+  assert_null(rl_callers_first(&self->all.client->callers.unposted));
+  assert_int_equal(self->all.client->callers.arriving, 0);
   close_scene(&self->all);
 }
 
@@ -416,8 +417,8 @@ static unsigned due_of(group *self) {
   unsigned due = 0;
   rl_client_enter(self->all.client);
   for (unsigned i = 0; i < CROWD; i++) {
-    const rl_waiter *waiter = rl_wait_of(self->calls[i].lock);
-    due += waiter != NULL && waiter->unposted;
+    const rl_caller *caller = rl_caller_of(self->calls[i].lock);
+    due += caller != NULL && caller->unposted;
   }
   rl_client_leave(self->all.client);
   return due;
@@ -435,11 +436,11 @@ static void eventually_all_that_can_have_come(group *self) {
 static void woken_threads_are_posted_eight_at_a_time(void **state) {
   group many;
   open_group(&many);
-  atomic_store(&hold_leader_up, true);
+  atomic_store(&hold_poller_up, true);
   cancel_group(&many);
   assert_int_equal(due_of(&many), CROWD - 8);
   assert_int_equal(due_of(&many), CROWD - 8);
-  atomic_store(&hold_leader_up, false);
+  atomic_store(&hold_poller_up, false);
   eventually_all_that_can_have_come(&many);
   close_group(&many);
 }
@@ -452,7 +453,7 @@ static void eight_missing_threads_delay_no_other_thread(void **state) {
   close_group(&many);
 }
 
-/* The leader leaves, too, and no thread is left to lead. */
+/* The poller leaves, too, and no thread is left to poll. */
 static void missing_threads_delay_no_thread_after_a_wakeup(void **state) {
   group many;
   open_group(&many);
@@ -467,7 +468,7 @@ int main(void) {
       cmocka_unit_test(late_sender_delays_no_thread),
       cmocka_unit_test(loop_sends_although_a_woken_thread_is_missing),
       cmocka_unit_test(missing_sender_delays_no_thread),
-      cmocka_unit_test(follower_checks_an_operation_that_another_thread_sent),
+      cmocka_unit_test(sleeper_checks_an_operation_that_another_thread_sent),
       cmocka_unit_test(missing_entropy_fails_only_acquires),
       cmocka_unit_test(wakeup_reaches_a_thread_that_falls_asleep),
       cmocka_unit_test(woken_threads_are_posted_eight_at_a_time),

@@ -1,9 +1,9 @@
 /*
- * Leader and followers: rules, and failures of memory, semaphores and descriptors.
+ * Callers: their rules, and failures of memory, semaphores and descriptors.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "client/rl_client_wait.h"
+#include "client/rl_caller.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ void __wrap_rl_semaphore_post(rl_semaphore *semaphore) {
   __real_rl_semaphore_post(semaphore);
 }
 
-/* Descriptors that the leader polls. */
+/* Descriptors that the poller polls. */
 static redlock_client *observed;
 static size_t polled_count;
 static bool polled_undisturbed;
@@ -83,7 +83,7 @@ int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us
 int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us) {
   if (observed != NULL) {
     polled_count = count;
-    polled_undisturbed = observed->wait.polls && !observed->wait.poked;
+    polled_undisturbed = observed->callers.polling && !observed->callers.event_is_set;
   }
   return __real_rl_poll_until(fds, count, until_us);
 }
@@ -112,18 +112,18 @@ static int free_client(void **state) {
 
 /* Returns how many threads can be in a call at once. */
 static unsigned begin_all(redlock_client *client, unsigned most) {
-  static rl_waiter *waiters[RL_LOCK_WAITED_MAX + 1];
+  static rl_caller *callers[RL_LOCK_WAITED_MAX + 1];
   unsigned count = 0;
   assert_true(most <= RL_LOCK_WAITED_MAX + 1);
   rl_client_enter(client);
-  while (count < most && (waiters[count] = rl_wait_begin(client, NULL)) != NULL) {
+  while (count < most && (callers[count] = rl_caller_begin(client, NULL)) != NULL) {
     count++;
-    assert_int_equal(waiters[count - 1]->number, count);
+    assert_int_equal(callers[count - 1]->number, count);
   }
-  while (count > 0 && waiters[count - 1] != NULL) {
-    rl_wait_end(client, waiters[--count]);
+  while (count > 0 && callers[count - 1] != NULL) {
+    rl_caller_end(client, callers[--count]);
   }
-  count = (unsigned)client->wait.made_count;
+  count = (unsigned)client->callers.count;
   rl_client_leave(client);
   return count;
 }
@@ -157,28 +157,28 @@ static void begin_refuses_more_threads_than_a_lock_can_number(void **state) {
 static void child_inherits_no_call(void **state) {
   redlock_client *client = *state;
   rl_client_enter(client);
-  rl_waiter *before = rl_wait_begin(client, NULL);
-  assert_true(rl_timer_open(&client->wait.timer));
-  rl_wait_forget(&client->wait);
-  assert_int_equal(client->wait.timer.fd, -1); /* It is the parent's, too. */
-  rl_wait_end(client, before);
-  rl_waiter *one = rl_wait_begin(client, NULL);
-  rl_waiter *other = rl_wait_begin(client, NULL);
+  rl_caller *before = rl_caller_begin(client, NULL);
+  assert_true(rl_timer_open(&client->callers.timer));
+  rl_callers_reset(&client->callers);
+  assert_int_equal(client->callers.timer.fd, -1); /* It is the parent's, too. */
+  rl_caller_end(client, before);
+  rl_caller *one = rl_caller_begin(client, NULL);
+  rl_caller *other = rl_caller_begin(client, NULL);
   assert_ptr_not_equal(one, other);
-  rl_wait_end(client, one);
-  rl_wait_end(client, other);
+  rl_caller_end(client, one);
+  rl_caller_end(client, other);
   rl_client_leave(client);
 }
 
 static void bytes_wait_for_arriving_threads(void **state) {
   redlock_client *client = *state;
   rl_client_enter(client);
-  client->wait.arriving = 1;
-  rl_wait_flush(client);
-  assert_true(client->wait.unsent);
-  client->wait.arriving = 0;
-  rl_wait_flush(client);
-  assert_false(client->wait.unsent);
+  client->callers.arriving = 1;
+  rl_caller_send(client);
+  assert_true(client->callers.unsent);
+  client->callers.arriving = 0;
+  rl_caller_send(client);
+  assert_false(client->callers.unsent);
   rl_client_leave(client);
 }
 
@@ -190,56 +190,56 @@ static void pass_through(redlock_client *client) {
 
 static void leaving_thread_sends_without_arriving_threads(void **state) {
   redlock_client *client = *state;
-  rl_waiter sender = {0};
+  rl_caller sender = {0};
   for (unsigned i = 0; i < 8; i++) {
     bool come = (i & 1) != 0, sends = (i & 2) != 0, late = (i & 4) != 0;
-    client->wait.unsent = true;
-    client->wait.send_us = late ? 0 : REDLOCK_NEVER;
-    client->wait.arriving = come;
-    client->wait.sender = sends ? &sender : NULL;
+    client->callers.unsent = true;
+    client->callers.send_us = late ? 0 : REDLOCK_NEVER;
+    client->callers.arriving = come;
+    client->callers.sender = sends ? &sender : NULL;
     pass_through(client);
-    assert_true(client->wait.unsent == (come && sends && !late));
+    assert_true(client->callers.unsent == (come && sends && !late));
   }
-  client->wait.arriving = 0;
-  client->wait.sender = NULL;
+  client->callers.arriving = 0;
+  client->callers.sender = NULL;
 }
 
-static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
+static void poller_is_woken_for_what_it_does_not_poll_for(void **state) {
   redlock_client *client = *state;
   redlock_lock *lock;
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   rl_client_enter(client);
-  rl_waiter *leader = rl_wait_begin(client, lock);
-  client->wait.leader = leader;
-  client->wait.polls = true;
-  client->wait.wants = (rl_wait_wants){client->sockets[0].changes, 0, REDLOCK_NEVER};
+  rl_caller *poller = rl_caller_begin(client, lock);
+  client->callers.poller = poller;
+  client->callers.polling = true;
+  client->callers.wants = (rl_callers_wants){client->sockets[0].changes, 0, REDLOCK_NEVER};
   rl_client_leave(client);
   pass_through(client);
-  assert_false(client->wait.poked); /* Nothing is new. */
+  assert_false(client->callers.event_is_set); /* Nothing is new. */
   client->sockets[0].changes++;
-  client->wait.unsent = true;
-  client->wait.send_us = REDLOCK_NEVER;
-  client->wait.arriving = 1;
-  client->wait.sender = leader;
+  client->callers.unsent = true;
+  client->callers.send_us = REDLOCK_NEVER;
+  client->callers.arriving = 1;
+  client->callers.sender = poller;
   pass_through(client);
-  assert_false(client->wait.poked); /* The last arriving thread checks. */
-  client->wait.arriving = 0;
-  client->wait.sender = NULL;
+  assert_false(client->callers.event_is_set); /* The last arriving thread checks. */
+  client->callers.arriving = 0;
+  client->callers.sender = NULL;
   pass_through(client);
-  assert_true(client->wait.poked); /* another descriptor */
-  client->wait.wants.changes++;
-  client->wait.poked = false;
+  assert_true(client->callers.event_is_set); /* another descriptor */
+  client->callers.wants.changes++;
+  client->callers.event_is_set = false;
   pass_through(client);
-  assert_false(client->wait.poked);
+  assert_false(client->callers.event_is_set);
   rl_client_enter(client);
   rl_lock_of(lock)->waited = 0;
   rl_client_leave(client);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-  assert_true(client->wait.poked); /* an earlier time */
+  assert_true(client->callers.event_is_set); /* an earlier time */
   rl_client_enter(client);
-  client->wait.polls = false;
-  rl_wait_end(client, leader);
+  client->callers.polling = false;
+  rl_caller_end(client, poller);
   rl_client_leave(client);
   redlock_lock_free(lock);
 }
@@ -247,10 +247,10 @@ static void leader_is_poked_for_what_it_does_not_poll_for(void **state) {
 /* Waits once, in a call that nothing else ends. */
 static int wait_until(redlock_client *client, redlock_time until_us) {
   rl_client_enter(client);
-  rl_waiter *waiter = rl_wait_begin(client, NULL);
-  int error = rl_wait_step(client, waiter, until_us, NULL);
-  assert_false(client->wait.polls); /* It has returned. */
-  rl_wait_end(client, waiter);
+  rl_caller *caller = rl_caller_begin(client, NULL);
+  int error = rl_caller_wait(client, caller, until_us, NULL);
+  assert_false(client->callers.polling); /* It has returned. */
+  rl_caller_end(client, caller);
   rl_client_leave(client);
   return error;
 }
@@ -264,11 +264,11 @@ static void endless_wait_is_refused(void **state) {
 }
 
 /* It also polls the timer, because the wait is long. */
-static void leader_polls_and_clears_its_event(void **state) {
+static void poller_polls_and_clears_its_event(void **state) {
   redlock_client *client = *state;
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
-  client->wait.poked = true; /* the one before */
-  rl_event_set(&client->wait.event);
+  client->callers.event_is_set = true; /* the one before */
+  rl_event_set(&client->callers.event);
   observed = client;
   redlock_time began_us = redlock_now();
   assert_error(wait_until(client, began_us + 20 * SECONDS), REDLOCK_OK);
@@ -276,7 +276,7 @@ static void leader_polls_and_clears_its_event(void **state) {
   assert_true(redlock_now() - began_us < 10 * SECONDS);
   assert_int_equal(polled_count, 2);
   assert_true(polled_undisturbed);
-  struct pollfd one = {rl_event_fd(&client->wait.event), POLLIN, 0};
+  struct pollfd one = {rl_event_fd(&client->callers.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
 }
 
@@ -312,7 +312,7 @@ static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
 }
 
 /* As while a hook of a script runs. */
-static void absent_caller_does_not_lead(void **state) {
+static void absent_caller_is_no_poller(void **state) {
   redlock_lock *lock;
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, NULL);
@@ -321,7 +321,7 @@ static void absent_caller_does_not_lead(void **state) {
   assert_error(rl_handle_begin(lock), REDLOCK_OK);
   assert_error(rl_handle_go_on(lock, 5 * MS), REDLOCK_OK);
   assert_true(rl_handle_pending(lock));
-  assert_null(client->wait.leader);
+  assert_null(client->callers.poller);
   assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_E_BUSY);
   rl_handle_end(lock, REDLOCK_E_CANCELLED);
@@ -335,17 +335,17 @@ static void lock_is_busy_until_its_call_has_returned(void **state) {
   redlock_client *client = make_client();
   loopback *farm = deaf_farm(client, &lock, NULL);
   rl_client_enter(client);
-  rl_waiter *waiter = rl_wait_begin(client, lock);
-  assert_ptr_equal(rl_wait_of(lock), waiter);
-  assert_false(waiter->each_turn);
+  rl_caller *caller = rl_caller_begin(client, lock);
+  assert_ptr_equal(rl_caller_of(lock), caller);
+  assert_false(caller->each_turn);
   rl_client_leave(client);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_E_BUSY);
   assert_error(redlock_lock_release(lock), REDLOCK_E_BUSY);
   assert_error(redlock_lock_release_send(lock), REDLOCK_E_BUSY);
   assert_error(redlock_lock_inspect(lock), REDLOCK_E_BUSY);
   rl_client_enter(client);
-  rl_wait_end(client, waiter);
-  assert_null(rl_wait_of(lock));
+  rl_caller_end(client, caller);
+  assert_null(rl_caller_of(lock));
   rl_client_leave(client);
   end(client, lock, farm);
 }
@@ -378,56 +378,56 @@ static void close_does_not_wait_without_memory(void **state) {
   end(client, lock, farm);
 }
 
-typedef struct follower {
+typedef struct sleeper {
   redlock_client *client;
   bool looks;                   /* after each turn */
   redlock_duration patience_us; /* 0: 20 s */
-  rl_waiter *waiter;
+  rl_caller *caller;
   redlock_duration slept_us;
   bool turned; /* It took a turn. */
-} follower;
+} sleeper;
 
 static void *follow(void *argument) {
-  follower *self = argument;
+  sleeper *self = argument;
   redlock_time began_us = redlock_now();
   rl_client_enter(self->client);
-  self->waiter = rl_wait_begin(self->client, NULL);
-  assert_true(self->waiter->each_turn);
-  self->client->wait.watchers -= !self->looks;
-  self->waiter->each_turn = self->looks;
+  self->caller = rl_caller_begin(self->client, NULL);
+  assert_true(self->caller->each_turn);
+  self->client->callers.watchers -= !self->looks;
+  self->caller->each_turn = self->looks;
   redlock_duration patience_us = self->patience_us != 0 ? self->patience_us : 20 * SECONDS;
-  (void)rl_wait_step(self->client, self->waiter, rl_time_add(began_us, patience_us), NULL);
+  (void)rl_caller_wait(self->client, self->caller, rl_time_add(began_us, patience_us), NULL);
   self->slept_us = redlock_now() - began_us;
-  self->turned = self->client->wait.turned;
-  assert_false(self->waiter->sleeps);
-  rl_wait_end(self->client, self->waiter);
+  self->turned = self->client->callers.turned;
+  assert_false(self->caller->sleeps);
+  rl_caller_end(self->client, self->caller);
   rl_client_leave(self->client);
   return NULL;
 }
 
 /*
- * Enters and leaves, after a turn if |turns|. Returns true if the follower sleeps and is not woken.
+ * Enters and leaves, after a turn if |turns|. Returns true if the sleeper sleeps and is not woken.
  */
-static bool sleeps_on(follower *self, bool turns) {
+static bool sleeps_on(sleeper *self, bool turns) {
   rl_client_enter(self->client);
   if (turns) {
     assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
   }
   rl_client_leave(self->client);
   rl_client_enter(self->client);
-  bool sleeps = self->waiter != NULL && self->waiter->sleeps && !self->waiter->woken;
+  bool sleeps = self->caller != NULL && self->caller->sleeps && !self->caller->woken;
   rl_client_leave(self->client);
   return sleeps;
 }
 
-static void follower_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
+static void sleeper_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
   for (unsigned looks = 0; looks < 2; looks++) {
     pthread_t thread;
     redlock_client *client = make_client();
-    follower one = {.client = client, .looks = looks == 1};
+    sleeper one = {.client = client, .looks = looks == 1};
     rl_client_enter(client);
-    rl_waiter *leader = rl_wait_begin(client, NULL);
-    client->wait.leader = leader;
+    rl_caller *poller = rl_caller_begin(client, NULL);
+    client->callers.poller = poller;
     rl_client_leave(client);
     assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
     while (!sleeps_on(&one, false)) {
@@ -442,38 +442,38 @@ static void follower_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(one.slept_us < 10 * SECONDS);
     rl_client_enter(client);
-    assert_false(client->wait.turned);
-    rl_wait_end(client, leader);
+    assert_false(client->callers.turned);
+    rl_caller_end(client, poller);
     rl_client_leave(client);
     redlock_client_free(client);
   }
 }
 
 /* They fall asleep in order, and wake in any order. */
-static void five_woken_followers_leave_no_state(void **state) {
+static void five_woken_sleepers_leave_no_state(void **state) {
   redlock_client *client = *state;
   pthread_t threads[5];
-  follower five[5];
+  sleeper five[5];
   rl_client_enter(client);
-  rl_waiter *leader = rl_wait_begin(client, NULL);
-  client->wait.leader = leader;
+  rl_caller *poller = rl_caller_begin(client, NULL);
+  client->callers.poller = poller;
   rl_client_leave(client);
   for (unsigned i = 0; i < 5; i++) {
-    five[i] = (follower){.client = client, .looks = i == 2};
+    five[i] = (sleeper){.client = client, .looks = i == 2};
     assert_int_equal(pthread_create(&threads[i], NULL, follow, &five[i]), 0);
     while (!sleeps_on(&five[i], false)) {
       (void)poll(NULL, 0, 1);
     }
-    assert_ptr_equal(client->wait.asleep.previous, five[i].waiter);
+    assert_ptr_equal(client->callers.asleep.previous, five[i].caller);
   }
-  assert_ptr_equal(client->wait.asleep.next, five[0].waiter);
-  assert_ptr_equal(five[0].waiter->list.next, five[1].waiter);
-  assert_ptr_equal(five[4].waiter->list.previous, five[3].waiter);
+  assert_ptr_equal(client->callers.asleep.next, five[0].caller);
+  assert_ptr_equal(five[0].caller->list.next, five[1].caller);
+  assert_ptr_equal(five[4].caller->list.previous, five[3].caller);
   assert_false(sleeps_on(&five[2], true));
   assert_int_equal(pthread_join(threads[2], NULL), 0);
-  assert_ptr_equal(five[1].waiter->list.next, five[3].waiter);
-  assert_ptr_equal(five[3].waiter->list.previous, five[1].waiter);
-  assert_int_equal(client->wait.arriving, 0);
+  assert_ptr_equal(five[1].caller->list.next, five[3].caller);
+  assert_ptr_equal(five[3].caller->list.previous, five[1].caller);
+  assert_int_equal(client->callers.arriving, 0);
   redlock_client_wakeup(client);
   pass_through(client);
   for (unsigned i = 0; i < 5; i++) {
@@ -481,25 +481,25 @@ static void five_woken_followers_leave_no_state(void **state) {
     assert_false(five[i].turned);
     assert_true(five[i].slept_us < 10 * SECONDS);
   }
-  assert_null(rl_wait_first(&client->wait.asleep));
-  assert_int_equal(client->wait.arriving, 0);
+  assert_null(rl_callers_first(&client->callers.asleep));
+  assert_int_equal(client->callers.arriving, 0);
   rl_client_enter(client);
-  rl_wait_end(client, leader);
+  rl_caller_end(client, poller);
   rl_client_leave(client);
 }
 
-/* A client with a leader that does not poll now. */
-static rl_waiter *begin_leader(redlock_client *client) {
+/* A client with a poller that does not poll now. */
+static rl_caller *begin_poller(redlock_client *client) {
   rl_client_enter(client);
-  rl_waiter *leader = rl_wait_begin(client, NULL);
-  client->wait.leader = leader;
+  rl_caller *poller = rl_caller_begin(client, NULL);
+  client->callers.poller = poller;
   rl_client_leave(client);
-  return leader;
+  return poller;
 }
 
-static void end_leader(redlock_client *client, rl_waiter *leader) {
+static void end_poller(redlock_client *client, rl_caller *poller) {
   rl_client_enter(client);
-  rl_wait_end(client, leader);
+  rl_caller_end(client, poller);
   rl_client_leave(client);
   redlock_client_free(client);
 }
@@ -510,42 +510,42 @@ static void let_it_poll(redlock_client *client) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
     changes += client->sockets[i].changes;
   }
-  client->wait.polls = true;
-  client->wait.poked = false;
-  client->wait.wants = (rl_wait_wants){changes, UINT32_MAX, 0};
+  client->callers.polling = true;
+  client->callers.event_is_set = false;
+  client->callers.wants = (rl_callers_wants){changes, UINT32_MAX, 0};
 }
 
-static void leader_is_poked_after_a_turn_only_if_it_watches(void **state) {
+static void poller_is_woken_after_a_turn_only_if_it_watches(void **state) {
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
+  rl_caller *poller = begin_poller(client);
   for (unsigned i = 0; i < 8; i++) {
     bool polls = (i & 1) != 0, asked = (i & 2) != 0, turned = (i & 4) != 0;
     let_it_poll(client);
-    client->wait.polls = polls;
-    client->wait.turned = turned;
-    leader->each_turn = asked;
+    client->callers.polling = polls;
+    client->callers.turned = turned;
+    poller->each_turn = asked;
     pass_through(client);
-    assert_true(client->wait.poked == (polls && asked && turned));
+    assert_true(client->callers.event_is_set == (polls && asked && turned));
   }
-  client->wait.polls = false;
-  end_leader(client, leader);
+  client->callers.polling = false;
+  end_poller(client, poller);
 }
 
 /* Another thread has read the last replies. */
-static void leader_is_poked_when_its_operation_has_ended(void **state) {
+static void poller_is_woken_when_its_operation_has_ended(void **state) {
   redlock_client *client = *state;
   redlock_lock *lock;
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_OK);
-  client->wait.leader = rl_wait_of(lock);
+  client->callers.poller = rl_caller_of(lock);
   let_it_poll(client);
   pass_through(client);
-  assert_false(client->wait.poked);
+  assert_false(client->callers.event_is_set);
   redlock_lock_cancel(lock);
-  assert_true(client->wait.poked);
-  client->wait.polls = false;
+  assert_true(client->callers.event_is_set);
+  client->callers.polling = false;
   rl_handle_end(lock, REDLOCK_OK);
   redlock_lock_free(lock);
 }
@@ -557,19 +557,19 @@ static void ignore_losses(redlock_client *client, void *data) {
 
 static void loss_pokes_only_a_leading_watchdog(void **state) {
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
+  rl_caller *poller = begin_poller(client);
   client->watchdog.on_lost = ignore_losses;
   for (unsigned i = 0; i < 4; i++) {
-    bool watchdog_leads = (i & 1) != 0, lost = (i & 2) != 0;
+    bool watchdog_polls = (i & 1) != 0, lost = (i & 2) != 0;
     let_it_poll(client);
-    client->wait.leader = watchdog_leads ? &client->watchdog.self : leader;
+    client->callers.poller = watchdog_polls ? &client->watchdog.self : poller;
     client->watchdog.reported_count = client->core.losses->count - lost;
     pass_through(client);
-    assert_true(client->wait.poked == (watchdog_leads && lost));
+    assert_true(client->callers.event_is_set == (watchdog_polls && lost));
   }
-  client->wait.leader = leader;
-  client->wait.polls = false;
-  end_leader(client, leader);
+  client->callers.poller = poller;
+  client->callers.polling = false;
+  end_poller(client, poller);
 }
 
 static void last_arriving_thread_sends_for_all(void **state) {
@@ -578,55 +578,55 @@ static void last_arriving_thread_sends_for_all(void **state) {
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   for (unsigned in_time = 0; in_time < 2; in_time++) {
-    rl_waiter *leader = begin_leader(client);
+    rl_caller *poller = begin_poller(client);
     assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
     assert_true(rl_core_wants_send(&client->core));
     pass_through(client);
     assert_true(rl_core_wants_send(&client->core)); /* The program's loop sends it. */
-    client->wait.arriving = 1;
-    client->wait.sender = leader;
+    client->callers.arriving = 1;
+    client->callers.sender = poller;
     rl_client_enter(client); /* rl_handle_begin(), with more time than a slow machine needs */
     assert_error(rl_turn_start(client), REDLOCK_OK);
-    client->wait.send_us = rl_time_add(redlock_now(), 600 * SECONDS);
+    client->callers.send_us = rl_time_add(redlock_now(), 600 * SECONDS);
     rl_client_leave(client);
-    assert_true(client->wait.unstarted);
+    assert_true(client->callers.unsent_operations);
     assert_true(rl_core_wants_send(&client->core));
-    client->wait.sender = NULL;
-    client->wait.send_us = rl_time_add(redlock_now(), MS);
+    client->callers.sender = NULL;
+    client->callers.send_us = rl_time_add(redlock_now(), MS);
     if (in_time == 1) {
-      client->wait.arriving = 0;
+      client->callers.arriving = 0;
       pass_through(client);
     } else { /* The arriving thread is missing. */
-      follower one = {.client = client};
+      sleeper one = {.client = client};
       (void)follow(&one);
       assert_true(one.slept_us < 10 * SECONDS);
-      client->wait.arriving = 0;
+      client->callers.arriving = 0;
     }
     assert_false(rl_core_wants_send(&client->core));
-    assert_false(client->wait.unstarted);
-    assert_false(client->wait.unsent);
+    assert_false(client->callers.unsent_operations);
+    assert_false(client->callers.unsent);
     redlock_lock_cancel(lock);
     rl_client_enter(client);
-    rl_wait_end(client, leader);
+    rl_caller_end(client, poller);
     rl_client_leave(client);
   }
   redlock_lock_free(lock);
 }
 
-static void follower_takes_a_turn_after_its_time(void **state) {
+static void sleeper_takes_a_turn_after_its_time(void **state) {
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
-  follower one = {.client = client, .patience_us = 5 * MS};
+  rl_caller *poller = begin_poller(client);
+  sleeper one = {.client = client, .patience_us = 5 * MS};
   (void)follow(&one);
   assert_true(one.turned);
-  end_leader(client, leader);
+  end_poller(client, poller);
 }
 
-static void spurious_post_does_not_wake_a_follower(void **state) {
+static void spurious_post_does_not_wake_a_sleeper(void **state) {
   pthread_t thread;
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
-  follower one = {.client = client, .patience_us = REDLOCK_NEVER};
+  rl_caller *poller = begin_poller(client);
+  sleeper one = {.client = client, .patience_us = REDLOCK_NEVER};
   wake_ups_by_nobody = 3;
   assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
   while (!sleeps_on(&one, false)) {
@@ -637,15 +637,15 @@ static void spurious_post_does_not_wake_a_follower(void **state) {
   pass_through(client);
   assert_int_equal(pthread_join(thread, NULL), 0);
   assert_false(one.turned);
-  end_leader(client, leader);
+  end_poller(client, poller);
 }
 
 /* The woken thread may give up the last reference once the mutex is free. */
 static void last_reference_wakes_threads_before_it_unlocks(void **state) {
   pthread_t thread;
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
-  follower one = {.client = redlock_client_ref(client)};
+  rl_caller *poller = begin_poller(client);
+  sleeper one = {.client = redlock_client_ref(client)};
   assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
   while (!sleeps_on(&one, false)) {
     (void)poll(NULL, 0, 1);
@@ -657,88 +657,88 @@ static void last_reference_wakes_threads_before_it_unlocks(void **state) {
   assert_int_equal(posts, 1);
   assert_int_equal(guarded_posts, 1);
   assert_int_equal(pthread_join(thread, NULL), 0);
-  end_leader(client, leader);
+  end_poller(client, poller);
 }
 
 /* Eight posted threads are missing, and nothing else happens. */
-static void leader_polls_briefly_while_threads_are_unposted(void **state) {
+static void poller_polls_briefly_while_threads_are_unposted(void **state) {
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
-  rl_waiter next = {.sleeps = true, .woken = true, .unposted = true};
+  rl_caller *poller = begin_poller(client);
+  rl_caller next = {.sleeps = true, .woken = true, .unposted = true};
   assert_true(rl_semaphore_init(&next.semaphore));
   rl_client_enter(client);
-  assert_true(rl_event_open(&client->wait.event));
-  rl_list_append(&client->wait.unposted, &next.list);
-  client->wait.posted = 8;
+  assert_true(rl_event_open(&client->callers.event));
+  rl_list_append(&client->callers.unposted, &next.list);
+  client->callers.posted = 8;
   redlock_time began_us = redlock_now();
-  assert_error(rl_wait_lead(client, leader, began_us + 20 * SECONDS, NULL), REDLOCK_OK);
+  assert_error(rl_caller_poll(client, poller, began_us + 20 * SECONDS, NULL), REDLOCK_OK);
   assert_true(redlock_now() - began_us < 10 * SECONDS);
   rl_client_leave(client);
   assert_false(next.unposted);
   assert_true(rl_semaphore_wait(&next.semaphore, redlock_now()));
   rl_semaphore_free(&next.semaphore);
-  end_leader(client, leader);
+  end_poller(client, poller);
 }
 
 /* Woken threads are missing. */
 static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
-  follower one = {.client = client};
-  client->wait.arriving = 1;
-  rl_wait_leave_unsent(&client->wait);
+  rl_caller *poller = begin_poller(client);
+  sleeper one = {.client = client};
+  client->callers.arriving = 1;
+  rl_callers_leave_unsent(&client->callers);
   (void)follow(&one);
   assert_true(one.slept_us >= MS / 2 && one.slept_us < 10 * SECONDS);
-  assert_false(client->wait.unsent);
-  assert_null(client->wait.sender);
+  assert_false(client->callers.unsent);
+  assert_null(client->callers.sender);
   assert_false(one.turned); /* Its own time has not passed. */
-  client->wait.arriving = 0;
-  end_leader(client, leader);
+  client->callers.arriving = 0;
+  end_poller(client, poller);
 }
 
 /* The woken sender may be as slow as other threads. */
 static void thread_that_wakes_the_sender_sends_instead(void **state) {
   pthread_t threads[2];
-  follower two[2];
+  sleeper two[2];
   redlock_client *client = make_client();
-  rl_waiter *leader = begin_leader(client);
+  rl_caller *poller = begin_poller(client);
   time_stands_still = true;
   for (unsigned i = 0; i < 2; i++) {
-    two[i] = (follower){.client = client};
+    two[i] = (sleeper){.client = client};
     assert_int_equal(pthread_create(&threads[i], NULL, follow, &two[i]), 0);
     while (!sleeps_on(&two[i], false)) {
       (void)poll(NULL, 0, 1);
     }
   }
   rl_client_enter(client);
-  client->wait.arriving = 1;
-  client->wait.unsent = true;
-  client->wait.send_us = REDLOCK_NEVER;
-  client->wait.sender = two[1].waiter;
+  client->callers.arriving = 1;
+  client->callers.unsent = true;
+  client->callers.send_us = REDLOCK_NEVER;
+  client->callers.sender = two[1].caller;
   rl_client_leave(client);
-  assert_true(client->wait.unsent);
+  assert_true(client->callers.unsent);
   redlock_client_wakeup(client);
   pass_through(client);
-  assert_false(client->wait.unsent);
-  assert_null(client->wait.sender);
+  assert_false(client->callers.unsent);
+  assert_null(client->callers.sender);
   for (unsigned i = 0; i < 2; i++) {
     assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_false(two[i].turned);
   }
   time_stands_still = false;
-  client->wait.arriving = 0;
-  end_leader(client, leader);
+  client->callers.arriving = 0;
+  end_poller(client, poller);
 }
 
-/* The watchdog leads and polls. */
+/* The watchdog polls. */
 static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
   redlock_client *client = *state;
   assert_true(rl_event_open(&client->watchdog.event));
-  client->wait.leader = &client->watchdog.self;
-  client->wait.polls = true;
+  client->callers.poller = &client->watchdog.self;
+  client->callers.polling = true;
   assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* Nothing could end it. */
-  assert_null(client->wait.leader);
-  assert_false(client->wait.polls);
+  assert_null(client->callers.poller);
+  assert_false(client->callers.polling);
   struct pollfd one = {rl_event_fd(&client->watchdog.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 1);
   rl_event_close(&client->watchdog.event);
@@ -750,9 +750,9 @@ static void descriptor_0_is_an_event_as_well(void **state) {
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   (void)close(0);
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
-  assert_int_equal(rl_event_fd(&client->wait.event), 0);
+  assert_int_equal(rl_event_fd(&client->callers.event), 0);
   assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
-  assert_int_equal(rl_event_fd(&client->wait.event), 0); /* The same. */
+  assert_int_equal(rl_event_fd(&client->callers.event), 0); /* The same. */
   redlock_client_free(client);
   assert_int_equal(fcntl(0, F_GETFD), -1);
   if (input >= 0) {
@@ -773,7 +773,7 @@ static void wakeup_in_a_child_wakes_no_thread_of_the_parent(void **state) {
   }
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  struct pollfd one = {rl_event_fd(&client->wait.event), POLLIN, 0};
+  struct pollfd one = {rl_event_fd(&client->callers.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
   redlock_client_wakeup(client);
   assert_int_equal(poll(&one, 1, 0), 1);
@@ -826,7 +826,7 @@ static void wakeup_ends_a_call_without_an_event(void **state) {
   began_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CANCELLED);
   assert_true(redlock_now() - began_us < 8 * SECONDS);
-  assert_int_equal(rl_event_fd(&client->wait.event), -1);
+  assert_int_equal(rl_event_fd(&client->callers.event), -1);
   atomic_store(&awake, true);
   assert_int_equal(pthread_join(thread, NULL), 0);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -841,31 +841,31 @@ int main(void) {
       WITH_CLIENT(bytes_wait_for_arriving_threads),
       WITH_CLIENT(leaving_thread_sends_without_arriving_threads),
       WITH_CLIENT(last_arriving_thread_sends_for_all),
-      WITH_CLIENT(leader_is_poked_for_what_it_does_not_poll_for),
+      WITH_CLIENT(poller_is_woken_for_what_it_does_not_poll_for),
       WITH_CLIENT(leaving_thread_wakes_a_late_watchdog),
       WITH_CLIENT(endless_wait_is_refused),
-      cmocka_unit_test(follower_is_woken_after_a_turn_and_by_a_wakeup),
-      WITH_CLIENT(five_woken_followers_leave_no_state),
-      cmocka_unit_test(leader_is_poked_after_a_turn_only_if_it_watches),
-      WITH_CLIENT(leader_is_poked_when_its_operation_has_ended),
+      cmocka_unit_test(sleeper_is_woken_after_a_turn_and_by_a_wakeup),
+      WITH_CLIENT(five_woken_sleepers_leave_no_state),
+      cmocka_unit_test(poller_is_woken_after_a_turn_only_if_it_watches),
+      WITH_CLIENT(poller_is_woken_when_its_operation_has_ended),
       cmocka_unit_test(loss_pokes_only_a_leading_watchdog),
-      cmocka_unit_test(follower_takes_a_turn_after_its_time),
-      cmocka_unit_test(spurious_post_does_not_wake_a_follower),
+      cmocka_unit_test(sleeper_takes_a_turn_after_its_time),
+      cmocka_unit_test(spurious_post_does_not_wake_a_sleeper),
       cmocka_unit_test(last_reference_wakes_threads_before_it_unlocks),
-      cmocka_unit_test(leader_polls_briefly_while_threads_are_unposted),
+      cmocka_unit_test(poller_polls_briefly_while_threads_are_unposted),
       cmocka_unit_test(bytes_wait_one_millisecond_for_slow_threads),
       cmocka_unit_test(thread_that_wakes_the_sender_sends_instead),
       WITH_CLIENT(waiting_thread_takes_the_lead_from_the_watchdog),
       cmocka_unit_test(descriptor_0_is_an_event_as_well),
       cmocka_unit_test(wakeup_in_a_child_wakes_no_thread_of_the_parent),
-      cmocka_unit_test(absent_caller_does_not_lead),
+      cmocka_unit_test(absent_caller_is_no_poller),
       cmocka_unit_test(close_does_not_wait_without_memory),
       cmocka_unit_test(lock_is_busy_until_its_call_has_returned),
       cmocka_unit_test(only_acquire_and_extend_start_the_watchdog),
       cmocka_unit_test(wakeup_ends_a_call_without_an_event),
 #ifdef __linux__ /* epoll and timerfd */
       WITH_CLIENT(child_inherits_no_call),
-      WITH_CLIENT(leader_polls_and_clears_its_event),
+      WITH_CLIENT(poller_polls_and_clears_its_event),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
