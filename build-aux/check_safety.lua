@@ -44,6 +44,9 @@ end
 
 local function test_exists(file, name)
   local text = programs[file] and read(programs[file])
+  if (text or ""):find("TEST(" .. name .. ")", 1, true) then
+    return true
+  end
   -- Declared, and in the list of tests; a macro may make the list.
   local _, count = (text or ""):gsub("%f[%w_]" .. name .. "%f[^%w_]", "")
   return count >= 2

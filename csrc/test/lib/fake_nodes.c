@@ -13,6 +13,7 @@
 
 #include "base/rl_word.h"
 #include "fake_queue.h"
+#include "tests.h"
 
 #define FAKE_TURNS_MAX 32
 
@@ -74,32 +75,59 @@ void fake_world_close(fake_world *world) {
   rl_core_free(&world->core);
 }
 
-fake_world *fake_world_new(unsigned count) {
+static fake_world *fake_worlds; /* They end with the test. */
+
+static bool fake_worlds_end(void) {
+  bool ok = true;
+  while (fake_worlds != NULL) {
+    ok = fake_world_end(fake_worlds) && ok;
+  }
+  if (!ok) {
+    (void)fputs("a node received a command that the library does not have\n", stderr);
+  }
+  return ok;
+}
+
+static fake_world *fake_world_made(fake_world *world, int error) {
+  if (error != REDLOCK_OK) {
+    abort();
+  }
+  world->next = fake_worlds;
+  fake_worlds = world;
+  tests_at_end(fake_worlds_end);
+  return world;
+}
+
+static fake_world *fake_world_allocate(void) {
   fake_world *world = malloc(sizeof *world);
-  if (world == NULL || fake_world_open(world, count, NULL) != REDLOCK_OK) {
+  if (world == NULL) {
     abort();
   }
   return world;
+}
+
+fake_world *fake_world_new(unsigned count) {
+  fake_world *world = fake_world_allocate();
+  return fake_world_made(world, fake_world_open(world, count, NULL));
 }
 
 fake_world *fake_world_new_calling(unsigned count) {
-  fake_world *world = malloc(sizeof *world);
-  if (world == NULL || fake_world_open_calling(world, count) != REDLOCK_OK) {
-    abort();
-  }
-  return world;
+  fake_world *world = fake_world_allocate();
+  return fake_world_made(world, fake_world_open_calling(world, count));
 }
 
 fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us) {
-  fake_world *world = malloc(sizeof *world);
-  if (world == NULL || fake_world_open_guarded(world, count, NULL, max_ttl_us) != REDLOCK_OK) {
-    abort();
-  }
-  return world;
+  fake_world *world = fake_world_allocate();
+  return fake_world_made(world, fake_world_open_guarded(world, count, NULL, max_ttl_us));
 }
 
 bool fake_world_end(fake_world *world) {
   bool ok = !world->broken;
+  fake_world **at = &fake_worlds;
+  while (*at != world) {
+    at = &(*at)->next;
+  }
+  *at = world->next;
   fake_world_close(world);
   free(world);
   return ok;

@@ -45,6 +45,7 @@ typedef struct fake_node {
 } fake_node;
 
 typedef struct fake_world {
+  struct fake_world *next; /* of those that end with the test */
   rl_core core;
   redlock_time now_us;
   uint64_t draws;  /* of entropy; each attempt gets another token */
@@ -77,10 +78,14 @@ void fake_natively(fake_world *world, unsigned native);
 /* Frees all locks and the core. */
 void fake_world_close(fake_world *world);
 
-/* The same in memory of its own. fake_world_end() returns true if every command was well formed. */
+/*
+ * The same in memory of its own, until the end of the test, which fails if a command was malformed.
+ */
 fake_world *fake_world_new(unsigned count);
 fake_world *fake_world_new_calling(unsigned count);
 fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us);
+
+/* Ends such a world earlier. Returns true if every command was well formed. */
 bool fake_world_end(fake_world *world);
 
 /* One turn of a driver: timers, connections, launching, sending. No node answers. */

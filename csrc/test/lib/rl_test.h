@@ -6,18 +6,12 @@
 #ifndef RL_TEST_H
 #define RL_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "redlock.h"
+#include "tests.h"
 #include "witness.h"
 
 #define MS REDLOCK_MILLISECONDS

@@ -13,7 +13,7 @@ static void put(rl_buffer *buffer, const char *bytes, size_t length) {
   buffer->tail += length;
 }
 
-static void empty_buffer_has_no_memory(void **state) {
+TEST(empty_buffer_has_no_memory) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   assert_int_equal(rl_buffer_length(&buffer), 0);
   assert_null(rl_buffer_reserve(&buffer, 1, false));
@@ -23,7 +23,7 @@ static void empty_buffer_has_no_memory(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void buffer_returns_bytes_in_order(void **state) {
+TEST(buffer_returns_bytes_in_order) {
   enum { TOTAL = 300000 };
   rl_buffer buffer = {NULL, 0, 0, 0};
   unsigned seed = 12345;
@@ -54,7 +54,7 @@ static void buffer_returns_bytes_in_order(void **state) {
   assert_null(buffer.data);
 }
 
-static void reserve_without_growing_uses_all_memory(void **state) {
+TEST(reserve_without_growing_uses_all_memory) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   put(&buffer, "x", 1);
   size_t capacity = buffer.capacity;
@@ -71,7 +71,7 @@ static void reserve_without_growing_uses_all_memory(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void emptied_buffer_starts_again_at_its_beginning(void **state) {
+TEST(emptied_buffer_starts_again_at_its_beginning) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   put(&buffer, "hello", 5);
   const char *data = buffer.data;
@@ -82,22 +82,11 @@ static void emptied_buffer_starts_again_at_its_beginning(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void request_far_beyond_the_capacity_is_met_at_once(void **state) {
+TEST(request_far_beyond_the_capacity_is_met_at_once) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   char *room = rl_buffer_reserve(&buffer, 100000, true);
   assert_non_null(room);
   memset(room, 0, 100000);
   assert_true(buffer.capacity >= 100000);
   rl_buffer_free(&buffer);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(empty_buffer_has_no_memory),
-      cmocka_unit_test(buffer_returns_bytes_in_order),
-      cmocka_unit_test(reserve_without_growing_uses_all_memory),
-      cmocka_unit_test(emptied_buffer_starts_again_at_its_beginning),
-      cmocka_unit_test(request_far_beyond_the_capacity_is_met_at_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static const char *const names[] = {
     "held",    "not_held", "closed",      "cancelled",   "max_hold",  "clock",
     "invalid", "busy",     "unsupported", "limit",       "no_memory", "system"};
 
-static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
+TEST(every_error_has_its_name_and_a_sentence_of_its_own) {
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     assert_string_equal(redlock_error_name(errors[i]), names[i]);
     assert_true(strlen(redlock_strerror(errors[i])) > 5);
@@ -28,7 +28,7 @@ static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
   }
 }
 
-static void unknown_number_is_no_error(void **state) {
+TEST(unknown_number_is_no_error) {
   static const int others[] = {2, -11, -19, -26, INT32_MAX, INT32_MIN};
   for (unsigned i = 0; i < COUNT_OF(others); i++) {
     assert_string_equal(redlock_error_name(others[i]), "unknown");
@@ -37,7 +37,7 @@ static void unknown_number_is_no_error(void **state) {
 }
 
 /* A new error does not change what is done about the others, whatever its number. */
-static void every_error_has_a_kind(void **state) {
+TEST(every_error_has_a_kind) {
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     rl_error_kind expected = errors[i] >= REDLOCK_OK        ? RL_ERROR_NO
                              : errors[i] >= REDLOCK_E_CLOCK ? RL_ERROR_FAILURE
@@ -48,16 +48,6 @@ static void every_error_has_a_kind(void **state) {
   assert_int_equal(rl_error_kind_of(-11), RL_ERROR_STRANGE);
 }
 
-static void version_is_that_of_the_header(void **state) {
+TEST(version_is_that_of_the_header) {
   assert_string_equal(redlock_version(), REDLOCK_VERSION);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_error_has_its_name_and_a_sentence_of_its_own),
-      cmocka_unit_test(unknown_number_is_no_error),
-      cmocka_unit_test(every_error_has_a_kind),
-      cmocka_unit_test(version_is_that_of_the_header),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void fill(rl_hash *table, rl_hash_entry *entries, bool grows) {
   out_of_memory = false;
 }
 
-static void entries_are_found_until_they_are_removed(void **state) {
+TEST(entries_are_found_until_they_are_removed) {
   for (int grows = 0; grows < 2; grows++) {
     rl_hash table = {0};
     static rl_hash_entry entries[MANY];
@@ -53,7 +53,7 @@ static void entries_are_found_until_they_are_removed(void **state) {
   }
 }
 
-static void entries_with_one_hash_are_all_found_after_growth(void **state) {
+TEST(entries_with_one_hash_are_all_found_after_growth) {
   rl_hash table = {0};
   rl_hash_entry entries[3];
   bool found[COUNT_OF(entries)] = {false};
@@ -73,7 +73,7 @@ static void entries_with_one_hash_are_all_found_after_growth(void **state) {
   rl_hash_free(&table);
 }
 
-static void table_without_memory_has_no_buckets(void **state) {
+TEST(table_without_memory_has_no_buckets) {
   rl_hash table = {0};
   out_of_memory = true;
   assert_false(rl_hash_reserve(&table, 1));
@@ -81,7 +81,7 @@ static void table_without_memory_has_no_buckets(void **state) {
   assert_int_equal(table.bucket_count, 0);
 }
 
-static void hash_depends_on_seed_length_and_every_byte(void **state) {
+TEST(hash_depends_on_seed_length_and_every_byte) {
   unsigned char bytes[20] = {0};
   for (size_t length = 1; length <= sizeof bytes; length++) {
     uint64_t hash = rl_hash_bytes(3, bytes, length);
@@ -97,19 +97,8 @@ static void hash_depends_on_seed_length_and_every_byte(void **state) {
 }
 
 /* Otherwise a seed of the simulator would have another trace on some processors. */
-static void hash_does_not_depend_on_byte_order(void **state) {
+TEST(hash_does_not_depend_on_byte_order) {
   assert_true(rl_hash_bytes(1, "redlock:jobs", 12) == UINT64_C(0xdf25b191ec90a3a7));
   assert_true(rl_word_read("\x01\x02\x03", 3) == 0x030201);
   assert_true(rl_word_read("\x01\0\0\0\0\0\0\xff", 8) == UINT64_C(0xff00000000000001));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(entries_are_found_until_they_are_removed),
-      cmocka_unit_test(entries_with_one_hash_are_all_found_after_growth),
-      cmocka_unit_test(table_without_memory_has_no_buckets),
-      cmocka_unit_test(hash_depends_on_seed_length_and_every_byte),
-      cmocka_unit_test(hash_does_not_depend_on_byte_order),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static const text_case cases[] = {
     {"\xff", false},
 };
 
-static void label_is_printable_utf8_of_at_most_64_bytes(void **state) {
+TEST(label_is_printable_utf8_of_at_most_64_bytes) {
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     if (rl_label_is_valid(cases[i].text, strlen(cases[i].text)) != cases[i].valid) {
       print_message("case %u\n", i);
@@ -70,7 +70,7 @@ static void label_is_printable_utf8_of_at_most_64_bytes(void **state) {
   assert_false(rl_label_is_valid(NULL, 0));
 }
 
-static void invalid_label_is_none(void **state) {
+TEST(invalid_label_is_none) {
   rl_label label = {9, "something"};
   rl_label_set(&label, "text", 4);
   assert_int_equal(label.length, 4);
@@ -80,7 +80,7 @@ static void invalid_label_is_none(void **state) {
   assert_string_equal(label.text, "");
 }
 
-static void token_has_a_label_behind_its_digits(void **state) {
+TEST(token_has_a_label_behind_its_digits) {
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     char token[REDLOCK_TOKEN_MAX];
     size_t length = 99;
@@ -98,7 +98,7 @@ static void token_has_a_label_behind_its_digits(void **state) {
 }
 
 /* Tokens of other programs, and of this one without a label. */
-static void other_token_has_no_label(void **state) {
+TEST(other_token_has_no_label) {
   static const char *const tokens[] = {
       "",
       DIGITS,
@@ -119,7 +119,7 @@ static void other_token_has_no_label(void **state) {
   }
 }
 
-static void token_of_a_semaphore_names_its_permits(void **state) {
+TEST(token_of_a_semaphore_names_its_permits) {
   static const struct {
     const char *token;
     unsigned permits;
@@ -148,15 +148,4 @@ static void token_of_a_semaphore_names_its_permits(void **state) {
     assert_int_equal(rl_label_secret(tokens[i].token, size),
                      label != NULL || tokens[i].permits > 0 ? 40 : size);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(label_is_printable_utf8_of_at_most_64_bytes),
-      cmocka_unit_test(invalid_label_is_none),
-      cmocka_unit_test(token_has_a_label_behind_its_digits),
-      cmocka_unit_test(other_token_has_no_label),
-      cmocka_unit_test(token_of_a_semaphore_names_its_permits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "base/rl_operation.h"
 #include "rl_test.h"
 
-static void every_operation_is_found_by_its_name(void **state) {
+TEST(every_operation_is_found_by_its_name) {
   static const rl_operation all[] = {
       RL_OPERATION_ACQUIRE,       RL_OPERATION_EXTEND, RL_OPERATION_RELEASE,  RL_OPERATION_INSPECT,
       RL_OPERATION_FORCE_RELEASE, RL_OPERATION_DOCTOR, RL_OPERATION_BOOTSTRAP};
@@ -27,11 +27,4 @@ static void every_operation_is_found_by_its_name(void **state) {
   assert_int_equal(rl_operation_of_name("steal"), RL_OPERATION_NONE);
   assert_string_equal(rl_operation_name((rl_operation)99), "unknown");
   assert_string_equal(rl_operation_gerund((rl_operation)99), "unknown");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_operation_is_found_by_its_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static bool most(const rl_quorum *quorum, unsigned votes) {
   return 2 * votes > quorum->nodes;
 }
 
-static void majority_is_more_than_half(void **state) {
+TEST(majority_is_more_than_half) {
   static const unsigned majorities[] = {1, 1, 2, 2, 3, 3, 4, 4, 5};
   for (unsigned nodes = 1; nodes <= 64; nodes++) {
     unsigned majority = rl_quorum_majority(nodes);
@@ -111,11 +111,11 @@ static void check_extend(const rl_quorum *quorum) {
   }
 }
 
-static void acquire_is_decided_alike_in_any_order(void **state) {
+TEST(acquire_is_decided_alike_in_any_order) {
   assert_int_equal(for_all(false, check_acquire), 494);
 }
 
-static void extend_is_decided_alike_in_any_order(void **state) {
+TEST(extend_is_decided_alike_in_any_order) {
   assert_int_equal(for_all(false, check_extend), 494);
 }
 
@@ -163,12 +163,12 @@ static void check_release(const rl_quorum *quorum) {
   }
 }
 
-static void release_is_decided_alike_in_any_order(void **state) {
+TEST(release_is_decided_alike_in_any_order) {
   assert_int_equal(for_all(true, check_release), 1286);
 }
 
 /* Half the nodes are no majority. */
-static void tie_grants_no_lock(void **state) {
+TEST(tie_grants_no_lock) {
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
     unsigned half = nodes / 2;
     rl_quorum quorum = {nodes & 63, half & 63, half & 63, 0, 0};
@@ -185,7 +185,7 @@ static void tie_grants_no_lock(void **state) {
  * which are left and those that another client needs still are more than there are: they have one
  * in common.
  */
-static void margin_counts_nodes_until_a_second_holder_is_possible(void **state) {
+TEST(margin_counts_nodes_until_a_second_holder_is_possible) {
   for (unsigned nodes = 1; nodes <= NODES_MAX; nodes++) {
     for (unsigned asked = nodes / 2 + 1; asked <= nodes; asked++) {
       for (unsigned holding = 0; holding <= nodes; holding++) {
@@ -200,7 +200,7 @@ static void margin_counts_nodes_until_a_second_holder_is_possible(void **state) 
   }
 }
 
-static void margin_equals_the_reference(void **state) {
+TEST(margin_equals_the_reference) {
   assert_int_equal(rl_quorum_margin(5, 5, 3), 2);
   assert_int_equal(rl_quorum_margin(5, 3, 3), 0);
   assert_int_equal(rl_quorum_margin(5, 4, 4), 2);
@@ -210,22 +210,8 @@ static void margin_equals_the_reference(void **state) {
   assert_int_equal(rl_quorum_margin(1, 1, 1), 0);
 }
 
-static void set_of_nodes_is_counted(void **state) {
+TEST(set_of_nodes_is_counted) {
   assert_int_equal(rl_quorum_count(0), 0);
   assert_int_equal(rl_quorum_count(0x80000001u), 2);
   assert_int_equal(rl_quorum_count(UINT32_MAX), 32);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(majority_is_more_than_half),
-      cmocka_unit_test(acquire_is_decided_alike_in_any_order),
-      cmocka_unit_test(extend_is_decided_alike_in_any_order),
-      cmocka_unit_test(release_is_decided_alike_in_any_order),
-      cmocka_unit_test(tie_grants_no_lock),
-      cmocka_unit_test(margin_counts_nodes_until_a_second_holder_is_possible),
-      cmocka_unit_test(margin_equals_the_reference),
-      cmocka_unit_test(set_of_nodes_is_counted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static void assert_sha1(const char *bytes, size_t length, const char *expected) 
   assert_string_equal(digits, expected);
 }
 
-static void sha1_matches_the_standard_vectors(void **state) {
+TEST(sha1_matches_the_standard_vectors) {
   static char million[1000000];
   const char *two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
   memset(million, 'a', sizeof million);
@@ -24,7 +24,7 @@ static void sha1_matches_the_standard_vectors(void **state) {
 }
 
 /* Of so many letters x, by another implementation. */
-static void sha1_pads_lengths_around_a_block(void **state) {
+TEST(sha1_pads_lengths_around_a_block) {
   static const struct {
     size_t length;
     const char *expected;
@@ -44,12 +44,4 @@ static void sha1_pads_lengths_around_a_block(void **state) {
   for (unsigned i = 0; i < COUNT_OF(all); i++) {
     assert_sha1(bytes, all[i].length, all[i].expected);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sha1_matches_the_standard_vectors),
-      cmocka_unit_test(sha1_pads_lengths_around_a_block),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static unsigned bucket_of(redlock_duration duration_us) {
   return found;
 }
 
-static void bucket_contains_its_upper_bound(void **state) {
+TEST(bucket_contains_its_upper_bound) {
   assert_int_equal(bucket_of(0), 0);
   for (unsigned i = 0; i + 1 < REDLOCK_BUCKETS; i++) {
     assert_int_equal(bucket_of(redlock_bucket_bound(i)), i);
@@ -30,7 +30,7 @@ static void bucket_contains_its_upper_bound(void **state) {
   assert_int_equal(bucket_of(REDLOCK_NEVER), REDLOCK_BUCKETS - 1);
 }
 
-static void bounds_ascend_to_never(void **state) {
+TEST(bounds_ascend_to_never) {
   for (unsigned i = 1; i < REDLOCK_BUCKETS; i++) {
     assert_true(redlock_bucket_bound(i) > redlock_bucket_bound(i - 1));
   }
@@ -39,7 +39,7 @@ static void bounds_ascend_to_never(void **state) {
   assert_int_equal(redlock_bucket_bound(SIZE_MAX), REDLOCK_NEVER);
 }
 
-static void read_histogram_is_cumulative(void **state) {
+TEST(read_histogram_is_cumulative) {
   rl_histogram histogram = {0};
   redlock_histogram info;
   static const redlock_duration durations[] = {1, 100, 101, 999, 70 * SECONDS};
@@ -59,7 +59,7 @@ static void read_histogram_is_cumulative(void **state) {
   assert_int_equal(info.buckets[REDLOCK_BUCKETS - 1], info.count);
 }
 
-static void sum_saturates(void **state) {
+TEST(sum_saturates) {
   rl_histogram histogram = {0};
   rl_histogram_note(&histogram, REDLOCK_NEVER - 1);
   rl_histogram_note(&histogram, 5);
@@ -67,7 +67,7 @@ static void sum_saturates(void **state) {
   assert_int_equal(histogram.sum_us, REDLOCK_NEVER);
 }
 
-static void each_result_has_a_counter_of_its_own(void **state) {
+TEST(each_result_has_a_counter_of_its_own) {
   static const int results[] = {REDLOCK_OK,         REDLOCK_E_TAKEN,  REDLOCK_E_UNAVAILABLE,
                                 REDLOCK_E_EXPIRED,  REDLOCK_E_LOST,   REDLOCK_E_HELD,
                                 REDLOCK_E_NOT_HELD, REDLOCK_E_CLOSED, REDLOCK_E_CANCELLED};
@@ -90,7 +90,7 @@ static void each_result_has_a_counter_of_its_own(void **state) {
   }
 }
 
-static void unlisted_result_is_an_error(void **state) {
+TEST(unlisted_result_is_an_error) {
   static const int results[] = {REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM, REDLOCK_E_INVALID,
                                 REDLOCK_E_BUSY, REDLOCK_E_MAX_HOLD};
   rl_stats stats = {0};
@@ -101,7 +101,7 @@ static void unlisted_result_is_an_error(void **state) {
   assert_int_equal(stats.operations[RL_STATS_ACQUIRE].error, 0);
 }
 
-static void operation_that_asks_is_not_counted(void **state) {
+TEST(operation_that_asks_is_not_counted) {
   static const rl_stats nothing = {0};
   rl_stats stats = {0};
   for (unsigned operation = RL_OPERATION_FIRST_ASKED; operation < RL_OPERATION_COUNT; operation++) {
@@ -112,7 +112,7 @@ static void operation_that_asks_is_not_counted(void **state) {
   assert_memory_equal(&stats, &nothing, sizeof stats);
 }
 
-static void each_loss_is_counted_by_reason(void **state) {
+TEST(each_loss_is_counted_by_reason) {
   rl_stats stats = {0};
   rl_stats_lost(&stats, REDLOCK_E_EXPIRED);
   for (unsigned i = 0; i < 2; i++) {
@@ -133,18 +133,4 @@ static void each_loss_is_counted_by_reason(void **state) {
   assert_int_equal(stats.lost_max_hold, 3);
   assert_int_equal(stats.warned_unavailable, 4);
   assert_int_equal(stats.warned_clock, 5);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bucket_contains_its_upper_bound),
-      cmocka_unit_test(bounds_ascend_to_never),
-      cmocka_unit_test(read_histogram_is_cumulative),
-      cmocka_unit_test(sum_saturates),
-      cmocka_unit_test(each_result_has_a_counter_of_its_own),
-      cmocka_unit_test(unlisted_result_is_an_error),
-      cmocka_unit_test(operation_that_asks_is_not_counted),
-      cmocka_unit_test(each_loss_is_counted_by_reason),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

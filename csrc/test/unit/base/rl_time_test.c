@@ -6,7 +6,7 @@
 #include "base/rl_time.h"
 #include "rl_test.h"
 
-static void adding_saturates_at_never(void **state) {
+TEST(adding_saturates_at_never) {
   assert_int_equal(rl_time_add(0, 0), 0);
   assert_int_equal(rl_time_add(1, 2), 3);
   assert_int_equal(rl_time_add(REDLOCK_NEVER - 1, 0), REDLOCK_NEVER - 1);
@@ -18,7 +18,7 @@ static void adding_saturates_at_never(void **state) {
   assert_int_equal(rl_time_add(1, REDLOCK_NEVER), REDLOCK_NEVER);
 }
 
-static void subtracting_is_never_negative_and_keeps_never(void **state) {
+TEST(subtracting_is_never_negative_and_keeps_never) {
   assert_int_equal(rl_time_sub(5, 3), 2);
   assert_int_equal(rl_time_sub(3, 3), 0);
   assert_int_equal(rl_time_sub(3, 4), 0);
@@ -29,7 +29,7 @@ static void subtracting_is_never_negative_and_keeps_never(void **state) {
   assert_int_equal(rl_time_sub(REDLOCK_NEVER - 1, 1), REDLOCK_NEVER - 2);
 }
 
-static void min_and_max_return_the_right_time(void **state) {
+TEST(min_and_max_return_the_right_time) {
   assert_int_equal(rl_time_min(1, 2), 1);
   assert_int_equal(rl_time_min(2, 1), 1);
   assert_int_equal(rl_time_min(REDLOCK_NEVER, 7), 7);
@@ -38,7 +38,7 @@ static void min_and_max_return_the_right_time(void **state) {
   assert_int_equal(rl_time_max(REDLOCK_NEVER, 7), REDLOCK_NEVER);
 }
 
-static void milliseconds_are_rounded_down_or_up(void **state) {
+TEST(milliseconds_are_rounded_down_or_up) {
   assert_int_equal(rl_time_ms_down(0), 0);
   assert_int_equal(rl_time_ms_down(999), 0);
   assert_int_equal(rl_time_ms_down(1000), 1);
@@ -48,14 +48,4 @@ static void milliseconds_are_rounded_down_or_up(void **state) {
   assert_int_equal(rl_time_ms_up(1000), 1);
   assert_int_equal(rl_time_ms_up(1001), 2);
   assert_int_equal(rl_time_ms_up(REDLOCK_NEVER), REDLOCK_NEVER / 1000 + 1);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(adding_saturates_at_never),
-      cmocka_unit_test(subtracting_is_never_negative_and_keeps_never),
-      cmocka_unit_test(min_and_max_return_the_right_time),
-      cmocka_unit_test(milliseconds_are_rounded_down_or_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

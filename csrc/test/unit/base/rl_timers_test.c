@@ -39,14 +39,14 @@ static redlock_time earliest(const naive *model) {
   return least_us;
 }
 
-static void empty_heap_has_nothing_due(void **state) {
+TEST(empty_heap_has_nothing_due) {
   rl_timers timers = {NULL, 0, 0};
   assert_int_equal(rl_timers_next(&timers), REDLOCK_NEVER);
   assert_null(rl_timers_take(&timers, REDLOCK_NEVER));
   rl_timers_free(&timers);
 }
 
-static void heap_behaves_like_a_sorted_list(void **state) {
+TEST(heap_behaves_like_a_sorted_list) {
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
   naive model[LOCKS];
@@ -88,7 +88,7 @@ static void heap_behaves_like_a_sorted_list(void **state) {
 }
 
 /* Up to six timers, due at any of as many times. One is cleared: the rest are due in order. */
-static void small_heap_survives_any_removal(void **state) {
+TEST(small_heap_survives_any_removal) {
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
   assert_true(rl_timers_reserve(&timers, 6));
@@ -118,7 +118,7 @@ static void small_heap_survives_any_removal(void **state) {
   free_locks(locks);
 }
 
-static void timer_is_due_at_its_time_and_not_before(void **state) {
+TEST(timer_is_due_at_its_time_and_not_before) {
   rl_timers timers = {NULL, 0, 0};
   rl_timers_entry **locks = make_locks();
   assert_true(rl_timers_reserve(&timers, 1));
@@ -131,7 +131,7 @@ static void timer_is_due_at_its_time_and_not_before(void **state) {
   free_locks(locks);
 }
 
-static void heap_keeps_and_grows_its_room(void **state) {
+TEST(heap_keeps_and_grows_its_room) {
   rl_timers timers = {NULL, 0, 0};
   static const struct {
     size_t count;
@@ -143,15 +143,4 @@ static void heap_keeps_and_grows_its_room(void **state) {
   }
   rl_timers_free(&timers);
   assert_int_equal(timers.capacity, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(empty_heap_has_nothing_due),
-      cmocka_unit_test(heap_behaves_like_a_sorted_list),
-      cmocka_unit_test(small_heap_survives_any_removal),
-      cmocka_unit_test(timer_is_due_at_its_time_and_not_before),
-      cmocka_unit_test(heap_keeps_and_grows_its_room),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

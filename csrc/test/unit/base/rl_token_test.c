@@ -6,7 +6,7 @@
 #include "base/rl_token.h"
 #include "rl_test.h"
 
-static void entropy_becomes_lower_case_hexadecimal_digits(void **state) {
+TEST(entropy_becomes_lower_case_hexadecimal_digits) {
   static const unsigned char entropy[RL_TOKEN_ENTROPY] = {0x00, 0x01, 0x0f, 0x10, 0x7f, 0x80, 0xff,
                                                           0xa5, 0x5a, 0xde, 0xad, 0xbe, 0xef, 0x12,
                                                           0x34, 0x56, 0x78, 0x9a, 0xbc, 0xf0};
@@ -17,7 +17,7 @@ static void entropy_becomes_lower_case_hexadecimal_digits(void **state) {
 }
 
 /* Every byte of the entropy has a place of its own in the token. */
-static void different_entropy_gives_a_different_token(void **state) {
+TEST(different_entropy_gives_a_different_token) {
   for (unsigned at = 0; at < RL_TOKEN_ENTROPY; at++) {
     for (unsigned value = 1; value < 256; value++) {
       unsigned char entropy[RL_TOKEN_ENTROPY] = {0};
@@ -31,12 +31,4 @@ static void different_entropy_gives_a_different_token(void **state) {
       }
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(entropy_becomes_lower_case_hexadecimal_digits),
-      cmocka_unit_test(different_entropy_gives_a_different_token),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "base/rl_validity.h"
 #include "rl_test.h"
 
-static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
+TEST(drift_is_the_factor_rounded_up_and_2_ms) {
   static const struct {
     redlock_duration ttl_us;
     double factor;
@@ -32,14 +32,14 @@ static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
   }
 }
 
-static void largest_ttl_and_factor_do_not_overflow(void **state) {
+TEST(largest_ttl_and_factor_do_not_overflow) {
   redlock_duration drift_us = rl_validity_drift(REDLOCK_TTL_MAX_US, 0.999999);
   assert_true(drift_us > REDLOCK_TTL_MAX_US / 100 * 99);
   assert_true(drift_us < REDLOCK_TTL_MAX_US);
   assert_int_equal(rl_validity_drift(REDLOCK_TTL_MAX_US, 0.5), REDLOCK_TTL_MAX_US / 2 + 2000);
 }
 
-static void deadline_is_start_plus_ttl_less_drift(void **state) {
+TEST(deadline_is_start_plus_ttl_less_drift) {
   static const struct {
     redlock_time start_us;
     redlock_duration ttl_us;
@@ -66,7 +66,7 @@ static void deadline_is_start_plus_ttl_less_drift(void **state) {
   }
 }
 
-static void longer_ttl_never_gives_an_earlier_deadline(void **state) {
+TEST(longer_ttl_never_gives_an_earlier_deadline) {
   redlock_time before_us = 0;
   for (redlock_duration ttl_us = 0; ttl_us < 20000; ttl_us++) {
     redlock_time deadline_us = rl_validity_deadline(7, ttl_us, 0.013);
@@ -74,14 +74,4 @@ static void longer_ttl_never_gives_an_earlier_deadline(void **state) {
     assert_true(deadline_us <= 7 + ttl_us);
     before_us = deadline_us;
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(drift_is_the_factor_rounded_up_and_2_ms),
-      cmocka_unit_test(largest_ttl_and_factor_do_not_overflow),
-      cmocka_unit_test(deadline_is_start_plus_ttl_less_drift),
-      cmocka_unit_test(longer_ttl_never_gives_an_earlier_deadline),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "base/rl_vote.h"
 #include "rl_test.h"
 
-static void every_vote_has_its_name(void **state) {
+TEST(every_vote_has_its_name) {
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_UNKNOWN), "unknown");
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_GRANTED), "granted");
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_TAKEN), "taken");
@@ -16,7 +16,7 @@ static void every_vote_has_its_name(void **state) {
   assert_string_equal(redlock_vote_name(-1), "unknown");
 }
 
-static void only_a_grant_counts_for_the_lock(void **state) {
+TEST(only_a_grant_counts_for_the_lock) {
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_GRANTED), RL_COUNT_GRANTED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_DENIED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_ERROR), RL_COUNT_FAILED);
@@ -24,12 +24,4 @@ static void only_a_grant_counts_for_the_lock(void **state) {
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_QUARANTINED), RL_COUNT_FAILED);
   assert_int_equal(rl_vote_counts_as(5), RL_COUNT_FAILED);
   assert_int_equal(rl_vote_counts_as(-1), RL_COUNT_FAILED);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_vote_has_its_name),
-      cmocka_unit_test(only_a_grant_counts_for_the_lock),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

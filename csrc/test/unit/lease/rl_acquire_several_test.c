@@ -55,7 +55,7 @@ static void assert_message(const rl_lock *lock, const char *text) {
 
 /* ------------------------------------------------------------------------------------ acquiring */
 
-static void acquire_sends_one_command_for_all_resources(void **state) {
+TEST(acquire_sends_one_command_for_all_resources) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -75,11 +75,10 @@ static void acquire_sends_one_command_for_all_resources(void **state) {
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_true(fake_world_end(world));
 }
 
 /* A single lock writes the same, so that each of the keys excludes it. */
-static void overlapping_resources_exclude_each_other_in_any_order(void **state) {
+TEST(overlapping_resources_exclude_each_other_in_any_order) {
   rl_lock *first;
   fake_world *world = held(3, &first);
   rl_lock *others[] = {fake_lock_many(world, CB, 2, NULL), fake_lock_many(world, BC, 2, NULL),
@@ -99,10 +98,9 @@ static void overlapping_resources_exclude_each_other_in_any_order(void **state) 
     assert_error(release(world, others[i]), REDLOCK_OK);
   }
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b") + fake_keys(world, "c"), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void node_with_one_taken_key_sets_nothing(void **state) {
+TEST(node_with_one_taken_key_sets_nothing) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, ABC, 3, NULL);
   fake_store_put(&world->nodes[0].store, "c", OTHER, REDLOCK_NEVER);
@@ -113,10 +111,9 @@ static void node_with_one_taken_key_sets_nothing(void **state) {
   assert_int_equal(world->nodes[2].releases, 1);
   assert_int_equal(fake_keys(world, "a"), 0);
   assert_int_equal(fake_keys(world, "b") + fake_keys(world, "c"), 2);
-  assert_true(fake_world_end(world));
 }
 
-static void message_names_the_taken_resource_and_its_nodes(void **state) {
+TEST(message_names_the_taken_resource_and_its_nodes) {
   fake_world *world = fake_world_new(5);
   rl_lock *lock = fake_lock_many(world, ABC, 3, NULL);
   fake_store_put(&world->nodes[0].store, "c", OTHER, REDLOCK_NEVER);
@@ -135,10 +132,9 @@ static void message_names_the_taken_resource_and_its_nodes(void **state) {
                        "another client: 'a' on 10.0.0.1:6379; 'b' on 10.0.0.2:6379; without a "
                        "vote: "
                        "10.0.0.3:6379: Connection refused; 10.0.0.5:6379: Connection refused");
-  assert_true(fake_world_end(world));
 }
 
-static void unavailable_message_names_the_resource(void **state) {
+TEST(unavailable_message_names_the_resource) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   fake_store_put(&world->nodes[0].store, "b", OTHER, REDLOCK_NEVER);
@@ -149,10 +145,9 @@ static void unavailable_message_names_the_resource(void **state) {
   assert_message(lock, "the lock on 'a' and 1 more: 0 of 3 nodes granted it (2 needed): "
                        "10.0.0.1:6379: 'b' is held by another client; 10.0.0.2:6379: no connection "
                        "within 100 ms; 10.0.0.3:6379: no connection within 100 ms");
-  assert_true(fake_world_end(world));
 }
 
-static void single_resource_uses_plain_set(void **state) {
+TEST(single_resource_uses_plain_set) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 1, NULL);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -160,10 +155,9 @@ static void single_resource_uses_plain_set(void **state) {
   assert_int_equal(command.verb, FAKE_SET);
   assert_int_equal(command.count, 0);
   assert_string_equal(command.key, "a");
-  assert_true(fake_world_end(world));
 }
 
-static void reply_with_an_unknown_key_number_ends_the_connection(void **state) {
+TEST(reply_with_an_unknown_key_number_ends_the_connection) {
   static const char *const replies[] = {":0\r\n", ":3\r\n", ":-1\r\n", "$-1\r\n", "+QUEUED\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
     fake_world *world = fake_world_new(1);
@@ -190,7 +184,7 @@ static fake_world *forgetful(unsigned count, rl_lock **lock) {
   return world;
 }
 
-static void known_script_is_called_by_its_hash(void **state) {
+TEST(known_script_is_called_by_its_hash) {
   rl_lock *lock;
   fake_world *world = fake_world_new(1);
   lock = fake_lock_many(world, AB, 2, NULL);
@@ -199,10 +193,9 @@ static void known_script_is_called_by_its_hash(void **state) {
     assert_int_equal(fake_answer(world, 0).by_text, i == 0);
     assert_error(release(world, lock), REDLOCK_OK);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void forgotten_script_is_sent_as_text_in_the_same_round(void **state) {
+TEST(forgotten_script_is_sent_as_text_in_the_same_round) {
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -219,10 +212,9 @@ static void forgotten_script_is_sent_as_text_in_the_same_round(void **state) {
   assert_int_equal(lock->deadline_us, world->now_us - 30 * MS + LEASE_US);
   fake_settle(world);
   assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void forgotten_script_is_sent_as_text_after_the_decision(void **state) {
+TEST(forgotten_script_is_sent_as_text_after_the_decision) {
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   world->nodes[0].store.forgot_several = world->nodes[1].store.forgot_several = false;
@@ -236,10 +228,9 @@ static void forgotten_script_is_sent_as_text_after_the_decision(void **state) {
   assert_true(command.by_text);
   assert_int_equal(command.ttl_ms, 6000);
   assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void ended_attempt_sends_no_text(void **state) {
+TEST(ended_attempt_sends_no_text) {
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -251,10 +242,9 @@ static void ended_attempt_sends_no_text(void **state) {
   assert_int_equal(world->nodes[2].sets, 1);
   assert_int_equal(world->nodes[2].releases, 0);
   assert_int_equal(world->core.releases->count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void released_lock_sends_no_text(void **state) {
+TEST(released_lock_sends_no_text) {
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   world->nodes[0].store.forgot_several = world->nodes[1].store.forgot_several = false;
@@ -266,11 +256,10 @@ static void released_lock_sends_no_text(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[2].sets, 1);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* The answer was read after a pause, before the round has been ended for it. */
-static void expired_round_sends_no_text(void **state) {
+TEST(expired_round_sends_no_text) {
   rl_lock *lock;
   fake_world *world = forgetful(3, &lock);
   assert_error(once(world, lock), REDLOCK_OK);
@@ -278,12 +267,11 @@ static void expired_round_sends_no_text(void **state) {
   assert_false(fake_answer(world, 0).by_text);
   assert_int_equal(world->nodes[0].sets, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------- extending, releasing */
 
-static void extend_prolongs_all_keys(void **state) {
+TEST(extend_prolongs_all_keys) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   world->now_us += 4 * SECONDS;
@@ -295,10 +283,9 @@ static void extend_prolongs_all_keys(void **state) {
                        FAKE_START_US + 14 * SECONDS);
     }
   }
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_lost_one_key_is_healed(void **state) {
+TEST(node_that_lost_one_key_is_healed) {
   for (unsigned lost = 0; lost < 2; lost++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -317,7 +304,7 @@ static void node_that_lost_one_key_is_healed(void **state) {
   }
 }
 
-static void lock_is_lost_when_a_majority_lost_one_key(void **state) {
+TEST(lock_is_lost_when_a_majority_lost_one_key) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_remove(&world->nodes[0].store, "b");
@@ -328,11 +315,10 @@ static void lock_is_lost_when_a_majority_lost_one_key(void **state) {
                        "10.0.0.1:6379, 10.0.0.2:6379");
   assert_int_equal(fake_keys(world, "a"), 1); /* the other's */
   assert_int_equal(fake_keys(world, "b"), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* A heal that is refused tells nothing of the keys that the node has kept. */
-static void refused_heal_releases_the_remaining_keys(void **state) {
+TEST(refused_heal_releases_the_remaining_keys) {
   static const char *const types[] = {"ffffffffffffffffffffffffffffffffffffffff", ""};
   for (unsigned i = 0; i < 2; i++) {
     rl_lock *lock;
@@ -348,7 +334,7 @@ static void refused_heal_releases_the_remaining_keys(void **state) {
   }
 }
 
-static void heal_without_the_script_leaves_the_keys_to_the_release(void **state) {
+TEST(heal_without_the_script_leaves_the_keys_to_the_release) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_remove(&world->nodes[1].store, "a");
@@ -367,10 +353,9 @@ static void heal_without_the_script_leaves_the_keys_to_the_release(void **state)
   assert_int_equal(fake_keys(world, "a"), 3);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void release_deletes_only_keys_with_its_token(void **state) {
+TEST(release_deletes_only_keys_with_its_token) {
   static const char *const others[] = {"ffffffffffffffffffffffffffffffffffffffff", ""};
   for (unsigned i = 0; i < 4; i++) {
     rl_lock *lock;
@@ -385,17 +370,16 @@ static void release_deletes_only_keys_with_its_token(void **state) {
   }
 }
 
-static void free_releases_all_resources(void **state) {
+TEST(free_releases_all_resources) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_lock_free(lock, world->now_us);
   fake_settle(world);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void backfill_sets_all_keys_for_the_rest_of_the_ttl(void **state) {
+TEST(backfill_sets_all_keys_for_the_rest_of_the_ttl) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -409,10 +393,9 @@ static void backfill_sets_all_keys_for_the_rest_of_the_ttl(void **state) {
     assert_int_equal(fake_store_expiry(&world->nodes[2].store, world->now_us, AB[k]),
                      FAKE_START_US + 10 * SECONDS);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void lease_of_several_resources_is_auto_extended(void **state) {
+TEST(lease_of_several_resources_is_auto_extended) {
   redlock_options options = {0};
   options.auto_extend = REDLOCK_YES;
   fake_world *world = fake_world_new(3);
@@ -424,10 +407,9 @@ static void lease_of_several_resources_is_auto_extended(void **state) {
     assert_true(rl_lock_remaining(lock, world->now_us) > 0);
     assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void inspection_asks_about_each_resource(void **state) {
+TEST(inspection_asks_about_each_resource) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock_many(world, AB, 2, NULL);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
@@ -437,34 +419,4 @@ static void inspection_asks_about_each_resource(void **state) {
                            &(rl_question){.token = "t", .token_length = 1}, false),
                REDLOCK_E_INVALID);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(acquire_sends_one_command_for_all_resources),
-      cmocka_unit_test(overlapping_resources_exclude_each_other_in_any_order),
-      cmocka_unit_test(node_with_one_taken_key_sets_nothing),
-      cmocka_unit_test(message_names_the_taken_resource_and_its_nodes),
-      cmocka_unit_test(unavailable_message_names_the_resource),
-      cmocka_unit_test(single_resource_uses_plain_set),
-      cmocka_unit_test(reply_with_an_unknown_key_number_ends_the_connection),
-      cmocka_unit_test(known_script_is_called_by_its_hash),
-      cmocka_unit_test(forgotten_script_is_sent_as_text_in_the_same_round),
-      cmocka_unit_test(forgotten_script_is_sent_as_text_after_the_decision),
-      cmocka_unit_test(ended_attempt_sends_no_text),
-      cmocka_unit_test(released_lock_sends_no_text),
-      cmocka_unit_test(expired_round_sends_no_text),
-      cmocka_unit_test(extend_prolongs_all_keys),
-      cmocka_unit_test(node_that_lost_one_key_is_healed),
-      cmocka_unit_test(lock_is_lost_when_a_majority_lost_one_key),
-      cmocka_unit_test(refused_heal_releases_the_remaining_keys),
-      cmocka_unit_test(heal_without_the_script_leaves_the_keys_to_the_release),
-      cmocka_unit_test(release_deletes_only_keys_with_its_token),
-      cmocka_unit_test(free_releases_all_resources),
-      cmocka_unit_test(backfill_sets_all_keys_for_the_rest_of_the_ttl),
-      cmocka_unit_test(lease_of_several_resources_is_auto_extended),
-      cmocka_unit_test(inspection_asks_about_each_resource),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static rl_lock *start_once(fake_world *world) {
 
 /* --------------------------------------------------------------------------------- the decision */
 
-static void lease_is_measured_from_before_first_byte(void **state) {
+TEST(lease_is_measured_from_before_first_byte) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   redlock_time start_us = world->now_us;
@@ -42,10 +42,9 @@ static void lease_is_measured_from_before_first_byte(void **state) {
   assert_int_equal(rl_lock_remaining(lock, world->now_us), LEASE_US - 37 * MS);
   assert_int_equal(rl_lock_remaining(lock, lock->deadline_us - 1), 1);
   assert_int_equal(rl_lock_remaining(lock, lock->deadline_us), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lease_is_measured_from_its_round(void **state) {
+TEST(lease_is_measured_from_its_round) {
   fake_world *world = fake_world_new(1);
   redlock_options once = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &once);
@@ -55,11 +54,10 @@ static void lease_is_measured_from_its_round(void **state) {
   redlock_time start_us = world->now_us;
   fake_answer(world, 0);
   assert_int_equal(lock->deadline_us, start_us + LEASE_US);
-  assert_true(fake_world_end(world));
 }
 
 /* For every N: held with the N/2+1st grant and not before, without waiting for the rest. */
-static void majority_decides_acquire(void **state) {
+TEST(majority_decides_acquire) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
@@ -76,7 +74,7 @@ static void majority_decides_acquire(void **state) {
 }
 
 /* For every N: with an even N, half of the nodes could still fail, and the lock be unavailable. */
-static void majority_of_refusals_decides(void **state) {
+TEST(majority_of_refusals_decides) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
@@ -95,7 +93,7 @@ static void majority_of_refusals_decides(void **state) {
  * Three of five nodes are down, and two hold the key for another client: no order of the answers
  * makes a lock.
  */
-static void errors_decide_once_no_majority_is_possible(void **state) {
+TEST(errors_decide_once_no_majority_is_possible) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
@@ -109,7 +107,7 @@ static void errors_decide_once_no_majority_is_possible(void **state) {
   }
 }
 
-static void refusal_and_failure_of_three_are_taken(void **state) {
+TEST(refusal_and_failure_of_three_are_taken) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -118,10 +116,9 @@ static void refusal_and_failure_of_three_are_taken(void **state) {
   fake_reply(world, 2, "-OOM command not allowed\r\n");
   fake_answer_tests(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
-static void late_majority_is_expired_and_released(void **state) {
+TEST(late_majority_is_expired_and_released) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(3);
@@ -135,10 +132,9 @@ static void late_majority_is_expired_and_released(void **state) {
   assert_int_equal(world->nodes[0].releases, 1);
   assert_int_equal(world->nodes[1].releases, 1);
   assert_int_equal(world->nodes[2].releases, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void majority_one_microsecond_before_deadline_is_a_lock(void **state) {
+TEST(majority_one_microsecond_before_deadline_is_a_lock) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(3);
@@ -156,10 +152,9 @@ static void majority_one_microsecond_before_deadline_is_a_lock(void **state) {
   fake_deliver(world, 1, "\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void ttl_within_drift_is_expired_and_sends_nothing(void **state) {
+TEST(ttl_within_drift_is_expired_and_sends_nothing) {
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
   fake_world *world = fake_world_new(3);
@@ -168,10 +163,9 @@ static void ttl_within_drift_is_expired_and_sends_nothing(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].sets, 0);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void lock_delay_lengthens_key_and_not_lease(void **state) {
+TEST(lock_delay_lengthens_key_and_not_lease) {
   redlock_options options = fake_once();
   options.lock_delay_us = 1500 * MS + 1;
   fake_world *world = fake_world_new(1);
@@ -179,19 +173,17 @@ static void lock_delay_lengthens_key_and_not_lease(void **state) {
   redlock_time start_us = world->now_us;
   assert_int_equal(fake_answer(world, 0).ttl_ms, 11501);
   assert_int_equal(lock->deadline_us, start_us + LEASE_US);
-  assert_true(fake_world_end(world));
 }
 
-static void prefix_precedes_resource(void **state) {
+TEST(prefix_precedes_resource) {
   fake_world *world = calloc(1, sizeof *world);
   assert_non_null(world);
   assert_int_equal(fake_world_open(world, 1, "app:"), REDLOCK_OK);
   (void)start_once(world);
   assert_string_equal(fake_take(world, 0).key, "app:orders:42");
-  assert_true(fake_world_end(world));
 }
 
-static void resource_is_any_bytes(void **state) {
+TEST(resource_is_any_bytes) {
   static const char name[] = "a b\0%s\r\n\xff\x80\"'";
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -208,12 +200,11 @@ static void resource_is_any_bytes(void **state) {
   assert_int_equal(release.verb, FAKE_RELEASE);
   assert_memory_equal(release.key, name, sizeof name - 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------------ after a failure */
 
-static void failed_attempt_is_released_on_each_node_that_got_it(void **state) {
+TEST(failed_attempt_is_released_on_each_node_that_got_it) {
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start_once(world);
   char token[FAKE_TOKEN_MAX + 1];
@@ -244,10 +235,9 @@ static void failed_attempt_is_released_on_each_node_that_got_it(void **state) {
   }
   assert_int_equal(fake_holders(world, KEY, token), 0);
   assert_int_equal(fake_holders(world, KEY, OTHER), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void silent_node_gets_release(void **state) {
+TEST(silent_node_gets_release) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -261,10 +251,9 @@ static void silent_node_gets_release(void **state) {
     assert_int_equal(world->nodes[i].releases, 1);
   }
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void each_attempt_draws_its_own_token(void **state) {
+TEST(each_attempt_draws_its_own_token) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.retry_count = 2;
@@ -282,10 +271,9 @@ static void each_attempt_draws_its_own_token(void **state) {
   assert_string_not_equal(tokens[1], tokens[2]);
   assert_string_not_equal(tokens[0], tokens[2]);
   assert_int_equal(world->nodes[0].sets, 3);
-  assert_true(fake_world_end(world));
 }
 
-static void late_grant_does_not_count_in_next_attempt(void **state) {
+TEST(late_grant_does_not_count_in_next_attempt) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -310,10 +298,9 @@ static void late_grant_does_not_count_in_next_attempt(void **state) {
   assert_int_equal(fake_answer(world, 0).verb, FAKE_SET);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 2);
-  assert_true(fake_world_end(world));
 }
 
-static void broken_connection_makes_vote_unknown_and_next_one_sends_release(void **state) {
+TEST(broken_connection_makes_vote_unknown_and_next_one_sends_release) {
   char reply[FAKE_REPLY_MAX];
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
@@ -334,10 +321,9 @@ static void broken_connection_makes_vote_unknown_and_next_one_sends_release(void
   assert_int_equal(world->nodes[0].sets, 1); /* never sent again */
   assert_int_equal(world->nodes[0].releases, 1);
   assert_null(fake_store_token(&world->nodes[0].store, world->now_us, KEY));
-  assert_true(fake_world_end(world));
 }
 
-static void unknown_vote_is_not_granted(void **state) {
+TEST(unknown_vote_is_not_granted) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -345,7 +331,6 @@ static void unknown_vote_is_not_granted(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_break(world, 2, "Connection reset by peer");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------------------------------- replies */
@@ -391,7 +376,7 @@ static const reply_case reply_cases[] = {
 };
 
 /* Only the exact success reply is a vote for the lock. */
-static void only_ok_grants(void **state) {
+TEST(only_ok_grants) {
   for (unsigned i = 0; i < COUNT_OF(reply_cases); i++) {
     const reply_case *row = &reply_cases[i];
     fake_world *world = fake_world_new(2);
@@ -412,7 +397,7 @@ static void only_ok_grants(void **state) {
 }
 
 /* Servers and proxies quote what they were sent, and cut it. */
-static void quoted_token_is_masked_in_votes(void **state) {
+TEST(quoted_token_is_masked_in_votes) {
   static const char *const texts[][2] = {
       {"-ERR unknown command 'SET', with args beginning with: 'orders:42' '", "' 'NX' 'PX'\r\n"},
       {"-READONLY ", " is what you can't write\r\n"},
@@ -440,7 +425,7 @@ static void quoted_token_is_masked_in_votes(void **state) {
 }
 
 /* The text ends within the label: the digits alone are the secret. */
-static void quoted_token_with_a_label_is_masked_in_votes(void **state) {
+TEST(quoted_token_with_a_label_is_masked_in_votes) {
   static const char *const quoted[] = {"", ":", ":host a", ":host a, pid 7",
                                        ":host a, pid 7' 'NX'"};
   for (unsigned i = 0; i < COUNT_OF(quoted); i++) {
@@ -468,7 +453,7 @@ static void quoted_token_with_a_label_is_masked_in_votes(void **state) {
 }
 
 /* The label of an acquire replaces that of its lock, which replaces that of the client. */
-static void token_has_the_label_of_the_acquire(void **state) {
+TEST(token_has_the_label_of_the_acquire) {
   static const struct {
     const char *of_client, *of_lock, *of_acquire, *expected;
   } cases[] = {
@@ -509,7 +494,7 @@ static void token_has_the_label_of_the_acquire(void **state) {
   }
 }
 
-static void label_of_unprintable_bytes_is_refused(void **state) {
+TEST(label_of_unprintable_bytes_is_refused) {
   char message[256];
   char longer[REDLOCK_LABEL_MAX + 2];
   memset(longer, 'x', sizeof longer);
@@ -527,7 +512,7 @@ static void label_of_unprintable_bytes_is_refused(void **state) {
   }
 }
 
-static void unexpected_reply_ends_connection(void **state) {
+TEST(unexpected_reply_ends_connection) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_reply(world, 0, "+OK\r\n+OK\r\n");
@@ -535,35 +520,4 @@ static void unexpected_reply_ends_connection(void **state) {
   assert_int_equal(world->nodes[0].connections, 2);
   fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lease_is_measured_from_before_first_byte),
-      cmocka_unit_test(lease_is_measured_from_its_round),
-      cmocka_unit_test(majority_decides_acquire),
-      cmocka_unit_test(majority_of_refusals_decides),
-      cmocka_unit_test(errors_decide_once_no_majority_is_possible),
-      cmocka_unit_test(refusal_and_failure_of_three_are_taken),
-      cmocka_unit_test(late_majority_is_expired_and_released),
-      cmocka_unit_test(majority_one_microsecond_before_deadline_is_a_lock),
-      cmocka_unit_test(ttl_within_drift_is_expired_and_sends_nothing),
-      cmocka_unit_test(lock_delay_lengthens_key_and_not_lease),
-      cmocka_unit_test(prefix_precedes_resource),
-      cmocka_unit_test(resource_is_any_bytes),
-      cmocka_unit_test(failed_attempt_is_released_on_each_node_that_got_it),
-      cmocka_unit_test(silent_node_gets_release),
-      cmocka_unit_test(each_attempt_draws_its_own_token),
-      cmocka_unit_test(late_grant_does_not_count_in_next_attempt),
-      cmocka_unit_test(broken_connection_makes_vote_unknown_and_next_one_sends_release),
-      cmocka_unit_test(unknown_vote_is_not_granted),
-      cmocka_unit_test(only_ok_grants),
-      cmocka_unit_test(quoted_token_is_masked_in_votes),
-      cmocka_unit_test(quoted_token_with_a_label_is_masked_in_votes),
-      cmocka_unit_test(token_has_the_label_of_the_acquire),
-      cmocka_unit_test(label_of_unprintable_bytes_is_refused),
-      cmocka_unit_test(unexpected_reply_ends_connection),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

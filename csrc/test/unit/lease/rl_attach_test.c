@@ -56,7 +56,7 @@ static int attach(fake_world *world, const rl_handover *handover, rl_lock **lock
 }
 
 /* Only the script of a guard answers this. */
-static void quoted_handed_token_is_masked(void **state) {
+TEST(quoted_handed_token_is_masked) {
   char reply[128];
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
@@ -67,10 +67,9 @@ static void quoted_handed_token_is_masked(void **state) {
   (void)fake_reply(world, 0, reply);
   assert_string_equal(rl_round_reason(attached, 0),
                       "ERR bad argument '****************************************'");
-  assert_true(fake_world_end(world));
 }
 
-static void detached_lease_is_not_held_and_not_released(void **state) {
+TEST(detached_lease_is_not_held_and_not_released) {
   rl_lock *lock;
   rl_handover handover;
   fake_world *world = held(3, &lock, NULL);
@@ -84,10 +83,9 @@ static void detached_lease_is_not_held_and_not_released(void **state) {
   fake_pass(world, SECONDS);
   assert_int_equal(fake_holders(world, KEY, handed), 3);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void second_attach_finds_no_lease(void **state) {
+TEST(second_attach_finds_no_lease) {
   rl_lock *lock, *first, *second;
   rl_handover handover;
   fake_world *world = held(5, &lock, NULL);
@@ -104,11 +102,10 @@ static void second_attach_finds_no_lease(void **state) {
   assert_error(fake_hold(world, first), REDLOCK_OK);
   assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
-  assert_true(fake_world_end(world));
 }
 
 /* Two at once, the commands of the one before those of the other in every combination of nodes. */
-static void two_clients_that_attach_are_not_both_granted(void **state) {
+TEST(two_clients_that_attach_are_not_both_granted) {
   unsigned granted[3] = {0, 0, 0};
   for (unsigned order = 0; order < 32 * 4; order++) {
     rl_lock *lock, *locks[2];
@@ -153,7 +150,7 @@ static void two_clients_that_attach_are_not_both_granted(void **state) {
   assert_true(granted[0] > 0 && granted[1] > 0);
 }
 
-static void expired_lease_is_not_attached(void **state) {
+TEST(expired_lease_is_not_attached) {
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held(3, &lock, NULL);
@@ -161,11 +158,10 @@ static void expired_lease_is_not_attached(void **state) {
   world->now_us += 10 * SECONDS;
   assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ATT-6. The keys live on for lock_delay; the lease has ended. */
-static void lock_delay_belongs_to_no_lease(void **state) {
+TEST(lock_delay_belongs_to_no_lease) {
   redlock_options options = {.lock_delay_us = 20 * SECONDS};
   for (unsigned over = 0; over <= 1; over++) {
     rl_lock *lock, *other;
@@ -179,7 +175,7 @@ static void lock_delay_belongs_to_no_lease(void **state) {
   }
 }
 
-static void forged_token_attaches_nothing(void **state) {
+TEST(forged_token_attaches_nothing) {
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held(3, &lock, NULL);
@@ -187,11 +183,10 @@ static void forged_token_attaches_nothing(void **state) {
   handover.token = (const unsigned char *)OTHER;
   assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
   assert_int_equal(fake_holders(world, KEY, handed), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* ATT-5. The token of a minority is released. */
-static void attach_by_minority_releases_fresh_token(void **state) {
+TEST(attach_by_minority_releases_fresh_token) {
   rl_lock *lock, *other, *third;
   rl_handover handover;
   fake_world *world = held(5, &lock, NULL);
@@ -212,7 +207,6 @@ static void attach_by_minority_releases_fresh_token(void **state) {
   fake_pass(world, 3 * SECONDS);
   assert_error(attach(world, &handover, &third), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(third->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* Of three nodes the last has not answered yet. */
@@ -229,7 +223,7 @@ static fake_world *held_by_two(rl_lock **lock) {
 }
 
 /* ATT-2. A node that may yet execute a SET of the token has no vote. */
-static void suspect_node_has_no_vote(void **state) {
+TEST(suspect_node_has_no_vote) {
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
@@ -242,11 +236,10 @@ static void suspect_node_has_no_vote(void **state) {
   assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0); /* Replaced there, and given up. */
-  assert_true(fake_world_end(world));
 }
 
 /* ATT-8. It was behind, and so it was not asked to replace the token that it sets later. */
-static void handed_token_is_released_on_node_that_was_behind(void **state) {
+TEST(handed_token_is_released_on_node_that_was_behind) {
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
@@ -263,11 +256,10 @@ static void handed_token_is_released_on_node_that_was_behind(void **state) {
   assert_error(rl_lock_release(other, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ATT-8. Where too much waits for a node, what was never a lease is forgotten first. */
-static void handed_token_is_forgotten_after_failed_attempts(void **state) {
+TEST(handed_token_is_forgotten_after_failed_attempts) {
   rl_lock *lock, *other;
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
@@ -291,10 +283,9 @@ static void handed_token_is_forgotten_after_failed_attempts(void **state) {
   assert_true(world->core.nodes[2]->due_count < RL_RELEASE_NODE_MAX);
   assert_string_equal(
       rl_attempt_token(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue)), handed);
-  assert_true(fake_world_end(world));
 }
 
-static void only_lasting_lease_is_detached(void **state) {
+TEST(only_lasting_lease_is_detached) {
   rl_handover handover;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -310,10 +301,9 @@ static void only_lasting_lease_is_detached(void **state) {
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_LOST);
   rl_core_close(&world->core, world->now_us);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_CLOSED);
-  assert_true(fake_world_end(world));
 }
 
-static void detach_after_fire_and_forget_release_is_not_held(void **state) {
+TEST(detach_after_fire_and_forget_release_is_not_held) {
   rl_handover handover;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -323,10 +313,9 @@ static void detach_after_fire_and_forget_release_is_not_held(void **state) {
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   fake_settle(world);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void unused_attach_leaves_nothing(void **state) {
+TEST(unused_attach_leaves_nothing) {
   for (unsigned way = 0; way < 3; way++) {
     rl_lock *lock, *other;
     rl_handover handover;
@@ -350,7 +339,7 @@ static void unused_attach_leaves_nothing(void **state) {
   }
 }
 
-static void several_resources_are_attached_together(void **state) {
+TEST(several_resources_are_attached_together) {
   static const char *const names[] = {"a", "b", "c"};
   for (unsigned lost = 0; lost <= 3; lost++) {
     rl_handover handover;
@@ -379,25 +368,4 @@ static void several_resources_are_attached_together(void **state) {
     }
     assert_true(fake_world_end(world));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(quoted_handed_token_is_masked),
-      cmocka_unit_test(detached_lease_is_not_held_and_not_released),
-      cmocka_unit_test(second_attach_finds_no_lease),
-      cmocka_unit_test(several_resources_are_attached_together),
-      cmocka_unit_test(two_clients_that_attach_are_not_both_granted),
-      cmocka_unit_test(expired_lease_is_not_attached),
-      cmocka_unit_test(lock_delay_belongs_to_no_lease),
-      cmocka_unit_test(forged_token_attaches_nothing),
-      cmocka_unit_test(attach_by_minority_releases_fresh_token),
-      cmocka_unit_test(suspect_node_has_no_vote),
-      cmocka_unit_test(handed_token_is_released_on_node_that_was_behind),
-      cmocka_unit_test(handed_token_is_forgotten_after_failed_attempts),
-      cmocka_unit_test(only_lasting_lease_is_detached),
-      cmocka_unit_test(detach_after_fire_and_forget_release_is_not_held),
-      cmocka_unit_test(unused_attach_leaves_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static rl_lock *taken_behind(fake_world *world) {
 }
 
 /* The more nodes hold the key, the more of them may forget it. */
-static void backfill_asks_a_node_that_comes_up_after_the_decision(void **state) {
+TEST(backfill_asks_a_node_that_comes_up_after_the_decision) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -61,7 +61,6 @@ static void backfill_asks_a_node_that_comes_up_after_the_decision(void **state) 
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* When the key of node 2 expires. */
@@ -70,7 +69,7 @@ static redlock_time expiry(fake_world *world) {
 }
 
 /* A key that outlives the lease would keep other clients out. */
-static void backfill_sets_the_rest_of_the_ttl(void **state) {
+TEST(backfill_sets_the_rest_of_the_ttl) {
   static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
   for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
     for (unsigned delayed = 0; delayed <= 1; delayed++) {
@@ -101,7 +100,7 @@ static void assert_joined(fake_world *world, rl_lock *lock) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-static void backfill_asks_a_node_that_has_caught_up(void **state) {
+TEST(backfill_asks_a_node_that_has_caught_up) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   assert_int_equal(world->nodes[2].sets, 1);
@@ -111,11 +110,10 @@ static void backfill_asks_a_node_that_has_caught_up(void **state) {
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
   assert_joined(world, lock);
-  assert_true(fake_world_end(world));
 }
 
 /* The node denies an extend that overtook nothing: its SET is on its way behind it. */
-static void extend_does_not_heal_a_node_in_backfill(void **state) {
+TEST(extend_does_not_heal_a_node_in_backfill) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -129,11 +127,10 @@ static void extend_does_not_heal_a_node_in_backfill(void **state) {
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* It has answered, but other replies are overdue for longer than an attempt may last. */
-static void backfill_skips_a_node_that_is_behind(void **state) {
+TEST(backfill_skips_a_node_that_is_behind) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
@@ -159,11 +156,10 @@ static void backfill_skips_a_node_that_is_behind(void **state) {
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
   assert_joined(world, lock);
-  assert_true(fake_world_end(world));
 }
 
 /* A search through many locks takes time: no search for each reply of an unstable node. */
-static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
+TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   redlock_time start_us = world->now_us;
@@ -194,11 +190,10 @@ static void backfill_visits_all_locks_every_100_ms_at_most(void **state) {
   assert_int_equal(world->nodes[2].sets, sets + 1);
   fake_settle(world);
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER); /* nothing is left to do */
-  assert_true(fake_world_end(world));
 }
 
 /* It has caught up, but the locks have just been gone through; and then its connection breaks. */
-static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **state) {
+TEST(backfill_does_not_wait_for_a_node_that_disconnects_again) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   world->core.backfills->at_us = world->now_us + RL_BACKFILL_EVERY_US;
@@ -209,10 +204,9 @@ static void backfill_does_not_wait_for_a_node_that_disconnects_again(void **stat
   fake_pass(world, RL_BACKFILL_EVERY_US);
   assert_true(rl_core_deadline(&world->core) > world->now_us + RL_BACKFILL_EVERY_US);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void backfill_pauses_during_an_operation(void **state) {
+TEST(backfill_pauses_during_an_operation) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -224,10 +218,9 @@ static void backfill_pauses_during_an_operation(void **state) {
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void backfill_asks_a_node_that_is_back(void **state) {
+TEST(backfill_asks_a_node_that_is_back) {
   for (unsigned refused = 0; refused <= 1; refused++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
@@ -245,7 +238,7 @@ static void backfill_asks_a_node_that_is_back(void **state) {
 }
 
 /* An extend that fails leaves the lease as it was; one that succeeds carries the node along. */
-static void backfill_joins_an_extended_lease(void **state) {
+TEST(backfill_joins_an_extended_lease) {
   for (unsigned failed = 0; failed <= 1; failed++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = FAKE_REFUSES;
@@ -275,7 +268,7 @@ static void backfill_joins_an_extended_lease(void **state) {
 }
 
 /* The node may have executed the SET: sent again, it could be executed after its release. */
-static void backfill_skips_a_node_that_disconnected_during_its_set(void **state) {
+TEST(backfill_skips_a_node_that_disconnected_during_its_set) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   a_majority_answers(world);
@@ -286,11 +279,10 @@ static void backfill_skips_a_node_that_disconnected_during_its_set(void **state)
   fake_settle(world);
   assert_int_equal(world->nodes[2].connections, 2);
   assert_int_equal(world->nodes[2].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
 /* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
-static void backfill_ends_with_the_lease(void **state) {
+TEST(backfill_ends_with_the_lease) {
   for (unsigned what = 0; what < 6; what++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = FAKE_SILENT;
@@ -345,7 +337,7 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
 }
 
 /* The releases that are due go first, and what they leave may be too little for another SET. */
-static void backfill_skips_a_node_with_a_full_queue(void **state) {
+TEST(backfill_skips_a_node_with_a_full_queue) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -360,11 +352,10 @@ static void backfill_skips_a_node_with_a_full_queue(void **state) {
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
   assert_int_equal(lock->waiting, 0);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Outstanding commands are answered first: a backfill waits. */
-static void backfill_waits_for_outstanding_replies(void **state) {
+TEST(backfill_waits_for_outstanding_replies) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -382,25 +373,4 @@ static void backfill_waits_for_outstanding_replies(void **state) {
   fake_pass(world, RL_BACKFILL_EVERY_US);
   assert_int_equal(lock->lease->sent, 7);
   assert_int_equal(world->core.nodes[2]->link.outstanding_count, RL_BACKFILL_WINDOW);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(backfill_asks_a_node_that_comes_up_after_the_decision),
-      cmocka_unit_test(backfill_sets_the_rest_of_the_ttl),
-      cmocka_unit_test(backfill_asks_a_node_that_has_caught_up),
-      cmocka_unit_test(extend_does_not_heal_a_node_in_backfill),
-      cmocka_unit_test(backfill_skips_a_node_that_is_behind),
-      cmocka_unit_test(backfill_visits_all_locks_every_100_ms_at_most),
-      cmocka_unit_test(backfill_does_not_wait_for_a_node_that_disconnects_again),
-      cmocka_unit_test(backfill_pauses_during_an_operation),
-      cmocka_unit_test(backfill_asks_a_node_that_is_back),
-      cmocka_unit_test(backfill_joins_an_extended_lease),
-      cmocka_unit_test(backfill_skips_a_node_that_disconnected_during_its_set),
-      cmocka_unit_test(backfill_ends_with_the_lease),
-      cmocka_unit_test(backfill_skips_a_node_with_a_full_queue),
-      cmocka_unit_test(backfill_waits_for_outstanding_replies),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

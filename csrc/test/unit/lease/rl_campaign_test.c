@@ -7,7 +7,7 @@
 #include "redlock.h"
 #include "rl_test.h"
 
-static void acquires_of_campaign_wait_for_longer_and_longer(void **state) {
+TEST(acquires_of_campaign_wait_for_longer_and_longer) {
   static const unsigned seconds[] = {1, 2, 4, 8, 16, 32, 60, 60};
   rl_campaign campaign;
   rl_campaign_begin(&campaign, REDLOCK_NEVER);
@@ -21,7 +21,7 @@ static void acquires_of_campaign_wait_for_longer_and_longer(void **state) {
 }
 
 /* CAM-3 */
-static void no_acquire_is_due_before_the_function_has_returned(void **state) {
+TEST(no_acquire_is_due_before_the_function_has_returned) {
   rl_campaign campaign;
   rl_campaign_begin(&campaign, REDLOCK_NEVER);
   rl_campaign_acquired(&campaign, REDLOCK_E_TAKEN);
@@ -35,7 +35,7 @@ static void no_acquire_is_due_before_the_function_has_returned(void **state) {
   assert_false(rl_campaign_is_due(&campaign));
 }
 
-static void limited_campaign_is_one_acquire(void **state) {
+TEST(limited_campaign_is_one_acquire) {
   rl_campaign campaign;
   rl_campaign_begin(&campaign, 5 * REDLOCK_SECONDS);
   assert_true(campaign.wait_us == 5 * REDLOCK_SECONDS);
@@ -47,7 +47,7 @@ static void limited_campaign_is_one_acquire(void **state) {
   assert_false(rl_campaign_is_due(&campaign));
 }
 
-static void failure_that_does_not_pass_ends_campaign(void **state) {
+TEST(failure_that_does_not_pass_ends_campaign) {
   static const int results[] = {REDLOCK_E_CANCELLED, REDLOCK_E_CLOSED, REDLOCK_E_NO_MEMORY,
                                 REDLOCK_E_SYSTEM, REDLOCK_E_INVALID};
   for (unsigned i = 0; i < COUNT_OF(results); i++) {
@@ -56,14 +56,4 @@ static void failure_that_does_not_pass_ends_campaign(void **state) {
     rl_campaign_acquired(&campaign, results[i]);
     assert_false(rl_campaign_is_due(&campaign));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(acquires_of_campaign_wait_for_longer_and_longer),
-      cmocka_unit_test(no_acquire_is_due_before_the_function_has_returned),
-      cmocka_unit_test(limited_campaign_is_one_acquire),
-      cmocka_unit_test(failure_that_does_not_pass_ends_campaign),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static rl_lock *lock_with_token(fake_world *world, const redlock_options *option
   return lock;
 }
 
-static void custom_token_serves_one_acquire(void **state) {
+TEST(custom_token_serves_one_acquire) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_with_token(world, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -35,11 +35,10 @@ static void custom_token_serves_one_acquire(void **state) {
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
-  assert_true(fake_world_end(world));
 }
 
 /* A second attempt with the same token could lose its key to the release of the first. */
-static void acquire_with_custom_token_is_tried_once(void **state) {
+TEST(acquire_with_custom_token_is_tried_once) {
   redlock_options often = {.retry_count = 100};
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -52,11 +51,10 @@ static void acquire_with_custom_token_is_tried_once(void **state) {
     assert_int_equal(world->nodes[i].sets, 1);
   }
   assert_int_equal(fake_holders(world, KEY, MINE), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Another client with the same token keeps its key where the SET was refused. */
-static void node_with_same_custom_token_is_not_released(void **state) {
+TEST(node_with_same_custom_token_is_not_released) {
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, MINE, REDLOCK_NEVER);
@@ -66,7 +64,6 @@ static void node_with_same_custom_token_is_not_released(void **state) {
   rl_lock_free(lock, world->now_us);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, MINE), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* Ways in which an acquire ends before its nodes have answered. */
@@ -102,7 +99,7 @@ static void (*const ends[])(fake_world *world, rl_lock *lock) = {
     by_cancelling, by_freeing, by_closing, by_time, by_broken_connections, by_errors};
 
 /* A key of another client with the same token looks like our own, unless the SET was answered. */
-static void unanswered_acquire_spares_same_token_of_another_client(void **state) {
+TEST(unanswered_acquire_spares_same_token_of_another_client) {
   redlock_options once = fake_once();
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     fake_world *world = fake_world_new(3);
@@ -124,7 +121,7 @@ static void unanswered_acquire_spares_same_token_of_another_client(void **state)
 }
 
 /* The same without another client: keys that were certainly set are released, late ones, too. */
-static void failed_acquire_releases_keys_it_certainly_set(void **state) {
+TEST(failed_acquire_releases_keys_it_certainly_set) {
   redlock_options once = fake_once();
   for (unsigned i = 0; i < 4; i++) { /* the ways that leave the connections alone */
     fake_world *world = fake_world_new(3);
@@ -140,7 +137,7 @@ static void failed_acquire_releases_keys_it_certainly_set(void **state) {
   }
 }
 
-static void node_that_lost_key_is_healed_by_automatic_extend(void **state) {
+TEST(node_that_lost_key_is_healed_by_automatic_extend) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_with_token(world, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -148,10 +145,9 @@ static void node_that_lost_key_is_healed_by_automatic_extend(void **state) {
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, MINE), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void refused_acquire_uses_token_up(void **state) {
+TEST(refused_acquire_uses_token_up) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -161,10 +157,9 @@ static void refused_acquire_uses_token_up(void **state) {
   fake_settle(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_that_ends_before_sending_uses_token_up(void **state) {
+TEST(acquire_that_ends_before_sending_uses_token_up) {
   redlock_options options = {.ttl_us = 2 * MS};
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     fake_world *world = fake_world_new(1);
@@ -182,7 +177,7 @@ static void acquire_that_ends_before_sending_uses_token_up(void **state) {
   }
 }
 
-static void second_custom_token_replaces_first(void **state) {
+TEST(second_custom_token_replaces_first) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = lock_with_token(world, NULL);
   rl_lock *third = fake_lock(world, "third", NULL);
@@ -195,10 +190,9 @@ static void second_custom_token_replaces_first(void **state) {
   assert_string_equal(rl_attempt_token(lock->lease), "x");
   assert_error(fake_hold(world, other), REDLOCK_OK);
   assert_string_equal(rl_attempt_token(other->lease), OTHER);
-  assert_true(fake_world_end(world));
 }
 
-static void freed_lock_and_forked_child_drop_custom_token(void **state) {
+TEST(freed_lock_and_forked_child_drop_custom_token) {
   for (unsigned forked = 0; forked <= 1; forked++) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = lock_with_token(world, NULL);
@@ -233,24 +227,7 @@ static double time_beside(unsigned others) {
 }
 
 /* Each lock with a token must not search the other ones. */
-static void ten_thousand_tokens_of_others_cost_a_lock_nothing(void **state) {
+TEST(ten_thousand_tokens_of_others_cost_a_lock_nothing) {
   double alone = time_beside(1);
   assert_true(time_beside(10000) < 10 * alone + 0.01);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(custom_token_serves_one_acquire),
-      cmocka_unit_test(acquire_with_custom_token_is_tried_once),
-      cmocka_unit_test(node_with_same_custom_token_is_not_released),
-      cmocka_unit_test(unanswered_acquire_spares_same_token_of_another_client),
-      cmocka_unit_test(failed_acquire_releases_keys_it_certainly_set),
-      cmocka_unit_test(node_that_lost_key_is_healed_by_automatic_extend),
-      cmocka_unit_test(refused_acquire_uses_token_up),
-      cmocka_unit_test(acquire_that_ends_before_sending_uses_token_up),
-      cmocka_unit_test(second_custom_token_replaces_first),
-      cmocka_unit_test(freed_lock_and_forked_child_drop_custom_token),
-      cmocka_unit_test(ten_thousand_tokens_of_others_cost_a_lock_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

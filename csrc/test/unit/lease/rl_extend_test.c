@@ -26,7 +26,7 @@ static void extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
   fake_turn(world);
 }
 
-static void extend_never_shortens_lease(void **state) {
+TEST(extend_never_shortens_lease) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   extend(world, lock, SECONDS);
@@ -37,11 +37,10 @@ static void extend_never_shortens_lease(void **state) {
     assert_int_equal(fake_store_expiry(&world->nodes[i].store, world->now_us, KEY),
                      FAKE_START_US + 10 * SECONDS);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* For every N: the extend waits for a majority only. */
-static void majority_decides_extend(void **state) {
+TEST(majority_decides_extend) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     rl_lock *lock;
     fake_world *world = held(count, &lock, NULL);
@@ -56,7 +55,7 @@ static void majority_decides_extend(void **state) {
   }
 }
 
-static void failed_extend_changes_nothing(void **state) {
+TEST(failed_extend_changes_nothing) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -79,11 +78,10 @@ static void failed_extend_changes_nothing(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 2 * SECONDS + LEASE_US);
   assert_string_equal(rl_attempt_token(lock->lease), token);
-  assert_true(fake_world_end(world));
 }
 
 /* Another client may have the lock already: that a majority denies it proves it. */
-static void lease_that_majority_denies_ends_at_once(void **state) {
+TEST(lease_that_majority_denies_ends_at_once) {
   rl_lock *lock;
   char token[REDLOCK_TOKEN_LENGTH + 1];
   fake_world *world = held(5, &lock, NULL);
@@ -102,10 +100,9 @@ static void lease_that_majority_denies_ends_at_once(void **state) {
   assert_int_equal(fake_holders(world, KEY, token), 0); /* what was left is released */
   assert_int_equal(fake_holders(world, KEY, OTHER), 3);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lost_lock_reports_lost_until_released_or_acquired(void **state) {
+TEST(lost_lock_reports_lost_until_released_or_acquired) {
   rl_lock *lock;
   char message[256];
   fake_world *world = held(1, &lock, NULL);
@@ -126,11 +123,10 @@ static void lost_lock_reports_lost_until_released_or_acquired(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* The round was over; that the lease is lost is known all the same. */
-static void late_denials_end_lease(void **state) {
+TEST(late_denials_end_lease) {
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     rl_lock *lock;
     char before[256];
@@ -166,7 +162,7 @@ static void late_denials_end_lease(void **state) {
 }
 
 /* Two of round 1, two of round 2, all of five nodes: no round has a majority. */
-static void denials_of_two_rounds_do_not_add_up(void **state) {
+TEST(denials_of_two_rounds_do_not_add_up) {
   rl_lock *lock;
   fake_world *world = held(5, &lock, NULL);
   extend(world, lock, 0);
@@ -182,10 +178,9 @@ static void denials_of_two_rounds_do_not_add_up(void **state) {
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void key_of_another_type_is_denied(void **state) {
+TEST(key_of_another_type_is_denied) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
@@ -193,12 +188,11 @@ static void key_of_another_type_is_denied(void **state) {
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
 /* ----------------------------------------------------------------------------- the old deadline */
 
-static void majority_at_old_deadline_does_not_count(void **state) {
+TEST(majority_at_old_deadline_does_not_count) {
   for (unsigned late = 0; late <= 1; late++) {
     rl_lock *lock;
     redlock_options options = fake_once();
@@ -221,7 +215,7 @@ static void majority_at_old_deadline_does_not_count(void **state) {
   }
 }
 
-static void round_of_extend_ends_at_old_deadline(void **state) {
+TEST(round_of_extend_ends_at_old_deadline) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
@@ -230,10 +224,9 @@ static void round_of_extend_ends_at_old_deadline(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
-  assert_true(fake_world_end(world));
 }
 
-static void confirmations_after_round_revive_no_lease(void **state) {
+TEST(confirmations_after_round_revive_no_lease) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
@@ -243,10 +236,9 @@ static void confirmations_after_round_revive_no_lease(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void expired_lease_is_not_extended(void **state) {
+TEST(expired_lease_is_not_extended) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->now_us = lock->deadline_us;
@@ -254,10 +246,9 @@ static void expired_lease_is_not_extended(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   fake_turn(world);
   assert_int_equal(world->nodes[0].extends, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lease_that_expires_before_the_round_is_not_extended(void **state) {
+TEST(lease_that_expires_before_the_round_is_not_extended) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->now_us = lock->deadline_us - 1;
@@ -266,10 +257,9 @@ static void lease_that_expires_before_the_round_is_not_extended(void **state) {
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_int_equal(world->nodes[0].extends, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_needs_lease(void **state) {
+TEST(extend_needs_lease) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
@@ -280,12 +270,11 @@ static void extend_needs_lease(void **state) {
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
 /* ----------------------------------------------------------------------------------- the rounds */
 
-static void late_confirmation_does_not_count_in_next_round(void **state) {
+TEST(late_confirmation_does_not_count_in_next_round) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us += SECONDS;
@@ -303,10 +292,9 @@ static void late_confirmation_does_not_count_in_next_round(void **state) {
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 1100 * MS + LEASE_US);
-  assert_true(fake_world_end(world));
 }
 
-static void late_confirmation_does_not_revive_failed_extend(void **state) {
+TEST(late_confirmation_does_not_revive_failed_extend) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->now_us += SECONDS;
@@ -316,12 +304,11 @@ static void late_confirmation_does_not_revive_failed_extend(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------------------------------- healing */
 
-static void lost_key_is_healed_only_after_majority(void **state) {
+TEST(lost_key_is_healed_only_after_majority) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -341,10 +328,9 @@ static void lost_key_is_healed_only_after_majority(void **state) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_int_equal(world->nodes[1].sets + world->nodes[2].sets, 2);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_TAKEN); /* the heal is no vote */
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_denies_after_decision_is_healed(void **state) {
+TEST(node_that_denies_after_decision_is_healed) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[2].store, KEY);
@@ -355,11 +341,10 @@ static void node_that_denies_after_decision_is_healed(void **state) {
   fake_settle(world);
   assert_int_equal(world->nodes[2].sets, 2);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* Extended by less than is left, the lease goes on to its old deadline: so must the key. */
-static void healed_key_does_not_end_before_lease(void **state) {
+TEST(healed_key_does_not_end_before_lease) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -369,10 +354,9 @@ static void healed_key_does_not_end_before_lease(void **state) {
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   assert_int_equal(fake_store_expiry(&world->nodes[0].store, world->now_us, KEY),
                    FAKE_START_US + 10 * SECONDS);
-  assert_true(fake_world_end(world));
 }
 
-static void failed_extend_heals_no_key(void **state) {
+TEST(failed_extend_heals_no_key) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -383,10 +367,9 @@ static void failed_extend_heals_no_key(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void node_with_error_is_not_healed(void **state) {
+TEST(node_with_error_is_not_healed) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   extend(world, lock, 0);
@@ -394,10 +377,9 @@ static void node_with_error_is_not_healed(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void ended_lease_heals_no_key(void **state) {
+TEST(ended_lease_heals_no_key) {
   rl_lock *lock;
   redlock_options options = fake_once();
   options.ttl_us = 100 * MS; /* a lease of 97 ms */
@@ -411,10 +393,9 @@ static void ended_lease_heals_no_key(void **state) {
   (void)fake_answer(world, 2);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_TAKEN);
   assert_int_equal(world->nodes[2].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void healed_key_is_released_on_node_without_first_set(void **state) {
+TEST(healed_key_is_released_on_node_without_first_set) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -431,7 +412,6 @@ static void healed_key_is_released_on_node_without_first_set(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------------------ by script */
@@ -443,7 +423,7 @@ static void teach(fake_world *world, rl_lock *lock) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
-static void script_that_denied_has_run(void **state) {
+TEST(script_that_denied_has_run) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -453,10 +433,9 @@ static void script_that_denied_has_run(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   extend(world, lock, 0);
   assert_false(fake_answer(world, 0).by_text);
-  assert_true(fake_world_end(world));
 }
 
-static void error_proves_nothing_about_script(void **state) {
+TEST(error_proves_nothing_about_script) {
   for (unsigned taught = 0; taught <= 1; taught++) {
     rl_lock *lock;
     fake_world *world = held(1, &lock, NULL);
@@ -471,7 +450,7 @@ static void error_proves_nothing_about_script(void **state) {
   }
 }
 
-static void forgotten_script_is_sent_by_text_once(void **state) {
+TEST(forgotten_script_is_sent_by_text_once) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   teach(world, lock);
@@ -483,10 +462,9 @@ static void forgotten_script_is_sent_by_text_once(void **state) {
   assert_true(text.by_text);
   assert_int_equal(text.ttl_ms, 7000);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void noscript_to_text_is_error(void **state) {
+TEST(noscript_to_text_is_error) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   extend(world, lock, 0);
@@ -494,10 +472,9 @@ static void noscript_to_text_is_error(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[0].extends, 1);
   assert_string_equal(rl_round_reason(lock, 0), "NOSCRIPT No matching script.");
-  assert_true(fake_world_end(world));
 }
 
-static void noscript_after_round_sends_nothing(void **state) {
+TEST(noscript_after_round_sends_nothing) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   teach(world, lock);
@@ -513,10 +490,9 @@ static void noscript_after_round_sends_nothing(void **state) {
   assert_int_equal(world->nodes[0].extends, 5);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_int_equal(world->nodes[0].extends, 5);
-  assert_true(fake_world_end(world));
 }
 
-static void noscript_after_lease_sends_nothing(void **state) {
+TEST(noscript_after_lease_sends_nothing) {
   for (unsigned kind = 0; kind < 3; kind++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock, NULL);
@@ -540,7 +516,7 @@ static void noscript_after_lease_sends_nothing(void **state) {
   }
 }
 
-static void noscript_after_free_sends_nothing(void **state) {
+TEST(noscript_after_free_sends_nothing) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   teach(world, lock);
@@ -551,10 +527,9 @@ static void noscript_after_free_sends_nothing(void **state) {
   assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void reconnection_repeats_no_extend(void **state) {
+TEST(reconnection_repeats_no_extend) {
   rl_lock *lock;
   redlock_options options = fake_once();
   options.node_timeout_us = SECONDS;
@@ -567,10 +542,9 @@ static void reconnection_repeats_no_extend(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].extends, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void only_integer_1_confirms_extend(void **state) {
+TEST(only_integer_1_confirms_extend) {
   static const struct {
     const char *reply;
     redlock_vote vote;
@@ -589,7 +563,7 @@ static void only_integer_1_confirms_extend(void **state) {
   }
 }
 
-static void extend_without_ttl_uses_ttl_of_acquire(void **state) {
+TEST(extend_without_ttl_uses_ttl_of_acquire) {
   redlock_options call = fake_once();
   call.ttl_us = 20 * SECONDS;
   fake_world *world = fake_world_new(1);
@@ -603,44 +577,4 @@ static void extend_without_ttl_uses_ttl_of_acquire(void **state) {
   assert_int_equal(fake_answer(world, 0).ttl_ms, 30000);
   extend(world, lock, 0);
   assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(extend_without_ttl_uses_ttl_of_acquire),
-      cmocka_unit_test(extend_never_shortens_lease),
-      cmocka_unit_test(majority_decides_extend),
-      cmocka_unit_test(failed_extend_changes_nothing),
-      cmocka_unit_test(lease_that_majority_denies_ends_at_once),
-      cmocka_unit_test(lost_lock_reports_lost_until_released_or_acquired),
-      cmocka_unit_test(late_denials_end_lease),
-      cmocka_unit_test(denials_of_two_rounds_do_not_add_up),
-      cmocka_unit_test(key_of_another_type_is_denied),
-      cmocka_unit_test(majority_at_old_deadline_does_not_count),
-      cmocka_unit_test(round_of_extend_ends_at_old_deadline),
-      cmocka_unit_test(confirmations_after_round_revive_no_lease),
-      cmocka_unit_test(expired_lease_is_not_extended),
-      cmocka_unit_test(lease_that_expires_before_the_round_is_not_extended),
-      cmocka_unit_test(extend_needs_lease),
-      cmocka_unit_test(late_confirmation_does_not_count_in_next_round),
-      cmocka_unit_test(late_confirmation_does_not_revive_failed_extend),
-      cmocka_unit_test(lost_key_is_healed_only_after_majority),
-      cmocka_unit_test(node_that_denies_after_decision_is_healed),
-      cmocka_unit_test(healed_key_does_not_end_before_lease),
-      cmocka_unit_test(failed_extend_heals_no_key),
-      cmocka_unit_test(node_with_error_is_not_healed),
-      cmocka_unit_test(ended_lease_heals_no_key),
-      cmocka_unit_test(healed_key_is_released_on_node_without_first_set),
-      cmocka_unit_test(script_that_denied_has_run),
-      cmocka_unit_test(error_proves_nothing_about_script),
-      cmocka_unit_test(forgotten_script_is_sent_by_text_once),
-      cmocka_unit_test(noscript_to_text_is_error),
-      cmocka_unit_test(noscript_after_round_sends_nothing),
-      cmocka_unit_test(noscript_after_lease_sends_nothing),
-      cmocka_unit_test(noscript_after_free_sends_nothing),
-      cmocka_unit_test(reconnection_repeats_no_extend),
-      cmocka_unit_test(only_integer_1_confirms_extend),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,17 +80,16 @@ static uint64_t counter(fake_world *world, unsigned node) {
 
 /* ------------------------------------------------------------------------------------ one round */
 
-static void first_proposal_without_clock_is_1(void **state) {
+TEST(first_proposal_without_clock_is_1) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   assert_true(world->nodes[2].queue[0].fence == 1);
   fake_settle(world);
   assert_true(token_of(lock) == (clock_of(world) - SECONDS) / RL_FENCE_TICK_US);
-  assert_true(fake_world_end(world));
 }
 
 /* A program with a correct wall clock needs no second round for its first grant. */
-static void first_proposal_uses_clock_of_program(void **state) {
+TEST(first_proposal_uses_clock_of_program) {
   fake_world *world = world_of(3);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.ahead_us = EPOCH_US + (redlock_duration)i * 300;
@@ -112,10 +111,9 @@ static void first_proposal_uses_clock_of_program(void **state) {
   fake_turn(world);
   assert_true(world->nodes[2].queue[0].fence == (clock_of(world) + 300) / RL_FENCE_TICK_US);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
-static void next_proposal_is_median_of_clocks(void **state) {
+TEST(next_proposal_is_median_of_clocks) {
   fake_world *world = world_of(3);
   world->nodes[0].store.ahead_us = EPOCH_US + 7000;
   world->nodes[1].store.ahead_us = EPOCH_US - 9000;
@@ -131,10 +129,9 @@ static void next_proposal_is_median_of_clocks(void **state) {
   }
   fake_settle(world);
   assert_true(token_of(other) == (clock_of(world) + 300) / RL_FENCE_TICK_US);
-  assert_true(fake_world_end(world));
 }
 
-static void proposal_exceeds_each_token_seen(void **state) {
+TEST(proposal_exceeds_each_token_seen) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t seen = clock_of(world) + 500; /* The nodes' clocks will be behind that. */
@@ -148,10 +145,9 @@ static void proposal_exceeds_each_token_seen(void **state) {
   assert_true(world->nodes[0].queue[0].fence == seen + 1);
   fake_settle(world);
   assert_true(token_of(lock) == seen + 1);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_without_fence_has_no_token(void **state) {
+TEST(acquire_without_fence_has_no_token) {
   redlock_options off = {.fence = REDLOCK_NO};
   rl_lock *lock;
   fake_world *world = held(3, &lock);
@@ -169,12 +165,11 @@ static void acquire_without_fence_has_no_token(void **state) {
   assert_null(plain->extension);
   assert_error(extend(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ----------------------------------------------------------------------------------- two rounds */
 
-static void majority_confirms_greatest_number(void **state) {
+TEST(majority_confirms_greatest_number) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   uint64_t ahead = clock_of(world) + 7;
@@ -190,10 +185,9 @@ static void majority_confirms_greatest_number(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(token_of(lock) == ahead);
   assert_true(counter(world, 0) == ahead);
-  assert_true(fake_world_end(world));
 }
 
-static void later_grant_above_highest_does_not_confirm(void **state) {
+TEST(later_grant_above_highest_does_not_confirm) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   uint64_t ahead = clock_of(world) + 7;
@@ -208,11 +202,10 @@ static void later_grant_above_highest_does_not_confirm(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(token_of(lock) == ahead);
   assert_string_equal(rl_round_reason(lock, 2), "");
-  assert_true(fake_world_end(world));
 }
 
 /* The rival's token would be the same one else. */
-static void node_without_key_does_not_confirm(void **state) {
+TEST(node_without_key_does_not_confirm) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   world->nodes[2].policy = FAKE_REFUSES;
@@ -230,10 +223,9 @@ static void node_without_key_does_not_confirm(void **state) {
   assert_true(counter(world, 0) < clock_of(world));
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 1); /* The rival's. */
-  assert_true(fake_world_end(world));
 }
 
-static void late_confirmation_is_none(void **state) {
+TEST(late_confirmation_is_none) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -253,10 +245,9 @@ static void late_confirmation_is_none(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void broken_connection_does_not_confirm_fencing_token(void **state) {
+TEST(broken_connection_does_not_confirm_fencing_token) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -268,10 +259,9 @@ static void broken_connection_does_not_confirm_fencing_token(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   (void)fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void node_whose_connection_broke_is_not_asked_to_confirm(void **state) {
+TEST(node_whose_connection_broke_is_not_asked_to_confirm) {
   redlock_options options = FENCED;
   options.node_timeout_us = SECONDS;
   fake_world *world = world_of(3);
@@ -294,12 +284,10 @@ static void node_whose_connection_broke_is_not_asked_to_confirm(void **state) {
       "'orders:42': 3 of 3 nodes granted it, but no majority confirmed its fencing "
       "token: 10.0.0.1:6379: Connection refused; 10.0.0.3:6379: its counter of fencing tokens "
       "differs");
-  assert_true(fake_world_end(world));
 }
 
 /* The attempt has left the lock at that time. */
-static void
-a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(void **state) {
+TEST(a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -310,10 +298,9 @@ a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(voi
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void confirmation_is_not_repeated_after_round(void **state) {
+TEST(confirmation_is_not_repeated_after_round) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -329,11 +316,10 @@ static void confirmation_is_not_repeated_after_round(void **state) {
   world->core.nodes[0]->link.outstanding[world->core.nodes[0]->link.outstanding_head].by_text = 0;
   fake_deliver(world, 0, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
   assert_int_equal(fake_next(world, 0), FAKE_OTHER);
-  assert_true(fake_world_end(world));
 }
 
 /* A ttl so short that the second round ends after the validity. */
-static void token_confirmed_after_deadline_grants_nothing(void **state) {
+TEST(token_confirmed_after_deadline_grants_nothing) {
   redlock_options options = FENCED;
   options.ttl_us = 50 * MS;
   options.node_timeout_us = 100 * MS;
@@ -350,7 +336,6 @@ static void token_confirmed_after_deadline_grants_nothing(void **state) {
   assert_true(token_of(lock) == 0);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 static void by_cancelling(fake_world *world, rl_lock *lock) {
@@ -364,7 +349,7 @@ static void by_closing(fake_world *world, rl_lock *lock) {
   rl_core_close(&world->core, world->now_us);
 }
 
-static void operation_ended_during_confirmation_leaves_nothing(void **state) {
+TEST(operation_ended_during_confirmation_leaves_nothing) {
   static void (*const ways[])(fake_world *, rl_lock *) = {by_cancelling, by_freeing, by_closing};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
     rl_lock *lock;
@@ -380,7 +365,7 @@ static void operation_ended_during_confirmation_leaves_nothing(void **state) {
   }
 }
 
-static void forked_child_drops_confirmations(void **state) {
+TEST(forked_child_drops_confirmations) {
   rl_lock *lock;
   fake_world *world = acquiring(3, &lock);
   set_counter(world, 1, KEY, clock_of(world) + 6);
@@ -389,12 +374,11 @@ static void forked_child_drops_confirmations(void **state) {
   rl_core_reset(&world->core);
   assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
   assert_true(token_of(lock) == 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------- replies of all kinds */
 
-static void node_at_last_number_answers_error(void **state) {
+TEST(node_at_last_number_answers_error) {
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock(world, KEY, &FENCED);
   for (unsigned i = 0; i < 3; i++) {
@@ -406,10 +390,9 @@ static void node_at_last_number_answers_error(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock, "'orders:42': 0 of 3 nodes granted it (2 needed): 10.0.0.1:6379: ERR no "
                        "fencing token is left; 10.0.0.2:6379: ERR no fencing token is left");
-  assert_true(fake_world_end(world));
 }
 
-static void malformed_answer_ends_connection(void **state) {
+TEST(malformed_answer_ends_connection) {
   static const char *const replies[] = {
       "+OK\r\n",
       ":1\r\n",
@@ -441,7 +424,7 @@ static void malformed_answer_ends_connection(void **state) {
   }
 }
 
-static void each_reply_reports_clock_of_node(void **state) {
+TEST(each_reply_reports_clock_of_node) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   const rl_node_clock *clock = &world->core.nodes[1]->link.clock;
@@ -455,10 +438,9 @@ static void each_reply_reports_clock_of_node(void **state) {
   world->nodes[1].policy = FAKE_ACCEPTS;
   fake_pass(world, 5 * SECONDS);
   assert_false(clock->known);
-  assert_true(fake_world_end(world));
 }
 
-static void refused_text_repeats_scripts_behind_it(void **state) {
+TEST(refused_text_repeats_scripts_behind_it) {
   fake_world *world = world_of(1);
   rl_lock *b = fake_lock(world, "b", &FENCED);
   rl_lock *a = fake_lock(world, "a", &FENCED); /* The newest is sent first when a node comes up. */
@@ -483,10 +465,9 @@ static void refused_text_repeats_scripts_behind_it(void **state) {
   fake_turn(world);
   assert_true(world->nodes[0].queue[0].by_text);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
-static void node_without_script_gets_its_text(void **state) {
+TEST(node_without_script_gets_its_text) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   assert_error(extend(world, lock), REDLOCK_OK);
@@ -516,12 +497,11 @@ static void node_without_script_gets_its_text(void **state) {
   assert_true(token_of(lock) == clock_of(world) + 61);
   assert_error(extend(world, lock), REDLOCK_OK);
   assert_int_equal(rl_quorum_count(lock->lease->set), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------- extend, heal, backfill, release */
 
-static void extend_raises_counters_of_all_nodes(void **state) {
+TEST(extend_raises_counters_of_all_nodes) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t token = token_of(lock);
@@ -532,10 +512,9 @@ static void extend_raises_counters_of_all_nodes(void **state) {
   assert_true(counter(world, 0) == token);
   assert_true(counter(world, 1) == token + 50); /* It never goes back. */
   assert_true(counter(world, 2) == token);
-  assert_true(fake_world_end(world));
 }
 
-static void healed_node_gets_counter(void **state) {
+TEST(healed_node_gets_counter) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t token = token_of(lock);
@@ -544,10 +523,9 @@ static void healed_node_gets_counter(void **state) {
   assert_error(extend(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_true(counter(world, 2) == token);
-  assert_true(fake_world_end(world));
 }
 
-static void backfilled_node_gets_counter(void **state) {
+TEST(backfilled_node_gets_counter) {
   fake_world *world = world_of(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, &FENCED);
@@ -559,10 +537,9 @@ static void backfilled_node_gets_counter(void **state) {
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_true(counter(world, 2) == token);
   assert_true(token_of(lock) == token);
-  assert_true(fake_world_end(world));
 }
 
-static void counter_outlives_key_by_a_week(void **state) {
+TEST(counter_outlives_key_by_a_week) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   uint64_t token = token_of(lock);
@@ -571,10 +548,9 @@ static void counter_outlives_key_by_a_week(void **state) {
   assert_true(fake_store_counter(&world->nodes[0].store, world->now_us + week_us, KEY) == token);
   assert_true(
       fake_store_counter(&world->nodes[0].store, world->now_us + week_us + 11 * SECONDS, KEY) == 0);
-  assert_true(fake_world_end(world));
 }
 
-static void several_resources_share_token_above_all_counters(void **state) {
+TEST(several_resources_share_token_above_all_counters) {
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
   for (unsigned i = 0; i < 3; i++) {
@@ -592,7 +568,6 @@ static void several_resources_share_token_above_all_counters(void **state) {
   assert_int_equal(fake_keys(world, "b"), 3);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ---------------------------------------------------------------- other locks of the same lease */
@@ -603,7 +578,7 @@ static rl_lock *owned(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-static void locks_of_one_owner_share_fencing_token(void **state) {
+TEST(locks_of_one_owner_share_fencing_token) {
   fake_world *world = world_of(3);
   rl_lock *outer = owned(world, &FENCED);
   rl_lock *inner = owned(world, NULL); /* It need not ask for it. */
@@ -617,11 +592,10 @@ static void locks_of_one_owner_share_fencing_token(void **state) {
   assert_true(counter(world, 0) == token);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Of a majority that granted it, one knows more than that it was taken before. */
-static void unconfirmed_attempt_at_end_of_budget_has_message(void **state) {
+TEST(unconfirmed_attempt_at_end_of_budget_has_message) {
   redlock_options options = {.fence = REDLOCK_YES, .wait_us = SECONDS, .node_timeout_us = SECONDS};
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -639,11 +613,10 @@ static void unconfirmed_attempt_at_end_of_budget_has_message(void **state) {
   fake_pass(world, 600 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
 /* The first lease is deleted by force, so a lock that waits for a token gets a lease beside it. */
-static void lock_acquired_again_shares_its_former_lease(void **state) {
+TEST(lock_acquired_again_shares_its_former_lease) {
   redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
   fake_world *world = world_of(3);
   rl_lock *outer = owned(world, NULL);
@@ -678,10 +651,9 @@ static void lock_acquired_again_shares_its_former_lease(void **state) {
   assert_true(token_of(waits) > 0);
   assert_error(release(world, waits), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void attached_lease_keeps_fencing_token(void **state) {
+TEST(attached_lease_keeps_fencing_token) {
   static char text[REDLOCK_HANDOVER_MAX];
   rl_handover handover, read;
   rl_lock *lock;
@@ -715,10 +687,9 @@ static void attached_lease_keeps_fencing_token(void **state) {
   assert_true(world->nodes[0].queue[0].fence == token + 1); /* It has seen it. */
   fake_settle(world);
   assert_true(token_of(heir) > token);
-  assert_true(fake_world_end(world));
 }
 
-static void taken_resource_of_several_is_named(void **state) {
+TEST(taken_resource_of_several_is_named) {
   fake_world *world = world_of(3);
   rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
   for (unsigned i = 0; i < 2; i++) {
@@ -731,43 +702,4 @@ static void taken_resource_of_several_is_named(void **state) {
       "on 10.0.0.1:6379, 10.0.0.2:6379");
   fake_settle(world);
   assert_int_equal(fake_keys(world, "a"), 0);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(taken_resource_of_several_is_named),
-      cmocka_unit_test(first_proposal_without_clock_is_1),
-      cmocka_unit_test(first_proposal_uses_clock_of_program),
-      cmocka_unit_test(next_proposal_is_median_of_clocks),
-      cmocka_unit_test(proposal_exceeds_each_token_seen),
-      cmocka_unit_test(acquire_without_fence_has_no_token),
-      cmocka_unit_test(majority_confirms_greatest_number),
-      cmocka_unit_test(later_grant_above_highest_does_not_confirm),
-      cmocka_unit_test(node_without_key_does_not_confirm),
-      cmocka_unit_test(late_confirmation_is_none),
-      cmocka_unit_test(broken_connection_does_not_confirm_fencing_token),
-      cmocka_unit_test(node_whose_connection_broke_is_not_asked_to_confirm),
-      cmocka_unit_test(
-          a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing),
-      cmocka_unit_test(confirmation_is_not_repeated_after_round),
-      cmocka_unit_test(token_confirmed_after_deadline_grants_nothing),
-      cmocka_unit_test(operation_ended_during_confirmation_leaves_nothing),
-      cmocka_unit_test(forked_child_drops_confirmations),
-      cmocka_unit_test(node_at_last_number_answers_error),
-      cmocka_unit_test(malformed_answer_ends_connection),
-      cmocka_unit_test(each_reply_reports_clock_of_node),
-      cmocka_unit_test(refused_text_repeats_scripts_behind_it),
-      cmocka_unit_test(node_without_script_gets_its_text),
-      cmocka_unit_test(extend_raises_counters_of_all_nodes),
-      cmocka_unit_test(healed_node_gets_counter),
-      cmocka_unit_test(backfilled_node_gets_counter),
-      cmocka_unit_test(counter_outlives_key_by_a_week),
-      cmocka_unit_test(several_resources_share_token_above_all_counters),
-      cmocka_unit_test(locks_of_one_owner_share_fencing_token),
-      cmocka_unit_test(unconfirmed_attempt_at_end_of_budget_has_message),
-      cmocka_unit_test(lock_acquired_again_shares_its_former_lease),
-      cmocka_unit_test(attached_lease_keeps_fencing_token),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

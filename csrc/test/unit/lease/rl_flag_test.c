@@ -42,7 +42,7 @@ static unsigned messages(const fake_world *world, unsigned node) {
   return world->nodes[node].store.message_count;
 }
 
-static void release_without_waiters_is_two_commands(void **state) {
+TEST(release_without_waiters_is_two_commands) {
   fake_world *world = native_world(3);
   rl_lock *lock = begin_release(world);
   assert_int_equal(world->nodes[0].queued, 2);
@@ -50,10 +50,9 @@ static void release_without_waiters_is_two_commands(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->core.nodes[0]->link.outstanding_count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void release_with_waiters_notifies_the_first_ticket(void **state) {
+TEST(release_with_waiters_notifies_the_first_ticket) {
   fake_world *world = native_world(3);
   wait_for_key(world);
   rl_lock *lock = begin_release(world);
@@ -66,10 +65,9 @@ static void release_with_waiters_notifies_the_first_ticket(void **state) {
     assert_int_equal(messages(world, i), 1);
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void flag_stays_for_holder_that_took_the_key_in_between(void **state) {
+TEST(flag_stays_for_holder_that_took_the_key_in_between) {
   fake_world *world = native_world(1);
   wait_for_key(world);
   (void)begin_release(world);
@@ -80,10 +78,9 @@ static void flag_stays_for_holder_that_took_the_key_in_between(void **state) {
   assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
   release_key(world, 0);
   assert_int_equal(messages(world, 0), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void broken_native_release_is_repeated_by_the_script_that_notifies(void **state) {
+TEST(broken_native_release_is_repeated_by_the_script_that_notifies) {
   fake_world *world = native_world(1);
   char reply[FAKE_REPLY_MAX];
   wait_for_key(world);
@@ -92,10 +89,9 @@ static void broken_native_release_is_repeated_by_the_script_that_notifies(void *
   fake_break(world, 0, "reset by peer");
   fake_settle(world);
   assert_int_equal(messages(world, 0), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void release_that_no_caller_awaits_uses_the_script(void **state) {
+TEST(release_that_no_caller_awaits_uses_the_script) {
   fake_world *world = native_world(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -104,21 +100,19 @@ static void release_that_no_caller_awaits_uses_the_script(void **state) {
   assert_int_equal(world->nodes[0].queue[0].native, 0);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void refused_flag_ends_native_releases(void **state) {
+TEST(refused_flag_ends_native_releases) {
   fake_world *world = native_world(1);
   (void)begin_release(world);
   (void)fake_answer(world, 0);
   (void)fake_reply(world, 0,
                    "-NOPERM this user has no permissions to run the 'exists' command\r\n");
   assert_int_equal(world->core.nodes[0]->link.native, RL_NATIVE_NONE);
-  assert_true(fake_world_end(world));
 }
 
 /* A proxy may send the replies one by one, and the program may make its next call much later. */
-static void blocking_release_waits_for_the_flag_of_a_node_that_has_released(void **state) {
+TEST(blocking_release_waits_for_the_flag_of_a_node_that_has_released) {
   fake_world *world = native_world(3);
   wait_for_key(world);
   rl_lock *lock = begin_release(world);
@@ -133,10 +127,9 @@ static void blocking_release_waits_for_the_flag_of_a_node_that_has_released(void
   assert_int_equal(fake_next(world, 1), FAKE_RELEASE);
   assert_true(rl_grace_until(lock, world->now_us) <= world->now_us); /* Node 2 may be slow. */
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
-static void denied_notification_is_not_repeated_with_each_release(void **state) {
+TEST(denied_notification_is_not_repeated_with_each_release) {
   static const char *const answers[] = {
       ":3\r\n", "-NOPERM User app has no permissions to run the 'evalsha' command\r\n"};
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
@@ -161,7 +154,7 @@ static void denied_notification_is_not_repeated_with_each_release(void **state) 
 }
 
 /* The script that notifies would delete the key of another client with that token. */
-static void release_with_callers_token_uses_the_script(void **state) {
+TEST(release_with_callers_token_uses_the_script) {
   fake_world *world = native_world(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
@@ -174,21 +167,4 @@ static void release_with_callers_token_uses_the_script(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(messages(world, 0), 1);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(release_without_waiters_is_two_commands),
-
-      cmocka_unit_test(release_with_waiters_notifies_the_first_ticket),
-      cmocka_unit_test(flag_stays_for_holder_that_took_the_key_in_between),
-      cmocka_unit_test(broken_native_release_is_repeated_by_the_script_that_notifies),
-      cmocka_unit_test(release_that_no_caller_awaits_uses_the_script),
-      cmocka_unit_test(refused_flag_ends_native_releases),
-      cmocka_unit_test(blocking_release_waits_for_the_flag_of_a_node_that_has_released),
-      cmocka_unit_test(denied_notification_is_not_repeated_with_each_release),
-      cmocka_unit_test(release_with_callers_token_uses_the_script),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

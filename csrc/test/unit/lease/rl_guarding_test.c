@@ -25,7 +25,7 @@ static unsigned reported(fake_world *world, unsigned node, char reason[RL_REASON
   return count;
 }
 
-static void new_node_is_reported_quarantined_once(void **state) {
+TEST(new_node_is_reported_quarantined_once) {
   char reason[RL_REASON_MAX + 1] = "";
   fake_world *world = fresh(3);
   assert_error(rl_events_open(&world->core.events), REDLOCK_OK);
@@ -43,19 +43,17 @@ static void new_node_is_reported_quarantined_once(void **state) {
   fake_pass(world, QUARANTINE);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(quarantines(world, 0), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_votes_is_not_reported(void **state) {
+TEST(node_that_votes_is_not_reported) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(quarantines(world, i), 0);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void second_quarantine_of_a_node_counts_again(void **state) {
+TEST(second_quarantine_of_a_node_counts_again) {
   char reason[RL_REASON_MAX + 1] = "";
   rl_lock *lock;
   fake_world *world = used(3, &lock);
@@ -76,10 +74,9 @@ static void second_quarantine_of_a_node_counts_again(void **state) {
   assert_int_equal(quarantines(world, 0), 0);
   assert_int_equal(reported(world, 2, reason), 2);
   assert_non_null(strstr(reason, "restarted"));
-  assert_true(fake_world_end(world));
 }
 
-static void quarantined_node_votes_quarantined(void **state) {
+TEST(quarantined_node_votes_quarantined) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   fake_store_restart(&world->nodes[2].store, "run7", false);
@@ -89,15 +86,4 @@ static void quarantined_node_votes_quarantined(void **state) {
   assert_int_equal(world->core.nodes[2]->stats.votes[REDLOCK_VOTE_QUARANTINED], 1);
   assert_true(rl_guard_excludes(guard_of(world, 2), world->now_us));
   assert_false(rl_guard_excludes(guard_of(world, 0), world->now_us));
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(new_node_is_reported_quarantined_once),
-      cmocka_unit_test(node_that_votes_is_not_reported),
-      cmocka_unit_test(second_quarantine_of_a_node_counts_again),
-      cmocka_unit_test(quarantined_node_votes_quarantined),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

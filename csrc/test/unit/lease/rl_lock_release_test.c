@@ -24,7 +24,7 @@ static void release(fake_world *world, rl_lock *lock) {
   fake_turn(world);
 }
 
-static void lease_ends_before_first_byte_of_release(void **state) {
+TEST(lease_ends_before_first_byte_of_release) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -38,10 +38,9 @@ static void lease_ends_before_first_byte_of_release(void **state) {
   }
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void release_sends_key_and_token(void **state) {
+TEST(release_sends_key_and_token) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -52,10 +51,9 @@ static void release_sends_key_and_token(void **state) {
   assert_string_equal(command.key, KEY);
   assert_string_equal(command.token, token);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void majority_of_nodes_decides_release(void **state) {
+TEST(majority_of_nodes_decides_release) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     rl_lock *lock;
     fake_world *world = held(count, &lock, NULL);
@@ -74,7 +72,7 @@ static void majority_of_nodes_decides_release(void **state) {
   }
 }
 
-static void release_deletes_only_own_key(void **state) {
+TEST(release_deletes_only_own_key) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
@@ -82,10 +80,9 @@ static void release_deletes_only_own_key(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, OTHER), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void release_of_lost_lock_reports_lost(void **state) {
+TEST(release_of_lost_lock_reports_lost) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -94,10 +91,9 @@ static void release_of_lost_lock_reports_lost(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void second_release_is_not_held(void **state) {
+TEST(second_release_is_not_held) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   release(world, lock);
@@ -105,17 +101,15 @@ static void second_release_is_not_held(void **state) {
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void release_of_unheld_lock_is_not_held(void **state) {
+TEST(release_of_unheld_lock_is_not_held) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void expired_lease_is_released_once(void **state) {
+TEST(expired_lease_is_released_once) {
   for (unsigned gone = 0; gone <= 1; gone++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock, NULL);
@@ -129,7 +123,7 @@ static void expired_lease_is_released_once(void **state) {
 }
 
 /* The votes of five nodes in every order: the result is the same for each set of votes. */
-static void order_of_votes_does_not_change_release(void **state) {
+TEST(order_of_votes_does_not_change_release) {
   static const char *const replies[] = {":1\r\n", ":0\r\n", "-ERR x\r\n"};
   static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -152,7 +146,7 @@ static void order_of_votes_does_not_change_release(void **state) {
   }
 }
 
-static void deleting_and_denying_nodes_make_released_lock(void **state) {
+TEST(deleting_and_denying_nodes_make_released_lock) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -161,10 +155,9 @@ static void deleting_and_denying_nodes_make_released_lock(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING); /* it may still be either */
   fake_reply(world, 2, "-ERR x\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_refused_set_has_no_key(void **state) {
+TEST(node_that_refused_set_has_no_key) {
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -174,10 +167,9 @@ static void node_that_refused_set_has_no_key(void **state) {
   fake_reply(world, 1, "-ERR x\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK); /* deleted on one, never on another */
   assert_int_equal(world->nodes[2].releases, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void nodes_without_set_have_no_key(void **state) {
+TEST(nodes_without_set_have_no_key) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -189,12 +181,11 @@ static void nodes_without_set_have_no_key(void **state) {
   fake_reply(world, 1, "-ERR x\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK); /* deleted on one, never on another */
   assert_int_equal(world->nodes[2].releases, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------------------------- not confirmed */
 
-static void unavailable_release_can_be_repeated(void **state) {
+TEST(unavailable_release_can_be_repeated) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -211,10 +202,9 @@ static void unavailable_release_can_be_repeated(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void repeated_release_counts_former_confirmations(void **state) {
+TEST(repeated_release_counts_former_confirmations) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -227,11 +217,10 @@ static void repeated_release_counts_former_confirmations(void **state) {
   assert_int_equal(world->nodes[1].releases, 2);
   fake_reply(world, 1, ":1\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* The first release succeeded, with late replies. The second must not report a loss. */
-static void late_reply_to_first_release_counts_in_repeated_release(void **state) {
+TEST(late_reply_to_first_release_counts_in_repeated_release) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   release(world, lock);
@@ -241,11 +230,10 @@ static void late_reply_to_first_release_counts_in_repeated_release(void **state)
   fake_settle(world); /* 1 to the first, 0 to the second */
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* redlock.h: "the client goes on trying on its own while the key can still live". */
-static void freed_lock_releases_token_after_error(void **state) {
+TEST(freed_lock_releases_token_after_error) {
   for (unsigned again = 0; again <= 1; again++) {
     rl_lock *lock;
     fake_world *world = held(1, &lock, NULL);
@@ -264,7 +252,7 @@ static void freed_lock_releases_token_after_error(void **state) {
   }
 }
 
-static void failed_release_is_repeated(void **state) {
+TEST(failed_release_is_repeated) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   release(world, lock);
@@ -279,10 +267,9 @@ static void failed_release_is_repeated(void **state) {
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->core.releases->count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void forbidden_release_is_not_repeated(void **state) {
+TEST(forbidden_release_is_not_repeated) {
   static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     rl_lock *lock;
@@ -295,7 +282,7 @@ static void forbidden_release_is_not_repeated(void **state) {
   }
 }
 
-static void release_ends_at_its_deadline(void **state) {
+TEST(release_ends_at_its_deadline) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -303,10 +290,9 @@ static void release_ends_at_its_deadline(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
-static void reconnection_repeats_release_and_no_set(void **state) {
+TEST(reconnection_repeats_release_and_no_set) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   release(world, lock);
@@ -318,10 +304,9 @@ static void reconnection_repeats_release_and_no_set(void **state) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void release_waits_for_node_that_is_down(void **state) {
+TEST(release_waits_for_node_that_is_down) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -335,10 +320,9 @@ static void release_waits_for_node_that_is_down(void **state) {
   fake_pass(world, 2 * SECONDS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void release_of_expired_key_is_not_sent(void **state) {
+TEST(release_of_expired_key_is_not_sent) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -351,10 +335,9 @@ static void release_of_expired_key_is_not_sent(void **state) {
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->nodes[0].releases, 0);
   assert_int_equal(world->core.releases->count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void release_goes_on_while_key_can_live(void **state) {
+TEST(release_goes_on_while_key_can_live) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->nodes[0].policy = FAKE_REFUSES;
@@ -364,10 +347,9 @@ static void release_goes_on_while_key_can_live(void **state) {
   world->nodes[0].policy = FAKE_ACCEPTS;
   fake_turn(world);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_comes_up_after_expiry_gets_no_release(void **state) {
+TEST(node_that_comes_up_after_expiry_gets_no_release) {
   for (unsigned gone = 0; gone <= 1; gone++) {
     rl_lock *lock;
     redlock_options options = fake_once();
@@ -399,7 +381,7 @@ static fake_world *taught(rl_lock **lock) {
   return world;
 }
 
-static void forgotten_script_is_sent_by_text_after_the_round(void **state) {
+TEST(forgotten_script_is_sent_by_text_after_the_round) {
   rl_lock *lock;
   fake_world *world = taught(&lock);
   world->nodes[0].store.forgot_release = true;
@@ -409,10 +391,9 @@ static void forgotten_script_is_sent_by_text_after_the_round(void **state) {
   assert_false(fake_answer(world, 0).by_text);
   assert_true(fake_answer(world, 0).by_text);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void noscript_to_text_is_error(void **state) {
+TEST(noscript_to_text_is_error) {
   rl_lock *lock;
   fake_world *world = taught(&lock);
   release(world, lock);
@@ -423,11 +404,10 @@ static void noscript_to_text_is_error(void **state) {
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[0].releases, 3);
-  assert_true(fake_world_end(world));
 }
 
 /* The lock is freed before the node has answered: the release must do its work all the same. */
-static void fire_and_forget_release_is_sent_once(void **state) {
+TEST(fire_and_forget_release_is_sent_once) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   world->nodes[0].store.forgot_release = true;
@@ -436,21 +416,19 @@ static void fire_and_forget_release_is_sent_once(void **state) {
   assert_true(fake_answer(world, 0).by_text);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void key_of_another_type_is_denied(void **state) {
+TEST(key_of_another_type_is_denied) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
   release(world, lock);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
-  assert_true(fake_world_end(world));
 }
 
 /* Two nodes refuse heals, and have the key again after fail-overs. */
-static void release_deletes_restored_keys_after_refused_heals(void **state) {
+TEST(release_deletes_restored_keys_after_refused_heals) {
   rl_lock *lock;
   fake_world *world = held(5, &lock, NULL);
   for (unsigned restored = 0; restored < 2; restored++) {
@@ -467,11 +445,10 @@ static void release_deletes_restored_keys_after_refused_heals(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_GRANTED);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* The release went out before the SET was answered; both are answered alike. */
-static void release_of_refused_set_is_not_repeated(void **state) {
+TEST(release_of_refused_set_is_not_repeated) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, "orders:42", &once);
@@ -487,41 +464,4 @@ static void release_of_refused_set_is_not_repeated(void **state) {
   fake_pass(world, 4 * RL_RELEASE_RETRY_US);
   assert_int_equal(world->nodes[0].releases, releases);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(release_deletes_restored_keys_after_refused_heals),
-      cmocka_unit_test(release_of_refused_set_is_not_repeated),
-      cmocka_unit_test(lease_ends_before_first_byte_of_release),
-      cmocka_unit_test(release_sends_key_and_token),
-      cmocka_unit_test(majority_of_nodes_decides_release),
-      cmocka_unit_test(release_deletes_only_own_key),
-      cmocka_unit_test(release_of_lost_lock_reports_lost),
-      cmocka_unit_test(second_release_is_not_held),
-      cmocka_unit_test(release_of_unheld_lock_is_not_held),
-      cmocka_unit_test(expired_lease_is_released_once),
-      cmocka_unit_test(order_of_votes_does_not_change_release),
-      cmocka_unit_test(deleting_and_denying_nodes_make_released_lock),
-      cmocka_unit_test(node_that_refused_set_has_no_key),
-      cmocka_unit_test(nodes_without_set_have_no_key),
-      cmocka_unit_test(unavailable_release_can_be_repeated),
-      cmocka_unit_test(repeated_release_counts_former_confirmations),
-      cmocka_unit_test(late_reply_to_first_release_counts_in_repeated_release),
-      cmocka_unit_test(freed_lock_releases_token_after_error),
-      cmocka_unit_test(failed_release_is_repeated),
-      cmocka_unit_test(forbidden_release_is_not_repeated),
-      cmocka_unit_test(release_ends_at_its_deadline),
-      cmocka_unit_test(reconnection_repeats_release_and_no_set),
-      cmocka_unit_test(release_waits_for_node_that_is_down),
-      cmocka_unit_test(release_of_expired_key_is_not_sent),
-      cmocka_unit_test(release_goes_on_while_key_can_live),
-      cmocka_unit_test(node_that_comes_up_after_expiry_gets_no_release),
-      cmocka_unit_test(forgotten_script_is_sent_by_text_after_the_round),
-      cmocka_unit_test(noscript_to_text_is_error),
-      cmocka_unit_test(fire_and_forget_release_is_sent_once),
-      cmocka_unit_test(key_of_another_type_is_denied),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

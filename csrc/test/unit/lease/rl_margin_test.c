@@ -44,7 +44,7 @@ static int margin(const fake_world *world, const rl_lock *lock) {
 
 /* --------------------------------------------------------------------------------------- margin */
 
-static void fire_and_forget_release_needs_held_lock(void **state) {
+TEST(fire_and_forget_release_needs_held_lock) {
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
   assert_int_equal(margin(world, lock), -1);
@@ -59,10 +59,9 @@ static void fire_and_forget_release_needs_held_lock(void **state) {
   assert_int_equal(margin(world, lock), -1);
   fake_settle(world);
   assert_int_equal(margin(world, lock), -1);
-  assert_true(fake_world_end(world));
 }
 
-static void grants_add_margin_in_time_and_late(void **state) {
+TEST(grants_add_margin_in_time_and_late) {
   rl_lock *lock;
   fake_world *world = world_of(5, 0, &lock);
   begin_acquire(world, lock);
@@ -70,10 +69,9 @@ static void grants_add_margin_in_time_and_late(void **state) {
     (void)fake_answer(world, i);
     assert_int_equal(margin(world, lock), i < 2 ? -1 : (int)i - 2);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void node_held_by_another_client_adds_no_margin(void **state) {
+TEST(node_held_by_another_client_adds_no_margin) {
   rl_lock *lock;
   fake_world *world = world_of(3, 0, &lock);
   begin_acquire(world, lock);
@@ -81,10 +79,9 @@ static void node_held_by_another_client_adds_no_margin(void **state) {
   (void)fake_answer(world, 1);
   (void)fake_reply(world, 2, "$-1\r\n");
   assert_int_equal(margin(world, lock), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void denying_node_adds_no_margin_until_healed(void **state) {
+TEST(denying_node_adds_no_margin_until_healed) {
   rl_lock *lock;
   fake_world *world = held(5, 0, &lock);
   assert_int_equal(margin(world, lock), 2);
@@ -100,11 +97,10 @@ static void denying_node_adds_no_margin_until_healed(void **state) {
   assert_int_equal(margin(world, lock), 1);
   assert_int_equal(fake_answer(world, 0).verb, FAKE_SET);
   assert_int_equal(margin(world, lock), 2);
-  assert_true(fake_world_end(world));
 }
 
 /* Elsewhere the keys end when they would have ended before. */
-static void extend_reduces_margin_to_nodes_that_confirmed(void **state) {
+TEST(extend_reduces_margin_to_nodes_that_confirmed) {
   rl_lock *lock;
   fake_world *world = held(5, 0, &lock);
   extend(world, lock);
@@ -119,10 +115,9 @@ static void extend_reduces_margin_to_nodes_that_confirmed(void **state) {
   fake_break(world, 3, "connection reset");
   fake_settle(world);
   assert_int_equal(margin(world, lock), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void answer_to_command_before_last_extend_adds_no_margin(void **state) {
+TEST(answer_to_command_before_last_extend_adds_no_margin) {
   rl_lock *lock;
   fake_world *world = world_of(5, 0, &lock);
   begin_acquire(world, lock);
@@ -139,11 +134,10 @@ static void answer_to_command_before_last_extend_adds_no_margin(void **state) {
   assert_int_equal(margin(world, lock), 0);
   assert_int_equal(fake_answer(world, 3).verb, FAKE_EXTEND);
   assert_int_equal(margin(world, lock), 1);
-  assert_true(fake_world_end(world));
 }
 
 /* One node misses the long extend and confirms a short one: its key ends long before the lease. */
-static void node_that_confirms_only_shorter_extend_adds_no_margin(void **state) {
+TEST(node_that_confirms_only_shorter_extend_adds_no_margin) {
   for (unsigned order = 0; order < 2; order++) {
     rl_lock *lock;
     fake_world *world = held(5, 0, &lock);
@@ -177,7 +171,7 @@ static void node_that_confirms_only_shorter_extend_adds_no_margin(void **state) 
   }
 }
 
-static void attached_lease_has_new_margin(void **state) {
+TEST(attached_lease_has_new_margin) {
   rl_lock *lock;
   rl_handover handover;
   char text[REDLOCK_HANDOVER_MAX];
@@ -197,12 +191,11 @@ static void attached_lease_has_new_margin(void **state) {
   (void)fake_answer(world, 2);
   assert_int_equal(margin(world, other), 1);
   free(handover.bytes);
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------------------------------- quorum */
 
-static void only_acquire_and_extend_need_quorum(void **state) {
+TEST(only_acquire_and_extend_need_quorum) {
   rl_lock *lock;
   fake_world *world = world_of(5, 4, &lock);
   assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_ACQUIRE), 4);
@@ -212,10 +205,9 @@ static void only_acquire_and_extend_need_quorum(void **state) {
   assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_FORCE_RELEASE), 3);
   world->core.quorum = 0;
   assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_ACQUIRE), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_below_quorum_is_unavailable_and_released(void **state) {
+TEST(acquire_below_quorum_is_unavailable_and_released) {
   rl_lock *lock;
   char message[256];
   fake_world *world = world_of(5, 4, &lock);
@@ -229,11 +221,10 @@ static void acquire_below_quorum_is_unavailable_and_released(void **state) {
       strstr(rl_lock_message(lock, message, sizeof message), "1 of 5 nodes granted it (4 needed)"));
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Two of five nodes hold the key for another client; four are needed. */
-static void two_refusals_make_lock_taken_for_quorum_of_four(void **state) {
+TEST(two_refusals_make_lock_taken_for_quorum_of_four) {
   rl_lock *lock;
   fake_world *world = world_of(5, 4, &lock);
   begin_acquire(world, lock);
@@ -243,10 +234,9 @@ static void two_refusals_make_lock_taken_for_quorum_of_four(void **state) {
   (void)fake_answer(world, 3);
   fake_answer_tests(world, lock);
   assert_int_equal(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_needs_the_quorum(void **state) {
+TEST(extend_needs_the_quorum) {
   rl_lock *lock;
   fake_world *world = held(5, 4, &lock);
   redlock_time deadline_us = lock->deadline_us;
@@ -270,11 +260,10 @@ static void extend_needs_the_quorum(void **state) {
   assert_int_equal(margin(world, lock), 2);
   fake_settle(world); /* The first is healed. */
   assert_int_equal(margin(world, lock), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* No other client can hold the lock yet, but no extend could succeed. */
-static void denials_without_possible_quorum_end_lease(void **state) {
+TEST(denials_without_possible_quorum_end_lease) {
   for (unsigned late = 0; late < 2; late++) {
     rl_lock *lock;
     fake_world *world = held(5, 4, &lock);
@@ -294,7 +283,7 @@ static void denials_without_possible_quorum_end_lease(void **state) {
   }
 }
 
-static void majority_confirms_release(void **state) {
+TEST(majority_confirms_release) {
   rl_lock *lock;
   fake_world *world = held(5, 4, &lock);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -304,14 +293,13 @@ static void majority_confirms_release(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   (void)fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * When the attempt fails, 28 ms are left: enough for the 20 ms of the second node, but not for the
  * slowest.
  */
-static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
+TEST(next_attempt_needs_time_for_slowest_node_of_quorum) {
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     redlock_options options = {
         .wait_us = 53 * MS, .retry_delay_us = MS, .retry_jitter_us = REDLOCK_DURATION_NONE};
@@ -332,7 +320,7 @@ static void next_attempt_needs_time_for_slowest_node_of_quorum(void **state) {
 }
 
 /* With an in-flight limit of 1 and one full node, a majority may be asked, but not all three. */
-static void round_begins_when_quorum_is_below_limit(void **state) {
+TEST(round_begins_when_quorum_is_below_limit) {
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *other;
     fake_world *world = held(3, quorum, &other);
@@ -351,7 +339,7 @@ static void round_begins_when_quorum_is_below_limit(void **state) {
 }
 
 /* The third is tried again at once only where it is needed. */
-static void back_off_does_not_refuse_nodes_of_quorum(void **state) {
+TEST(back_off_does_not_refuse_nodes_of_quorum) {
   for (unsigned quorum = 2; quorum <= 3; quorum++) {
     rl_lock *lock;
     fake_world *world = held(3, quorum, &lock);
@@ -370,7 +358,7 @@ static void back_off_does_not_refuse_nodes_of_quorum(void **state) {
 }
 
 /* One node is ahead, so the other nodes are asked to confirm its number; one has lost the key. */
-static void quorum_confirms_fencing_token(void **state) {
+TEST(quorum_confirms_fencing_token) {
   redlock_options options = fake_once();
   options.fence = REDLOCK_YES;
   fake_world *world = fake_world_new(5);
@@ -396,29 +384,4 @@ static void quorum_confirms_fencing_token(void **state) {
   assert_int_equal(fake_answer(world, 4).verb, FAKE_CONFIRM);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(margin(world, lock), 2);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fire_and_forget_release_needs_held_lock),
-      cmocka_unit_test(grants_add_margin_in_time_and_late),
-      cmocka_unit_test(node_held_by_another_client_adds_no_margin),
-      cmocka_unit_test(denying_node_adds_no_margin_until_healed),
-      cmocka_unit_test(extend_reduces_margin_to_nodes_that_confirmed),
-      cmocka_unit_test(answer_to_command_before_last_extend_adds_no_margin),
-      cmocka_unit_test(node_that_confirms_only_shorter_extend_adds_no_margin),
-      cmocka_unit_test(attached_lease_has_new_margin),
-      cmocka_unit_test(only_acquire_and_extend_need_quorum),
-      cmocka_unit_test(acquire_below_quorum_is_unavailable_and_released),
-      cmocka_unit_test(two_refusals_make_lock_taken_for_quorum_of_four),
-      cmocka_unit_test(extend_needs_the_quorum),
-      cmocka_unit_test(denials_without_possible_quorum_end_lease),
-      cmocka_unit_test(majority_confirms_release),
-      cmocka_unit_test(quorum_confirms_fencing_token),
-      cmocka_unit_test(next_attempt_needs_time_for_slowest_node_of_quorum),
-      cmocka_unit_test(round_begins_when_quorum_is_below_limit),
-      cmocka_unit_test(back_off_does_not_refuse_nodes_of_quorum),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static unsigned sets(const fake_world *world) {
   return count;
 }
 
-static void semaphore_grants_as_many_slots_as_permits(void **state) {
+TEST(semaphore_grants_as_many_slots_as_permits) {
   fake_world *world = fake_world_new(3);
   unsigned seen = 0;
   for (unsigned i = 0; i < 3; i++) {
@@ -47,10 +47,9 @@ static void semaphore_grants_as_many_slots_as_permits(void **state) {
   rl_lock *fourth = pool(world, 3);
   assert_error(fake_hold(world, fourth), REDLOCK_E_TAKEN);
   assert_int_equal(rl_permits_slot(fourth, world->now_us), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void free_first_slot_costs_one_set_on_each_node(void **state) {
+TEST(free_first_slot_costs_one_set_on_each_node) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = pool(world, 64);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -61,10 +60,9 @@ static void free_first_slot_costs_one_set_on_each_node(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK); /* It remembers the slot. */
   assert_int_equal(rl_permits_slot(lock, world->now_us), slot);
   assert_int_equal(sets(world), 6);
-  assert_true(fake_world_end(world));
 }
 
-static void taken_slot_leads_to_a_question_and_a_free_slot(void **state) {
+TEST(taken_slot_leads_to_a_question_and_a_free_slot) {
   fake_world *world = fake_world_new(3);
   rl_lock *first = held(world, 2);
   rl_lock *second = pool(world, 2);
@@ -86,10 +84,9 @@ static void taken_slot_leads_to_a_question_and_a_free_slot(void **state) {
   assert_error(rl_lock_result(second), REDLOCK_OK);
   assert_int_equal(rl_permits_slot(first, world->now_us) + rl_permits_slot(second, world->now_us),
                    3);
-  assert_true(fake_world_end(world));
 }
 
-static void slots_that_are_free_on_different_minorities_are_taken(void **state) {
+TEST(slots_that_are_free_on_different_minorities_are_taken) {
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[0].store, "pool/1", "another", REDLOCK_NEVER);
   fake_store_put(&world->nodes[1].store, "pool/1", "another", REDLOCK_NEVER);
@@ -97,10 +94,9 @@ static void slots_that_are_free_on_different_minorities_are_taken(void **state) 
   fake_store_put(&world->nodes[2].store, "pool/2", "another", REDLOCK_NEVER);
   rl_lock *lock = pool(world, 2);
   assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
-static void another_number_of_permits_is_named_in_the_message(void **state) {
+TEST(another_number_of_permits_is_named_in_the_message) {
   char message[512];
   fake_world *world = fake_world_new(3);
   (void)held(world, 1);
@@ -112,10 +108,9 @@ static void another_number_of_permits_is_named_in_the_message(void **state) {
   assert_non_null(strstr(rl_lock_message(third, message, sizeof message),
                          "have no free slot of 2; another client uses permits = 1: give all "
                          "clients the same number: "));
-  assert_true(fake_world_end(world));
 }
 
-static void question_that_no_majority_answers_leaves_the_slot_taken(void **state) {
+TEST(question_that_no_majority_answers_leaves_the_slot_taken) {
   fake_world *world = fake_world_new(3);
   (void)held(world, 1);
   rl_lock *lock = pool(world, 2);
@@ -131,28 +126,13 @@ static void question_that_no_majority_answers_leaves_the_slot_taken(void **state
   fake_settle(world);
   assert_true(rl_lock_result(lock) == REDLOCK_E_TAKEN ||
               rl_lock_result(lock) == REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
-static void semaphore_refuses_a_supplied_token_and_several_resources(void **state) {
+TEST(semaphore_refuses_a_supplied_token_and_several_resources) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.permits = 2;
   static const char *const names[] = {"a", "b"};
   rl_lock *lock = fake_lock_many(world, names, 2, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_INVALID);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(semaphore_grants_as_many_slots_as_permits),
-      cmocka_unit_test(free_first_slot_costs_one_set_on_each_node),
-      cmocka_unit_test(taken_slot_leads_to_a_question_and_a_free_slot),
-      cmocka_unit_test(slots_that_are_free_on_different_minorities_are_taken),
-      cmocka_unit_test(another_number_of_permits_is_named_in_the_message),
-      cmocka_unit_test(question_that_no_majority_answers_leaves_the_slot_taken),
-      cmocka_unit_test(semaphore_refuses_a_supplied_token_and_several_resources),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void assert_message(const rl_lock *lock, const char *part) {
   }
 }
 
-static void last_release_of_owner_releases_lease(void **state) {
+TEST(last_release_of_owner_releases_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, inner), REDLOCK_OK);
@@ -91,20 +91,18 @@ static void last_release_of_owner_releases_lease(void **state) {
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void second_release_of_nested_lock_is_refused(void **state) {
+TEST(second_release_of_nested_lock_is_refused) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_acquired_again_is_released_twice(void **state) {
+TEST(lock_acquired_again_is_released_twice) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
@@ -116,10 +114,9 @@ static void lock_acquired_again_is_released_twice(void **state) {
   assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_without_owner_shares_no_lease(void **state) {
+TEST(lock_without_owner_shares_no_lease) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   redlock_options options = fake_once();
@@ -136,10 +133,9 @@ static void lock_without_owner_shares_no_lease(void **state) {
   assert_error(acquire(world, nobodys, NULL), REDLOCK_OK);
   own(world, nobodys, "");
   assert_error(acquire(world, nobodys, NULL), REDLOCK_E_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void held_lock_keeps_its_owner(void **state) {
+TEST(held_lock_keeps_its_owner) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -147,10 +143,9 @@ static void held_lock_keeps_its_owner(void **state) {
   assert_message(lock, "another owner holds it");
   assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void freed_lock_keeps_shared_lease(void **state) {
+TEST(freed_lock_keeps_shared_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock_free(outer, world->now_us);
@@ -161,10 +156,9 @@ static void freed_lock_keeps_shared_lease(void **state) {
   fake_turn(world);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void nested_acquire_extends_when_a_third_of_validity_is_gone(void **state) {
+TEST(nested_acquire_extends_when_a_third_of_validity_is_gone) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -177,10 +171,9 @@ static void nested_acquire_extends_when_a_third_of_validity_is_gone(void **state
   assert_error(acquire(world, inner, NULL), REDLOCK_OK);
   assert_int_equal(extends(world), 3);
   assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
-  assert_true(fake_world_end(world));
 }
 
-static void failed_extend_of_nested_acquire_does_not_share(void **state) {
+TEST(failed_extend_of_nested_acquire_does_not_share) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -191,10 +184,9 @@ static void failed_extend_of_nested_acquire_does_not_share(void **state) {
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void failed_extend_of_repeated_acquire_does_not_share(void **state) {
+TEST(failed_extend_of_repeated_acquire_does_not_share) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
@@ -203,11 +195,10 @@ static void failed_extend_of_repeated_acquire_does_not_share(void **state) {
   assert_error(acquire(world, lock, &longer), REDLOCK_E_UNAVAILABLE);
   assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
   assert_false(rl_ring_is_shared(lock));
-  assert_true(fake_world_end(world));
 }
 
 /* The simulator has found this: it took as long as the outer acquire might. */
-static void nested_acquire_ends_after_its_node_timeout(void **state) {
+TEST(nested_acquire_ends_after_its_node_timeout) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -222,10 +213,9 @@ static void nested_acquire_ends_after_its_node_timeout(void **state) {
   assert_error(rl_lock_result(inner), REDLOCK_E_UNAVAILABLE);
   assert_message(inner, "no reply within 50 ms");
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void expired_lease_is_not_shared(void **state) {
+TEST(expired_lease_is_not_shared) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   fake_pass(world, 10 * SECONDS);
@@ -236,10 +226,9 @@ static void expired_lease_is_not_shared(void **state) {
   assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
   (void)release(world, outer);
   assert_error(acquire(world, third, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void lost_lease_is_lost_for_all_locks_of_owner(void **state) {
+TEST(lost_lease_is_lost_for_all_locks_of_owner) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   for (unsigned i = 0; i < 3; i++) {
@@ -257,10 +246,9 @@ static void lost_lease_is_lost_for_all_locks_of_owner(void **state) {
   assert_error(release(world, inner), REDLOCK_E_LOST);
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
   assert_error(acquire(world, third, NULL), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_of_some_held_resources_shares_and_more_is_refused(void **state) {
+TEST(acquire_of_some_held_resources_shares_and_more_is_refused) {
   static const char *const both[] = {"a", "b"};
   static const char *const reversed[] = {"b", "a"};
   static const char *const more[] = {"b", "c"};
@@ -289,10 +277,9 @@ static void acquire_of_some_held_resources_shares_and_more_is_refused(void **sta
   assert_int_equal(fake_keys(world, "a"), 0);
   assert_int_equal(fake_keys(world, "b"), 0);
   assert_error(acquire(world, other, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_during_extend_of_same_owner_is_busy(void **state) {
+TEST(extend_during_extend_of_same_owner_is_busy) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   redlock_options longer = {.ttl_us = 30 * SECONDS};
@@ -306,7 +293,6 @@ static void extend_during_extend_of_same_owner_is_busy(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   assert_error(extend(world, third, 0), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* Two locks of one owner; the leases of the first are auto-extended for |max_hold_us|. */
@@ -321,7 +307,7 @@ static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_
 }
 
 /* A program that is stuck in nested acquires would hold for ever. */
-static void nested_acquire_extends_no_lease_beyond_max_hold(void **state) {
+TEST(nested_acquire_extends_no_lease_beyond_max_hold) {
   rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
   fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
@@ -338,11 +324,10 @@ static void nested_acquire_extends_no_lease_beyond_max_hold(void **state) {
   assert_error(reason_of(world, outer), REDLOCK_E_MAX_HOLD);
   assert_true(outer->deadline_us > FAKE_START_US + 19 * SECONDS);
   assert_true(outer->deadline_us <= FAKE_START_US + 20 * SECONDS);
-  assert_true(fake_world_end(world));
 }
 
 /* The waiter cannot share the lease while that lasts: it has no fencing token. */
-static void waiter_does_not_share_expired_lease(void **state) {
+TEST(waiter_does_not_share_expired_lease) {
   fake_world *world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 1, .retry_delay_us = 5 * SECONDS};
   rl_lock *first = fake_lock(world, KEY, &options);
@@ -365,10 +350,9 @@ static void waiter_does_not_share_expired_lease(void **state) {
   assert_int_equal(rl_ring_remaining(first, world->now_us), 0);
   assert_true(rl_lock_remaining(second, world->now_us) > 0);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(second->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void closed_client_releases_shared_lease(void **state) {
+TEST(closed_client_releases_shared_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_core_close(&world->core, world->now_us);
@@ -376,10 +360,9 @@ static void closed_client_releases_shared_lease(void **state) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void forked_child_shares_no_lease(void **state) {
+TEST(forked_child_shares_no_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_core_reset(&world->core);
@@ -390,11 +373,10 @@ static void forked_child_shares_no_lease(void **state) {
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_false(rl_ring_is_shared(outer));
   assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
 /* A late reply to what the first transport sent is no vote of what the second does. */
-static void late_reply_of_former_lease_owner_is_no_vote(void **state) {
+TEST(late_reply_of_former_lease_owner_is_no_vote) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -413,13 +395,12 @@ static void late_reply_of_former_lease_owner_is_no_vote(void **state) {
   assert_error(release(world, outer), REDLOCK_OK);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 #define OWNERS 40
 
 /* More than the table has room for at first, leaving in several orders. */
-static void many_leases_are_found_by_owner(void **state) {
+TEST(many_leases_are_found_by_owner) {
   fake_world *world = fake_world_new(1);
   rl_lock *locks[2 * OWNERS];
   char name[16];
@@ -437,7 +418,6 @@ static void many_leases_are_found_by_owner(void **state) {
     assert_error(release(world, locks[first ^ 1u]), REDLOCK_OK);
     assert_int_equal(world->nodes[0].releases, i / 2 + 1);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* All in the table at once: none of their keys ever expires before it is looked for. */
@@ -466,12 +446,12 @@ static double time_beside(unsigned others) {
 }
 
 /* Each acquire of an owner's looked through all of them. */
-static void locks_of_other_owners_do_not_slow_acquire(void **state) {
+TEST(locks_of_other_owners_do_not_slow_acquire) {
   double alone = time_beside(1);
   assert_true(time_beside(1000) < 5 * alone + 0.005);
 }
 
-static void leases_are_found_after_table_growth(void **state) {
+TEST(leases_are_found_after_table_growth) {
   fake_world *world = fake_world_new(1);
   rl_lock *held_ones[3], *inner;
   static const char *const names[] = {"a", "b", "c"};
@@ -490,11 +470,10 @@ static void leases_are_found_after_table_growth(void **state) {
     assert_int_equal(fake_keys(world, names[i]), 0);
   }
   assert_int_equal(world->nodes[0].sets, 3);
-  assert_true(fake_world_end(world));
 }
 
 /* It shares the lease, and learns of the loss before the result of its acquire. */
-static void nested_acquire_lost_before_its_result_is_undone(void **state) {
+TEST(nested_acquire_lost_before_its_result_is_undone) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -508,10 +487,9 @@ static void nested_acquire_lost_before_its_result_is_undone(void **state) {
   assert_error(release(world, outer), REDLOCK_E_LOST);
   fake_pass(world, 2 * SECONDS);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_in_flight_keeps_its_deadline_when_lock_shares_lease(void **state) {
+TEST(extend_in_flight_keeps_its_deadline_when_lock_shares_lease) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   rl_lock *outer = owned(world, KEY, "me");
@@ -526,10 +504,9 @@ static void extend_in_flight_keeps_its_deadline_when_lock_shares_lease(void **st
   wait_for_core(world);
   assert_error(rl_lock_result(outer), REDLOCK_E_UNAVAILABLE);
   assert_true(rl_ring_remaining(inner, world->now_us) > LEASE_US - SECONDS);
-  assert_true(fake_world_end(world));
 }
 
-static void repeated_acquire_turns_notify_lost_on(void **state) {
+TEST(repeated_acquire_turns_notify_lost_on) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options options = {.notify_lost = REDLOCK_YES};
@@ -537,10 +514,9 @@ static void repeated_acquire_turns_notify_lost_on(void **state) {
   assert_error(acquire(world, lock, &options), REDLOCK_OK);
   fake_pass(world, LEASE_US);
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
-  assert_true(fake_world_end(world));
 }
 
-static void undone_nested_acquire_shares_no_lease(void **state) {
+TEST(undone_nested_acquire_shares_no_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock_undo(inner, world->now_us, REDLOCK_E_SYSTEM);
@@ -552,10 +528,9 @@ static void undone_nested_acquire_shares_no_lease(void **state) {
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void failed_nested_acquire_reports_no_loss(void **state) {
+TEST(failed_nested_acquire_reports_no_loss) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
@@ -569,19 +544,17 @@ static void failed_nested_acquire_reports_no_loss(void **state) {
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
   assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_true(fake_world_end(world));
 }
 
-static void nested_acquire_is_reported_to_loop_once(void **state) {
+TEST(nested_acquire_is_reported_to_loop_once) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_ptr_equal(rl_core_next_ended(&world->core), outer);
   assert_ptr_equal(rl_core_next_ended(&world->core), inner);
   assert_null(rl_core_next_ended(&world->core));
-  assert_true(fake_world_end(world));
 }
 
-static void fire_and_forget_release_leaves_shared_lease(void **state) {
+TEST(fire_and_forget_release_leaves_shared_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(rl_lock_release_send(inner, world->now_us), REDLOCK_OK);
@@ -590,10 +563,9 @@ static void fire_and_forget_release_leaves_shared_lease(void **state) {
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK); /* asks for its result */
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void result_of_nested_release_is_not_that_of_extend(void **state) {
+TEST(result_of_nested_release_is_not_that_of_extend) {
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
   rl_lock *outer = fake_lock(world, KEY, &options);
@@ -608,10 +580,9 @@ static void result_of_nested_release_is_not_that_of_extend(void **state) {
   assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
   assert_error(rl_lock_result(outer), REDLOCK_OK);
   assert_true(rl_ring_remaining(inner, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void nested_acquire_sends_nothing_and_shares_lease(void **state) {
+TEST(nested_acquire_sends_nothing_and_shares_lease) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -624,10 +595,9 @@ static void nested_acquire_sends_nothing_and_shares_lease(void **state) {
   assert_int_equal(commands(world), before);
   assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US - SECONDS);
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US - SECONDS);
-  assert_true(fake_world_end(world));
 }
 
-static void last_release_releases_lease_in_any_order(void **state) {
+TEST(last_release_releases_lease_in_any_order) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, outer), REDLOCK_OK);
@@ -637,10 +607,9 @@ static void last_release_releases_lease_in_any_order(void **state) {
   assert_error(extend(world, inner, 0), REDLOCK_OK);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_acquired_twice_is_released_twice(void **state) {
+TEST(lock_acquired_twice_is_released_twice) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -651,10 +620,9 @@ static void lock_acquired_twice_is_released_twice(void **state) {
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void nested_acquire_extends_short_lease_first(void **state) {
+TEST(nested_acquire_extends_short_lease_first) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -667,10 +635,9 @@ static void nested_acquire_extends_short_lease_first(void **state) {
   assert_error(release(world, inner), REDLOCK_OK);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void nested_acquire_uses_its_node_timeout(void **state) {
+TEST(nested_acquire_uses_its_node_timeout) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   redlock_options hasty = {.node_timeout_us = 50 * MS};
@@ -686,10 +653,9 @@ static void nested_acquire_uses_its_node_timeout(void **state) {
   fake_turn(world);
   fake_pass(world, 50 * MS); /* Extends go by the acquire that took the lease. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
-static void failed_extend_releases_lease_without_other_locks(void **state) {
+TEST(failed_extend_releases_lease_without_other_locks) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -712,10 +678,9 @@ static void failed_extend_releases_lease_without_other_locks(void **state) {
   fake_turn(world);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_acquired_twice_reports_lost_to_both_releases(void **state) {
+TEST(lock_acquired_twice_reports_lost_to_both_releases) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -730,10 +695,9 @@ static void lock_acquired_twice_reports_lost_to_both_releases(void **state) {
   assert_error(release(world, lock), REDLOCK_E_LOST);
   assert_error(reason_of(world, lock), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void lost_nested_acquire_is_not_released(void **state) {
+TEST(lost_nested_acquire_is_not_released) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -744,10 +708,9 @@ static void lost_nested_acquire_is_not_released(void **state) {
   assert_error(release(world, lock), REDLOCK_E_LOST);
   assert_error(release(world, lock), REDLOCK_E_LOST);
   assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void lost_lock_acquired_again_is_released_once(void **state) {
+TEST(lost_lock_acquired_again_is_released_once) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -757,10 +720,9 @@ static void lost_lock_acquired_again_is_released_once(void **state) {
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_of_two_leases_of_owner_is_refused(void **state) {
+TEST(acquire_of_two_leases_of_owner_is_refused) {
   static const char *const both[] = {"a", "b"};
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(3);
@@ -771,20 +733,18 @@ static void acquire_of_two_leases_of_owner_is_refused(void **state) {
   assert_error(acquire(world, a, NULL), REDLOCK_OK);
   assert_error(acquire(world, b, NULL), REDLOCK_OK);
   assert_error(acquire(world, two, NULL), REDLOCK_E_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_with_custom_token_shares_no_lease(void **state) {
+TEST(acquire_with_custom_token_shares_no_lease) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock *third = owned(world, KEY, "me");
   assert_error(rl_custom_token_set(third, "mine", 4), REDLOCK_OK);
   assert_error(acquire(world, third, NULL), REDLOCK_E_HELD);
   assert_message(third, "with another token");
-  assert_true(fake_world_end(world));
 }
 
-static void shared_lease_is_not_detached(void **state) {
+TEST(shared_lease_is_not_detached) {
   rl_lock *outer, *inner;
   rl_handover handover;
   fake_world *world = nested(&outer, &inner);
@@ -794,20 +754,18 @@ static void shared_lease_is_not_detached(void **state) {
   assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_OK);
   rl_lock_detach(inner);
   assert_error(acquire(world, outer, NULL), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
-static void detach_of_expired_shared_lease_is_not_held(void **state) {
+TEST(detach_of_expired_shared_lease_is_not_held) {
   rl_lock *outer, *inner;
   rl_handover handover;
   fake_world *world = nested(&outer, &inner);
   fake_pass(world, LEASE_US);
   assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
-  assert_true(fake_world_end(world));
 }
 
-static void automatic_extends_go_on_after_outer_release(void **state) {
+TEST(automatic_extends_go_on_after_outer_release) {
   rl_lock *outer, *inner;
   fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
@@ -820,10 +778,9 @@ static void automatic_extends_go_on_after_outer_release(void **state) {
   assert_true(world->now_us - FAKE_START_US > 19 * SECONDS);
   assert_true(world->now_us - FAKE_START_US <= 20 * SECONDS);
   assert_error(reason_of(world, inner), REDLOCK_E_MAX_HOLD);
-  assert_true(fake_world_end(world));
 }
 
-static void delayed_nested_extend_asks_for_rest_of_max_hold(void **state) {
+TEST(delayed_nested_extend_asks_for_rest_of_max_hold) {
   rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
   fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
@@ -835,10 +792,9 @@ static void delayed_nested_extend_asks_for_rest_of_max_hold(void **state) {
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   assert_true(inner->deadline_us > FAKE_START_US + 19 * SECONDS);
   assert_true(inner->deadline_us <= FAKE_START_US + 20 * SECONDS);
-  assert_true(fake_world_end(world));
 }
 
-static void expired_nested_lock_does_not_report_max_hold(void **state) {
+TEST(expired_nested_lock_does_not_report_max_hold) {
   for (unsigned capped = 0; capped <= 1; capped++) {
     rl_lock *outer, *inner;
     fake_world *world = kept_until(capped == 1 ? 10 * SECONDS : 0, &outer, &inner);
@@ -853,7 +809,7 @@ static void expired_nested_lock_does_not_report_max_hold(void **state) {
   }
 }
 
-static void each_lock_with_notify_lost_reports_loss(void **state) {
+TEST(each_lock_with_notify_lost_reports_loss) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
@@ -872,11 +828,10 @@ static void each_lock_with_notify_lost_reports_loss(void **state) {
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, silent), REDLOCK_E_EXPIRED);
-  assert_true(fake_world_end(world));
 }
 
 /* The second lock is queued behind the first; or, with other options, asks the nodes, too. */
-static void waiter_shares_lease_as_soon_as_its_owner_has_one(void **state) {
+TEST(waiter_shares_lease_as_soon_as_its_owner_has_one) {
   for (unsigned apart = 0; apart <= 1; apart++) {
     fake_world *world = fake_world_new(3);
     redlock_options options = {.retry_count = 3};
@@ -903,7 +858,7 @@ static void waiter_shares_lease_as_soon_as_its_owner_has_one(void **state) {
 }
 
 /* The owner has not released the lost lease of one resource yet when it gets both. */
-static void waiter_shares_lease_of_its_owner_beside_a_lost_one(void **state) {
+TEST(waiter_shares_lease_of_its_owner_beside_a_lost_one) {
   static const char *const names[] = {KEY, "other"};
   fake_world *world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 9, .retry_delay_us = SECONDS};
@@ -931,11 +886,10 @@ static void waiter_shares_lease_of_its_owner_beside_a_lost_one(void **state) {
     assert_error(rl_lock_outcome(both[i], world->now_us), REDLOCK_OK);
     assert_true(rl_ring_remaining(both[i], world->now_us) > 0);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* A granted lock ends the waits of its owner, wherever they stand in the wait list. */
-static void lease_of_owner_ends_each_wait_of_owner(void **state) {
+TEST(lease_of_owner_ends_each_wait_of_owner) {
   enum { COUNT = 6 };
   static const char *const owners[COUNT] = {"me", "you", "me", "you", "me", "me"};
   fake_world *world = fake_world_new(3);
@@ -961,10 +915,9 @@ static void lease_of_owner_ends_each_wait_of_owner(void **state) {
   }
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->nodes[0].sets, 2);
-  assert_true(fake_world_end(world));
 }
 
-static void each_fire_and_forget_release_of_lock_counts(void **state) {
+TEST(each_fire_and_forget_release_of_lock_counts) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
@@ -974,10 +927,9 @@ static void each_fire_and_forget_release_of_lock_counts(void **state) {
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(rl_ring_remaining(lock, world->now_us), 0);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lost_lock_is_inspected_beside_other_releases(void **state) {
+TEST(lost_lock_is_inspected_beside_other_releases) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   for (unsigned i = 0; i < 3; i++) {
@@ -989,10 +941,9 @@ static void lost_lock_is_inspected_beside_other_releases(void **state) {
   fake_settle(world);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
   assert_error(release(world, inner), REDLOCK_E_LOST);
-  assert_true(fake_world_end(world));
 }
 
-static void failed_nested_acquire_keeps_lease_of_owner(void **state) {
+TEST(failed_nested_acquire_keeps_lease_of_owner) {
   fake_world *world = fake_world_new(3);
   rl_lock *outer = owned(world, KEY, "me");
   rl_lock *inner = owned(world, KEY, "me");
@@ -1008,10 +959,9 @@ static void failed_nested_acquire_keeps_lease_of_owner(void **state) {
   assert_error(release(world, outer), REDLOCK_E_LOST);
   fake_pass(world, 2 * SECONDS);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void nested_lock_reports_loss_without_outer_lock(void **state) {
+TEST(nested_lock_reports_loss_without_outer_lock) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   rl_lock *outer = owned(world, KEY, "me");
@@ -1028,10 +978,9 @@ static void nested_lock_reports_loss_without_outer_lock(void **state) {
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, inner), REDLOCK_E_EXPIRED);
-  assert_true(fake_world_end(world));
 }
 
-static void close_during_failed_extends_reports_no_nested_loss(void **state) {
+TEST(close_during_failed_extends_reports_no_nested_loss) {
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
   rl_lock *outer = fake_lock(world, KEY, &options);
@@ -1047,10 +996,9 @@ static void close_during_failed_extends_reports_no_nested_loss(void **state) {
   rl_core_close(&world->core, world->now_us);
   assert_null(rl_loss_next(&world->core, world->now_us));
   accept_all(world);
-  assert_true(fake_world_end(world));
 }
 
-static void each_lock_reports_second_warning_after_recovery(void **state) {
+TEST(each_lock_reports_second_warning_after_recovery) {
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
   rl_lock *outer = fake_lock(world, KEY, &options);
@@ -1068,11 +1016,10 @@ static void each_lock_reports_second_warning_after_recovery(void **state) {
     assert_null(rl_loss_next(&world->core, world->now_us));
     assert_error(extend(world, outer, 0), REDLOCK_OK);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* Locks of a semaphore that acquire at once get a lease each. */
-static void acquire_with_fence_shares_the_lease_that_has_a_token(void **state) {
+TEST(acquire_with_fence_shares_the_lease_that_has_a_token) {
   for (unsigned fenced = 0; fenced < 2; fenced++) {
     fake_world *world = fake_world_new(3);
     rl_lock *locks[3];
@@ -1096,67 +1043,4 @@ static void acquire_with_fence_shares_the_lease_that_has_a_token(void **state) {
     assert_ptr_equal(rl_ring_owner(locks[2]), locks[fenced]);
     assert_true(fake_world_end(world));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(acquire_with_fence_shares_the_lease_that_has_a_token),
-      cmocka_unit_test(each_lock_reports_second_warning_after_recovery),
-      cmocka_unit_test(close_during_failed_extends_reports_no_nested_loss),
-      cmocka_unit_test(nested_lock_reports_loss_without_outer_lock),
-      cmocka_unit_test(failed_nested_acquire_keeps_lease_of_owner),
-      cmocka_unit_test(lost_lock_is_inspected_beside_other_releases),
-      cmocka_unit_test(each_fire_and_forget_release_of_lock_counts),
-      cmocka_unit_test(waiter_shares_lease_as_soon_as_its_owner_has_one),
-      cmocka_unit_test(waiter_shares_lease_of_its_owner_beside_a_lost_one),
-      cmocka_unit_test(lease_of_owner_ends_each_wait_of_owner),
-      cmocka_unit_test(each_lock_with_notify_lost_reports_loss),
-      cmocka_unit_test(expired_nested_lock_does_not_report_max_hold),
-      cmocka_unit_test(delayed_nested_extend_asks_for_rest_of_max_hold),
-      cmocka_unit_test(automatic_extends_go_on_after_outer_release),
-      cmocka_unit_test(detach_of_expired_shared_lease_is_not_held),
-      cmocka_unit_test(shared_lease_is_not_detached),
-      cmocka_unit_test(acquire_with_custom_token_shares_no_lease),
-      cmocka_unit_test(acquire_of_two_leases_of_owner_is_refused),
-      cmocka_unit_test(lost_lock_acquired_again_is_released_once),
-      cmocka_unit_test(lost_nested_acquire_is_not_released),
-      cmocka_unit_test(lock_acquired_twice_reports_lost_to_both_releases),
-      cmocka_unit_test(failed_extend_releases_lease_without_other_locks),
-      cmocka_unit_test(nested_acquire_uses_its_node_timeout),
-      cmocka_unit_test(nested_acquire_extends_short_lease_first),
-      cmocka_unit_test(lock_acquired_twice_is_released_twice),
-      cmocka_unit_test(last_release_releases_lease_in_any_order),
-      cmocka_unit_test(nested_acquire_sends_nothing_and_shares_lease),
-      cmocka_unit_test(result_of_nested_release_is_not_that_of_extend),
-      cmocka_unit_test(fire_and_forget_release_leaves_shared_lease),
-      cmocka_unit_test(nested_acquire_is_reported_to_loop_once),
-      cmocka_unit_test(failed_nested_acquire_reports_no_loss),
-      cmocka_unit_test(undone_nested_acquire_shares_no_lease),
-      cmocka_unit_test(last_release_of_owner_releases_lease),
-      cmocka_unit_test(second_release_of_nested_lock_is_refused),
-      cmocka_unit_test(lock_acquired_again_is_released_twice),
-      cmocka_unit_test(lock_without_owner_shares_no_lease),
-      cmocka_unit_test(held_lock_keeps_its_owner),
-      cmocka_unit_test(freed_lock_keeps_shared_lease),
-      cmocka_unit_test(nested_acquire_extends_when_a_third_of_validity_is_gone),
-      cmocka_unit_test(failed_extend_of_nested_acquire_does_not_share),
-      cmocka_unit_test(failed_extend_of_repeated_acquire_does_not_share),
-      cmocka_unit_test(nested_acquire_ends_after_its_node_timeout),
-      cmocka_unit_test(expired_lease_is_not_shared),
-      cmocka_unit_test(lost_lease_is_lost_for_all_locks_of_owner),
-      cmocka_unit_test(acquire_of_some_held_resources_shares_and_more_is_refused),
-      cmocka_unit_test(extend_during_extend_of_same_owner_is_busy),
-      cmocka_unit_test(nested_acquire_extends_no_lease_beyond_max_hold),
-      cmocka_unit_test(waiter_does_not_share_expired_lease),
-      cmocka_unit_test(closed_client_releases_shared_lease),
-      cmocka_unit_test(forked_child_shares_no_lease),
-      cmocka_unit_test(late_reply_of_former_lease_owner_is_no_vote),
-      cmocka_unit_test(many_leases_are_found_by_owner),
-      cmocka_unit_test(leases_are_found_after_table_growth),
-      cmocka_unit_test(locks_of_other_owners_do_not_slow_acquire),
-      cmocka_unit_test(nested_acquire_lost_before_its_result_is_undone),
-      cmocka_unit_test(extend_in_flight_keeps_its_deadline_when_lock_shares_lease),
-      cmocka_unit_test(repeated_acquire_turns_notify_lost_on),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static rl_lock *begin_once(fake_world *world) {
 
 /* ----------------------------------------------------------------------------- what was refused */
 
-static void node_that_refused_set_gets_no_release(void **state) {
+TEST(node_that_refused_set_gets_no_release) {
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
@@ -36,11 +36,10 @@ static void node_that_refused_set_gets_no_release(void **state) {
     assert_int_equal(world->nodes[i].releases, 0);
   }
   assert_int_equal(world->core.releases->count, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* A node answers -LOADING and its kin in place of executing; a proxy may fail after that. */
-static void error_before_execution_leaves_nothing_to_release(void **state) {
+TEST(error_before_execution_leaves_nothing_to_release) {
   static const struct {
     const char *reply;
     unsigned releases;
@@ -71,7 +70,7 @@ static void error_before_execution_leaves_nothing_to_release(void **state) {
 }
 
 /* The node that is still to answer may refuse as well. */
-static void release_waits_for_answer_to_set(void **state) {
+TEST(release_waits_for_answer_to_set) {
   for (unsigned granted = 0; granted < 2; granted++) {
     fake_world *world = fake_world_new(3);
     fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -90,7 +89,7 @@ static void release_waits_for_answer_to_set(void **state) {
 }
 
 /* It may have set the key for all that is known, and nothing else is to come. */
-static void broken_answer_is_not_waited_for(void **state) {
+TEST(broken_answer_is_not_waited_for) {
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
@@ -104,7 +103,6 @@ static void broken_answer_is_not_waited_for(void **state) {
   (void)fake_reply(world, 2, ":0\r\n");
   fake_pass(world, RL_RELEASE_RETRY_US);
   assert_int_equal(world->nodes[2].releases, 2);
-  assert_true(fake_world_end(world));
 }
 
 /* A release that the node refused for the moment, and that is to be repeated in half a second. */
@@ -121,7 +119,7 @@ static fake_world *postponed(void) {
   return world;
 }
 
-static void release_is_not_repeated_early_for_another_node(void **state) {
+TEST(release_is_not_repeated_early_for_another_node) {
   fake_world *world = postponed();
   fake_break(world, 2, "gone");
   fake_pass(world, 200 * MS);
@@ -130,12 +128,10 @@ static void release_is_not_repeated_early_for_another_node(void **state) {
   assert_int_equal(world->nodes[0].releases, 1);
   fake_pass(world, 1);
   assert_int_equal(world->nodes[0].releases, 2);
-  assert_true(fake_world_end(world));
 }
 
 /* The processor would be busy with it until the node is back. */
-static void
-a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void **state) {
+TEST(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time) {
   fake_world *world = postponed();
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
@@ -143,11 +139,10 @@ a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void 
   assert_int_equal(world->core.releases->count, 1);
   fake_turn(world);
   assert_true(rl_core_deadline(&world->core) > world->now_us);
-  assert_true(fake_world_end(world));
 }
 
 /* The process was stopped: its time is up, and all answers are there, but are read one by one. */
-static void release_waits_until_replies_are_read(void **state) {
+TEST(release_waits_until_replies_are_read) {
   static const char TAKEN[] = "$-1\r\n";
   for (unsigned answered = 2; answered <= 3; answered++) {
     fake_world *world = fake_world_new(3);
@@ -167,7 +162,7 @@ static void release_waits_until_replies_are_read(void **state) {
 }
 
 /* Or its own key, of the attempt before, would stand in the way of the SET. */
-static void next_attempt_sends_former_release_first(void **state) {
+TEST(next_attempt_sends_former_release_first) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
@@ -185,11 +180,10 @@ static void next_attempt_sends_former_release_first(void **state) {
   assert_int_equal(fake_answer(world, 2).verb, FAKE_SET);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* A driver that is about to do nothing for long, or a client that is closed. */
-static void rest_sends_releases_that_wait_for_answer(void **state) {
+TEST(rest_sends_releases_that_wait_for_answer) {
   for (unsigned how = 0; how < 3; how++) {
     fake_world *world = fake_world_new(3);
     fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -216,7 +210,7 @@ static void rest_sends_releases_that_wait_for_answer(void **state) {
 }
 
 /* A former answer must not count twice: the node never had the key. */
-static void release_of_bare_majority_asks_that_majority(void **state) {
+TEST(release_of_bare_majority_asks_that_majority) {
   fake_world *world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   rl_lock *lock = begin_once(world);
@@ -229,13 +223,12 @@ static void release_of_bare_majority_asks_that_majority(void **state) {
   assert_int_equal(world->nodes[1].releases, 1);
   assert_int_equal(world->nodes[2].releases, 0);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------------------- uncertain commands */
 
 /* The connection goes silent with a SET on it; the node reads the SET after the release. */
-static void set_that_is_read_late_is_released_again(void **state) {
+TEST(set_that_is_read_late_is_released_again) {
   fake_world *world = fake_world_new(1);
   char reply[FAKE_REPLY_MAX];
   rl_lock *lock = begin_once(world);
@@ -259,11 +252,10 @@ static void set_that_is_read_late_is_released_again(void **state) {
   assert_int_equal(world->nodes[0].queued, 0);
   assert_int_equal(world->core.releases->count, 0);
   assert_true(world->now_us > ended_us);
-  assert_true(fake_world_end(world));
 }
 
 /* As long as the key could live, and each time after twice as long. */
-static void release_of_uncertain_set_is_repeated_with_growing_delay(void **state) {
+TEST(release_of_uncertain_set_is_repeated_with_growing_delay) {
   fake_world *world = fake_world_new(1);
   (void)begin_once(world);
   (void)fake_take(world, 0);
@@ -278,11 +270,10 @@ static void release_of_uncertain_set_is_repeated_with_growing_delay(void **state
   assert_int_equal(releases,
                    6); /* at once, and 0.5, 1, 2, 4 and 8 s after the connection has ended */
   assert_int_equal(world->core.releases->count, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* An extend creates nothing. */
-static void uncertain_extend_prolongs_life_of_key(void **state) {
+TEST(uncertain_extend_prolongs_life_of_key) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin_once(world);
   fake_settle(world);
@@ -295,11 +286,10 @@ static void uncertain_extend_prolongs_life_of_key(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_true(fake_world_end(world));
 }
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */
-static void lease_of_ten_seconds_outlives_silent_connection(void **state) {
+TEST(lease_of_ten_seconds_outlives_silent_connection) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin_once(world);
   fake_settle(world);
@@ -316,25 +306,4 @@ static void lease_of_ten_seconds_outlives_silent_connection(void **state) {
     fake_pass(world, SECONDS);
   }
   assert_int_equal(world->nodes[0].connections, 2);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(node_that_refused_set_gets_no_release),
-      cmocka_unit_test(error_before_execution_leaves_nothing_to_release),
-      cmocka_unit_test(release_waits_for_answer_to_set),
-      cmocka_unit_test(broken_answer_is_not_waited_for),
-      cmocka_unit_test(release_is_not_repeated_early_for_another_node),
-      cmocka_unit_test(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time),
-      cmocka_unit_test(release_waits_until_replies_are_read),
-      cmocka_unit_test(next_attempt_sends_former_release_first),
-      cmocka_unit_test(rest_sends_releases_that_wait_for_answer),
-      cmocka_unit_test(release_of_bare_majority_asks_that_majority),
-      cmocka_unit_test(set_that_is_read_late_is_released_again),
-      cmocka_unit_test(release_of_uncertain_set_is_repeated_with_growing_delay),
-      cmocka_unit_test(uncertain_extend_prolongs_life_of_key),
-      cmocka_unit_test(lease_of_ten_seconds_outlives_silent_connection),
-  };
-  return cmocka_run_group_tests_name("rl_release", tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 
 /* -------------------------------------------------------------------------- when (REN-1, REN-2) */
 
-static void
-the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void **state) {
+TEST(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed) {
   rl_lock *lock;
   fake_world *world = held(5, &lock);
   redlock_time start_us = FAKE_START_US;
@@ -29,10 +28,9 @@ the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void
   }
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 5);
   assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_true(fake_world_end(world));
 }
 
-static void lock_without_auto_extend_is_not_extended(void **state) {
+TEST(lock_without_auto_extend_is_not_extended) {
   rl_lock *lock;
   redlock_options options = fake_once();
   fake_world *world = held_by(3, &lock, &options);
@@ -43,11 +41,9 @@ static void lock_without_auto_extend_is_not_extended(void **state) {
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* the reason of each later question */
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
-  assert_true(fake_world_end(world));
 }
 
-static void
-extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity(void **state) {
+TEST(extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity) {
   static const struct {
     redlock_duration every_us, ttl_us;
     double drift_factor;
@@ -75,7 +71,7 @@ extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity(void
   }
 }
 
-static void leases_taken_together_are_extended_apart(void **state) {
+TEST(leases_taken_together_are_extended_apart) {
   redlock_options options = kept();
   redlock_duration earliest_us = REDLOCK_NEVER, latest_us = 0;
   for (unsigned i = 1; i <= 100; i++) {
@@ -96,7 +92,7 @@ static void leases_taken_together_are_extended_apart(void **state) {
   assert_true(latest_us - earliest_us > THIRD_US / 2);
 }
 
-static void failed_automatic_extend_is_repeated_sooner_near_deadline(void **state) {
+TEST(failed_automatic_extend_is_repeated_sooner_near_deadline) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   unsigned tries = 0;
@@ -118,10 +114,9 @@ static void failed_automatic_extend_is_repeated_sooner_near_deadline(void **stat
   assert_true(tries > 15 && tries < 40);
   assert_int_equal(world->now_us, FAKE_START_US + LEASE_US);
   assert_int_equal(extends(world), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void recovered_nodes_save_lease(void **state) {
+TEST(recovered_nodes_save_lease) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   refuse_all(world);
@@ -136,12 +131,11 @@ static void recovered_nodes_save_lease(void **state) {
   }
   assert_true(rl_lock_remaining(lock, world->now_us) > 9 * SECONDS);
   assert_error(reason_of(world, lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* ----------------------------------------------------------------------------- max_hold (REN-4) */
 
-static void automatic_extend_ends_at_max_hold(void **state) {
+TEST(automatic_extend_ends_at_max_hold) {
   rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 25 * SECONDS;
@@ -170,11 +164,10 @@ static void automatic_extend_ends_at_max_hold(void **state) {
     fake_settle(world);
   }
   assert_int_equal(extends(world), before);
-  assert_true(fake_world_end(world));
 }
 
 /* The result is the same before the timer. */
-static void expiry_at_max_hold_reports_max_hold(void **state) {
+TEST(expiry_at_max_hold_reports_max_hold) {
   rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 10 * SECONDS;
@@ -182,11 +175,10 @@ static void expiry_at_max_hold_reports_max_hold(void **state) {
   world->now_us += LEASE_US;
   assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
-  assert_true(fake_world_end(world));
 }
 
 /* The in-flight limit delays it. */
-static void delayed_extend_asks_for_the_rest_of_max_hold(void **state) {
+TEST(delayed_extend_asks_for_the_rest_of_max_hold) {
   rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 12 * SECONDS;
@@ -205,7 +197,6 @@ static void delayed_extend_asks_for_the_rest_of_max_hold(void **state) {
   assert_int_equal(command.verb, FAKE_EXTEND);
   redlock_duration left_us = FAKE_START_US + 12 * SECONDS - world->now_us;
   assert_int_equal(command.ttl_ms, left_us / MS);
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------- operations of the user (REN-3) */
@@ -226,7 +217,7 @@ static fake_world *extending(unsigned launched, rl_lock **lock) {
   return world;
 }
 
-static void release_ends_automatic_extend(void **state) {
+TEST(release_ends_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = extending(launched, &lock);
@@ -243,7 +234,7 @@ static void release_ends_automatic_extend(void **state) {
   }
 }
 
-static void extend_of_user_ends_automatic_extend(void **state) {
+TEST(extend_of_user_ends_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = extending(launched, &lock);
@@ -266,7 +257,7 @@ static void extend_of_user_ends_automatic_extend(void **state) {
   }
 }
 
-static void cancel_and_wrong_arguments_keep_automatic_extend(void **state) {
+TEST(cancel_and_wrong_arguments_keep_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     redlock_options wrong = {.ttl_us = 1};
@@ -283,7 +274,7 @@ static void cancel_and_wrong_arguments_keep_automatic_extend(void **state) {
   }
 }
 
-static void lock_is_freed_during_automatic_extend(void **state) {
+TEST(lock_is_freed_during_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = extending(launched, &lock);
@@ -297,7 +288,7 @@ static void lock_is_freed_during_automatic_extend(void **state) {
 }
 
 /* A user's extend fails for a reason; the automatic ones that follow do well. */
-static void automatic_extend_keeps_result_of_user(void **state) {
+TEST(automatic_extend_keeps_result_of_user) {
   rl_lock *lock;
   char before[512], after[512];
   fake_world *world = held(3, &lock);
@@ -325,10 +316,9 @@ static void automatic_extend_keeps_result_of_user(void **state) {
     assert_non_null(strstr(rl_round_reason(lock, 2), "OOM"));
     assert_true(rl_lock_remaining(lock, world->now_us) > 9 * SECONDS);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void unfetched_acquire_keeps_its_position_in_queue(void **state) {
+TEST(unfetched_acquire_keeps_its_position_in_queue) {
   redlock_options options = kept();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -340,13 +330,12 @@ static void unfetched_acquire_keeps_its_position_in_queue(void **state) {
   assert_ptr_equal(rl_core_next_ended(&world->core), lock);
   assert_null(rl_core_next_ended(&world->core));
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * EXT-4 holds for automatic extends: a node that has lost the key gets it back, after the majority.
  */
-static void node_that_lost_key_is_healed(void **state) {
+TEST(node_that_lost_key_is_healed) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_store_remove(&world->nodes[2].store, KEY);
@@ -359,12 +348,11 @@ static void node_that_lost_key_is_healed(void **state) {
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------------------------------- options */
 
-static void options_of_an_acquire_turn_auto_extend_on_and_off(void **state) {
+TEST(options_of_an_acquire_turn_auto_extend_on_and_off) {
   redlock_options call = kept(), off = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -384,12 +372,11 @@ static void options_of_an_acquire_turn_auto_extend_on_and_off(void **state) {
   fake_pass(world, 20 * SECONDS);
   assert_int_equal(extends(world), 1);
   assert_null(rl_loss_next(&world->core, world->now_us));
-  assert_true(fake_world_end(world));
 }
 
 /* ----------------------------------------------------------------------------------------- many */
 
-static void ten_thousand_leases_are_extended_in_time(void **state) {
+TEST(ten_thousand_leases_are_extended_in_time) {
   enum { LEASES = 10000 };
   redlock_options options = kept();
   fake_world *world = fake_world_new(1);
@@ -420,29 +407,4 @@ static void ten_thousand_leases_are_extended_in_time(void **state) {
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_true(world->nodes[0].extends >= 5 * LEASES && world->nodes[0].extends <= 8 * LEASES);
   free(locks);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed),
-      cmocka_unit_test(lock_without_auto_extend_is_not_extended),
-      cmocka_unit_test(extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity),
-      cmocka_unit_test(leases_taken_together_are_extended_apart),
-      cmocka_unit_test(failed_automatic_extend_is_repeated_sooner_near_deadline),
-      cmocka_unit_test(recovered_nodes_save_lease),
-      cmocka_unit_test(automatic_extend_ends_at_max_hold),
-      cmocka_unit_test(expiry_at_max_hold_reports_max_hold),
-      cmocka_unit_test(delayed_extend_asks_for_the_rest_of_max_hold),
-      cmocka_unit_test(release_ends_automatic_extend),
-      cmocka_unit_test(extend_of_user_ends_automatic_extend),
-      cmocka_unit_test(cancel_and_wrong_arguments_keep_automatic_extend),
-      cmocka_unit_test(lock_is_freed_during_automatic_extend),
-      cmocka_unit_test(automatic_extend_keeps_result_of_user),
-      cmocka_unit_test(unfetched_acquire_keeps_its_position_in_queue),
-      cmocka_unit_test(node_that_lost_key_is_healed),
-      cmocka_unit_test(options_of_an_acquire_turn_auto_extend_on_and_off),
-      cmocka_unit_test(ten_thousand_leases_are_extended_in_time),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

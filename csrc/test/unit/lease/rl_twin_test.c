@@ -34,7 +34,7 @@ static rl_lock *start_at_one_server(fake_world *world, const redlock_options *op
   return lock;
 }
 
-static void twin_nodes_are_named_in_the_error(void **state) {
+TEST(twin_nodes_are_named_in_the_error) {
   char message[1024];
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
@@ -63,10 +63,9 @@ static void twin_nodes_are_named_in_the_error(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->core.nodes[2]->twins, 1);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
-static void twin_is_forgotten_with_either_connection(void **state) {
+TEST(twin_is_forgotten_with_either_connection) {
   for (unsigned broken = 0; broken <= 1; broken++) {
     redlock_options once = fake_once();
     fake_world *world = fake_world_new(3);
@@ -82,7 +81,7 @@ static void twin_is_forgotten_with_either_connection(void **state) {
 }
 
 /* A twin gets no backfill; its next connection may lead to a server of its own. */
-static void former_twin_gets_the_key_of_a_lease(void **state) {
+TEST(former_twin_gets_the_key_of_a_lease) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_at_one_server(world, &once);
@@ -98,11 +97,10 @@ static void former_twin_gets_the_key_of_a_lease(void **state) {
   fake_pass(world, SECONDS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* Node 0 granted one lease and node 1 refused it; with another lease it was the other way round. */
-static void server_under_two_names_has_one_vote(void **state) {
+TEST(server_under_two_names_has_one_vote) {
   fake_world *world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *locks[2];
@@ -128,11 +126,10 @@ static void server_under_two_names_has_one_vote(void **state) {
   assert_int_equal(world->core.nodes[1]->twins, 5);
   assert_int_equal(world->core.nodes[0]->twins, 0);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
 /* Node 1 has voted for lease 1 before lease 0 shows that it is node 0. */
-static void round_counts_one_name_of_a_server(void **state) {
+TEST(round_counts_one_name_of_a_server) {
   fake_world *world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *locks[2];
@@ -158,11 +155,10 @@ static void round_counts_one_name_of_a_server(void **state) {
   assert_error(rl_lock_result(locks[1]), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(world->core.nodes[0]->twins, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* It was not connected when the lock was taken, so that it was not asked. */
-static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
+TEST(extend_names_a_twin_that_was_not_asked_for_the_lock) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -180,11 +176,10 @@ static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
 /* Node 1 loses its key to another client, and has it again after a fail-over: no twin gave it. */
-static void node_with_restored_key_is_no_twin(void **state) {
+TEST(node_with_restored_key_is_no_twin) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, &once);
@@ -202,14 +197,13 @@ static void node_with_restored_key_is_no_twin(void **state) {
   }
   assert_int_equal(world->nodes[1].sets, 2);
   assert_int_equal(world->core.nodes[1]->twins, 0);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * Nodes 0 and 1 are one server. When another client holds it, a test with the key of node 2 alone
  * finds nothing. The next attempt is granted through node 0, and tests again.
  */
-static void twin_test_is_repeated_for_each_node_that_grants(void **state) {
+TEST(twin_test_is_repeated_for_each_node_that_grants) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, &once);
@@ -231,11 +225,10 @@ static void twin_test_is_repeated_for_each_node_that_grants(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->core.nodes[1]->twins, 1);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
 /* A split vote between two clients begins in the same way. */
-static void twin_test_runs_once_on_a_connection(void **state) {
+TEST(twin_test_runs_once_on_a_connection) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < 2; i++) {
@@ -249,10 +242,9 @@ static void twin_test_runs_once_on_a_connection(void **state) {
     world->core.nodes[2]->link.compared = UINT32_MAX;
   }
   assert_int_equal(world->core.nodes[1]->twins, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void twin_test_without_reply_ends_with_the_attempt(void **state) {
+TEST(twin_test_without_reply_ends_with_the_attempt) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_at_one_server(world, &once);
@@ -262,21 +254,4 @@ static void twin_test_without_reply_ends_with_the_attempt(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(twin_nodes_are_named_in_the_error),
-      cmocka_unit_test(twin_is_forgotten_with_either_connection),
-      cmocka_unit_test(former_twin_gets_the_key_of_a_lease),
-      cmocka_unit_test(server_under_two_names_has_one_vote),
-      cmocka_unit_test(round_counts_one_name_of_a_server),
-      cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
-      cmocka_unit_test(node_with_restored_key_is_no_twin),
-      cmocka_unit_test(twin_test_is_repeated_for_each_node_that_grants),
-      cmocka_unit_test(twin_test_runs_once_on_a_connection),
-      cmocka_unit_test(twin_test_without_reply_ends_with_the_attempt),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static unsigned serve(fake_world *world, rl_lock *const *locks, unsigned count, 
   return ended;
 }
 
-static void burst_of_acquires_succeeds_on_nodes_that_answer(void **state) {
+TEST(burst_of_acquires_succeeds_on_nodes_that_answer) {
   static rl_lock *locks[BURST];
   redlock_options options = fake_once();
   options.ttl_us = 60 * SECONDS;
@@ -64,11 +64,10 @@ static void burst_of_acquires_succeeds_on_nodes_that_answer(void **state) {
   }
   fake_turn(world);
   assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
-  assert_true(fake_world_end(world));
 }
 
 /* All nodes stop for a moment: rounds in flight fail, and waiting operations are not sent. */
-static void pause_of_all_nodes_ends_no_lease(void **state) {
+TEST(pause_of_all_nodes_ends_no_lease) {
   static rl_lock *locks[BURST];
   redlock_options options = fake_once();
   options.ttl_us = 60 * SECONDS;
@@ -91,7 +90,6 @@ static void pause_of_all_nodes_ends_no_lease(void **state) {
   for (unsigned i = 0; i < BURST; i++) {
     assert_true(rl_lock_remaining(locks[i], world->now_us) > 50 * SECONDS);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* One node, whose window is one command. */
@@ -111,7 +109,7 @@ static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_u
   return lock;
 }
 
-static void extends_exclude_no_acquire(void **state) {
+TEST(extends_exclude_no_acquire) {
   static const char *const names[] = {"a", "b", "c", "d", "e"};
   fake_world *world = narrow_world();
   rl_lock *leases[COUNT_OF(names)];
@@ -136,7 +134,6 @@ static void extends_exclude_no_acquire(void **state) {
     fake_turn(world);
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* The first of two acquires is out; the second waits for its answer. */
@@ -156,7 +153,7 @@ static rl_lock *waiting(fake_world *world, const redlock_options *options) {
   return lock;
 }
 
-static void reply_lets_next_round_begin(void **state) {
+TEST(reply_lets_next_round_begin) {
   fake_world *world = narrow_world();
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
@@ -167,11 +164,10 @@ static void reply_lets_next_round_begin(void **state) {
   assert_int_equal(lock->round_start_us, world->now_us);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* The processor would be busy with it all the time. */
-static void waiting_extend_is_checked_when_node_is_behind(void **state) {
+TEST(waiting_extend_is_checked_when_node_is_behind) {
   fake_world *world = narrow_world();
   redlock_options patient = fake_once();
   patient.node_timeout_us = 60 * SECONDS;
@@ -186,10 +182,9 @@ static void waiting_extend_is_checked_when_node_is_behind(void **state) {
   assert_int_equal(world->nodes[0].extends, 0);
   assert_false(rl_core_wants_send(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), sent_us + SECONDS + 1);
-  assert_true(fake_world_end(world));
 }
 
-static void minority_below_limit_does_not_begin_round(void **state) {
+TEST(minority_below_limit_does_not_begin_round) {
   fake_world *world = fake_world_new(3);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
@@ -202,10 +197,9 @@ static void minority_below_limit_does_not_begin_round(void **state) {
       assert_int_equal(world->nodes[i].sets, ready == 2 ? 2 : 1);
     }
   }
-  assert_true(fake_world_end(world));
 }
 
-static void wait_limits_delayed_acquire(void **state) {
+TEST(wait_limits_delayed_acquire) {
   fake_world *world = narrow_world();
   char message[256];
   redlock_options options = fake_once();
@@ -221,11 +215,10 @@ static void wait_limits_delayed_acquire(void **state) {
                       "'waiting': 0 of 1 nodes granted it (1 needed): 10.0.0.1:6379: too "
                       "many commands are waiting for the node");
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
 /* A nested acquire extends what its owner holds, and its budget is the acquire's. */
-static void wait_limits_delayed_nested_acquire(void **state) {
+TEST(wait_limits_delayed_nested_acquire) {
   fake_world *world = narrow_world();
   redlock_options patient = fake_once(), longer = fake_once();
   patient.node_timeout_us = 60 * SECONDS;
@@ -248,11 +241,10 @@ static void wait_limits_delayed_nested_acquire(void **state) {
   assert_int_equal(world->nodes[0].extends, 0);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Other rounds do not wait for a node that has been silent for as long as a round may last. */
-static void node_that_is_behind_delays_no_round(void **state) {
+TEST(node_that_is_behind_delays_no_round) {
   fake_world *world = narrow_world();
   redlock_options options = fake_once();
   options.node_timeout_us = 100 * MS;
@@ -262,11 +254,10 @@ static void node_that_is_behind_delays_no_round(void **state) {
   assert_int_equal(rl_core_deadline(&world->core), world->now_us + 1);
   fake_pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
 /* Three nodes whose window is one command; the last of them answers nothing. */
-static void hung_minority_delays_no_round(void **state) {
+TEST(hung_minority_delays_no_round) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -280,11 +271,10 @@ static void hung_minority_delays_no_round(void **state) {
     assert_error(rl_lock_result(lock), REDLOCK_OK);
   }
   assert_int_equal(world->nodes[2].queued, 8);
-  assert_true(fake_world_end(world));
 }
 
 /* But its outstanding commands stay bounded while it is not known to be behind. */
-static void overfull_minority_is_waited_for(void **state) {
+TEST(overfull_minority_is_waited_for) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -302,14 +292,13 @@ static void overfull_minority_is_waited_for(void **state) {
   assert_int_equal(world->nodes[0].queued, 0);
   (void)fake_answer(world, 2);
   assert_int_equal(world->nodes[0].queued, 1);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * Whatever the timeout: a lease that two nodes of three keep does not expire because the third
  * hangs.
  */
-static void overfull_minority_ends_no_lease(void **state) {
+TEST(overfull_minority_ends_no_lease) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.ttl_us = 2 * SECONDS;
@@ -331,11 +320,10 @@ static void overfull_minority_ends_no_lease(void **state) {
     }
     assert_error(rl_lock_result(lock), REDLOCK_OK);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* Commands on their way to a distant node are not queued there. */
-static void distant_node_has_higher_in_flight_limit(void **state) {
+TEST(distant_node_has_higher_in_flight_limit) {
   static rl_lock *locks[RL_PACER_IN_FLIGHT + 1000];
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
@@ -356,10 +344,9 @@ static void distant_node_has_higher_in_flight_limit(void **state) {
   assert_error(rl_lock_acquire(one_more, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(world->core.nodes[0]->link.outstanding_count, COUNT_OF(locks));
-  assert_true(fake_world_end(world));
 }
 
-static void one_send_begins_bounded_number_of_rounds(void **state) {
+TEST(one_send_begins_bounded_number_of_rounds) {
   static rl_lock *locks[RL_PACER_MAX + 1];
   fake_world *world = fake_world_new(1);
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
@@ -379,11 +366,10 @@ static void one_send_begins_bounded_number_of_rounds(void **state) {
   rl_core_send(&world->core, world->now_us, NULL, 0);
   assert_int_equal(world->core.nodes[0]->link.outstanding_count, RL_PACER_MAX + 1);
   assert_false(rl_core_wants_send(&world->core));
-  assert_true(fake_world_end(world));
 }
 
 /* A lock may end, or go, while it waits. */
-static void delayed_operation_can_be_cancelled_and_freed(void **state) {
+TEST(delayed_operation_can_be_cancelled_and_freed) {
   fake_world *world = narrow_world();
   rl_lock *lease = held(world, "held", 10 * SECONDS);
   rl_lock *other = held(world, "other", 10 * SECONDS);
@@ -405,7 +391,6 @@ static void delayed_operation_can_be_cancelled_and_freed(void **state) {
   assert_int_equal(world->nodes[0].extends, 0);
   assert_int_equal(world->nodes[0].releases, 2);
   assert_int_equal(fake_keys(world, "held") + fake_keys(world, "other"), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* A burst of a fresh client, whose connections are on their way. */
@@ -435,8 +420,7 @@ static unsigned asking(rl_lock *const *locks) {
 }
 
 /* Otherwise all would be sent at once on connection, and the last be answered too late. */
-static void
-a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void **state) {
+TEST(a_burst_before_the_first_connections_is_launched_no_faster_than_after_them) {
   static rl_lock *locks[BURST];
   fake_world *world = burst_before_connections(locks);
   assert_int_equal(asking(locks), RL_PACER_IN_FLIGHT);
@@ -449,10 +433,9 @@ a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void 
   }
   fake_turn(world);
   assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
-  assert_true(fake_world_end(world));
 }
 
-static void connections_in_progress_delay_burst_by_one_attempt(void **state) {
+TEST(connections_in_progress_delay_burst_by_one_attempt) {
   static rl_lock *locks[BURST];
   fake_world *world = burst_before_connections(locks);
   world->now_us += 100 * MS;
@@ -464,28 +447,4 @@ static void connections_in_progress_delay_burst_by_one_attempt(void **state) {
   for (unsigned i = 0; i < BURST; i++) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_E_UNAVAILABLE);
   }
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(burst_of_acquires_succeeds_on_nodes_that_answer),
-      cmocka_unit_test(pause_of_all_nodes_ends_no_lease),
-      cmocka_unit_test(extends_exclude_no_acquire),
-      cmocka_unit_test(reply_lets_next_round_begin),
-      cmocka_unit_test(waiting_extend_is_checked_when_node_is_behind),
-      cmocka_unit_test(minority_below_limit_does_not_begin_round),
-      cmocka_unit_test(wait_limits_delayed_acquire),
-      cmocka_unit_test(wait_limits_delayed_nested_acquire),
-      cmocka_unit_test(node_that_is_behind_delays_no_round),
-      cmocka_unit_test(hung_minority_delays_no_round),
-      cmocka_unit_test(overfull_minority_is_waited_for),
-      cmocka_unit_test(overfull_minority_ends_no_lease),
-      cmocka_unit_test(distant_node_has_higher_in_flight_limit),
-      cmocka_unit_test(one_send_begins_bounded_number_of_rounds),
-      cmocka_unit_test(a_burst_before_the_first_connections_is_launched_no_faster_than_after_them),
-      cmocka_unit_test(connections_in_progress_delay_burst_by_one_attempt),
-      cmocka_unit_test(delayed_operation_can_be_cancelled_and_freed),
-  };
-  return cmocka_run_group_tests_name("rl_pacer", tests, NULL, NULL);
 }

@@ -272,7 +272,7 @@ static void open_through(void) {
 
 /* ---------------------------------------------------------------------------------------- plain */
 
-static void bytes_are_unchanged_without_a_transport(void **state) {
+TEST(bytes_are_unchanged_without_a_transport) {
   assert_true(rl_stream_open(&stream, &plain, error));
   assert_false(rl_stream_shakes(&stream));
   assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 4);
@@ -302,7 +302,7 @@ static void bytes_are_unchanged_without_a_transport(void **state) {
  * ------------------------------------------------------------------------------------ handshakes
  */
 
-static void interrupted_call_is_repeated(void **state) {
+TEST(interrupted_call_is_repeated) {
   assert_true(rl_stream_open(&stream, &plain, error));
   interrupts = 2;
   assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 4);
@@ -312,7 +312,7 @@ static void interrupted_call_is_repeated(void **state) {
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 4);
 }
 
-static void handshake_works_byte_by_byte(void **state) {
+TEST(handshake_works_byte_by_byte) {
   assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   peer_hears("hello", 5);
@@ -323,7 +323,7 @@ static void handshake_works_byte_by_byte(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void handshake_waits_for_the_kernel(void **state) {
+TEST(handshake_waits_for_the_kernel) {
   send_room = 2;
   assert_true(rl_stream_open(&stream, &through, error));
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
@@ -337,7 +337,7 @@ static void handshake_waits_for_the_kernel(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void refusal_is_sent_before_it_is_reported(void **state) {
+TEST(refusal_is_sent_before_it_is_reported) {
   assert_true(rl_stream_open(&stream, &through, error));
   peer_says("?", 1);
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
@@ -346,7 +346,7 @@ static void refusal_is_sent_before_it_is_reported(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void end_during_the_handshake_is_named(void **state) {
+TEST(end_during_the_handshake_is_named) {
   assert_true(rl_stream_open(&stream, &through, error));
   peer_hangs_up();
   send_error = 0;
@@ -364,7 +364,7 @@ static void end_during_the_handshake_is_named(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void failed_stream_is_reported(void **state) {
+TEST(failed_stream_is_reported) {
   node.refuses = true;
   assert_false(rl_stream_open(&stream, &through, error));
   assert_string_equal(error, "no line");
@@ -376,7 +376,7 @@ static void failed_stream_is_reported(void **state) {
  * ----------------------------------------------------------------------------------------- input
  */
 
-static void record_may_be_split_at_every_byte(void **state) {
+TEST(record_may_be_split_at_every_byte) {
   static const unsigned char record[] = {3, 'a' ^ 0xff, 'b' ^ 0xff, 'c' ^ 0xff};
   open_through();
   for (unsigned i = 0; i < sizeof record; i++) {
@@ -389,7 +389,7 @@ static void record_may_be_split_at_every_byte(void **state) {
 }
 
 /* The kernel has no more bytes, only the transport has. */
-static void held_bytes_are_read_without_the_kernel(void **state) {
+TEST(held_bytes_are_read_without_the_kernel) {
   static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
   open_through();
   peer_says(records, sizeof records);
@@ -405,7 +405,7 @@ static void held_bytes_are_read_without_the_kernel(void **state) {
 }
 
 /* More than the transport takes at once. */
-static void long_record_is_read_to_its_end(void **state) {
+TEST(long_record_is_read_to_its_end) {
   unsigned char record[51] = {50};
   open_through();
   peer_says(record, sizeof record);
@@ -415,7 +415,7 @@ static void long_record_is_read_to_its_end(void **state) {
 }
 
 /* A peer with many empty records does not delay other connections. */
-static void empty_records_are_read_within_a_bound(void **state) {
+TEST(empty_records_are_read_within_a_bound) {
   unsigned char nothing[1000] = {0};
   open_through();
   peer_says(nothing, sizeof nothing);
@@ -425,7 +425,7 @@ static void empty_records_are_read_within_a_bound(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void bytes_count_before_the_end_of_a_connection(void **state) {
+TEST(bytes_count_before_the_end_of_a_connection) {
   static const unsigned char records[] = {1, 'a' ^ 0xff, BAD};
   open_through();
   peer_says(records, sizeof records);
@@ -435,7 +435,7 @@ static void bytes_count_before_the_end_of_a_connection(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void failed_read_ends_the_connection(void **state) {
+TEST(failed_read_ends_the_connection) {
   static const unsigned char bad = BAD;
   open_through();
   peer_says(&bad, 1);
@@ -448,7 +448,7 @@ static void failed_read_ends_the_connection(void **state) {
  * ---------------------------------------------------------------------------------------- output
  */
 
-static void no_bytes_are_taken_while_output_waits(void **state) {
+TEST(no_bytes_are_taken_while_output_waits) {
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
   open_through();
   send_room = 1;
@@ -471,7 +471,7 @@ static void no_bytes_are_taken_while_output_waits(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void transport_gets_a_bounded_number_of_bytes(void **state) {
+TEST(transport_gets_a_bounded_number_of_bytes) {
   static unsigned char many[100000];
   open_through();
   assert_int_equal(rl_stream_send(&stream, fd, many, sizeof many, error), 65536);
@@ -479,7 +479,7 @@ static void transport_gets_a_bounded_number_of_bytes(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void failed_write_ends_the_connection(void **state) {
+TEST(failed_write_ends_the_connection) {
   open_through();
   assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
   assert_string_equal(error, "the transport is broken");
@@ -487,7 +487,7 @@ static void failed_write_ends_the_connection(void **state) {
 }
 
 /* The kernel only reports that the connection has ended. */
-static void last_record_of_a_peer_replaces_its_reset(void **state) {
+TEST(last_record_of_a_peer_replaces_its_reset) {
   static const unsigned char bad = BAD;
   open_through();
   peer_says(&bad, 1);
@@ -504,7 +504,7 @@ static void last_record_of_a_peer_replaces_its_reset(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-static void farewell_is_sent_unless_the_close_is_silent(void **state) {
+TEST(farewell_is_sent_unless_the_close_is_silent) {
   open_through();
   rl_stream_close(&stream, fd, false);
   peer_hears("bye", 3);
@@ -518,26 +518,5 @@ static void farewell_is_sent_unless_the_close_is_silent(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
-  const struct CMUnitTest tests[] = {
-      TEST(bytes_are_unchanged_without_a_transport),
-      TEST(interrupted_call_is_repeated),
-      TEST(handshake_works_byte_by_byte),
-      TEST(handshake_waits_for_the_kernel),
-      TEST(refusal_is_sent_before_it_is_reported),
-      TEST(end_during_the_handshake_is_named),
-      TEST(failed_stream_is_reported),
-      TEST(record_may_be_split_at_every_byte),
-      TEST(held_bytes_are_read_without_the_kernel),
-      TEST(long_record_is_read_to_its_end),
-      TEST(empty_records_are_read_within_a_bound),
-      TEST(bytes_count_before_the_end_of_a_connection),
-      TEST(failed_read_ends_the_connection),
-      TEST(no_bytes_are_taken_while_output_waits),
-      TEST(transport_gets_a_bounded_number_of_bytes),
-      TEST(failed_write_ends_the_connection),
-      TEST(last_record_of_a_peer_replaces_its_reset),
-      TEST(farewell_is_sent_unless_the_close_is_silent),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return tests_run(&(tests_fixture){.before = start, .after = end});
 }

@@ -76,7 +76,7 @@ static const accepted accepted_forms[] = {
     {"unix://u:" SECRET "@/r", "", 6379, 0, "/r", "u", SECRET, "unix:/r"},
 };
 
-static void every_form_is_read(void **state) {
+TEST(every_form_is_read) {
   for (unsigned i = 0; i < COUNT_OF(accepted_forms); i++) {
     const accepted *row = &accepted_forms[i];
     rl_address address;
@@ -187,7 +187,7 @@ static const refused refused_forms[] = {
     {"sentinel://u:%" SECRET "@a/m", "the password has a %-escape that is not two hex digits"},
 };
 
-static void wrong_form_is_named_without_its_password(void **state) {
+TEST(wrong_form_is_named_without_its_password) {
   for (unsigned i = 0; i < COUNT_OF(refused_forms); i++) {
     rl_address address;
     char message[256];
@@ -199,7 +199,7 @@ static void wrong_form_is_named_without_its_password(void **state) {
 }
 
 /* Whatever one byte of an address is changed to, nothing crashes and nothing is quoted. */
-static void message_never_contains_a_password(void **state) {
+TEST(message_never_contains_a_password) {
   static const char *const texts[] = {
       "redis://user:" SECRET "@host:6379/3", "unix://user:" SECRET "@/path?db=3",
       "rediss://user:" SECRET "@host", "sentinel://user:" SECRET "@a,b:1/m"};
@@ -219,7 +219,7 @@ static void message_never_contains_a_password(void **state) {
   }
 }
 
-static void sentinels_are_read(void **state) {
+TEST(sentinels_are_read) {
   rl_address address;
   char message[256], text[600];
   assert_error(read_text(&address, "sentinel://a,10.0.0.2:7,[::1]:8,[::2]/my-master.1_", message,
@@ -242,7 +242,7 @@ static void sentinels_are_read(void **state) {
 }
 
 /* The login of the address is that of the Sentinels; the master has that of the options. */
-static void sentinels_have_their_own_login(void **state) {
+TEST(sentinels_have_their_own_login) {
   rl_address address;
   char message[256] = "";
   redlock_settings settings = nothing();
@@ -272,7 +272,7 @@ static void sentinels_have_their_own_login(void **state) {
                       "follows it");
 }
 
-static void tls_is_asked_for_by_scheme_node_or_client(void **state) {
+TEST(tls_is_asked_for_by_scheme_node_or_client) {
   rl_address address;
   char message[256];
   assert_error(read_text(&address, "rediss://u:" SECRET "@h", message, sizeof message), REDLOCK_OK);
@@ -316,7 +316,7 @@ static char *repeated(const char *before, size_t count, const char *after) {
   return text;
 }
 
-static void lengths_are_limited(void **state) {
+TEST(lengths_are_limited) {
   static const struct {
     const char *before;
     size_t limit;
@@ -343,7 +343,7 @@ static void lengths_are_limited(void **state) {
 }
 
 /* 256 of them are 0 to 255: with %XX, or as bytes with their length. */
-static void password_has_any_bytes(void **state) {
+TEST(password_has_any_bytes) {
   rl_address address;
   char message[256] = "";
   redlock_settings settings = nothing();
@@ -379,7 +379,7 @@ static void password_has_any_bytes(void **state) {
   }
 }
 
-static void parts_have_length_limits(void **state) {
+TEST(parts_have_length_limits) {
   rl_address address;
   char message[256];
   redlock_settings settings = nothing();
@@ -408,7 +408,7 @@ static void parts_have_length_limits(void **state) {
 
 /* ---------------------------------------------------------------------------------- from parts */
 
-static void host_in_parts_needs_no_brackets(void **state) {
+TEST(host_in_parts_needs_no_brackets) {
   rl_address address;
   redlock_settings settings = nothing();
   redlock_node node = parts();
@@ -456,7 +456,7 @@ static const inheritance inheritances[] = {
     {"redis://:@h", NULL, NULL, 0, "cu", "cp", 0, NULL, "", 0},
 };
 
-static void node_inherits_settings_of_its_client(void **state) {
+TEST(node_inherits_settings_of_its_client) {
   for (unsigned i = 0; i < COUNT_OF(inheritances); i++) {
     const inheritance *row = &inheritances[i];
     rl_address address;
@@ -478,7 +478,7 @@ static void node_inherits_settings_of_its_client(void **state) {
   }
 }
 
-static void message_is_cut_to_fit(void **state) {
+TEST(message_is_cut_to_fit) {
   rl_address address;
   char message[8];
   (void)read_text(&address, "", message, sizeof message);
@@ -488,22 +488,4 @@ static void message_is_cut_to_fit(void **state) {
   node.address = "";
   assert_error(rl_address_read(&address, &node, &settings, message, 0), REDLOCK_E_INVALID);
   assert_string_equal(message, "the add"); /* There is no room at all. */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_form_is_read),
-      cmocka_unit_test(wrong_form_is_named_without_its_password),
-      cmocka_unit_test(message_never_contains_a_password),
-      cmocka_unit_test(sentinels_are_read),
-      cmocka_unit_test(sentinels_have_their_own_login),
-      cmocka_unit_test(tls_is_asked_for_by_scheme_node_or_client),
-      cmocka_unit_test(lengths_are_limited),
-      cmocka_unit_test(password_has_any_bytes),
-      cmocka_unit_test(parts_have_length_limits),
-      cmocka_unit_test(host_in_parts_needs_no_brackets),
-      cmocka_unit_test(node_inherits_settings_of_its_client),
-      cmocka_unit_test(message_is_cut_to_fit),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static rl_options defaults(void) {
   return options;
 }
 
-static void delay_is_uniform_between_its_ends(void **state) {
+TEST(delay_is_uniform_between_its_ends) {
   rl_options options = defaults();
   options.retry_delay_us = 2000;
   options.retry_jitter_us = 3;
@@ -35,7 +35,7 @@ static void delay_is_uniform_between_its_ends(void **state) {
   assert_true(rl_backoff_attempt(&options, UINT64_MAX) <= 2 * REDLOCK_TTL_MAX_US);
 }
 
-static void pause_lasts_at_least_1_ms(void **state) {
+TEST(pause_lasts_at_least_1_ms) {
   rl_options options = defaults();
   options.retry_delay_us = 0;
   options.retry_jitter_us = 1001;
@@ -44,7 +44,7 @@ static void pause_lasts_at_least_1_ms(void **state) {
   assert_int_equal(rl_backoff_attempt(&options, 1001), MS + 1);
 }
 
-static void delay_of_connections_doubles_up_to_a_second(void **state) {
+TEST(delay_of_connections_doubles_up_to_a_second) {
   static const unsigned delays_ms[] = {50, 100, 200, 400, 800, 1000, 1000};
   for (unsigned i = 0; i < COUNT_OF(delays_ms); i++) {
     assert_int_equal(rl_backoff_connection(i, 0), delays_ms[i] * MS);
@@ -52,7 +52,7 @@ static void delay_of_connections_doubles_up_to_a_second(void **state) {
   assert_int_equal(rl_backoff_connection(UINT_MAX, 0), SECONDS);
 }
 
-static void random_part_of_up_to_a_half_is_left_out(void **state) {
+TEST(random_part_of_up_to_a_half_is_left_out) {
   redlock_duration least_us = SECONDS;
   for (uint64_t random = 0; random <= 25 * MS + 1; random++) {
     redlock_duration delay_us = rl_backoff_connection(0, random);
@@ -61,14 +61,4 @@ static void random_part_of_up_to_a_half_is_left_out(void **state) {
   }
   assert_int_equal(rl_backoff_connection(0, 25 * MS + 1), 50 * MS);
   assert_int_equal(least_us, 25 * MS);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(delay_is_uniform_between_its_ends),
-      cmocka_unit_test(pause_lasts_at_least_1_ms),
-      cmocka_unit_test(delay_of_connections_doubles_up_to_a_second),
-      cmocka_unit_test(random_part_of_up_to_a_half_is_left_out),
-  };
-  return cmocka_run_group_tests_name("rl_backoff", tests, NULL, NULL);
 }

@@ -5,18 +5,10 @@
  */
 #include "options/rl_login.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "rl_core.h"
+#include "rl_test.h"
 
-#define START_US (5 * REDLOCK_SECONDS)
+#define START_US (5 * SECONDS)
 #define SECRET "s3cr3t-token"
 
 static void make(rl_core *core, const char *address_text) {
@@ -63,7 +55,7 @@ static void assert_begins(const rl_core *core, const void *expected, size_t expe
   assert_memory_equal(output, expected, expected_length);
 }
 
-static void supplied_login_precedes_that_of_the_address(void **state) {
+TEST(supplied_login_precedes_that_of_the_address) {
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$2\r\nu\xff\r\n$4\r\n\0\r\n\xfe\r\n*3\r\n";
   rl_core core;
   make(&core, "redis://old:one@h");
@@ -73,7 +65,7 @@ static void supplied_login_precedes_that_of_the_address(void **state) {
   rl_core_free(&core);
 }
 
-static void missing_user_comes_from_the_address_without_password(void **state) {
+TEST(missing_user_comes_from_the_address_without_password) {
   static const struct {
     const char *username, *password, *expected;
   } cases[] = {
@@ -94,7 +86,7 @@ static void missing_user_comes_from_the_address_without_password(void **state) {
   }
 }
 
-static void login_has_bounds_and_a_deadline(void **state) {
+TEST(login_has_bounds_and_a_deadline) {
   rl_core core;
   char *text = malloc(REDLOCK_PASSWORD_MAX + 2);
   assert_non_null(text);
@@ -115,7 +107,7 @@ static void login_has_bounds_and_a_deadline(void **state) {
 
 /* ------------------------------------------------------------------------------------- memory */
 
-static void sent_login_is_overwritten(void **state) {
+TEST(sent_login_is_overwritten) {
   rl_core core;
   make(&core, "redis://h/3");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -133,7 +125,7 @@ static void sent_login_is_overwritten(void **state) {
 }
 
 /* Memory that grows would leave the old piece behind, with the password in it. */
-static void handshake_never_moves_its_buffer(void **state) {
+TEST(handshake_never_moves_its_buffer) {
   rl_core core;
   char *text = malloc(REDLOCK_PASSWORD_MAX);
   assert_non_null(text);
@@ -151,7 +143,7 @@ static void handshake_never_moves_its_buffer(void **state) {
   free(text);
 }
 
-static void unsent_login_is_overwritten_at_the_end(void **state) {
+TEST(unsent_login_is_overwritten_at_the_end) {
   rl_core core;
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -167,7 +159,7 @@ static void unsent_login_is_overwritten_at_the_end(void **state) {
   rl_core_free(&core);
 }
 
-static void early_answer_ends_the_connection(void **state) {
+TEST(early_answer_ends_the_connection) {
   rl_core core;
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, "user", SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -179,7 +171,7 @@ static void early_answer_ends_the_connection(void **state) {
   rl_core_free(&core);
 }
 
-static void error_with_a_supplied_password_is_dropped(void **state) {
+TEST(error_with_a_supplied_password_is_dropped) {
   rl_core core;
   make(&core, "h");
   assert_int_equal(rl_core_login(&core, 0, NULL, SECRET, strlen(SECRET)), REDLOCK_OK);
@@ -192,7 +184,7 @@ static void error_with_a_supplied_password_is_dropped(void **state) {
 
 /* --------------------------------------------------------------------------------- late logins */
 
-static void missing_login_ends_the_connection(void **state) {
+TEST(missing_login_ends_the_connection) {
   rl_core core;
   make(&core, "h");
   assert_false(rl_core_awaits_login(&core, 0));
@@ -208,7 +200,7 @@ static void missing_login_ends_the_connection(void **state) {
   rl_core_free(&core);
 }
 
-static void supplied_login_leaves_the_rest_of_the_time(void **state) {
+TEST(supplied_login_leaves_the_rest_of_the_time) {
   rl_core core;
   make(&core, "h");
   rl_core_await_login(&core, 0);
@@ -220,7 +212,7 @@ static void supplied_login_leaves_the_rest_of_the_time(void **state) {
 }
 
 /* In a loop of one thread a function may have waited for all nodes, one after the other. */
-static void late_login_leaves_the_node_time_to_answer(void **state) {
+TEST(late_login_leaves_the_node_time_to_answer) {
   rl_core core;
   make(&core, "h");
   rl_core_await_login(&core, 0);
@@ -232,21 +224,4 @@ static void late_login_leaves_the_node_time_to_answer(void **state) {
   rl_core_advance(&core, late_us + RL_LINK_CONNECT_TIMEOUT_US);
   assert_string_equal(core.nodes[0]->error, "connected, but the node does not answer");
   rl_core_free(&core);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(supplied_login_precedes_that_of_the_address),
-      cmocka_unit_test(missing_user_comes_from_the_address_without_password),
-      cmocka_unit_test(login_has_bounds_and_a_deadline),
-      cmocka_unit_test(sent_login_is_overwritten),
-      cmocka_unit_test(handshake_never_moves_its_buffer),
-      cmocka_unit_test(unsent_login_is_overwritten_at_the_end),
-      cmocka_unit_test(early_answer_ends_the_connection),
-      cmocka_unit_test(error_with_a_supplied_password_is_dropped),
-      cmocka_unit_test(missing_login_ends_the_connection),
-      cmocka_unit_test(supplied_login_leaves_the_rest_of_the_time),
-      cmocka_unit_test(late_login_leaves_the_node_time_to_answer),
-  };
-  return cmocka_run_group_tests_name("rl_login", tests, NULL, NULL);
 }

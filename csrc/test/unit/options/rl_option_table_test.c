@@ -10,7 +10,7 @@
 #include "rl_test.h"
 
 /* A byte of a struct that no line describes is a field that was forgotten, or padding. */
-static void every_field_is_in_the_table(void **state) {
+TEST(every_field_is_in_the_table) {
   size_t end = 0;
   for (size_t i = 0; i < rl_options_of_lock.count; i++) {
     const rl_option *row = &rl_options_of_lock.rows[i];
@@ -22,7 +22,7 @@ static void every_field_is_in_the_table(void **state) {
   assert_int_equal(rl_options_of_lock.size, sizeof(redlock_options));
 }
 
-static void every_row_has_a_named_kind(void **state) {
+TEST(every_row_has_a_named_kind) {
   const rl_option_table *tables[] = {&rl_options_of_lock, &rl_options_of_client,
                                      &rl_options_of_node};
   for (unsigned i = 0; i < COUNT_OF(tables); i++) {
@@ -36,7 +36,7 @@ static void every_row_has_a_named_kind(void **state) {
   assert_int_equal(REDLOCK_DB_ZERO, RL_OPTION_COUNT_NONE); /* the same for all counts */
 }
 
-static void fields_of_an_older_caller_are_0(void **state) {
+TEST(fields_of_an_older_caller_are_0) {
   redlock_options older, known;
   memset(&older, 0x5a, sizeof older);
   memset(&known, 0xa5, sizeof known);
@@ -48,7 +48,7 @@ static void fields_of_an_older_caller_are_0(void **state) {
   assert_int_equal(known.lock_delay_us, 0);
 }
 
-static void unknown_fields_of_a_newer_caller_are_refused(void **state) {
+TEST(unknown_fields_of_a_newer_caller_are_refused) {
   union {
     redlock_options options;
     char bytes[4096];
@@ -66,7 +66,7 @@ static void unknown_fields_of_a_newer_caller_are_refused(void **state) {
   assert_non_null(rl_option_fit(&rl_options_of_lock, &known, &newer, sizeof newer.options + 1));
 }
 
-static void struct_ends_between_two_fields(void **state) {
+TEST(struct_ends_between_two_fields) {
   redlock_options given = {0};
   redlock_options known;
   const size_t wrong[] = {0, 1, 7, 9, offsetof(redlock_options, fence) + 1, 4097, SIZE_MAX};
@@ -78,7 +78,7 @@ static void struct_ends_between_two_fields(void **state) {
   assert_null(rl_option_fit(&rl_options_of_lock, &known, &given, sizeof given));
 }
 
-static void struct_of_another_size_is_filled(void **state) {
+TEST(struct_of_another_size_is_filled) {
   const char from[4] = {1, 2, 3, 4};
   char to[6] = {9, 9, 9, 9, 9, 9};
   rl_option_fill(to, 2, from, sizeof from);
@@ -90,7 +90,7 @@ static void struct_of_another_size_is_filled(void **state) {
 }
 
 /* A C programmer who writes "true" is understood; any other number is a mistake. */
-static void flag_is_yes_or_no_and_no_other_number(void **state) {
+TEST(flag_is_yes_or_no_and_no_other_number) {
   redlock_options options = {0};
   static const int numbers[] = {REDLOCK_YES, REDLOCK_NO, 2, -2, 256, INT_MAX};
   for (unsigned i = 0; i < COUNT_OF(numbers); i++) {
@@ -104,7 +104,7 @@ static void flag_is_yes_or_no_and_no_other_number(void **state) {
   }
 }
 
-static void bytes_may_be_as_long_as_their_bound(void **state) {
+TEST(bytes_may_be_as_long_as_their_bound) {
   redlock_settings settings = {0};
   settings.prefix = "never read";
   settings.prefix_length = REDLOCK_KEY_MAX;
@@ -114,7 +114,7 @@ static void bytes_may_be_as_long_as_their_bound(void **state) {
 }
 
 /* "" is no file. A text without a bound is looked at by whoever reads it. */
-static void text_with_bounds_is_not_empty_and_not_too_long(void **state) {
+TEST(text_with_bounds_is_not_empty_and_not_too_long) {
   char longest[RL_OPTION_FILE_MAX + 2];
   redlock_settings settings = {.tls_ca = longest, .username = ""};
   memset(longest, 'x', sizeof longest);
@@ -129,7 +129,7 @@ static void text_with_bounds_is_not_empty_and_not_too_long(void **state) {
                       "tls_ca must be a file: from 1 to 4096 bytes");
 }
 
-static void copy_has_texts_and_bytes_of_its_own(void **state) {
+TEST(copy_has_texts_and_bytes_of_its_own) {
   char prefix[] = {'a', '\0', 'b'};
   char username[] = "u";
   redlock_settings settings = {.prefix = prefix, .prefix_length = 3, .username = username, .db = 7};
@@ -144,20 +144,4 @@ static void copy_has_texts_and_bytes_of_its_own(void **state) {
   assert_int_equal(copy.db, 7);
   rl_option_free(&rl_options_of_client, &copy);
   assert_null(copy.prefix);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_field_is_in_the_table),
-      cmocka_unit_test(every_row_has_a_named_kind),
-      cmocka_unit_test(fields_of_an_older_caller_are_0),
-      cmocka_unit_test(unknown_fields_of_a_newer_caller_are_refused),
-      cmocka_unit_test(struct_ends_between_two_fields),
-      cmocka_unit_test(flag_is_yes_or_no_and_no_other_number),
-      cmocka_unit_test(bytes_may_be_as_long_as_their_bound),
-      cmocka_unit_test(text_with_bounds_is_not_empty_and_not_too_long),
-      cmocka_unit_test(copy_has_texts_and_bytes_of_its_own),
-      cmocka_unit_test(struct_of_another_size_is_filled),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static rl_options defaults(void) {
 }
 
 /* A struct that was filled with zeros, as a C programmer fills one. */
-static void zeroed_struct_is_all_defaults(void **state) {
+TEST(zeroed_struct_is_all_defaults) {
   redlock_options zeros;
   memset(&zeros, 0, sizeof zeros);
   rl_options options = defaults();
@@ -31,7 +31,7 @@ static void zeroed_struct_is_all_defaults(void **state) {
   assert_int_equal(options.lock_delay_us, 0);
 }
 
-static void none_values_mean_0(void **state) {
+TEST(none_values_mean_0) {
   redlock_options none = {.retry_count = REDLOCK_RETRIES_NONE,
                           .retry_delay_us = REDLOCK_DURATION_NONE,
                           .retry_jitter_us = REDLOCK_DURATION_NONE,
@@ -53,7 +53,7 @@ static void none_values_mean_0(void **state) {
 }
 
 /* A client's, a lock's, a call's: each says only what is to differ. */
-static void unset_option_comes_from_the_level_above(void **state) {
+TEST(unset_option_comes_from_the_level_above) {
   redlock_options of_client = {
       .ttl_us = SECONDS, .retry_count = 7, .drift_factor = 0.5, .lock_delay_us = 3 * SECONDS};
   redlock_options of_lock = {.ttl_us = 2 * SECONDS, .node_timeout_us = 5};
@@ -69,7 +69,7 @@ static void unset_option_comes_from_the_level_above(void **state) {
   assert_int_equal(options.lock_delay_us, 3 * SECONDS);
 }
 
-static void budget_replaces_retries_from_above(void **state) {
+TEST(budget_replaces_retries_from_above) {
   redlock_options above = {.retry_count = 7};
   redlock_options budget = {.wait_us = SECONDS};
   redlock_options both = {.wait_us = SECONDS, .retry_count = 2};
@@ -93,7 +93,7 @@ static void check(const redlock_options *options, const char *expected) {
   }
 }
 
-static void equality_ignores_padding(void **state) {
+TEST(equality_ignores_padding) {
   rl_options one = defaults();
   rl_options other;
   memset(&other, 0xa5, sizeof other);
@@ -113,7 +113,7 @@ static void equality_ignores_padding(void **state) {
 }
 
 /* By the table: the ends, what lies beyond them, and what else there may be. */
-static void every_duration_has_both_ends(void **state) {
+TEST(every_duration_has_both_ends) {
   unsigned durations = 0;
   for (size_t i = 0; i < rl_options_of_lock.count; i++) {
     const rl_option *row = &rl_options_of_lock.rows[i];
@@ -144,7 +144,7 @@ static void every_duration_has_both_ends(void **state) {
   assert_int_equal(durations, 10);
 }
 
-static void wrong_option_is_named(void **state) {
+TEST(wrong_option_is_named) {
   static const struct {
     redlock_options options;
     const char *wrong;
@@ -166,7 +166,7 @@ static void wrong_option_is_named(void **state) {
   }
 }
 
-static void retry_count_has_both_ends(void **state) {
+TEST(retry_count_has_both_ends) {
   static const struct {
     int count;
     bool ok;
@@ -179,7 +179,7 @@ static void retry_count_has_both_ends(void **state) {
   }
 }
 
-static void drift_factor_is_less_than_1(void **state) {
+TEST(drift_factor_is_less_than_1) {
   static const double good[] = {0.0, -0.0, 0.01, 0.5, 0.999999, REDLOCK_DRIFT_NONE};
   const double bad[] = {-0.000001, 1.0, 2.0, (double)INFINITY, (double)-INFINITY, (double)NAN};
   for (unsigned i = 0; i < COUNT_OF(good); i++) {
@@ -192,7 +192,7 @@ static void drift_factor_is_less_than_1(void **state) {
   }
 }
 
-static void ttl_counts_in_whole_milliseconds(void **state) {
+TEST(ttl_counts_in_whole_milliseconds) {
   redlock_options options = {.ttl_us = 1999};
   rl_options read = defaults();
   assert_null(rl_options_read(&read, &options));
@@ -202,7 +202,7 @@ static void ttl_counts_in_whole_milliseconds(void **state) {
   assert_int_equal(read.ttl_us, 2000);
 }
 
-static void attempts_follow_from_retry_count_and_wait(void **state) {
+TEST(attempts_follow_from_retry_count_and_wait) {
   static const struct {
     int retry_count;
     redlock_duration wait_us;
@@ -223,7 +223,7 @@ static void attempts_follow_from_retry_count_and_wait(void **state) {
   }
 }
 
-static void node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
+TEST(node_timeout_is_at_most_a_tenth_of_the_ttl) {
   rl_options options = defaults();
   assert_int_equal(rl_options_node_timeout(&options, 10 * SECONDS), 100 * MS);
   assert_int_equal(rl_options_node_timeout(&options, SECONDS), 100 * MS);
@@ -233,7 +233,7 @@ static void node_timeout_is_at_most_a_tenth_of_the_ttl(void **state) {
   assert_int_equal(rl_options_node_timeout(&options, 1000), 5 * SECONDS);
 }
 
-static void key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
+TEST(key_lives_for_ttl_and_lock_delay_rounded_up) {
   rl_options options = defaults();
   assert_int_equal(rl_options_key_ms(&options, SECONDS), 1000);
   options.lock_delay_us = 1;
@@ -244,7 +244,7 @@ static void key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
   assert_int_equal(rl_options_key_ms(&options, SECONDS), 1002);
 }
 
-static void key_is_kept_for_hold_at_least_and_its_drift(void **state) {
+TEST(key_is_kept_for_hold_at_least_and_its_drift) {
   rl_options options = defaults();
   assert_int_equal(rl_options_hold_us(&options), 0);
   options.lock_delay_us = 7;
@@ -260,24 +260,4 @@ static void key_is_kept_for_hold_at_least_and_its_drift(void **state) {
   }
   options.drift_factor = 1.0 - 1e-15;
   assert_true(rl_options_hold_us(&options) == 100 * REDLOCK_TTL_MAX_US + 7);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(zeroed_struct_is_all_defaults),
-      cmocka_unit_test(none_values_mean_0),
-      cmocka_unit_test(unset_option_comes_from_the_level_above),
-      cmocka_unit_test(budget_replaces_retries_from_above),
-      cmocka_unit_test(equality_ignores_padding),
-      cmocka_unit_test(every_duration_has_both_ends),
-      cmocka_unit_test(wrong_option_is_named),
-      cmocka_unit_test(retry_count_has_both_ends),
-      cmocka_unit_test(drift_factor_is_less_than_1),
-      cmocka_unit_test(ttl_counts_in_whole_milliseconds),
-      cmocka_unit_test(attempts_follow_from_retry_count_and_wait),
-      cmocka_unit_test(node_timeout_is_at_most_a_tenth_of_the_ttl),
-      cmocka_unit_test(key_lives_for_ttl_and_lock_delay_rounded_up),
-      cmocka_unit_test(key_is_kept_for_hold_at_least_and_its_drift),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
