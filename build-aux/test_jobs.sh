@@ -319,7 +319,7 @@ long_jobs() {
     job "long/failover-$name" sleeping '' 5.4:build/test/integration/failover_test \
       "FAILOVER_ROUNDS=250 FAILOVER_WAY=$name build/test/integration/failover_test"
   done
-  job long/fence sleeping '' 5.4:build/test/integration/fence_test 'FENCE_ROUNDS=50 build/test/integration/fence_test'
+  job long/contention sleeping '' 5.4:build/test/integration/contention_test 'CONTENTION_ROUNDS=50 build/test/integration/contention_test'
   # A hundred losses of the lock, and jobs of three hosts.
   job long/cli_loss sleeping '' '5.4:build/test/integration/cli_loss_test 5.4:cli' 'CLI_ROUNDS=100 build/test/integration/cli_loss_test'
   # 1,000 runs by twenty shells.

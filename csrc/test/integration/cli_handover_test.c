@@ -112,7 +112,7 @@ static void run_far_away(void) {
 
 /* The one attempt of an attach lasts too short for a connection and a command. */
 static void handover_connects_to_distant_nodes(void **state) {
-  relay_start(&far, three.nodes[0].port, MS(700), 0);
+  relay_start(&far, three.nodes[0].port, MS(700));
   int status = 69;
   bool delayed = true;
   for (unsigned tries = 0; tries < 10 && status == 69 && delayed; tries++) {

@@ -23,7 +23,7 @@ static int reset(void **state) {
   (void)shell_reset(state);
   for (unsigned i = 0; i < 2; i++) {
     char name[8];
-    relay_start(&relays[i], three.nodes[i].port, 0, 0);
+    relay_start(&relays[i], three.nodes[i].port, 0);
     (void)snprintf(name, sizeof name, "RELAY%u", i + 1);
     assert_int_equal(setenv(name, relays[i].address, 1), 0);
   }

@@ -191,33 +191,6 @@ static void threads_share_connections(void **state) {
   finish(client, 8);
 }
 
-/* ---------------------------------------------------------------------------------------- forks */
-
-static int child_uses_the_client(void *argument) {
-  redlock_client *client = argument;
-  redlock_lock *lock = new_lock(client, "child");
-  if (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK ||
-      redlock_lock_release(lock) != REDLOCK_OK) {
-    return 1;
-  }
-  free_with_client(lock);
-  return 0;
-}
-
-/*
- * A child finds a consistent client and a free mutex, at whatever moment of a thread it was forked.
- */
-static void children_may_be_forked_while_threads_work(void **state) {
-  redlock_client *client = begin(8, 1000000);
-  for (unsigned i = 0; i < 20; i++) {
-    unsigned before = workers[i % 8].own;
-    in_child(child_uses_the_client, client);
-    eventually(workers[i % 8].own > before || workers[i % 8].errors > 0);
-  }
-  atomic_store(&stop, true);
-  finish(client, 8);
-}
-
 /*
  * --------------------------------------------------------------------------------- a hung poller
  */
@@ -659,7 +632,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(threads_get_their_own_results),
       TEST(threads_share_connections),
-      TEST(children_may_be_forked_while_threads_work),
       TEST(sleeper_keeps_its_budget_when_its_poller_stalls),
       TEST(sleeper_polls_when_the_call_of_the_poller_ends),
       TEST(poller_handles_earlier_operations),

@@ -18,6 +18,7 @@ typedef struct section {
   redlock_time entered_us;
   redlock_time left_us;
   unsigned process;
+  uint64_t fence; /* 0: none */
 } section;
 
 /* Shared by all processes. Only the lock protects it. */
@@ -47,6 +48,7 @@ static int end(void **state) {
 static void critical_section(unsigned process, redlock_lock *lock) {
   section *entry = &shared->log[process][shared->finished[process]];
   entry->process = process;
+  entry->fence = redlock_lock_fence(lock);
   entry->entered_us = redlock_now();
   unsigned long seen = shared->counter;
   redlock_time until_us = entry->entered_us + 100 + (redlock_time)(rand() % 300);
@@ -61,8 +63,9 @@ static void critical_section(unsigned process, redlock_lock *lock) {
   shared->finished[process]++;
 }
 
-static void compete(unsigned process) {
+static void compete(unsigned process, int fence) {
   redlock_options options = once();
+  options.fence = fence;
   options.retry_count = 0; /* unlimited within the wait */
   options.wait_us = MS(300);
   options.retry_delay_us = MS(3);
@@ -93,8 +96,11 @@ static int compare_sections(const void *left, const void *right) {
   return (a->entered_us > b->entered_us) - (a->entered_us < b->entered_us);
 }
 
-/* No two sections overlap, the counter is exact, and each process had a section. */
-static void check(unsigned processes) {
+/*
+ * No two sections overlap, their fencing tokens grow, the counter is exact, and each process had a
+ * section.
+ */
+static void check(unsigned processes, int fence) {
   unsigned total = 0;
   for (unsigned i = 0; i < processes; i++) {
     total += shared->finished[i];
@@ -116,13 +122,17 @@ static void check(unsigned processes) {
                (unsigned long long)all[i - 1].left_us, all[i].process,
                (unsigned long long)all[i].entered_us);
     }
+    if (fence == REDLOCK_YES && all[i].fence <= all[i - 1].fence) {
+      fail_msg("section %u has the token %llu, the one before it %llu", i,
+               (unsigned long long)all[i].fence, (unsigned long long)all[i - 1].fence);
+    }
   }
   free(all);
   assert_int_equal(shared->counter, total);
   print_message("# %u sections by %u processes\n", total, processes);
 }
 
-static void begin_contest(pid_t *children, unsigned processes) {
+static void begin_contest(pid_t *children, unsigned processes, int fence) {
   memset(shared, 0, offsetof(arena, log));
   farm_reset(&five);
   for (unsigned i = 0; i < processes; i++) {
@@ -131,7 +141,7 @@ static void begin_contest(pid_t *children, unsigned processes) {
     if (children[i] == 0) {
       (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
       (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
-      compete(i);
+      compete(i, fence);
       _exit(0);
     }
   }
@@ -172,10 +182,10 @@ static void end_contest(const pid_t *children, unsigned processes) {
 
 static void one_of_eight_processes_holds_the_lock(void **state) {
   pid_t children[8];
-  begin_contest(children, 8);
+  begin_contest(children, 8, REDLOCK_NO);
   await_sections(8, SECTIONS_WANTED);
   end_contest(children, 8);
-  check(8);
+  check(8, REDLOCK_NO);
 }
 
 static unsigned unavailable(void) {
@@ -186,9 +196,14 @@ static unsigned unavailable(void) {
   return total;
 }
 
+static unsigned rounds(void) {
+  const char *text = getenv("CONTENTION_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 2;
+}
+
 static void one_holds_the_lock_while_nodes_hang_and_die(void **state) {
   pid_t children[4];
-  begin_contest(children, 4);
+  begin_contest(children, 4, REDLOCK_YES);
   await_sections(4, 20);
   farm_stop(&five, 0);
   await_sections(4, 20);
@@ -210,8 +225,16 @@ static void one_holds_the_lock_while_nodes_hang_and_die(void **state) {
   farm_kill(&five, 4);
   farm_restart(&five, 4);
   await_sections(4, 20);
+  for (unsigned i = 0; i < rounds(); i++) { /* Two of five nodes at a time. */
+    farm_kill(&five, i % 5);
+    farm_kill(&five, (i + 2) % 5);
+    await_sections(4, 20);
+    farm_restart(&five, i % 5);
+    farm_restart(&five, (i + 2) % 5);
+    await_sections(4, 20);
+  }
   end_contest(children, 4);
-  check(4);
+  check(4, REDLOCK_YES);
 }
 
 int main(void) {

@@ -255,23 +255,6 @@ static void finding_does_not_contain_the_wrong_password(void **state) {
   assert_null(strstr(found, PASSWORD));
 }
 
-static void hung_and_killed_nodes_are_down(void **state) {
-  redlock_options options = once();
-  options.node_timeout_us = MS(1000);
-  farm_stop(&three, 0);
-  farm_kill(&three, 1);
-  unsigned tries = 0;
-  do { /* On a slow machine the third node may take as long. */
-    assert_int_equal(examine_as(client_of(&three, 3, &options), "redlock-doctor", 0),
-                     REDLOCK_E_UNAVAILABLE);
-  } while (strstr(found, three.nodes[2].address) != NULL && ++tries < 20);
-  farm_continue(&three, 0);
-  farm_restart(&three, 1);
-  assert_found("error down %s did not answer: no connection within ", 0);
-  assert_found("error down %s did not answer: Connection refused", 1);
-  assert_null(strstr(found, three.nodes[2].address));
-}
-
 /*
  * By another of its addresses, and by a Unix socket with another database, which only the run_id
  * reveals.
@@ -353,7 +336,6 @@ int main(void) {
       TEST(rights_that_no_lock_needs_are_no_error),
       TEST(forbidden_keys_are_found_by_the_resource),
       TEST(finding_does_not_contain_the_wrong_password),
-      TEST(hung_and_killed_nodes_are_down),
       TEST(same_server_is_found_by_any_address),
       TEST(cluster_node_is_found),
       TEST(locks_without_expiry_are_found_under_the_prefix),

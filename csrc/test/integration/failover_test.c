@@ -36,9 +36,9 @@ static int start(void **state) {
   static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
   farm_start(&two.servers, 2, at_once);
   for (unsigned i = 0; i < 2; i++) {
-    relay_start(&two.links[i], two.servers.nodes[i].port, 0, 0);
+    relay_start(&two.links[i], two.servers.nodes[i].port, 0);
   }
-  relay_start(&two.way, two.servers.nodes[0].port, 0, 0);
+  relay_start(&two.way, two.servers.nodes[0].port, 0);
   return 0;
 }
 

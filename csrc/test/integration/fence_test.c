@@ -1,44 +1,14 @@
 /*
- * Fencing tokens on real servers: many grants of several processes, while nodes are killed.
+ * Fencing tokens on real servers. contention_test.c has many grants while nodes are killed.
  *
  * SPDX-License-Identifier: MIT
  */
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "support.h"
 #include "wire/rl_command.h"
 
-#define GRANTS_MAX 100000
-#define GRANTS_EACH 15 /* between two faults */
-#define ROUNDS_USUAL 5 /* unless FENCE_ROUNDS is set */
-#define PROCESSES 4
 #define COUNTER "r" RL_COMMAND_COUNTER
-
-/* The holder writes it, so that it is in the order of the grants. */
-typedef struct ledger {
-  unsigned count;
-  volatile bool over;
-  bool overlapped;
-  unsigned by[PROCESSES];
-  uint64_t tokens[GRANTS_MAX];
-} ledger;
-
-static ledger *shared;
-
-static int start(void **state) {
-  /* A write precedes its reply, so that no counter is lost by a SIGKILL. */
-  static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  assert_true(shared != MAP_FAILED);
-  farm_start(&five, 5, keeping);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)munmap(shared, sizeof *shared);
-  return five_end(state);
-}
 
 static redlock_options fenced(void) {
   redlock_options options = once();
@@ -71,8 +41,6 @@ static unsigned confirmed(uint64_t token) {
   }
   return nodes;
 }
-
-/* ---------------------------------------------------------------------------------- one client */
 
 static void agreeing_nodes_need_no_confirmation(void **state) {
   redlock_options options = fenced();
@@ -214,101 +182,6 @@ static void several_resources_have_one_token(void **state) {
   redlock_client_free(client);
 }
 
-/* --------------------------------------------------------------------------------- many grants */
-
-/* Appends the token of each grant to the ledger. */
-static void take_turns(unsigned process) {
-  redlock_options options = fenced();
-  options.retry_count = 0; /* unlimited within the wait */
-  options.wait_us = MS(500);
-  redlock_client *client = client_of(&five, 5, &options);
-  redlock_lock *lock = new_lock(client, "r");
-  while (!shared->over) {
-    int error = redlock_lock_acquire(lock, NULL, NULL);
-    if (error != REDLOCK_OK) {
-      continue; /* no majority for a moment, or taken */
-    }
-    unsigned at = __atomic_load_n(&shared->count, __ATOMIC_SEQ_CST);
-    uint64_t token = redlock_lock_fence(lock);
-    if (at < GRANTS_MAX) {
-      shared->tokens[at] = token;
-      shared->by[process]++;
-    }
-    unsigned was = __atomic_fetch_add(&shared->count, 1, __ATOMIC_SEQ_CST);
-    if (was != at) {
-      shared->overlapped = true;
-    }
-    (void)redlock_lock_release(lock);
-  }
-  free_with_client(lock);
-}
-
-static void begin(pid_t *workers) {
-  memset(shared, 0, sizeof *shared);
-  for (unsigned i = 0; i < PROCESSES; i++) {
-    workers[i] = fork();
-    assert_true(workers[i] >= 0);
-    if (workers[i] == 0) {
-      (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-      (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
-      take_turns(i);
-      _exit(0);
-    }
-  }
-}
-
-static unsigned grants(void) {
-  unsigned count = __atomic_load_n(&shared->count, __ATOMIC_SEQ_CST);
-  return count < GRANTS_MAX ? count : GRANTS_MAX;
-}
-
-static void await_grants(void) {
-  unsigned wanted = grants() + GRANTS_EACH;
-  eventually(grants() >= (wanted < GRANTS_MAX ? wanted : GRANTS_MAX));
-}
-
-static unsigned rounds(void) {
-  const char *text = getenv("FENCE_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
-  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : ROUNDS_USUAL;
-}
-
-static bool two_work(void) {
-  unsigned working = 0;
-  for (unsigned i = 0; i < PROCESSES; i++) {
-    working += shared->by[i] > 0;
-  }
-  return working >= 2;
-}
-
-static void tokens_grow_while_nodes_are_killed(void **state) {
-  pid_t workers[PROCESSES];
-  begin(workers);
-  for (unsigned i = 0; i < rounds(); i++) { /* Two of five nodes at a time. */
-    await_grants();
-    farm_kill(&five, i % 5);
-    farm_kill(&five, (i + 2) % 5);
-    await_grants();
-    farm_restart(&five, i % 5);
-    farm_restart(&five, (i + 2) % 5);
-  }
-  eventually(two_work());
-  shared->over = true;
-  for (unsigned i = 0; i < PROCESSES; i++) {
-    int status;
-    assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
-    assert_int_equal(status, 0);
-  }
-  assert_false(shared->overlapped);
-  for (unsigned i = 1; i < grants(); i++) {
-    if (shared->tokens[i] <= shared->tokens[i - 1]) {
-      fail_msg("grant %u has %llu, the one before it %llu", i,
-               (unsigned long long)shared->tokens[i], (unsigned long long)shared->tokens[i - 1]);
-    }
-  }
-  print_message("# %u grants; %u nodes have confirmed since their start\n", grants(),
-                nodes_with_confirm());
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(agreeing_nodes_need_no_confirmation, five_reset),
@@ -318,7 +191,6 @@ int main(void) {
       cmocka_unit_test_setup(last_counter_grants_nothing, five_reset),
       cmocka_unit_test_setup(lock_without_fence_creates_no_counter, five_reset),
       cmocka_unit_test_setup(several_resources_have_one_token, five_reset),
-      cmocka_unit_test_setup(tokens_grow_while_nodes_are_killed, five_reset),
   };
-  return cmocka_run_group_tests(tests, start, end);
+  return cmocka_run_group_tests(tests, five_start, five_end);
 }

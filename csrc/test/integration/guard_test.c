@@ -27,7 +27,7 @@ static relay way;           /* to the forgetful node */
 static int start(void **state) {
   static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
   farm_start(&four, 4, at_once);
-  relay_start(&way, four.nodes[FORGETFUL].port, 0, 0);
+  relay_start(&way, four.nodes[FORGETFUL].port, 0);
   return 0;
 }
 

@@ -1,19 +1,13 @@
 /*
- * redlock_client_lead() on real servers: terms of one process, and of two of which one is stopped.
+ * redlock_client_lead() on real servers.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <pthread.h>
-#include <sys/prctl.h>
 
 #include "support.h"
 
-#define LEADERS 2
 #define TERMS_MAX 64
-#define WRITES_MAX 100000
-#define TTL_US MS(1500)
-
-/* ---------------------------------------------------------------------------------- one process */
 
 typedef struct terms {
   redlock_client *client, *other;
@@ -213,149 +207,6 @@ static void observer_sees_label_fence_and_time_left_of_leader(void **state) {
   redlock_client_free(own.other);
 }
 
-/* --------------------------------------------------------------- two processes, one is stopped */
-
-/*
- * The store compares the fence of a write with that of the last write, and keeps all writes. It is
- * memory of both processes; a mutex guards it, in which no process stops.
- */
-typedef struct store {
-  pthread_mutex_t mutex;
-  bool fenced;
-  unsigned count, refused[LEADERS];
-  uint64_t fences[WRITES_MAX];
-  volatile int stop; /* The leader with this number stops between its check and its write. */
-  volatile uint64_t term[LEADERS]; /* fence of its term; 0: none */
-  unsigned terms;
-  uint64_t begun[TERMS_MAX]; /* fences of the terms, in the order in which they began */
-} store;
-
-typedef struct writer {
-  store *store;
-  unsigned number;
-} writer;
-
-static void write_to(store *self, unsigned number, uint64_t fence) {
-  (void)pthread_mutex_lock(&self->mutex);
-  uint64_t last = self->count > 0 ? self->fences[self->count - 1] : 0;
-  if (self->fenced && fence < last) {
-    self->refused[number]++;
-  } else if (self->count < WRITES_MAX) {
-    self->fences[self->count++] = fence;
-  }
-  (void)pthread_mutex_unlock(&self->mutex);
-}
-
-static int lead_and_write(redlock_lock *term, void *data) {
-  writer *own = data;
-  store *self = own->store;
-  (void)pthread_mutex_lock(&self->mutex); /* A later leader waits for it, if this one is slow. */
-  uint64_t fence = redlock_lock_fence(term);
-  if (fence != 0) {
-    self->begun[self->terms++ % TERMS_MAX] = fence;
-  }
-  (void)pthread_mutex_unlock(&self->mutex);
-  if (fence == 0) {
-    return REDLOCK_CAMPAIGN; /* The lease has ended already. */
-  }
-  self->term[own->number] = fence;
-  while (redlock_lock_remaining(term) > 0) {
-    if (self->stop == (int)own->number) {
-      self->stop = -1;
-      (void)raise(SIGSTOP);
-    }
-    write_to(self, own->number, fence);
-    (void)poll(NULL, 0, 2);
-  }
-  self->term[own->number] = 0;
-  return REDLOCK_CAMPAIGN;
-}
-
-static pid_t start_leader(store *self, unsigned number) {
-  pid_t parent = getpid();
-  pid_t pid = fork();
-  if (pid == 0) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-      _exit(1);
-    }
-    redlock_options options = {.ttl_us = TTL_US};
-    writer own = {.store = self, .number = number};
-    redlock_client *client = client_of(&three, 3, NULL);
-    (void)redlock_client_lead(client, "r", 1, &options, lead_and_write, NULL, &own);
-    _exit(2);
-  }
-  return pid;
-}
-
-static unsigned writes_out_of_order(const store *self) {
-  unsigned count = 0;
-  for (unsigned i = 1; i < self->count; i++) {
-    count += self->fences[i] < self->fences[i - 1];
-  }
-  return count;
-}
-
-/* Stops the leader until the other one has led and written. */
-static void stop_leader(store *self, const pid_t *pids) {
-  int status;
-  unsigned number = self->term[0] > self->term[1] ? 0 : 1;
-  unsigned other = 1 - number;
-  self->stop = (int)number;
-  eventually(self->stop == -1);
-  assert_int_equal(waitpid(pids[number], &status, WUNTRACED), pids[number]);
-  assert_true(WIFSTOPPED(status));
-  uint64_t stopped = self->term[number];
-  eventually(self->term[other] > stopped);
-  unsigned before = self->count;
-  eventually(self->count > before);
-  assert_int_equal(kill(pids[number], SIGCONT), 0);
-  eventually(self->term[number] != stopped);
-}
-
-/* Returns the number of writes that came after a write of a later leader. */
-static unsigned stop_leaders(bool fenced, unsigned rounds) {
-  pthread_mutexattr_t kind;
-  pid_t pids[LEADERS];
-  store *self = mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  assert_true(self != MAP_FAILED);
-  (void)pthread_mutexattr_init(&kind);
-  (void)pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
-  assert_int_equal(pthread_mutex_init(&self->mutex, &kind), 0);
-  self->fenced = fenced;
-  self->stop = -1;
-  for (unsigned i = 0; i < LEADERS; i++) {
-    pids[i] = start_leader(self, i);
-  }
-  for (unsigned round = 0; round < rounds; round++) {
-    eventually(self->term[0] != 0 || self->term[1] != 0);
-    stop_leader(self, pids);
-  }
-  for (unsigned i = 0; i < LEADERS; i++) {
-    int status;
-    assert_int_equal(kill(pids[i], SIGKILL), 0);
-    assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-    assert_true(WIFSIGNALED(status));
-  }
-  for (unsigned i = 1; i < self->terms && i < TERMS_MAX; i++) {
-    assert_true(self->begun[i] > self->begun[i - 1]);
-  }
-  assert_true(self->terms > rounds);
-  assert_true(!fenced || self->refused[0] + self->refused[1] >= rounds);
-  unsigned late = writes_out_of_order(self);
-  (void)munmap(self, sizeof *self);
-  return late;
-}
-
-static void store_refuses_late_write_of_stopped_leader(void **state) {
-  assert_int_equal(stop_leaders(true, 3), 0);
-}
-
-/* The control of the test above: without a fence the late write is stored. */
-static void store_without_fence_keeps_late_write_of_stopped_leader(void **state) {
-  assert_true(stop_leaders(false, 1) >= 1);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(fence_grows_from_term_to_term, three_reset),
@@ -367,8 +218,6 @@ int main(void) {
       cmocka_unit_test_setup(wrong_arguments_of_lead_are_refused, three_reset),
       cmocka_unit_test_setup(wakeup_ends_campaign, three_reset),
       cmocka_unit_test_setup(observer_sees_label_fence_and_time_left_of_leader, three_reset),
-      cmocka_unit_test_setup(store_refuses_late_write_of_stopped_leader, three_reset),
-      cmocka_unit_test_setup(store_without_fence_keeps_late_write_of_stopped_leader, three_reset),
   };
   return cmocka_run_group_tests(tests, three_start, three_end);
 }

@@ -1,5 +1,6 @@
 /*
- * Users and passwords on real servers.
+ * Users and passwords on real servers. spec/credentials_spec.lua has passwords of any bytes, rotated
+ * ones, and functions that answer at once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,18 +8,6 @@
 #include <stdatomic.h>
 
 #include "support.h"
-
-/* SHA-256 of the bytes 0 to 255, as ACL SETUSER takes it. */
-#define EVERY_BYTE "#40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880"
-
-/* SHA-256 of 16384 times "p". */
-#define MANY_PS "#25a0e0e40cb43421c3b579a84005fcc90a2a8bd95d285c3258b13123eb036606"
-
-static void fill_every_byte(char bytes[256]) {
-  for (unsigned i = 0; i < 256; i++) {
-    bytes[i] = (char)i;
-  }
-}
 
 static void let_in(const char *user, const char *password) {
   for (unsigned i = 0; i < three.count; i++) {
@@ -54,39 +43,6 @@ static redlock_client *client_as(const redlock_settings *settings) {
 }
 
 /* -------------------------------------------------------------------------------- any bytes */
-
-static void client_may_have_a_password_of_any_bytes(void **state) {
-  char bytes[256];
-  fill_every_byte(bytes);
-  let_in("every", EVERY_BYTE);
-  redlock_settings settings = {
-      .username = "every", .password = bytes, .password_length = sizeof bytes};
-  redlock_client *client = client_as(&settings);
-  memset(bytes, 0, sizeof bytes); /* The client has a copy. */
-  assert_locks(client);
-}
-
-static void node_may_have_a_password_of_any_bytes(void **state) {
-  char bytes[256];
-  fill_every_byte(bytes);
-  let_in("every", EVERY_BYTE);
-  redlock_client *client = new_client(NULL);
-  for (unsigned i = 0; i < three.count; i++) {
-    char url[1024] = "redis://every:";
-    redlock_node node = {.address = three.nodes[i].address,
-                         .username = "every",
-                         .password = bytes,
-                         .password_length = sizeof bytes};
-    for (unsigned byte = 0; byte < 256; byte++) {
-      (void)snprintf(url + strlen(url), 4, "%%%02x", byte);
-    }
-    (void)snprintf(url + strlen(url), 40, "@%s", three.nodes[i].address);
-    assert_int_equal(i == 0 ? redlock_client_add_node(client, &node, NULL, 0)
-                            : redlock_client_add(client, url, NULL, 0),
-                     REDLOCK_OK);
-  }
-  assert_locks(client);
-}
 
 /* Redis accepts all bytes but NUL and blanks. */
 static void user_may_have_any_bytes(void **state) {
@@ -126,41 +82,6 @@ static void end_connections(const char *user) {
   for (unsigned i = 0; i < three.count; i++) {
     assert_non_null(farm_command(&three, i, "CLIENT", "KILL", "USER", user, NULL));
   }
-}
-
-static void wrong_password_is_reported_until_it_is_accepted(void **state) {
-  let_in("rotated", ">s3cr3t-new");
-  redlock_settings settings = {.username = "rotated", .password = "s3cr3t-old"};
-  redlock_client *client = client_as(&settings);
-  redlock_lock *lock = new_lock(client, "r");
-  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  pump_until(client, all_report(client, "WRONGPASS"));
-  let_in("rotated", ">s3cr3t-old");
-  pump_until(client, all_up(client));
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  pump_until(client, farm_count(&three, "r", redlock_lock_token(lock)) == 3);
-  assert_ok(lock, redlock_lock_release(lock));
-  free_with_client(lock);
-}
-
-static void disabled_user_is_reported_until_it_is_enabled(void **state) {
-  let_in("rotated", ">s3cr3t");
-  redlock_settings settings = {.username = "rotated", .password = "s3cr3t"};
-  redlock_client *client = client_as(&settings);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, all_up(client));
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "rotated", "off", NULL), "OK");
-  }
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL)); /* Existing connections stay up. */
-  end_connections("rotated");
-  pump_until(client, all_report(client, "WRONGPASS"));
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "rotated", "on", NULL), "OK");
-  }
-  pump_until(client, all_up(client));
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  free_with_client(lock);
 }
 
 /* ------------------------------------------------------------------------- from a function */
@@ -218,79 +139,6 @@ static unsigned vault_asked(vault *self) {
     count += atomic_load(&self->asked[i]);
   }
   return count;
-}
-
-static void function_is_called_for_each_connection(void **state) {
-  vault own;
-  vault_init(&own);
-  vault_put(&own, "token", "s3cr3t-1");
-  let_in("token", ">s3cr3t-1");
-  redlock_client *client = client_of_vault(&own);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, all_up(client));
-  assert_true(own.names_match);
-  assert_int_equal(vault_asked(&own), 3);
-  let_in("token", ">s3cr3t-2"); /* Existing connections stay up. */
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  assert_int_equal(vault_asked(&own), 3);
-  vault_put(&own, "token", "s3cr3t-2");
-  end_connections("token");
-  pump_until(client, vault_asked(&own) >= 6 && all_up(client));
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  free_with_client(lock);
-}
-
-static void password_may_have_16_kb(void **state) {
-  vault own;
-  vault_init(&own);
-  own.user = "long";
-  own.length = sizeof own.password;
-  memset(own.password, 'p', sizeof own.password);
-  let_in("long", MANY_PS);
-  assert_locks(client_of_vault(&own));
-  assert_int_equal(vault_asked(&own), 3);
-}
-
-static void failed_function_is_reported_and_called_again(void **state) {
-  vault own;
-  vault_init(&own);
-  own.result = REDLOCK_E_UNAVAILABLE;
-  vault_put(&own, "token", "s3cr3t");
-  let_in("token", ">s3cr3t");
-  redlock_client *client = client_of_vault(&own);
-  redlock_lock *lock = new_lock(client, "r");
-  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-  pump_until(client, all_report(client, "it got no credentials: the vault is locked"));
-  own.result = REDLOCK_OK;
-  pump_until(client, all_up(client));
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  free_with_client(lock);
-}
-
-static void function_is_not_called_for_a_node_with_a_password(void **state) {
-  vault own;
-  vault_init(&own);
-  let_in("own", ">p");
-  let_in("token", ">s3cr3t");
-  vault_put(&own, NULL, "s3cr3t");
-  redlock_settings settings = {.credentials = vault_answer, .credentials_data = &own};
-  redlock_client *client = new_client(&settings);
-  char url[64];
-  (void)snprintf(url, sizeof url, "redis://own:p@%s", three.nodes[0].address);
-  assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 1; i < three.count; i++) { /* The function sets no user; the address does. */
-    (void)snprintf(url, sizeof url, "redis://token@%s", three.nodes[i].address);
-    assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
-  }
-  assert_locks(client);
-  assert_int_equal(atomic_load(&own.asked[0]), 0);
-  assert_int_equal(atomic_load(&own.asked[1]), 1);
-  settings.password = "p";
-  char message[128];
-  client = NULL;
-  assert_int_equal(redlock_client_new(&client, &settings, message, sizeof message),
-                   REDLOCK_E_INVALID);
-  assert_contains(message, "give either");
 }
 
 /*
@@ -505,15 +353,7 @@ static void forked_child_requests_credentials_again(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(client_may_have_a_password_of_any_bytes),
-      TEST(node_may_have_a_password_of_any_bytes),
       TEST(user_may_have_any_bytes),
-      TEST(wrong_password_is_reported_until_it_is_accepted),
-      TEST(disabled_user_is_reported_until_it_is_enabled),
-      TEST(function_is_called_for_each_connection),
-      TEST(password_may_have_16_kb),
-      TEST(failed_function_is_reported_and_called_again),
-      TEST(function_is_not_called_for_a_node_with_a_password),
       TEST(late_credentials_wake_a_blocking_call),
       TEST(late_credentials_wake_a_loop),
       TEST(missing_credentials_time_out),

@@ -151,29 +151,6 @@ static void idle_loop_sleeps(void **state) {
   free_with_client(lock);
 }
 
-static void locks_of_one_client_exclude_each_other(void **state) {
-  redlock_client *client = client_of(&five, 5, NULL);
-  redlock_lock *first = new_lock(client, "r");
-  redlock_lock *second = new_lock(client, "r");
-  for (unsigned i = 0; i < 20; i++) {
-    assert_int_equal(redlock_lock_acquire_start(first, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_lock_acquire_start(second, NULL), REDLOCK_OK);
-    pump_until(client, redlock_lock_result(first) != REDLOCK_PENDING &&
-                           redlock_lock_result(second) != REDLOCK_PENDING);
-    redlock_lock *winner = redlock_lock_result(first) == REDLOCK_OK ? first : second;
-    redlock_lock *loser = winner == first ? second : first;
-    assert_ok(winner, redlock_lock_result(winner));
-    assert_int_equal(redlock_lock_result(loser), REDLOCK_E_TAKEN);
-    assert_ok(winner, redlock_lock_release(winner));
-    pump_until(client, farm_count(&five, "r", NULL) == 0);
-    while (redlock_client_next_ended(client) != NULL) {
-    }
-  }
-  redlock_lock_free(first);
-  redlock_lock_free(second);
-  redlock_client_free(client);
-}
-
 static void cancelled_and_freed_locks_leave_no_key(void **state) {
   static many_locks all;
   make_locks(&all, LOCKS);
@@ -209,7 +186,6 @@ int main(void) {
       TEST(loop_needs_only_one_descriptor),
       TEST(hung_node_does_not_delay_many_locks),
       TEST(idle_loop_sleeps),
-      TEST(locks_of_one_client_exclude_each_other),
       TEST(cancelled_and_freed_locks_leave_no_key),
   };
   return cmocka_run_group_tests(tests, five_start, five_end);

@@ -17,11 +17,6 @@ static int start(void **state) {
   return 0;
 }
 
-/* Deletes the data of a node, its file included. */
-static void lose_data(unsigned node) {
-  assert_string_equal(farm_command(&five, node, "FLUSHALL", "SYNC", NULL), "OK");
-}
-
 static bool on_nodes(unsigned count, redlock_lock *lock, const char *key) {
   return farm_count(&five, key, redlock_lock_token(lock)) == count;
 }
@@ -61,40 +56,6 @@ static redlock_lock *held_briefly(redlock_client *client, const char *resource) 
 
 /* ----------------------------------------------------------------------------------- all up */
 
-static void lock_is_on_every_node(void **state) {
-  for (unsigned count = 1; count <= 5; count++) {
-    redlock_client *client = client_of(&five, count, NULL);
-    redlock_lock *lock = new_lock(client, "r");
-    redlock_duration validity_us = 0;
-    assert_ok(lock, redlock_lock_acquire(lock, NULL, &validity_us));
-    assert_between(validity_us, MS(30000), MS(60000 - 600 - 2));
-    pump_until(client, on_nodes(count, lock, "r"));
-    redlock_client *other = client_of(&five, count, NULL);
-    redlock_lock *second = new_lock(other, "r");
-    assert_int_equal(redlock_lock_acquire(second, NULL, NULL), REDLOCK_E_TAKEN);
-    assert_contains(redlock_lock_message(second), "taken");
-    assert_ok(lock, redlock_lock_extend(lock, MS(120000), &validity_us));
-    assert_between(validity_us, MS(60000), MS(120000 - 1200 - 2));
-    assert_ok(lock, redlock_lock_release(lock));
-    pump_until(client, farm_count(&five, "r", NULL) == 0);
-    redlock_lock_free(second);
-    redlock_client_free(other);
-    free_with_client(lock);
-  }
-}
-
-static void half_of_the_nodes_is_no_majority(void **state) {
-  redlock_client *client = client_of(&five, 4, NULL);
-  redlock_lock *lock = new_lock(client, "r");
-  farm_command(&five, 0, "SET", "r", "another", NULL);
-  farm_command(&five, 1, "SET", "r", "another", NULL);
-  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);
-  pump_until(client, farm_count(&five, "r", NULL) == 2);
-  farm_command(&five, 1, "DEL", "r", NULL);
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  free_with_client(lock);
-}
-
 /* ------------------------------------------------------------------------------- hung nodes */
 
 #define PAIRS 50
@@ -132,24 +93,6 @@ static void two_hung_nodes_of_five_cost_nothing(void **state) {
   check_hung_nodes(1);
   (void)five_reset(state);
   check_hung_nodes(2);
-}
-
-static void nodes_that_hang_before_connecting_cost_nothing(void **state) {
-  farm_stop(&five, 0);
-  farm_stop(&five, 3);
-  redlock_options options = endless();
-  redlock_client *client = client_of(&five, 5, &options);
-  redlock_time before_us = stopwatch();
-  redlock_lock *lock = held_lock(client, "r");
-  assert_ok(lock, redlock_lock_release(lock));
-  /* A first acquire waits four times as long as the majority took: a delay counts five times. */
-  assert_took(before_us, 0, SOON_US + 4 * witness_delay_us(before_us));
-  farm_continue(&five, 0);
-  farm_continue(&five, 3);
-  pump_until(client, all_up(client) && farm_count(&five, "r", NULL) == 0);
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  pump_until(client, on_nodes(5, lock, "r"));
-  free_with_client(lock);
 }
 
 static void late_node_is_backfilled(void **state) {
@@ -258,77 +201,6 @@ static void refused_nodes_are_named(void **state) {
   free_with_client(lock);
 }
 
-static void two_killed_nodes_are_used_again(void **state) {
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  farm_kill(&five, 0);
-  farm_kill(&five, 4);
-  for (unsigned i = 0; i < 50; i++) {
-    redlock_lock *lock = held_lock(client, "r");
-    assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-    assert_ok(lock, redlock_lock_release(lock));
-    redlock_lock_free(lock);
-  }
-  redlock_node_info info;
-  assert_int_equal(redlock_client_node_info(client, 4, &info), REDLOCK_OK);
-  assert_int_not_equal(info.state, REDLOCK_NODE_UP);
-  assert_non_null(info.error);
-  farm_restart(&five, 0);
-  farm_restart(&five, 4);
-  pump_until(client, farm_connections(&five, 0) == 1 && farm_connections(&five, 4) == 1);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, on_nodes(5, lock, "r"));
-  free_with_client(lock);
-}
-
-static void three_killed_nodes_end_calls_at_once(void **state) {
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  for (unsigned i = 2; i < 5; i++) {
-    farm_kill(&five, i);
-  }
-  redlock_lock *lock = new_lock(client, "r");
-  for (unsigned tries = 0; tries < 3; tries++) {
-    redlock_time before_us = stopwatch();
-    assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
-    assert_took(before_us, 0, SOON_US); /* No refused node is waited for. */
-  }
-  for (unsigned i = 2; i < 5; i++) {
-    assert_contains(redlock_lock_message(lock), five.nodes[i].address);
-  }
-  assert_contains(redlock_lock_message(lock), "Connection refused");
-  pump_until(client, farm_count(&five, "r", NULL) == 0);
-  for (unsigned i = 2; i < 5; i++) {
-    farm_restart(&five, i);
-  }
-  pump_until(client, all_up(client));
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  pump_until(client, on_nodes(5, lock, "r"));
-  free_with_client(lock);
-}
-
-static void lease_survives_restarts_of_its_nodes(void **state) {
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, on_nodes(5, lock, "r"));
-  lose_data(0);
-  farm_kill(&five, 0); /* This node returns without data, */
-  farm_kill(&five, 1); /* these with all data. */
-  farm_kill(&five, 2);
-  for (unsigned i = 0; i < 3; i++) {
-    farm_restart(&five, i);
-  }
-  assert_int_equal(farm_count(&five, "r", redlock_lock_token(lock)), 4);
-  assert_true(redlock_lock_remaining(lock) > 0);
-  pump_until(client, all_up(client));
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  pump_until(client, on_nodes(5, lock, "r"));
-  assert_ok(lock, redlock_lock_release(lock));
-  pump_until(client, farm_count(&five, "r", NULL) == 0);
-  free_with_client(lock);
-}
-
 /* -------------------------------------------------------------------- releasing what is down */
 
 typedef enum outage {
@@ -374,61 +246,12 @@ static void release_reaches_nodes_when_they_return(void **state) {
   }
 }
 
-static void release_succeeds_with_two_nodes_down(void **state) {
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  redlock_lock *lock = held_lock(client, "r");
-  pump_until(client, on_nodes(5, lock, "r"));
-  farm_kill(&five, 0);
-  farm_stop(&five, 1);
-  assert_ok(lock, redlock_lock_release(lock));
-  farm_continue(&five, 1);
-  farm_restart(&five, 0);
-  pump_until(client, farm_count(&five, "r", NULL) == 0);
-  free_with_client(lock);
-}
-
 /* ---------------------------------------------------------------------------- scripts flushed */
 
 static void flush_all_scripts(void) {
   for (unsigned i = 0; i < five.count; i++) {
     assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
   }
-}
-
-static void flush_until(int stop_fd) {
-  struct pollfd stop = {stop_fd, POLLIN, 0};
-  while (poll(&stop, 1, 0) == 0) {
-    flush_all_scripts();
-  }
-}
-
-static void scripts_may_be_flushed_during_operations(void **state) {
-  int fds[2];
-  redlock_client *client = client_of(&five, 5, NULL);
-  warm_up(client);
-  assert_int_equal(pipe(fds), 0);
-  pid_t flusher = fork();
-  assert_true(flusher >= 0);
-  if (flusher == 0) {
-    (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
-    flush_until(fds[0]);
-    _exit(0);
-  }
-  for (unsigned pairs = 0; pairs < 60 || farm_calls(&five, 0, "eval") == 0; pairs++) {
-    redlock_lock *lock = held_lock(client, "r");
-    assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-    assert_ok(lock, redlock_lock_release(lock));
-    redlock_lock_free(lock);
-  }
-  assert_true(write(fds[1], "", 1) == 1);
-  int status;
-  assert_int_equal(waitpid(flusher, &status, 0), flusher);
-  assert_int_equal(status, 0);
-  (void)close(fds[0]);
-  (void)close(fds[1]);
-  pump_until(client, farm_count(&five, "r", NULL) == 0);
-  redlock_client_free(client);
 }
 
 /* Returns true if the key disappears soon, although no client is called. */
@@ -524,20 +347,12 @@ static void replica_is_reported_down_until_it_is_a_master(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(lock_is_on_every_node),
-      TEST(half_of_the_nodes_is_no_majority),
       TEST(two_hung_nodes_of_five_cost_nothing),
-      TEST(nodes_that_hang_before_connecting_cost_nothing),
       TEST(late_node_is_backfilled),
       TEST(late_set_leaves_no_key),
       TEST(three_hung_nodes_of_five_end_calls_in_time),
       TEST(refused_nodes_are_named),
-      TEST(two_killed_nodes_are_used_again),
-      TEST(three_killed_nodes_end_calls_at_once),
-      TEST(lease_survives_restarts_of_its_nodes),
       TEST(release_reaches_nodes_when_they_return),
-      TEST(release_succeeds_with_two_nodes_down),
-      TEST(scripts_may_be_flushed_during_operations),
       TEST(freed_client_releases_without_known_scripts),
       TEST(late_backfill_of_several_keys_shortens_none),
       TEST(replica_is_reported_down_until_it_is_a_master),

@@ -8,7 +8,6 @@
  * polls after POLL_INTERVAL_US. So a test in which a wait took MISSED_US or more runs again, and
  * fails if each try does so.
  */
-#include "relay.h"
 #include "support.h"
 
 #define CLIENTS_MAX 6
@@ -134,25 +133,6 @@ static void waiter_for_a_long_name_is_notified(void **state) {
   all_until(holds(&waiters[1]));
 }
 
-/*
- * A host with a hundred clients has crashed: they are queued first, and their connections are gone.
- */
-static void disconnected_waiters_are_evicted(void **state) {
-  hold_and_wait(3);
-  for (unsigned i = 0; i < 5; i++) {
-    char all[128 * ENTRY] = "";
-    const char *living = queue_command(i, "GET", NULL);
-    for (unsigned k = 0; k < 100; k++) {
-      (void)snprintf(all + (size_t)k * ENTRY, ENTRY + 1, "00000000000000%02x0000dead", k);
-    }
-    (void)snprintf(all + (size_t)100 * ENTRY, sizeof all - (size_t)100 * ENTRY, "%s", living);
-    (void)queue_command(i, "SET", all);
-  }
-  release(&waiters[0]);
-  all_until(holds(&waiters[1]));
-  all_until(all_queued(2)); /* The new holder dequeues with its release. */
-}
-
 static bool all_subscribed(void) {
   for (unsigned i = 0; i < 5; i++) {
     const char *list = farm_command(&five, i, "CLIENT", "LIST", "TYPE", "pubsub", NULL);
@@ -173,45 +153,6 @@ static void lost_subscription_is_renewed(void **state) {
   all_until(all_subscribed() && all_queued(1));
   release(&waiters[0]);
   all_until(holds(&waiters[1]));
-}
-
-/* Each node loses every third message, and sometimes a majority loses the same one. */
-static void each_waiter_gets_the_lock_while_messages_are_lost(void **state) {
-  relay relays[5];
-  const char *addresses[5];
-  unsigned had[3] = {0}, lost = 0;
-  redlock_options options = patient();
-  options.poll_interval_us = MS(300);
-  for (unsigned i = 0; i < 5; i++) {
-    relay_start(&relays[i], farm_client_port(&five, i), 0, 3);
-    addresses[i] = relays[i].address;
-  }
-  while (count < 3) {
-    waiters[count].client = client_at(addresses, 5, &options);
-    waiters[count].lock = new_lock(waiters[count].client, resource);
-    begin(&waiters[count++]);
-  }
-  for (unsigned round = 0; round < 30; round++) {
-    unsigned holder = 0;
-    all_until(holds(&waiters[0]) || holds(&waiters[1]) || holds(&waiters[2]));
-    while (!holds(&waiters[holder])) {
-      holder++;
-    }
-    had[holder]++;
-    release(&waiters[holder]);
-    all_until(redlock_lock_result(waiters[holder].lock) == REDLOCK_OK && !holds(&waiters[holder]));
-    begin(&waiters[holder]);
-  }
-  for (unsigned i = 0; i < 5; i++) {
-    lost += relays[i].order->lost;
-  }
-  assert_true(lost >= 5);
-  assert_true(had[0] > 0 && had[1] > 0 && had[2] > 0);
-  (void)clear(NULL);
-  count = 0;
-  for (unsigned i = 0; i < 5; i++) {
-    relay_end(&relays[i]);
-  }
 }
 
 typedef struct notify_test {
@@ -244,9 +185,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(waiters_are_notified_in_order),
       TEST(waiter_for_a_long_name_is_notified),
-      TEST(disconnected_waiters_are_evicted),
       TEST(lost_subscription_is_renewed),
-      TEST(each_waiter_gets_the_lock_while_messages_are_lost),
   };
   return cmocka_run_group_tests(tests, five_start, five_end);
 }

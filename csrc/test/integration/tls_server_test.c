@@ -87,22 +87,6 @@ static void next_connection_resumes_the_session(void **state) {
   }
 }
 
-/* A restarted server knows no earlier session. */
-static void restarted_server_is_used_again(void **state) {
-  redlock_client *client = tls_client_of(&nodes, 3, NULL);
-  warm_up(client);
-  farm_kill(&nodes.farm, 1);
-  redlock_lock *lock = held_lock(client, "r");
-  assert_ok(lock, redlock_lock_release(lock));
-  farm_restart(&nodes.farm, 1);
-  pump_until(client, all_up(client));
-  assert_false(resumed(client, 1));
-  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
-  pump_until(client, farm_count(&nodes.farm, "r", NULL) == 3);
-  assert_ok(lock, redlock_lock_release(lock));
-  free_with_client(lock);
-}
-
 /* --------------------------------------------------------------------------------- certificates */
 
 /* The next connection trusts a replaced CA. */
@@ -264,7 +248,6 @@ static void child_does_not_use_the_connections(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(next_connection_resumes_the_session),
-      TEST(restarted_server_is_used_again),
       TEST(ca_may_be_replaced_at_run_time),
       TEST(client_certificate_may_be_replaced_at_run_time),
       TEST(wrong_port_is_reported),

@@ -11,7 +11,7 @@ static relay relays[3];
 static int relays_start(void **state) {
   farm_reset(&three);
   for (unsigned i = 0; i < 3; i++) {
-    relay_start(&relays[i], farm_client_port(&three, i), 0, 0);
+    relay_start(&relays[i], farm_client_port(&three, i), 0);
   }
   return 0;
 }
@@ -91,7 +91,7 @@ static void proxies_of_one_server_are_named(void **state) {
   const char *addresses[3];
   farm_reset(&three);
   for (unsigned i = 0; i < 3; i++) {
-    relay_start(&proxies[i], farm_client_port(&three, 0), 0, 0);
+    relay_start(&proxies[i], farm_client_port(&three, 0), 0);
     addresses[i] = proxies[i].address;
   }
   redlock_client *client = client_at(addresses, 3, NULL);

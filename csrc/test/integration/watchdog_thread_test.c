@@ -433,69 +433,6 @@ static void watchdog_sends_releases_of_freed_locks(void **state) {
   redlock_client_free(client);
 }
 
-/* ------------------------------------------------------------------------------ beside calls */
-
-static atomic_bool stop;
-
-typedef struct worker {
-  pthread_t thread;
-  redlock_client *client;
-  unsigned number;
-  atomic_uint errors;
-  atomic_uint pairs;
-} worker;
-
-static void *work(void *argument) {
-  worker *self = argument;
-  redlock_options options = once();
-  char name[32];
-  (void)snprintf(name, sizeof name, "w%u", self->number);
-  redlock_lock *lock = NULL;
-  self->errors += redlock_lock_new(&lock, self->client, name, strlen(name), &options) != REDLOCK_OK;
-  while (!atomic_load(&stop) && atomic_load(&self->errors) == 0) {
-    self->errors += redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK;
-    self->errors += redlock_lock_release(lock) != REDLOCK_OK;
-    self->pairs++;
-    if (self->pairs % 32 == 0) {
-      (void)poll(NULL, 0, 15); /* The watchdog leads meanwhile. */
-    }
-  }
-  redlock_lock_free(lock);
-  return NULL;
-}
-
-/* Leases that are extended every few milliseconds, threads, forks and frees. */
-static void watchdog_works_beside_threads_and_forks(void **state) {
-  static worker workers[4];
-  redlock_client *client = client_of(&five, 5, NULL);
-  redlock_lock *lock = hold_every(client, "r", MS(3));
-  atomic_store(&stop, false);
-  memset(workers, 0, sizeof workers);
-  for (unsigned i = 0; i < 4; i++) {
-    workers[i].client = client;
-    workers[i].number = i;
-    assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-  }
-  for (unsigned i = 0; i < 20; i++) {
-    redlock_lock *freed = hold(client, "freed");
-    redlock_lock_free(freed);
-    in_child(child_holds_nothing, lock);
-    eventually(farm_count(&five, "freed", NULL) == 0);
-    assert_true(redlock_lock_remaining(lock) > 0);
-  }
-  for (unsigned i = 0; i < 4; i++) {
-    eventually(atomic_load(&workers[i].pairs) > 0 || atomic_load(&workers[i].errors) > 0);
-  }
-  atomic_store(&stop, true);
-  for (unsigned i = 0; i < 4; i++) {
-    assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-    assert_int_equal(workers[i].errors, 0);
-  }
-  assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_OK);
-  assert_ok(lock, redlock_lock_release(lock));
-  free_with_client(lock);
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
@@ -515,7 +452,6 @@ int main(void) {
       TEST(watchdog_may_be_forked_at_any_time),
       TEST(watchdog_takes_no_signal),
       TEST(watchdog_sends_releases_of_freed_locks),
-      TEST(watchdog_works_beside_threads_and_forks),
   };
   cmocka_set_test_filter(getenv("WATCHDOG_TEST")); /* long/cycles runs one test */
   return cmocka_run_group_tests(tests, five_start_threaded, five_end);

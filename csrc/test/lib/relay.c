@@ -23,10 +23,8 @@
 
 #define BACKLOG 256
 #define LINKS_MAX 256
-#define REPLIES_MAX 65536
 #define PACKETS_MAX 256
 #define PACKET_MAX 4096
-#define MESSAGE "*3\r\n$7\r\nmessage\r\n"
 
 enum { CLIENT, SERVER };
 
@@ -35,8 +33,6 @@ typedef struct relay_link {
   int ends[2];      /* -1: none */
   bool ended[2];    /* no more bytes come from this end */
   unsigned packets; /* in flight */
-  size_t length;    /* of |replies| */
-  char *replies;    /* incomplete replies of the server, if notifications are lost */
 } relay_link;
 
 typedef struct relay_packet {
@@ -50,7 +46,6 @@ typedef struct relay_packet {
 typedef struct relay_process {
   int listener;
   redlock_duration delay_us;
-  unsigned loss, messages;
   volatile relay_order *order;
   relay_link links[LINKS_MAX];
   relay_packet packets[PACKETS_MAX]; /* a ring, in the order in which they are due */
@@ -99,8 +94,7 @@ static void accept_client(relay_process *self) {
   for (unsigned i = 0; i < LINKS_MAX && server >= 0; i++) {
     relay_link *link = &self->links[i];
     if (link->ends[CLIENT] < 0 && link->packets == 0) {
-      char *replies = link->replies;
-      *link = (relay_link){.ends = {client, server}, .replies = replies};
+      *link = (relay_link){.ends = {client, server}};
       return;
     }
   }
@@ -158,58 +152,12 @@ static int deliver_due(relay_process *self) {
   return -1;
 }
 
-/* Returns the length of the first reply (RESP2), or 0 while a part of it is missing. */
-static size_t reply_length(const char *bytes, size_t length) {
-  const char *end = memchr(bytes, '\n', length);
-  if (end == NULL) {
-    return 0;
-  }
-  size_t at = (size_t)(end - bytes) + 1;
-  long number = strtol(bytes + 1, NULL, 10);
-  if (bytes[0] == '$' && number >= 0) {
-    at += (size_t)number + 2;
-  }
-  for (long i = 0; bytes[0] == '*' && i < number; i++) {
-    size_t element = at < length ? reply_length(bytes + at, length - at) : 0;
-    if (element == 0) {
-      return 0;
-    }
-    at += element;
-  }
-  return at <= length ? at : 0;
-}
-
-static bool is_lost(relay_process *self, const char *reply, size_t length) {
-  bool lost = length > strlen(MESSAGE) && memcmp(reply, MESSAGE, strlen(MESSAGE)) == 0 &&
-              ++self->messages % self->loss == 0;
-  self->order->lost += lost;
-  return lost;
-}
-
-/* Passes complete replies on, but for messages that are lost. */
-static void pass_replies(relay_process *self, relay_link *link, const char *bytes, size_t length) {
-  size_t at = 0, reply;
-  link->replies = link->replies != NULL ? link->replies : malloc(REPLIES_MAX);
-  must(link->replies != NULL && link->length + length <= REPLIES_MAX, "relay: a reply is too long");
-  memcpy(link->replies + link->length, bytes, length);
-  link->length += length;
-  for (; (reply = reply_length(link->replies + at, link->length - at)) > 0; at += reply) {
-    if (!is_lost(self, link->replies + at, reply)) {
-      pass(self, link, CLIENT, link->replies + at, reply);
-    }
-  }
-  link->length -= at;
-  memmove(link->replies, link->replies + at, link->length);
-}
-
 static void take(relay_process *self, relay_link *link, int from) {
-  char bytes[REPLIES_MAX / 4];
+  char bytes[16384];
   ssize_t got = recv(link->ends[from], bytes, sizeof bytes, 0);
   if (got <= 0) {
     link->ended[from] = true;
     pass(self, link, 1 - from, "", 0);
-  } else if (from == SERVER && self->loss > 0) {
-    pass_replies(self, link, bytes, (size_t)got);
   } else {
     pass(self, link, 1 - from, bytes, (size_t)got);
   }
@@ -284,13 +232,12 @@ static void run(relay_process *self) {
 
 /* ---------------------------------------------------------------------------------- caller */
 
-void relay_start(relay *self, int port, redlock_duration delay_us, unsigned loss) {
+void relay_start(relay *self, int port, redlock_duration delay_us) {
   relay_process *process = calloc(1, sizeof *process);
   struct sockaddr_in bound = address_of(0);
   socklen_t length = sizeof bound;
   must(process != NULL, "relay: calloc");
   process->delay_us = delay_us;
-  process->loss = loss;
   for (unsigned i = 0; i < LINKS_MAX; i++) {
     process->links[i].ends[CLIENT] = process->links[i].ends[SERVER] = -1;
   }

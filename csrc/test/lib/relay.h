@@ -1,6 +1,6 @@
 /*
- * A relay in front of a server, in a process of its own: it delays bytes, loses notifications, goes
- * silent, or leads to another server.
+ * A relay in front of a server, in a process of its own: it delays bytes, goes silent, or leads to
+ * another server.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,6 @@ typedef struct relay_order {
   int how;        /* a relay_switch */
   unsigned given; /* orders */
   unsigned done;  /* orders */
-  unsigned lost;  /* notifications */
 } relay_order;
 
 typedef struct relay {
@@ -36,10 +35,9 @@ typedef enum relay_switch {
 
 /*
  * Relays to 127.0.0.1:|port|. The process ends with this one. Each direction takes |delay_us|;
- * connecting takes none. Of the messages to all subscribers every |loss|th is lost, none if it is
- * 0.
+ * connecting takes none.
  */
-void relay_start(relay *self, int port, redlock_duration delay_us, unsigned loss);
+void relay_start(relay *self, int port, redlock_duration delay_us);
 void relay_end(relay *self);
 
 /* Does that to the connections, and connects new ones to |port|. Returns when it is done. */
