@@ -6,11 +6,10 @@
 #ifndef CALLING_WORLD_H
 #define CALLING_WORLD_H
 
-#include "fake_nodes.h"
 #include "fake_queue.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 #include "wait/rl_waitlist.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";

@@ -7,11 +7,10 @@
 #define GUARDED_WORLD_H
 
 #include "fake_guard.h"
-#include "fake_nodes.h"
 #include "lease/rl_guarding.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
@@ -50,12 +49,6 @@ static inline rl_lock *lock_of(fake_world *world) {
   return fake_lock(world, KEY, &ONCE);
 }
 
-static inline int release(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  return rl_lock_result(lock);
-}
-
 static inline rl_guard *guard_of(fake_world *world, unsigned node) {
   return world->core.nodes[node]->link.guard;
 }
@@ -79,7 +72,7 @@ static inline fake_world *used(unsigned count, rl_lock **lock) {
   fake_world *world = ready(count);
   *lock = lock_of(world);
   assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  assert_error(release(world, *lock), REDLOCK_OK);
+  assert_error(fake_release(world, *lock), REDLOCK_OK);
   return world;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assert_contains.h"
 #include "redlock.h"
 #include "tests.h"
 #include "witness.h"

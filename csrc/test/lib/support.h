@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "assert_contains.h"
 #include "farm.h"
 #include "redlock.h"
 #include "witness.h"
@@ -67,13 +68,6 @@
     if (assert_ok_error != REDLOCK_OK) {                                                           \
       fail_msg("%s: %s: %s", #error, redlock_error_name(assert_ok_error),                          \
                redlock_lock_message(lock));                                                        \
-    }                                                                                              \
-  } while (0)
-
-#define assert_contains(text, part)                                                                \
-  do {                                                                                             \
-    if (strstr((text), (part)) == NULL) {                                                          \
-      fail_msg("\"%s\" does not contain \"%s\"", (text), (part));                                  \
     }                                                                                              \
   } while (0)
 

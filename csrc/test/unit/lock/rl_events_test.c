@@ -6,7 +6,7 @@
 #include "lock/rl_events.h"
 #include "rl_test.h"
 
-static void queue_returns_events_in_order(void **state) {
+TEST(queue_returns_events_in_order) {
   rl_events *events = NULL;
   assert_error(rl_events_open(&events), REDLOCK_OK);
   rl_events *first = events;
@@ -29,7 +29,7 @@ static void queue_returns_events_in_order(void **state) {
   assert_null(events);
 }
 
-static void full_queue_drops_new_events_and_counts_them(void **state) {
+TEST(full_queue_drops_new_events_and_counts_them) {
   rl_events *events = NULL;
   assert_error(rl_events_open(&events), REDLOCK_OK);
   for (unsigned round = 0; round < 3; round++) { /* from other places of the ring, too */
@@ -49,7 +49,7 @@ static void full_queue_drops_new_events_and_counts_them(void **state) {
   rl_events_close(&events);
 }
 
-static void events_of_locks_keep_their_resource(void **state) {
+TEST(events_of_locks_keep_their_resource) {
   rl_events *events = NULL;
   assert_error(rl_events_open(&events), REDLOCK_OK);
   rl_resource *resource = rl_resource_new("p:", 2, "orders", 6);
@@ -74,7 +74,7 @@ static void events_of_locks_keep_their_resource(void **state) {
   rl_events_close(&events); /* with one that was not taken; the leak checker looks */
 }
 
-static void reset_drops_all_events(void **state) {
+TEST(reset_drops_all_events) {
   rl_events *events = NULL;
   assert_error(rl_events_open(&events), REDLOCK_OK);
   rl_resource *resource = rl_resource_new("", 0, "orders", 6);
@@ -92,7 +92,7 @@ static void reset_drops_all_events(void **state) {
   rl_resource_unref(resource);
 }
 
-static void missing_queue_takes_no_events(void **state) {
+TEST(missing_queue_takes_no_events) {
   rl_resource *resource = rl_resource_new("", 0, "orders", 6);
   rl_events_note_node(NULL, 1, REDLOCK_EVENT_UP, 0, "");
   rl_events_note_loss(NULL, 1, resource, REDLOCK_E_LOST);
@@ -102,15 +102,4 @@ static void missing_queue_takes_no_events(void **state) {
   rl_events_reset(NULL);
   assert_int_equal(resource->references, 1);
   rl_resource_unref(resource);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(queue_returns_events_in_order),
-      cmocka_unit_test(full_queue_drops_new_events_and_counts_them),
-      cmocka_unit_test(events_of_locks_keep_their_resource),
-      cmocka_unit_test(reset_drops_all_events),
-      cmocka_unit_test(missing_queue_takes_no_events),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

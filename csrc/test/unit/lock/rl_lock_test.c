@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lease/rl_attach.h"
 #include "lifecycle/rl_detach.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
@@ -67,17 +66,16 @@ static void assert_nothing_left(fake_world *world) {
 
 /* ------------------------------------------------------------------------------ what may begin */
 
-static void new_lock_is_not_held_and_has_no_error(void **state) {
+TEST(new_lock_is_not_held_and_has_no_error) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   char message[64];
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
-  assert_true(fake_world_end(world));
 }
 
-static void held_lock_rejects_acquire(void **state) {
+TEST(held_lock_rejects_acquire) {
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
@@ -86,10 +84,9 @@ static void held_lock_rejects_acquire(void **state) {
   assert_int_equal(world->nodes[0].sets, 1);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   assert_nothing_left(world);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_with_expired_lease_can_be_acquired(void **state) {
+TEST(lock_with_expired_lease_can_be_acquired) {
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   char token[REDLOCK_TOKEN_LENGTH + 1];
@@ -102,10 +99,9 @@ static void lock_with_expired_lease_can_be_acquired(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_string_not_equal(rl_attempt_token(lock->lease), token);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_runs_one_operation_at_a_time(void **state) {
+TEST(lock_runs_one_operation_at_a_time) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -128,7 +124,7 @@ static void lock_runs_one_operation_at_a_time(void **state) {
  * The validity has ended before the first byte of the release, and the extend's late replies do not
  * count.
  */
-static void release_ends_extend_in_flight(void **state) {
+TEST(release_ends_extend_in_flight) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     for (unsigned heard = 0; heard <= 1 && flights[i].operation == RL_OPERATION_EXTEND; heard++) {
       rl_lock *lock;
@@ -153,7 +149,7 @@ static void release_ends_extend_in_flight(void **state) {
   }
 }
 
-static void abandoned_operation_gives_way_to_the_next(void **state) {
+TEST(abandoned_operation_gives_way_to_the_next) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -174,7 +170,7 @@ static void abandoned_operation_gives_way_to_the_next(void **state) {
   }
 }
 
-static void release_takes_up_abandoned_release(void **state) {
+TEST(release_takes_up_abandoned_release) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -189,29 +185,26 @@ static void release_takes_up_abandoned_release(void **state) {
   }
 }
 
-static void abandoned_extend_does_not_block_detach(void **state) {
+TEST(abandoned_extend_does_not_block_detach) {
   rl_lock *lock;
   rl_handover handover;
   fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
   rl_lock_abandon(lock);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void locks_with_one_name_exclude_each_other(void **state) {
+TEST(locks_with_one_name_exclude_each_other) {
   rl_lock *first;
   fake_world *world = held(3, &first);
   redlock_options once = fake_once();
   rl_lock *second = fake_lock(world, KEY, &once);
   assert_error(fake_hold(world, second), REDLOCK_E_TAKEN);
-  assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_release(world, first), REDLOCK_OK);
   assert_error(fake_hold(world, second), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void many_locks_share_a_connection(void **state) {
+TEST(many_locks_share_a_connection) {
   rl_lock *warm;
   fake_world *world = held(3, &warm);
   rl_lock *locks[16];
@@ -239,12 +232,11 @@ static void many_locks_share_a_connection(void **state) {
     assert_ptr_equal(rl_core_next_ended(&world->core), locks[i]);
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* ----------------------------------------------------------------------------------- cancelling */
 
-static void cancel_ends_the_operation_in_every_phase(void **state) {
+TEST(cancel_ends_the_operation_in_every_phase) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -268,16 +260,15 @@ static void cancel_ends_the_operation_in_every_phase(void **state) {
   }
 }
 
-static void cancel_of_an_idle_lock_does_nothing(void **state) {
+TEST(cancel_of_an_idle_lock_does_nothing) {
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void late_replies_do_not_grant_a_cancelled_acquire(void **state) {
+TEST(late_replies_do_not_grant_a_cancelled_acquire) {
   rl_lock *lock;
   fake_world *world = in_flight(&lock, RL_OPERATION_ACQUIRE, RL_PHASE_ROUND);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -289,10 +280,9 @@ static void late_replies_do_not_grant_a_cancelled_acquire(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   assert_nothing_left(world);
-  assert_true(fake_world_end(world));
 }
 
-static void late_replies_do_not_confirm_a_cancelled_extend(void **state) {
+TEST(late_replies_do_not_confirm_a_cancelled_extend) {
   rl_lock *lock;
   fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
   redlock_time deadline_us = lock->deadline_us;
@@ -302,12 +292,11 @@ static void late_replies_do_not_confirm_a_cancelled_extend(void **state) {
   fake_settle(world);
   assert_int_equal(lock->deadline_us, deadline_us);
   assert_int_equal(world->nodes[2].sets, 1); /* nothing is healed either */
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------------------- freeing */
 
-static void free_releases_the_token_in_every_phase(void **state) {
+TEST(free_releases_the_token_in_every_phase) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -320,7 +309,7 @@ static void free_releases_the_token_in_every_phase(void **state) {
   }
 }
 
-static void free_releases_a_held_lock(void **state) {
+TEST(free_releases_a_held_lock) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_lock_free(lock, world->now_us);
@@ -330,10 +319,9 @@ static void free_releases_a_held_lock(void **state) {
   }
   assert_nothing_left(world);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void free_removes_an_ended_lock_from_the_queue(void **state) {
+TEST(free_removes_an_ended_lock_from_the_queue) {
   rl_lock *lock;
   fake_world *world = held(1, &lock);
   rl_lock *other = fake_lock(world, "other", NULL);
@@ -343,10 +331,9 @@ static void free_removes_an_ended_lock_from_the_queue(void **state) {
   rl_lock_free(lock, world->now_us);
   assert_ptr_equal(rl_core_next_ended(&world->core), other);
   assert_null(rl_core_next_ended(&world->core));
-  assert_true(fake_world_end(world));
 }
 
-static void free_keeps_the_other_locks(void **state) {
+TEST(free_keeps_the_other_locks) {
   fake_world *world = fake_world_new(1);
   rl_lock *locks[3];
   for (unsigned i = 0; i < 3; i++) {
@@ -362,39 +349,35 @@ static void free_keeps_the_other_locks(void **state) {
   rl_lock_free(locks[2], world->now_us);
   rl_lock_free(locks[0], world->now_us);
   assert_int_equal(world->core.lock_count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void key_outlives_a_lock_released_while_the_node_is_away(void **state) {
+TEST(key_outlives_a_lock_released_while_the_node_is_away) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   world->nodes[1].policy = FAKE_REFUSES;
   fake_break(world, 1, "Connection reset by peer");
-  rl_lock_free(lock, world->now_us);
-  fake_settle(world);
+  fake_free(world, lock);
   assert_int_equal(world->core.attempts.live, 1);
   assert_int_equal(fake_keys(world, KEY), 1);
   world->nodes[1].policy = FAKE_ACCEPTS;
   fake_pass(world, 2 * SECONDS);
   assert_nothing_left(world);
   assert_int_equal(world->core.attempts.live, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* ---------------------------------------------------------------------- expire, close, forget */
 
-static void unreported_expired_lease_is_released(void **state) {
+TEST(unreported_expired_lease_is_released) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_lock_expire(lock, world->now_us);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_null(lock->lease);
   assert_nothing_left(world);
-  assert_true(fake_world_end(world));
 }
 
 /* The caller reads a result later, when the lease may have expired. */
-static void lease_that_expired_unreported_is_not_held(void **state) {
+TEST(lease_that_expired_unreported_is_not_held) {
   for (unsigned extended = 0; extended <= 1; extended++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
@@ -417,31 +400,28 @@ static void lease_that_expired_unreported_is_not_held(void **state) {
   }
 }
 
-static void lease_that_was_closed_unreported_is_not_held(void **state) {
+TEST(lease_that_was_closed_unreported_is_not_held) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   rl_core_close(&world->core, world->now_us);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_CLOSED);
   assert_nothing_left(world);
-  assert_true(fake_world_end(world));
 }
 
 /* A failure, and a release that succeeded, are reported as they were, however late. */
-static void only_an_unreported_grant_turns_into_expired(void **state) {
+TEST(only_an_unreported_grant_turns_into_expired) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   begin(world, lock, RL_OPERATION_EXTEND);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_E_CANCELLED);
   assert_non_null(lock->lease);
-  assert_true(fake_world_end(world));
 }
 
-static void close_ends_all_operations_and_releases_all_leases(void **state) {
+TEST(close_ends_all_operations_and_releases_all_leases) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -459,7 +439,7 @@ static void close_ends_all_operations_and_releases_all_leases(void **state) {
   }
 }
 
-static void closed_core_accepts_no_nodes(void **state) {
+TEST(closed_core_accepts_no_nodes) {
   rl_lock *lock;
   fake_world *world = held(2, &lock);
   rl_core_close(&world->core, world->now_us);
@@ -469,11 +449,10 @@ static void closed_core_accepts_no_nodes(void **state) {
   assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   assert_error(rl_core_add(&world->core, &world->core.nodes[0]->address), REDLOCK_E_CLOSED);
-  assert_true(fake_world_end(world));
 }
 
 /* Closing while a node is away: its key is released as long as that is of use, and no longer. */
-static void closed_core_connects_only_to_release(void **state) {
+TEST(closed_core_connects_only_to_release) {
   for (unsigned back = 0; back <= 1; back++) {
     rl_lock *lock;
     fake_world *world = held(2, &lock);
@@ -496,7 +475,7 @@ static void closed_core_connects_only_to_release(void **state) {
   }
 }
 
-static void reset_sends_nothing_and_holds_nothing(void **state) {
+TEST(reset_sends_nothing_and_holds_nothing) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
@@ -523,7 +502,7 @@ static void reset_sends_nothing_and_holds_nothing(void **state) {
   }
 }
 
-static void unreleased_token_is_released_by_acquire_and_by_free(void **state) {
+TEST(unreleased_token_is_released_by_acquire_and_by_free) {
   for (unsigned free_it = 0; free_it <= 1; free_it++) {
     rl_lock *lock;
     fake_world *world = held(1, &lock);
@@ -549,15 +528,13 @@ static void unreleased_token_is_released_by_acquire_and_by_free(void **state) {
 }
 
 /* A refused operation is the lock's last one: the result of the one before does not stand. */
-static void wrong_option_is_named_and_replaces_the_last_result(void **state) {
+TEST(wrong_option_is_named_and_replaces_the_last_result) {
   char message[256];
   redlock_options wrong = {.ttl_us = 999};
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
   assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
@@ -573,40 +550,4 @@ static void wrong_option_is_named_and_replaces_the_last_result(void **state) {
   assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_HELD);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
                       "'orders:42': the lock is held already");
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(new_lock_is_not_held_and_has_no_error),
-      cmocka_unit_test(held_lock_rejects_acquire),
-      cmocka_unit_test(lock_with_expired_lease_can_be_acquired),
-      cmocka_unit_test(lock_runs_one_operation_at_a_time),
-      cmocka_unit_test(release_ends_extend_in_flight),
-      cmocka_unit_test(abandoned_operation_gives_way_to_the_next),
-      cmocka_unit_test(release_takes_up_abandoned_release),
-      cmocka_unit_test(abandoned_extend_does_not_block_detach),
-      cmocka_unit_test(locks_with_one_name_exclude_each_other),
-      cmocka_unit_test(many_locks_share_a_connection),
-      cmocka_unit_test(cancel_ends_the_operation_in_every_phase),
-      cmocka_unit_test(cancel_of_an_idle_lock_does_nothing),
-      cmocka_unit_test(late_replies_do_not_grant_a_cancelled_acquire),
-      cmocka_unit_test(late_replies_do_not_confirm_a_cancelled_extend),
-      cmocka_unit_test(free_releases_the_token_in_every_phase),
-      cmocka_unit_test(free_releases_a_held_lock),
-      cmocka_unit_test(free_removes_an_ended_lock_from_the_queue),
-      cmocka_unit_test(free_keeps_the_other_locks),
-      cmocka_unit_test(key_outlives_a_lock_released_while_the_node_is_away),
-      cmocka_unit_test(unreported_expired_lease_is_released),
-      cmocka_unit_test(lease_that_expired_unreported_is_not_held),
-      cmocka_unit_test(lease_that_was_closed_unreported_is_not_held),
-      cmocka_unit_test(only_an_unreported_grant_turns_into_expired),
-      cmocka_unit_test(close_ends_all_operations_and_releases_all_leases),
-      cmocka_unit_test(closed_core_accepts_no_nodes),
-      cmocka_unit_test(closed_core_connects_only_to_release),
-      cmocka_unit_test(reset_sends_nothing_and_holds_nothing),
-      cmocka_unit_test(unreleased_token_is_released_by_acquire_and_by_free),
-      cmocka_unit_test(wrong_option_is_named_and_replaces_the_last_result),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 /* ttl 10 s, less 1 % and 2 ms. */
 #define LEASE_US (9898 * MS)
@@ -32,7 +31,7 @@ static void a_majority_answers(fake_world *world) {
   fake_answer(world, 1);
 }
 
-static void acquire_sends_no_set_to_a_node_that_is_behind(void **state) {
+TEST(acquire_sends_no_set_to_a_node_that_is_behind) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *first = start_once(world);
@@ -40,25 +39,22 @@ static void acquire_sends_no_set_to_a_node_that_is_behind(void **state) {
   assert_error(rl_lock_result(first), REDLOCK_OK);
   rl_lock *second = fake_lock(world, "second", &once);
   world->now_us += 100 * MS; /* Exactly the node timeout is not behind yet. */
-  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, second);
   assert_int_equal(world->nodes[2].sets, 2);
   a_majority_answers(world);
   rl_lock *third = fake_lock(world, "third", &once);
   world->now_us += 1;
-  assert_error(rl_lock_acquire(third, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, third);
   assert_int_equal(world->nodes[2].sets, 2);
   assert_int_equal(third->votes[2].vote, REDLOCK_VOTE_UNKNOWN);
   assert_string_equal(rl_round_reason(third, 2), "no reply for 100 ms");
   a_majority_answers(world);
   assert_error(rl_lock_result(third), REDLOCK_OK);
   assert_int_equal(third->lease->sent, 3); /* nodes 0 and 1 */
-  assert_true(fake_world_end(world));
 }
 
 /* A driver needs a moment to read what has come: a short ttl must not make every node late. */
-static void acquire_asks_a_node_that_is_5_ms_behind(void **state) {
+TEST(acquire_asks_a_node_that_is_5_ms_behind) {
   for (unsigned more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
     options.ttl_us = 20 * MS; /* a node timeout of 2 ms */
@@ -66,14 +62,13 @@ static void acquire_asks_a_node_that_is_5_ms_behind(void **state) {
     (void)start(world, &options);
     rl_lock *second = fake_lock(world, "second", &options);
     world->now_us += 5 * MS + more;
-    assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
+    fake_begin_acquire(world, second);
     assert_int_equal(world->nodes[0].sets, more ? 1 : 2);
     assert_true(fake_world_end(world));
   }
 }
 
-static void refused_nodes_decide_at_once(void **state) {
+TEST(refused_nodes_decide_at_once) {
   fake_world *world = fake_world_new(5);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
@@ -82,10 +77,9 @@ static void refused_nodes_decide_at_once(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "Connection refused");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
-  assert_true(fake_world_end(world));
 }
 
-static void connecting_counts_towards_the_budget_of_the_attempt(void **state) {
+TEST(connecting_counts_towards_the_budget_of_the_attempt) {
   fake_world *world = fake_world_new(3);
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[1].policy = FAKE_SILENT;
@@ -96,10 +90,9 @@ static void connecting_counts_towards_the_budget_of_the_attempt(void **state) {
   assert_string_equal(rl_round_reason(lock, 0), "no connection within 100 ms");
   assert_string_equal(rl_round_reason(lock, 1), "no connection within 100 ms");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
-  assert_true(fake_world_end(world));
 }
 
-static void round_asks_a_node_that_comes_up_in_time(void **state) {
+TEST(round_asks_a_node_that_comes_up_in_time) {
   fake_world *world = fake_world_new(3);
   world->nodes[0].policy = FAKE_SILENT;
   world->nodes[1].policy = FAKE_REFUSES;
@@ -113,7 +106,6 @@ static void round_asks_a_node_that_comes_up_in_time(void **state) {
   fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US); /* not from when it came up */
-  assert_true(fake_world_end(world));
 }
 
 /* When the key of node 2 expires. */
@@ -122,7 +114,7 @@ static redlock_time expiry(fake_world *world) {
 }
 
 /* It came up before the decision: its vote counts, and its key ends with the others. */
-static void node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl(void **state) {
+TEST(node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
@@ -132,21 +124,18 @@ static void node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl(void **stat
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(expiry(world), FAKE_START_US + 10 * SECONDS);
-  assert_true(fake_world_end(world));
 }
 
 static void assert_joined(fake_world *world, rl_lock *lock) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
   assert_true(expiry(world) >= lock->deadline_us);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 /* Its vote has been counted as an error: what it would grant later counts for nothing. */
-static void round_asks_a_refusing_node_once(void **state) {
+TEST(round_asks_a_refusing_node_once) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
   rl_lock *lock = start_once(world);
@@ -165,7 +154,6 @@ static void round_asks_a_refusing_node_once(void **state) {
   assert_int_equal(lock->quorum.granted, 2);
   fake_settle(world); /* Now it joins. */
   assert_joined(world, lock);
-  assert_true(fake_world_end(world));
 }
 
 /* Attempts with keys of |length| bytes, to be released on |node| when it is up. */
@@ -187,7 +175,7 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
   assert_int_equal(world->core.releases->count, count);
 }
 
-static void release_waits_for_room_in_a_full_queue(void **state) {
+TEST(release_waits_for_room_in_a_full_queue) {
   size_t length;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start_once(world);
@@ -195,8 +183,7 @@ static void release_waits_for_room_in_a_full_queue(void **state) {
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
   owe_releases(world, 0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_release(world, lock);
   assert_int_equal(lock->waiting, 1);
   world->nodes[0].blocked = true;
   rl_core_input(&world->core, 0, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
@@ -212,24 +199,20 @@ static void release_waits_for_room_in_a_full_queue(void **state) {
   assert_int_equal(world->core.releases->count, 0);
   assert_int_equal(world->core.nodes[0]->link.outstanding_count,
                    RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
-  assert_true(fake_world_end(world));
 }
 
-static void acquire_uses_a_node_that_came_back(void **state) {
+TEST(acquire_uses_a_node_that_came_back) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = start_once(world);
   a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 50 * MS); /* the first back-off */
   assert_int_equal(world->nodes[2].connections, 1);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------- idle connections */
@@ -243,7 +226,7 @@ static fake_world *idle_world(redlock_duration keep_us) {
   return world;
 }
 
-static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state) {
+TEST(idle_connection_is_kept_where_sockets_have_no_keepalive) {
   fake_world *world = idle_world(RL_LINK_IDLE_US);
   for (unsigned i = 0; i < 3; i++) {
     redlock_time due_us = world->now_us + 10 * SECONDS;
@@ -257,11 +240,10 @@ static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state
     assert_int_equal(world->nodes[0].queued, 0);
   }
   assert_int_equal(world->nodes[0].connections, 1);
-  assert_true(fake_world_end(world));
 }
 
 /* A NAT has forgotten it: what is sent is lost, and nothing tells. */
-static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void **state) {
+TEST(idle_connection_that_is_silent_is_replaced_before_it_is_needed) {
   fake_world *world = idle_world(RL_LINK_IDLE_US);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 10 * SECONDS);
@@ -273,19 +255,17 @@ static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void 
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
   rl_lock *lock = fake_lock(world, "other", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
+TEST(idle_connection_is_left_to_sockets_with_keepalive) {
   fake_world *world = idle_world(0);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].queued, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Nodes 0 and 1 are one server. Node 2 does not answer the extend. */
-static void extend_counts_two_nodes_of_one_server_once(void **state) {
+TEST(extend_counts_two_nodes_of_one_server_once) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
@@ -293,8 +273,7 @@ static void extend_counts_two_nodes_of_one_server_once(void **state) {
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 2; i++) {
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_turn(world);
+    fake_begin_extend(world, lock, 0);
     if (i == 0) {
       assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_EXTEND);
     }
@@ -309,7 +288,6 @@ static void extend_counts_two_nodes_of_one_server_once(void **state) {
     assert_int_equal(lock->lease->set, 5);
   }
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------ read-only replicas */
@@ -346,16 +324,15 @@ static void refusing_node_is_connected_anew(const char *refusal, const char *tex
   assert_false(node->read_only);
   assert_string_equal(node->error, "");
   assert_int_equal(world->nodes[0].connections, before + 1);
-  assert_true(fake_world_end(world));
 }
 
-static void readonly_node_is_connected_anew(void **state) {
+TEST(readonly_node_is_connected_anew) {
   refusing_node_is_connected_anew(READONLY,
                                   "READONLY You can't write against a read only replica.");
 }
 
 /* Its replicas may follow another master, to which its address already leads. */
-static void master_without_replicas_is_connected_anew(void **state) {
+TEST(master_without_replicas_is_connected_anew) {
   refusing_node_is_connected_anew("-NOREPLICAS Not enough good replicas to write.\r\n",
                                   "NOREPLICAS Not enough good replicas to write.");
 }
@@ -364,15 +341,14 @@ static void master_without_replicas_is_connected_anew(void **state) {
  * The node was promoted between the two commands. Its key of the second lock would otherwise be
  * forgotten.
  */
-static void reply_that_follows_a_refusal_to_write_counts(void **state) {
+TEST(reply_that_follows_a_refusal_to_write_counts) {
   fake_world *world = fake_world_new(3);
   rl_lock *held = fake_lock(world, "held", NULL);
   assert_error(fake_hold(world, held), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
   rl_lock *first = start_once(world);
   rl_lock *second = fake_lock(world, "second", NULL);
-  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, second);
   unsigned before = world->nodes[0].connections;
   assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
   assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
@@ -385,10 +361,9 @@ static void reply_that_follows_a_refusal_to_write_counts(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(second), REDLOCK_OK);
   assert_int_equal(second->lease->set, 7);
-  assert_true(fake_world_end(world));
 }
 
-static void readonly_node_stays_down_until_it_has_written(void **state) {
+TEST(readonly_node_stays_down_until_it_has_written) {
   fake_world *world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
   rl_lock *lock = held_beside_a_replica(
@@ -409,16 +384,14 @@ static void readonly_node_stays_down_until_it_has_written(void **state) {
   assert_false(node->read_only); /* Now it is down for another reason. */
   assert_string_equal(node->error, "Connection refused");
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void permanent_replica_is_not_connected_again_and_again(void **state) {
+TEST(permanent_replica_is_not_connected_again_and_again) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, &once);
   for (unsigned i = 0; i < 1000; i++) { /* 10 s of a lock that is taken and released all the time */
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
+    fake_begin_acquire(world, lock);
     while (world->nodes[0].queued > 0) {
       bool writes = fake_next(world, 0) == FAKE_SET || fake_next(world, 0) == FAKE_RELEASE;
       (void)fake_reply(world, 0, writes ? READONLY : "+OK\r\n");
@@ -426,37 +399,11 @@ static void permanent_replica_is_not_connected_again_and_again(void **state) {
     fake_answer(world, 1);
     fake_answer(world, 2);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-    fake_turn(world);
+    fake_begin_release(world, lock);
     fake_answer(world, 1);
     fake_answer(world, 2);
     fake_pass(world, 10 * MS);
   }
   assert_true(world->nodes[0].connections >= 8);
   assert_true(world->nodes[0].connections <= 30);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(acquire_sends_no_set_to_a_node_that_is_behind),
-      cmocka_unit_test(acquire_asks_a_node_that_is_5_ms_behind),
-      cmocka_unit_test(refused_nodes_decide_at_once),
-      cmocka_unit_test(connecting_counts_towards_the_budget_of_the_attempt),
-      cmocka_unit_test(round_asks_a_node_that_comes_up_in_time),
-      cmocka_unit_test(node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl),
-      cmocka_unit_test(round_asks_a_refusing_node_once),
-      cmocka_unit_test(release_waits_for_room_in_a_full_queue),
-      cmocka_unit_test(acquire_uses_a_node_that_came_back),
-      cmocka_unit_test(readonly_node_is_connected_anew),
-      cmocka_unit_test(master_without_replicas_is_connected_anew),
-      cmocka_unit_test(reply_that_follows_a_refusal_to_write_counts),
-      cmocka_unit_test(readonly_node_stays_down_until_it_has_written),
-      cmocka_unit_test(permanent_replica_is_not_connected_again_and_again),
-      cmocka_unit_test(idle_connection_is_kept_where_sockets_have_no_keepalive),
-      cmocka_unit_test(idle_connection_that_is_silent_is_replaced_before_it_is_needed),
-      cmocka_unit_test(idle_connection_is_left_to_sockets_with_keepalive),
-      cmocka_unit_test(extend_counts_two_nodes_of_one_server_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

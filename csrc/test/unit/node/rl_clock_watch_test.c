@@ -16,13 +16,13 @@ static rl_clock_watch heard(redlock_time at, redlock_duration took) {
   return watch;
 }
 
-static void first_reply_shows_no_step(void **state) {
+TEST(first_reply_shows_no_step) {
   rl_clock_watch watch = {0};
   assert_int_equal(rl_clock_watch_note(&watch, MAX, 5, 10), 0);
   assert_true(watch.known);
 }
 
-static void step_exceeds_drift_and_both_round_trips(void **state) {
+TEST(step_exceeds_drift_and_both_round_trips) {
   static const struct {
     redlock_duration before, took; /* round trips */
     int64_t
@@ -53,7 +53,7 @@ static void step_exceeds_drift_and_both_round_trips(void **state) {
   }
 }
 
-static void hundredth_of_elapsed_time_is_drift(void **state) {
+TEST(hundredth_of_elapsed_time_is_drift) {
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   redlock_time now = 11 * SECONDS;
   rl_clock_watch other = watch;
@@ -61,7 +61,7 @@ static void hundredth_of_elapsed_time_is_drift(void **state) {
   assert_int_equal(rl_clock_watch_note(&other, DAY + now + 100 * MS + 1, now, now), 100 * MS + 1);
 }
 
-static void fast_slew_is_detected(void **state) {
+TEST(fast_slew_is_detected) {
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   int64_t step = 0;
   redlock_time now = 1 * SECONDS;
@@ -73,7 +73,7 @@ static void fast_slew_is_detected(void **state) {
   assert_true(now < 1250 * MS);
 }
 
-static void reply_with_a_step_becomes_the_reference(void **state) {
+TEST(reply_with_a_step_becomes_the_reference) {
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   assert_int_equal(rl_clock_watch_note(&watch, DAY + 9 * SECONDS, 2 * SECONDS, 2 * SECONDS),
                    7 * SECONDS);
@@ -82,7 +82,7 @@ static void reply_with_a_step_becomes_the_reference(void **state) {
                    -7 * (int64_t)SECONDS);
 }
 
-static void reference_lasts_ten_seconds_or_until_a_quicker_reply(void **state) {
+TEST(reference_lasts_ten_seconds_or_until_a_quicker_reply) {
   rl_clock_watch watch = heard(1 * SECONDS, 100);
   assert_int_equal(rl_clock_watch_note(&watch, DAY + 2 * SECONDS, 2 * SECONDS - 50, 2 * SECONDS),
                    0);
@@ -97,7 +97,7 @@ static void reference_lasts_ten_seconds_or_until_a_quicker_reply(void **state) {
   assert_int_equal(watch.at_us, 13 * SECONDS);
 }
 
-static void invalid_time_changes_nothing(void **state) {
+TEST(invalid_time_changes_nothing) {
   rl_clock_watch watch = heard(1 * SECONDS, 0);
   assert_int_equal(rl_clock_watch_note(&watch, 0, 2 * SECONDS, 2 * SECONDS), 0);
   assert_int_equal(rl_clock_watch_note(&watch, MAX + 1, 2 * SECONDS, 2 * SECONDS), 0);
@@ -106,7 +106,7 @@ static void invalid_time_changes_nothing(void **state) {
 }
 
 /* After 10 s another reply takes the place of the one that is compared with; that one took 5 s. */
-static void slow_reply_hides_no_step(void **state) {
+TEST(slow_reply_hides_no_step) {
   rl_clock_watch watch = heard(1 * SECONDS, 1 * MS);
   redlock_time slow = 12 * SECONDS, now = 13 * SECONDS;
   assert_int_equal(rl_clock_watch_note(&watch, DAY + slow - 5 * SECONDS, slow - 5 * SECONDS, slow),
@@ -114,18 +114,4 @@ static void slow_reply_hides_no_step(void **state) {
   assert_int_equal(watch.at_us, slow);
   assert_int_equal(watch.most_us - watch.least_us, 1 * MS + 11 * SECONDS / 100);
   assert_true(rl_clock_watch_note(&watch, DAY + now + 500 * MS, now, now) > 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(slow_reply_hides_no_step),
-      cmocka_unit_test(first_reply_shows_no_step),
-      cmocka_unit_test(step_exceeds_drift_and_both_round_trips),
-      cmocka_unit_test(hundredth_of_elapsed_time_is_drift),
-      cmocka_unit_test(fast_slew_is_detected),
-      cmocka_unit_test(reply_with_a_step_becomes_the_reference),
-      cmocka_unit_test(reference_lasts_ten_seconds_or_until_a_quicker_reply),
-      cmocka_unit_test(invalid_time_changes_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,50 +24,47 @@ static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redloc
   return world;
 }
 
-static void step_quarantines_its_node(void **state) {
+TEST(step_quarantines_its_node) {
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 21 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_votes(lock, "ggg"); /* An extend counts: it takes nothing that was free. */
-  assert_non_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_contains(world->nodes[1].store.record, " clock ");
   assert_null(strstr(world->nodes[0].store.record, " clock "));
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "gqg");
   assert_reason(lock, 1, "for 24.1 s more: its clock was stepped");
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, QUARANTINE);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "ggg");
-  assert_true(fake_world_end(world));
 }
 
-static void small_drift_is_permitted(void **state) {
+TEST(small_drift_is_permitted) {
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 20 * MS);
   assert_null(strstr(world->nodes[1].store.record, " clock "));
   assert_int_equal(guard_of(world, 1)->state, RL_GUARD_KNOWN);
-  assert_true(fake_world_end(world));
 }
 
-static void wrong_clock_delays_the_record_until_corrected(void **state) {
+TEST(wrong_clock_delays_the_record_until_corrected) {
   rl_lock *lock;
   fake_world *world = stepped(3, &lock, 1, 10 * SECONDS);
   assert_string_equal(world->nodes[1].store.record, "");
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "gqg");
   assert_reason(lock, 1, "its clock is 10.0 s ahead of those of the other nodes");
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[1].store.ahead_us = 0;
   fake_pass(world, 2 * SECONDS);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_settle(world);
-  assert_non_null(strstr(world->nodes[1].store.record, " empty "));
-  assert_true(fake_world_end(world));
+  assert_contains(world->nodes[1].store.record, " empty ");
 }
 
-static void vote_that_reveals_a_step_does_not_count(void **state) {
+TEST(vote_that_reveals_a_step_does_not_count) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   world->nodes[1].store.ahead_us = 100 * MS;
@@ -77,10 +74,9 @@ static void vote_that_reveals_a_step_does_not_count(void **state) {
   fake_pass(world, 200 * MS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 1); /* The key that was set there is released. */
-  assert_true(fake_world_end(world));
 }
 
-static void equal_steps_of_a_majority_are_the_clients_clock(void **state) {
+TEST(equal_steps_of_a_majority_are_the_clients_clock) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   char before[FAKE_RECORD_MAX + 1];
@@ -96,10 +92,9 @@ static void equal_steps_of_a_majority_are_the_clients_clock(void **state) {
   assert_reason(lock, 0, "for 24.1 s more: its clock was stepped");
   fake_pass(world, QUARANTINE);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void step_recorded_by_another_client_needs_no_new_record(void **state) {
+TEST(step_recorded_by_another_client_needs_no_new_record) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   world->nodes[1].store.ahead_us = 500 * MS;
@@ -107,7 +102,6 @@ static void step_recorded_by_another_client_needs_no_new_record(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "gqg");
   assert_reason(lock, 1, "for 19.1 s more: its clock was stepped");
-  assert_true(fake_world_end(world));
 }
 
 /* A lock on two of three nodes that reports losses; and another, whose acquires show steps. */
@@ -124,14 +118,13 @@ static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_exte
   return world;
 }
 
-static void step_warns_holder_without_quorum_and_extends_at_once(void **state) {
+TEST(step_warns_holder_without_quorum_and_extends_at_once) {
   rl_lock *kept, *other;
   redlock_time since_us;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
   redlock_time deadline_us = kept->deadline_us;
   world->nodes[1].store.ahead_us += 100 * MS;
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, other);
   assert_null(rl_loss_next(&world->core, world->now_us));
   (void)fake_answer(world, 1);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0); /* The node votes for nobody. */
@@ -147,15 +140,13 @@ static void step_warns_holder_without_quorum_and_extends_at_once(void **state) {
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_OK);
   assert_true(kept->deadline_us > deadline_us);
   assert_int_equal(kept->lease->suspect, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* A clock of a bad machine, or a liar: nobody is to flood the nodes. */
-static void repeated_steps_cause_no_storm_of_extends(void **state) {
+TEST(repeated_steps_cause_no_storm_of_extends) {
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
-  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_extend(world, kept, 0), REDLOCK_OK);
   unsigned before = world->nodes[0].extends;
   for (unsigned i = 0; i < 50; i++) {
     guard_of(world, 1)->stepped = true;
@@ -166,14 +157,13 @@ static void repeated_steps_cause_no_storm_of_extends(void **state) {
   assert_int_equal(world->nodes[0].extends, before);
   fake_pass(world, kept->lease_ttl_us / 12);
   assert_int_equal(world->nodes[0].extends, before + 1);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * The clock is an hour ahead for a moment, in which keys expire. A later client must find no old
  * record.
  */
-static void moment_of_a_wrong_clock_deletes_the_record(void **state) {
+TEST(moment_of_a_wrong_clock_deletes_the_record) {
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   world->nodes[1].store.ahead_us += 3600 * SECONDS;
@@ -187,8 +177,7 @@ static void moment_of_a_wrong_clock_deletes_the_record(void **state) {
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(other->votes[1].vote, REDLOCK_VOTE_QUARANTINED);
-  assert_non_null(strstr(world->nodes[1].store.record, "run1 ")); /* Made when it was near again. */
-  assert_true(fake_world_end(world));
+  assert_contains(world->nodes[1].store.record, "run1 "); /* Made when it was near again. */
 }
 
 /*
@@ -218,15 +207,13 @@ static void assert_kept(fake_world *world, rl_lock *kept, rl_lock *rival) {
     assert_true(rl_lock_remaining(kept, world->now_us) > 0);
     assert_true(rl_lock_remaining(rival, world->now_us) == 0);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void step_outlives_the_connection(void **state) {
+TEST(step_outlives_the_connection) {
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   step(world);
-  assert_error(rl_lock_acquire(rival, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, rival);
   (void)fake_answer(world, 1); /* It shows the step. */
   fake_break(world, 1, "Connection reset by peer");
   fake_settle(world);
@@ -234,12 +221,11 @@ static void step_outlives_the_connection(void **state) {
   assert_kept(world, kept, rival);
 }
 
-static void step_outlives_a_failed_record(void **state) {
+TEST(step_outlives_a_failed_record) {
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   step(world);
-  assert_error(rl_lock_acquire(rival, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, rival);
   for (unsigned i = 0; i < 3; i++) {
     (void)fake_answer(world, i);
   }
@@ -258,27 +244,25 @@ static void step_outlives_a_failed_record(void **state) {
   assert_kept(world, kept, rival);
 }
 
-static void step_of_a_refused_node_counts(void **state) {
+TEST(step_of_a_refused_node_counts) {
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   rl_lock *third = fake_lock(world, "third", &ONCE);
   assert_error(fake_hold(world, third), REDLOCK_OK);
   world->nodes[1].store.take_sha1[0] = '\0';
-  assert_error(rl_lock_acquire(rival, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, rival);
   (void)fake_answer(world, 1); /* The script is not known: the guard is asked, */
   fake_turn(world);
   (void)fake_reply(world, 1, "-BUSY Redis is busy running a script.\r\n");
   fake_settle(world);
   step(world);
-  assert_error(rl_lock_extend(third, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world); /* and this shows the step. */
+  assert_error(fake_extend(world, third, 0), REDLOCK_OK); /* and this shows the step. */
   fake_pass(world, 1 * SECONDS);
   assert_kept(world, kept, rival);
 }
 
 /* It was made long ago by somebody else, and is not for the step. */
-static void unrelated_record_does_not_end_a_step(void **state) {
+TEST(unrelated_record_does_not_end_a_step) {
   static const char *const reasons[] = {"empty", "clock"};
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
     rl_lock *kept, *rival;
@@ -293,7 +277,7 @@ static void unrelated_record_does_not_end_a_step(void **state) {
  * Two clocks are stepped by different amounts: the client's clock is right, and records are
  * replaced.
  */
-static void different_steps_are_those_of_the_nodes(void **state) {
+TEST(different_steps_are_those_of_the_nodes) {
   rl_lock *kept, *rival;
   fake_world *world = endangered(&kept, &rival);
   step(world);
@@ -301,29 +285,27 @@ static void different_steps_are_those_of_the_nodes(void **state) {
   assert_error(fake_hold(world, rival), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   for (unsigned i = 0; i < 2; i++) {
-    assert_non_null(strstr(world->nodes[i].store.record, " clock "));
+    assert_contains(world->nodes[i].store.record, " clock ");
   }
   assert_kept(world, kept, rival);
 }
 
 /* No reply must first say that the node does not know it. */
-static void script_of_a_new_record_is_sent_as_text(void **state) {
+TEST(script_of_a_new_record_is_sent_as_text) {
   rl_lock *lock;
   fake_world *world = used(1, &lock);
   world->nodes[0].store.ahead_us += 100 * MS;
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   fake_pass(world, QUARANTINE);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   fake_command command = fake_answer(world, 0);
   assert_int_equal(command.verb, FAKE_SET);
   assert_true(command.by_text);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void step_backwards_endangers_no_lease(void **state) {
+TEST(step_backwards_endangers_no_lease) {
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
   world->nodes[1].store.ahead_us -= 100 * MS;
@@ -331,31 +313,26 @@ static void step_backwards_endangers_no_lease(void **state) {
   assert_int_equal(guard_of(world, 1)->why, RL_LINEAGE_CLOCK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   assert_int_equal(world->core.losses->count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_that_shows_the_step_and_confirms_needs_no_warning(void **state) {
+TEST(extend_that_shows_the_step_and_confirms_needs_no_warning) {
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   world->nodes[1].store.ahead_us += 100 * MS;
-  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_extend(world, kept, 0), REDLOCK_OK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   assert_int_equal(world->core.losses->count, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* It had confirmed before. */
-static void node_stepped_during_an_extend_does_not_count(void **state) {
+TEST(node_stepped_during_an_extend_does_not_count) {
   rl_lock *kept, *other;
   redlock_time since_us;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
-  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_extend(world, kept, 0);
   (void)fake_answer(world, 1);
   world->nodes[1].store.ahead_us += 100 * MS;
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, other);
   (void)fake_answer(world, 1);
   fake_settle(world);
   assert_error(rl_lock_result(kept), REDLOCK_OK);
@@ -364,40 +341,13 @@ static void node_stepped_during_an_extend_does_not_count(void **state) {
   world->now_us = kept->deadline_us;
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_EXPIRED);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_lost_keys_does_not_count_in_the_margin(void **state) {
+TEST(node_that_lost_keys_does_not_count_in_the_margin) {
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   fake_store_flush(&world->nodes[1].store);
   assert_error(fake_hold(world, other), REDLOCK_OK);
   assert_int_equal(kept->lease->set & ~kept->lease->suspect, 1);
   assert_int_equal(world->core.losses->count, 0); /* The clock has done nothing. */
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(step_quarantines_its_node),
-      cmocka_unit_test(small_drift_is_permitted),
-      cmocka_unit_test(wrong_clock_delays_the_record_until_corrected),
-      cmocka_unit_test(vote_that_reveals_a_step_does_not_count),
-      cmocka_unit_test(equal_steps_of_a_majority_are_the_clients_clock),
-      cmocka_unit_test(step_recorded_by_another_client_needs_no_new_record),
-      cmocka_unit_test(step_warns_holder_without_quorum_and_extends_at_once),
-      cmocka_unit_test(repeated_steps_cause_no_storm_of_extends),
-      cmocka_unit_test(moment_of_a_wrong_clock_deletes_the_record),
-      cmocka_unit_test(step_outlives_the_connection),
-      cmocka_unit_test(step_outlives_a_failed_record),
-      cmocka_unit_test(step_of_a_refused_node_counts),
-      cmocka_unit_test(unrelated_record_does_not_end_a_step),
-      cmocka_unit_test(different_steps_are_those_of_the_nodes),
-      cmocka_unit_test(script_of_a_new_record_is_sent_as_text),
-      cmocka_unit_test(step_backwards_endangers_no_lease),
-      cmocka_unit_test(extend_that_shows_the_step_and_confirms_needs_no_warning),
-      cmocka_unit_test(node_stepped_during_an_extend_does_not_count),
-      cmocka_unit_test(node_that_lost_keys_does_not_count_in_the_margin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lease/rl_custom_token.h"
 #include "lock/rl_round.h"
 #include "node/rl_native.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
@@ -28,9 +27,7 @@ static fake_world *scriptless_world(unsigned count, unsigned native) {
 
 static void acquire_and_release(fake_world *world, rl_lock *lock) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
@@ -41,21 +38,19 @@ static rl_native native_of(const fake_world *world, unsigned node) {
 /* Begins a release, and returns its command on node 0, which is not answered. */
 static fake_command begin_release(fake_world *world, rl_lock *lock) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_release(world, lock);
   return world->nodes[0].queue[0];
 }
 
-static void first_release_of_connection_tries_nothing(void **state) {
+TEST(first_release_of_connection_tries_nothing) {
   fake_world *world = native_world(3, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
   assert_int_equal(world->nodes[0].releases, 1);
   assert_int_equal(native_of(world, 0), RL_NATIVE_WANTED);
-  assert_true(fake_world_end(world));
 }
 
-static void second_release_is_followed_by_tries_of_the_same_key_and_token(void **state) {
+TEST(second_release_is_followed_by_tries_of_the_same_key_and_token) {
   fake_world *world = native_world(1, RL_NATIVE_DELEX);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -73,21 +68,19 @@ static void second_release_is_followed_by_tries_of_the_same_key_and_token(void *
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(native_of(world, 0), RL_NATIVE_DELEX);
-  assert_true(fake_world_end(world));
 }
 
 /* The tries would delete the key before the text of the script does. */
-static void release_by_unknown_script_is_not_lost(void **state) {
+TEST(release_by_unknown_script_is_not_lost) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
   world->nodes[0].store.forgot_release = true;
   acquire_and_release(world, lock);
   assert_int_equal(native_of(world, 0), RL_NATIVE_DELIFEQ);
-  assert_true(fake_world_end(world));
 }
 
-static void each_node_is_released_by_the_command_that_it_knows(void **state) {
+TEST(each_node_is_released_by_the_command_that_it_knows) {
   fake_world *world = native_world(3, RL_NATIVE_DELIFEQ);
   world->nodes[1].store.native = RL_NATIVE_DELEX;
   world->nodes[2].store.native = 0;
@@ -102,11 +95,10 @@ static void each_node_is_released_by_the_command_that_it_knows(void **state) {
   }
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* A proxy answers for the server, and deletes nothing. */
-static void try_that_claims_to_have_deleted_the_key_is_no_proof(void **state) {
+TEST(try_that_claims_to_have_deleted_the_key_is_no_proof) {
   fake_world *world = native_world(1, 0);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -117,10 +109,9 @@ static void try_that_claims_to_have_deleted_the_key_is_no_proof(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
   acquire_and_release(world, lock);
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_hangs_up_on_tries_gets_none_again(void **state) {
+TEST(node_that_hangs_up_on_tries_gets_none_again) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -131,23 +122,20 @@ static void node_that_hangs_up_on_tries_gets_none_again(void **state) {
     acquire_and_release(world, lock);
   }
   assert_int_equal(native_of(world, 0), RL_NATIVE_OFF);
-  assert_true(fake_world_end(world));
 }
 
-static void release_with_callers_token_is_not_followed_by_tries(void **state) {
+TEST(release_with_callers_token_is_not_followed_by_tries) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_release(world, lock);
   (void)fake_answer(world, 0);
   assert_int_equal(world->nodes[0].queued, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void native_release_that_is_unknown_again_is_repeated_by_script(void **state) {
+TEST(native_release_that_is_unknown_again_is_repeated_by_script) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -156,11 +144,10 @@ static void native_release_that_is_unknown_again_is_repeated_by_script(void **st
   acquire_and_release(world, lock);
   assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
   acquire_and_release(world, lock);
-  assert_true(fake_world_end(world));
 }
 
 /* An administrator has taken the right away, while the connection lasts. */
-static void native_release_without_right_is_repeated_by_script(void **state) {
+TEST(native_release_without_right_is_repeated_by_script) {
   static const unsigned natives[] = {RL_NATIVE_DELIFEQ, RL_NATIVE_DELEX};
   static const char *const errors[] = {
       "-NOPERM User app has no permissions to run the 'delifeq' command\r\n",
@@ -181,7 +168,7 @@ static void native_release_without_right_is_repeated_by_script(void **state) {
 }
 
 /* The user has the right to DELIFEQ again, but no longer that to EVAL. */
-static void refused_native_command_is_tried_again_without_scripts(void **state) {
+TEST(refused_native_command_is_tried_again_without_scripts) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -191,17 +178,14 @@ static void refused_native_command_is_tried_again_without_scripts(void **state) 
   assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
   world->nodes[0].store.runs_none = true;
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_release(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_store_remove(&world->nodes[0].store, KEY);
   world->nodes[0].store.native = RL_NATIVE_DELIFEQ;
   fake_pass(world, RL_NATIVE_NO_SCRIPTS_US);
   acquire_and_release(world, lock);
-  assert_true(fake_world_end(world));
 }
 
-static void unanswered_native_release_is_repeated(void **state) {
+TEST(unanswered_native_release_is_repeated) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -210,10 +194,9 @@ static void unanswered_native_release_is_repeated(void **state) {
   fake_break(world, 0, "reset by peer");
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void native_release_keeps_key_of_another_client(void **state) {
+TEST(native_release_keeps_key_of_another_client) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
@@ -223,12 +206,11 @@ static void native_release_keeps_key_of_another_client(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_int_equal(fake_keys(world, KEY), 1);
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------------------- without scripts */
 
-static void node_without_scripts_grants_extends_and_releases(void **state) {
+TEST(node_without_scripts_grants_extends_and_releases) {
   static const unsigned natives[] = {RL_NATIVE_DELIFEQ, RL_NATIVE_DELEX};
   for (unsigned i = 0; i < 2; i++) {
     fake_world *world = scriptless_world(3, natives[i]);
@@ -236,54 +218,42 @@ static void node_without_scripts_grants_extends_and_releases(void **state) {
     for (unsigned k = 0; k < 3; k++) {
       assert_error(fake_hold(world, lock), REDLOCK_OK);
       fake_pass(world, SECONDS);
-      assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-      fake_settle(world);
-      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 9898 * MS);
-      assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-      fake_settle(world);
-      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_error(fake_release(world, lock), REDLOCK_OK);
       assert_int_equal(fake_keys(world, KEY), 0);
     }
-    assert_non_null(strstr(world->core.nodes[0]->error, "it runs no scripts"));
+    assert_contains(world->core.nodes[0]->error, "it runs no scripts");
     assert_true(fake_world_end(world));
   }
 }
 
-static void node_with_neither_script_nor_native_command_names_both(void **state) {
+TEST(node_with_neither_script_nor_native_command_names_both) {
   fake_world *world = scriptless_world(1, 0);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(strstr(rl_round_reason(lock, 0), "it runs no scripts, and knows no SET IFEQ"));
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(strstr(rl_round_reason(lock, 0), "neither DELIFEQ nor DELEX"));
+  assert_error(fake_extend(world, lock, 0), REDLOCK_E_UNAVAILABLE);
+  assert_contains(rl_round_reason(lock, 0), "it runs no scripts, and knows no SET IFEQ");
+  assert_error(fake_release(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_contains(rl_round_reason(lock, 0), "neither DELIFEQ nor DELEX");
   assert_int_equal(fake_keys(world, KEY), 1);
-  assert_true(fake_world_end(world));
 }
 
-static void vote_of_node_without_scripts_names_what_needs_them(void **state) {
+TEST(vote_of_node_without_scripts_names_what_needs_them) {
   static const char *const keys[] = {"a", "b"};
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   redlock_options once = fake_once();
   rl_lock *several = fake_lock_many(world, keys, 2, &once);
   assert_error(fake_hold(world, several), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(
-      strstr(rl_round_reason(several, 0), "it runs no scripts, which a lock with several"));
+  assert_contains(rl_round_reason(several, 0), "it runs no scripts, which a lock with several");
   once.fence = REDLOCK_YES;
   rl_lock *fenced = fake_lock(world, KEY, &once);
   assert_error(fake_hold(world, fenced), REDLOCK_E_UNAVAILABLE);
-  assert_non_null(
-      strstr(rl_round_reason(fenced, 0), "it runs no scripts, which a lock with several"));
-  assert_true(fake_world_end(world));
+  assert_contains(rl_round_reason(fenced, 0), "it runs no scripts, which a lock with several");
 }
 
 /* The user gets the right to run scripts. The node knows no native command. */
-static void node_that_runs_a_script_again_releases_by_script(void **state) {
+TEST(node_that_runs_a_script_again_releases_by_script) {
   fake_world *world = scriptless_world(1, 0);
   redlock_options once = fake_once();
   once.fence = REDLOCK_YES;
@@ -292,68 +262,52 @@ static void node_that_runs_a_script_again_releases_by_script(void **state) {
   world->nodes[0].store.runs_none = false;
   acquire_and_release(world, lock);
   assert_string_equal(world->core.nodes[0]->error, "");
-  assert_true(fake_world_end(world));
 }
 
-static void native_extend_with_shorter_ttl_keeps_end_of_key(void **state) {
+TEST(native_extend_with_shorter_ttl_keeps_end_of_key) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   redlock_time end_us = fake_store_expiry(&world->nodes[0].store, world->now_us, KEY);
   fake_pass(world, SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 2 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_extend(world, lock, 2 * SECONDS), REDLOCK_OK);
   assert_true(fake_store_expiry(&world->nodes[0].store, world->now_us, KEY) >= end_us);
-  assert_true(fake_world_end(world));
 }
 
-static void native_extend_never_grows_after_an_unanswered_one(void **state) {
+TEST(native_extend_never_grows_after_an_unanswered_one) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock); /* The node is known to run no scripts. */
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_extend(world, lock, 20 * SECONDS);
   assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
   fake_break(world, 0, "reset by peer"); /* The node may execute it at any time. */
   fake_settle(world);
-  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
+  assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_extend(world, lock, 20 * SECONDS), REDLOCK_OK);
 }
 
 /* Makes the node of a lease one that may still execute an extend for |ttl_us|. */
 static void leave_extend_unanswered(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
-  assert_error(rl_lock_extend(lock, world->now_us, ttl_us, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_extend(world, lock, ttl_us);
   assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
   fake_break(world, 0, "reset by peer");
   fake_settle(world);
 }
 
-static void script_extend_never_grows_after_an_unanswered_native_one(void **state) {
+TEST(script_extend_never_grows_after_an_unanswered_native_one) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   leave_extend_unanswered(world, lock, 20 * SECONDS);
   world->nodes[0].store.runs_none = false; /* The user has the right again. */
-  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
+  assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_extend(world, lock, 20 * SECONDS), REDLOCK_OK);
 }
 
 /* The proxy's connection to the server may be slow, or another one. */
-static void native_extend_never_grows_after_an_error_of_a_proxy(void **state) {
+TEST(native_extend_never_grows_after_an_error_of_a_proxy) {
   static const char *const errors[] = {"-ERR upstream timed out\r\n", "-ERR syntax error\r\n",
                                        "-NOPERM no permissions to run the 'set' command\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
@@ -361,81 +315,67 @@ static void native_extend_never_grows_after_an_error_of_a_proxy(void **state) {
     rl_lock *lock = fake_lock(world, KEY, NULL);
     acquire_and_release(world, lock);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
-    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
-    fake_turn(world);
+    fake_begin_extend(world, lock, 20 * SECONDS);
     (void)fake_reply(world, 0, errors[i]);
     fake_settle(world);
     fake_break(world, 0, "reset by peer");
     fake_settle(world);
-    assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), i == 0 ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK);
+    assert_error(fake_extend(world, lock, 30 * SECONDS),
+                 i == 0 ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK);
     assert_true(fake_world_end(world));
   }
 }
 
-static void node_that_may_shorten_its_key_gets_none_again(void **state) {
+TEST(node_that_may_shorten_its_key_gets_none_again) {
   fake_world *world = scriptless_world(3, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   acquire_and_release(world, lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   leave_extend_unanswered(world, lock, 10 * SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_non_null(strstr(rl_round_reason(lock, 0), "may still execute an earlier extend"));
+  assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_OK);
+  assert_contains(rl_round_reason(lock, 0), "may still execute an earlier extend");
   fake_store_remove(&world->nodes[0].store, KEY);
   world->nodes[0].store.runs_none = false;
-  assert_error(rl_lock_extend(lock, world->now_us, 5 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world); /* The node denies the key, but a heal would last for 30 s. */
+  assert_error(fake_extend(world, lock, 5 * SECONDS),
+               REDLOCK_OK); /* The node denies the key, but a heal would last for 30 s. */
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 2);
-  assert_true(fake_world_end(world));
 }
 
-static void backfill_skips_a_node_that_may_shorten_its_key(void **state) {
+TEST(backfill_skips_a_node_that_may_shorten_its_key) {
   fake_world *world = scriptless_world(3, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   world->nodes[0].policy = FAKE_SILENT;
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   (void)fake_answer(world, 1);
   (void)fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_extend(world, lock, 0);
   (void)fake_reply(world, 0, "+OK\r\n"); /* the handshake */
   (void)fake_answer(world, 0);           /* It runs no scripts. */
   assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
   world->nodes[0].policy = FAKE_ACCEPTS;
   fake_break(world, 0, "reset by peer");
   fake_settle(world);
-  assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
   fake_settle(world);
   assert_true(world->nodes[0].connected);
   assert_int_equal(world->nodes[0].sets, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void lease_with_callers_token_is_not_extended_natively(void **state) {
+TEST(lease_with_callers_token_is_not_extended_natively) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < 2; i++) {
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-    assert_non_null(
-        strstr(rl_round_reason(lock, 0), "it runs no scripts, which this extend needs"));
+    assert_error(fake_extend(world, lock, 0), REDLOCK_E_UNAVAILABLE);
+    assert_contains(rl_round_reason(lock, 0), "it runs no scripts, which this extend needs");
   }
-  assert_true(fake_world_end(world));
 }
 
-static void refusals_of_scripts_are_recognised(void **state) {
+TEST(refusals_of_scripts_are_recognised) {
   static const char *const refusals[] = {
       "NOPERM this user has no permissions to run the 'eval' command or its subcommand",
       "NOPERM User lock has no permissions to run the 'evalsha' command",
@@ -456,34 +396,4 @@ static void refusals_of_scripts_are_recognised(void **state) {
   for (unsigned i = 0; i < COUNT_OF(different); i++) {
     assert_false(rl_native_refuses_scripts(different[i]));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(first_release_of_connection_tries_nothing),
-      cmocka_unit_test(second_release_is_followed_by_tries_of_the_same_key_and_token),
-      cmocka_unit_test(release_by_unknown_script_is_not_lost),
-      cmocka_unit_test(each_node_is_released_by_the_command_that_it_knows),
-      cmocka_unit_test(try_that_claims_to_have_deleted_the_key_is_no_proof),
-      cmocka_unit_test(node_that_hangs_up_on_tries_gets_none_again),
-      cmocka_unit_test(release_with_callers_token_is_not_followed_by_tries),
-      cmocka_unit_test(native_release_that_is_unknown_again_is_repeated_by_script),
-      cmocka_unit_test(native_release_without_right_is_repeated_by_script),
-      cmocka_unit_test(refused_native_command_is_tried_again_without_scripts),
-      cmocka_unit_test(unanswered_native_release_is_repeated),
-      cmocka_unit_test(native_release_keeps_key_of_another_client),
-      cmocka_unit_test(node_without_scripts_grants_extends_and_releases),
-      cmocka_unit_test(node_with_neither_script_nor_native_command_names_both),
-      cmocka_unit_test(vote_of_node_without_scripts_names_what_needs_them),
-      cmocka_unit_test(node_that_runs_a_script_again_releases_by_script),
-      cmocka_unit_test(native_extend_with_shorter_ttl_keeps_end_of_key),
-      cmocka_unit_test(native_extend_never_grows_after_an_unanswered_one),
-      cmocka_unit_test(script_extend_never_grows_after_an_unanswered_native_one),
-      cmocka_unit_test(native_extend_never_grows_after_an_error_of_a_proxy),
-      cmocka_unit_test(node_that_may_shorten_its_key_gets_none_again),
-      cmocka_unit_test(backfill_skips_a_node_that_may_shorten_its_key),
-      cmocka_unit_test(lease_with_callers_token_is_not_extended_natively),
-      cmocka_unit_test(refusals_of_scripts_are_recognised),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #define DAY (1700000000 * SECONDS) /* of a node's clock; ours counts from its boot */
 
-static void offset_is_that_of_the_middle_of_the_round_trip(void **state) {
+TEST(offset_is_that_of_the_middle_of_the_round_trip) {
   static const struct {
     uint64_t node_us;
     redlock_time sent_us, received_us;
@@ -33,7 +33,7 @@ static void offset_is_that_of_the_middle_of_the_round_trip(void **state) {
   }
 }
 
-static void true_offset_is_within_the_error_wherever_the_clock_was_read(void **state) {
+TEST(true_offset_is_within_the_error_wherever_the_clock_was_read) {
   for (redlock_time read_us = 100; read_us <= 203; read_us++) {
     rl_node_clock clock = {0};
     int64_t true_offset_us = 7000;
@@ -42,7 +42,7 @@ static void true_offset_is_within_the_error_wherever_the_clock_was_read(void **s
   }
 }
 
-static void latest_reply_counts(void **state) {
+TEST(latest_reply_counts) {
   rl_node_clock clock = {0};
   assert_true(rl_node_clock_note(&clock, DAY, 100, 100));
   assert_true(rl_node_clock_note(&clock, DAY + 5000, 1000, 2000));
@@ -50,7 +50,7 @@ static void latest_reply_counts(void **state) {
   assert_int_equal(clock.error_us, 500);
 }
 
-static void invalid_time_is_ignored(void **state) {
+TEST(invalid_time_is_ignored) {
   rl_node_clock clock = {0};
   assert_false(rl_node_clock_note(&clock, 0, 100, 200));
   assert_false(rl_node_clock_note(&clock, RL_NODE_CLOCK_MAX + 1, 100, 200));
@@ -63,7 +63,7 @@ static void invalid_time_is_ignored(void **state) {
   assert_true(clock.offset_us == (int64_t)(DAY - 150)); /* unchanged */
 }
 
-static void clock_shows_time_plus_offset(void **state) {
+TEST(clock_shows_time_plus_offset) {
   int64_t max = (int64_t)RL_NODE_CLOCK_MAX;
   assert_true(rl_node_clock_shows(DAY, 5) == DAY + 5);
   assert_true(rl_node_clock_shows(-3, 5) == 2);
@@ -75,7 +75,7 @@ static void clock_shows_time_plus_offset(void **state) {
   assert_true(rl_node_clock_shows(max, REDLOCK_NEVER) == RL_NODE_CLOCK_MAX);
 }
 
-static void median_uses_known_clocks(void **state) {
+TEST(median_uses_known_clocks) {
   static const struct {
     unsigned count;
     unsigned known;
@@ -106,7 +106,7 @@ static void median_uses_known_clocks(void **state) {
   }
 }
 
-static void median_takes_the_largest_number_of_nodes(void **state) {
+TEST(median_takes_the_largest_number_of_nodes) {
   rl_node_clock clocks[REDLOCK_NODES_MAX];
   const rl_node_clock *of[REDLOCK_NODES_MAX];
   int64_t median_us = 0;
@@ -116,17 +116,4 @@ static void median_takes_the_largest_number_of_nodes(void **state) {
   }
   assert_int_equal(rl_node_clock_median(of, REDLOCK_NODES_MAX, &median_us), REDLOCK_NODES_MAX);
   assert_true(median_us == (REDLOCK_NODES_MAX + 1) / 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(offset_is_that_of_the_middle_of_the_round_trip),
-      cmocka_unit_test(true_offset_is_within_the_error_wherever_the_clock_was_read),
-      cmocka_unit_test(latest_reply_counts),
-      cmocka_unit_test(invalid_time_is_ignored),
-      cmocka_unit_test(clock_shows_time_plus_offset),
-      cmocka_unit_test(median_uses_known_clocks),
-      cmocka_unit_test(median_takes_the_largest_number_of_nodes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void assert_steps(fixture *it, const char *expected) {
   assert_string_equal(steps, expected);
 }
 
-static void handshake_logs_in_selects_and_sets_the_name(void **state) {
+TEST(handshake_logs_in_selects_and_sets_the_name) {
   static const struct {
     const char *address;
     const char *steps;
@@ -205,7 +205,7 @@ static const refusal refusals[] = {
     {"h", "+OK\r\n" OKS "+OK\r\n", "the node sent a reply that was not asked for"},
 };
 
-static void refused_step_ends_the_connection_with_a_reason(void **state) {
+TEST(refused_step_ends_the_connection_with_a_reason) {
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
     fixture *it = make(refusals[i].address);
     connect_node(it);
@@ -226,7 +226,7 @@ static void refused_step_ends_the_connection_with_a_reason(void **state) {
 }
 
 /* The name of a command is no argument, and "can't" quotes nothing. */
-static void error_with_a_password_names_the_forbidden_command(void **state) {
+TEST(error_with_a_password_names_the_forbidden_command) {
   static const char *const cases[][2] = {
       {"+OK\r\n-NOPERM User u has no permissions to run the 'select' command\r\n",
        "NOPERM User u has no permissions to run the 'select' command"},
@@ -265,7 +265,7 @@ static void assert_next_handshake(fixture *it, const char *replies, const char *
   rl_node_disconnected(&it->node, it->now_us, "the test");
 }
 
-static void close_at_setname_skips_it_on_the_next_connection(void **state) {
+TEST(close_at_setname_skips_it_on_the_next_connection) {
   fixture *it = make("redis://:p@h");
   assert_next_handshake(it, "", "AUTH p;EXISTS redlock;");
   destroy(it);
@@ -278,7 +278,7 @@ static void close_at_setname_skips_it_on_the_next_connection(void **state) {
   destroy(it);
 }
 
-static void close_at_setinfo_skips_it_on_the_next_connection(void **state) {
+TEST(close_at_setinfo_skips_it_on_the_next_connection) {
   for (unsigned replies = 0; replies < 2; replies++) {
     fixture *it = make("redis://:p@h");
     assert_next_handshake(it, replies == 0 ? "+OK\r\n+OK\r\n" : "+OK\r\n+OK\r\n+OK\r\n",
@@ -306,14 +306,14 @@ static void assert_handshake_after_stall(const char *replies, const char *steps)
 }
 
 /* A proxy may drop a command that it does not know. */
-static void peer_that_never_answers_setinfo_is_used_by_the_next_connection(void **state) {
+TEST(peer_that_never_answers_setinfo_is_used_by_the_next_connection) {
   assert_handshake_after_stall("+OK\r\n", "CLIENT SETNAME redlock;");
   assert_handshake_after_stall("+OK\r\n+OK\r\n", "CLIENT SETNAME redlock;");
   assert_handshake_after_stall("", HELLO); /* It answers nothing: that tells nothing. */
 }
 
 /* The reply to SUBSCRIBE counts for the CLIENT SETINFO before it. */
-static void subscriber_gives_setinfo_up_that_is_never_answered(void **state) {
+TEST(subscriber_gives_setinfo_up_that_is_never_answered) {
   fixture *it = make("h");
   rl_outstanding command;
   it->node.link.channel = "redlock:call:0011223344556677";
@@ -331,7 +331,7 @@ static void subscriber_gives_setinfo_up_that_is_never_answered(void **state) {
 }
 
 /* The error may be the reply to SETINFO. The next connection has only one meaning for it. */
-static void peer_that_refuses_all_courtesies_is_used_by_the_next_connection(void **state) {
+TEST(peer_that_refuses_all_courtesies_is_used_by_the_next_connection) {
   fixture *it = make("h");
   rl_outstanding command;
   connect_node(it);
@@ -357,7 +357,7 @@ static void queue_the_rest(fixture *it) {
 }
 
 /* The peer answers EXISTS while a later command of the handshake is still being written. */
-static void exists_is_accepted_before_the_rest_is_sent(void **state) {
+TEST(exists_is_accepted_before_the_rest_is_sent) {
   for (unsigned missing = 0; missing < 2; missing++) {
     fixture *it = make("h");
     it->node.link.skips_name = true;
@@ -371,7 +371,7 @@ static void exists_is_accepted_before_the_rest_is_sent(void **state) {
   }
 }
 
-static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
+TEST(close_at_setname_is_tried_again_at_once_and_once) {
   fixture *it = make("h");
   for (unsigned i = 0; i < 4; i++) {
     rl_outstanding command;
@@ -388,7 +388,7 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
 }
 
 /* A node that ends closes its connections before its port. */
-static void refused_connection_restores_setname_and_setinfo(void **state) {
+TEST(refused_connection_restores_setname_and_setinfo) {
   fixture *it = make("h");
   it->node.link.skips_name = true;
   it->node.link.skips_info = true;
@@ -400,7 +400,7 @@ static void refused_connection_restores_setname_and_setinfo(void **state) {
 }
 
 /* A password that was cut, or changed, by the way an error is kept is still a password. */
-static void no_part_of_an_unusual_password_leaks(void **state) {
+TEST(no_part_of_an_unusual_password_leaks) {
   fixture *it = make("redis://:s3%09cr3t@h");
   connect_node(it);
   const char *reason = feed(it, "-ERR bad password s3\tcr3t here\r\n");
@@ -422,7 +422,7 @@ static void no_part_of_an_unusual_password_leaks(void **state) {
   destroy(it);
 }
 
-static void login_has_any_bytes(void **state) {
+TEST(login_has_any_bytes) {
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$3\r\nu\x01\xff\r\n$7\r\na\0b\r\n\xff"
                                  "c\r\n";
   fixture *it = make("redis://u%01%ff:a%00b%0d%0a%ffc@h");
@@ -433,7 +433,7 @@ static void login_has_any_bytes(void **state) {
   destroy(it);
 }
 
-static void password_with_a_nul_does_not_leak(void **state) {
+TEST(password_with_a_nul_does_not_leak) {
   fixture *it = make("redis://:a%00bcdef@h/1");
   connect_node(it);
   assert_null(feed(it, "+OK\r\n"));
@@ -449,7 +449,7 @@ static void password_with_a_nul_does_not_leak(void **state) {
   destroy(it);
 }
 
-static void long_error_without_the_password_is_kept(void **state) {
+TEST(long_error_without_the_password_is_kept) {
   fixture *it = make("redis://:" SECRET "@h");
   char text[RL_REPLY_TEXT_MAX + 100];
   char reply[RL_REPLY_TEXT_MAX + 110];
@@ -465,7 +465,7 @@ static void long_error_without_the_password_is_kept(void **state) {
 }
 
 /* Whatever an operation is answered with; only what quotes a command is cut. */
-static void errors_of_operations_hide_the_password(void **state) {
+TEST(errors_of_operations_hide_the_password) {
   static const struct {
     const char *address;
     const char *reply;
@@ -496,7 +496,7 @@ static void errors_of_operations_hide_the_password(void **state) {
 
 /* ----------------------------------------------------------------------------------- back-off */
 
-static void back_off_doubles_up_to_a_second(void **state) {
+TEST(back_off_doubles_up_to_a_second) {
   static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
                                               800 * MS, SECONDS,  SECONDS};
   fixture *it = make("h");
@@ -514,7 +514,7 @@ static void back_off_doubles_up_to_a_second(void **state) {
   destroy(it);
 }
 
-static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
+TEST(ten_thousand_failures_do_not_overflow_the_back_off) {
   fixture *it = make("h");
   for (unsigned i = 0; i < 10000; i++) {
     rl_link_connecting(&it->node.link, it->now_us);
@@ -528,7 +528,7 @@ static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
   destroy(it);
 }
 
-static void answer_to_an_operation_resets_the_back_off(void **state) {
+TEST(answer_to_an_operation_resets_the_back_off) {
   fixture *it = make_up();
   it->node.failures = 5;
   rl_attempt *attempt = attempt_of(it);
@@ -543,7 +543,7 @@ static void answer_to_an_operation_resets_the_back_off(void **state) {
   destroy(it);
 }
 
-static void connection_of_a_second_resets_the_back_off(void **state) {
+TEST(connection_of_a_second_resets_the_back_off) {
   for (unsigned lasted = 0; lasted <= 1; lasted++) {
     fixture *it = make_up();
     it->node.failures = 3;
@@ -557,7 +557,7 @@ static void connection_of_a_second_resets_the_back_off(void **state) {
 
 /* ------------------------------------------------------------------------------------ silence */
 
-static void silence_counts_from_the_first_command_and_from_every_byte(void **state) {
+TEST(silence_counts_from_the_first_command_and_from_every_byte) {
   fixture *it = make_up();
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
   assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), 0);
@@ -586,7 +586,7 @@ static void silence_counts_from_the_first_command_and_from_every_byte(void **sta
 }
 
 /* All locks of the client share the connection. */
-static void long_ttl_does_not_allow_a_long_silence(void **state) {
+TEST(long_ttl_does_not_allow_a_long_silence) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   assert_true(rl_link_queue_extend(&it->node.link, it->now_us, attempt, 1, false, 60000));
@@ -599,7 +599,7 @@ static void long_ttl_does_not_allow_a_long_silence(void **state) {
 
 /* -------------------------------------------------------------------------- what is outstanding */
 
-static void outstanding_commands_keep_their_order(void **state) {
+TEST(outstanding_commands_keep_their_order) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   uint32_t in = 0;
@@ -623,7 +623,7 @@ static void outstanding_commands_keep_their_order(void **state) {
   destroy(it); /* gives up what is still outstanding */
 }
 
-static void acquires_have_lower_bounds(void **state) {
+TEST(acquires_have_lower_bounds) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   for (unsigned command = 0; command < RL_LINK_OUTSTANDING_MAX; command++) {
@@ -639,7 +639,7 @@ static void acquires_have_lower_bounds(void **state) {
   destroy(it);
 }
 
-static void room_ends_at_the_bound_of_the_output(void **state) {
+TEST(room_ends_at_the_bound_of_the_output) {
   static const struct {
     rl_outstanding_kind kind;
     size_t bytes_max;
@@ -658,7 +658,7 @@ static void room_ends_at_the_bound_of_the_output(void **state) {
   destroy(it);
 }
 
-static void release_without_growing_allocates_nothing(void **state) {
+TEST(release_without_growing_allocates_nothing) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   unsigned capacity = it->node.link.outstanding_capacity;
@@ -675,7 +675,7 @@ static void release_without_growing_allocates_nothing(void **state) {
   destroy(it);
 }
 
-static void large_output_buffer_is_not_kept_across_connections(void **state) {
+TEST(large_output_buffer_is_not_kept_across_connections) {
   fixture *it = make_up();
   assert_non_null(rl_buffer_reserve(&it->node.link.output, 65536, true));
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
@@ -687,7 +687,7 @@ static void large_output_buffer_is_not_kept_across_connections(void **state) {
   destroy(it);
 }
 
-static void long_reason_is_cut(void **state) {
+TEST(long_reason_is_cut) {
   fixture *it = make_up();
   char reason[600];
   memset(reason, 'r', sizeof reason);
@@ -697,54 +697,18 @@ static void long_reason_is_cut(void **state) {
   destroy(it);
 }
 
-static void every_state_has_its_name(void **state) {
+TEST(every_state_has_its_name) {
   assert_string_equal(redlock_node_state_name(REDLOCK_NODE_DOWN), "down");
   assert_string_equal(redlock_node_state_name(REDLOCK_NODE_CONNECTING), "connecting");
   assert_string_equal(redlock_node_state_name(REDLOCK_NODE_UP), "up");
   assert_string_equal(redlock_node_state_name(3), "unknown");
 }
 
-static void freed_node_leaves_no_password(void **state) {
+TEST(freed_node_leaves_no_password) {
   fixture *it = make("redis://:s3cr3t@h");
   connect_node(it);
   assert_non_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));
   rl_node_free(&it->node, &it->pool);
   assert_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));
   destroy(it);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(handshake_logs_in_selects_and_sets_the_name),
-      cmocka_unit_test(refused_step_ends_the_connection_with_a_reason),
-      cmocka_unit_test(error_with_a_password_names_the_forbidden_command),
-      cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
-      cmocka_unit_test(close_at_setinfo_skips_it_on_the_next_connection),
-      cmocka_unit_test(peer_that_never_answers_setinfo_is_used_by_the_next_connection),
-      cmocka_unit_test(subscriber_gives_setinfo_up_that_is_never_answered),
-      cmocka_unit_test(peer_that_refuses_all_courtesies_is_used_by_the_next_connection),
-      cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
-      cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
-      cmocka_unit_test(refused_connection_restores_setname_and_setinfo),
-      cmocka_unit_test(no_part_of_an_unusual_password_leaks),
-      cmocka_unit_test(login_has_any_bytes),
-      cmocka_unit_test(password_with_a_nul_does_not_leak),
-      cmocka_unit_test(long_error_without_the_password_is_kept),
-      cmocka_unit_test(errors_of_operations_hide_the_password),
-      cmocka_unit_test(back_off_doubles_up_to_a_second),
-      cmocka_unit_test(ten_thousand_failures_do_not_overflow_the_back_off),
-      cmocka_unit_test(answer_to_an_operation_resets_the_back_off),
-      cmocka_unit_test(connection_of_a_second_resets_the_back_off),
-      cmocka_unit_test(silence_counts_from_the_first_command_and_from_every_byte),
-      cmocka_unit_test(long_ttl_does_not_allow_a_long_silence),
-      cmocka_unit_test(outstanding_commands_keep_their_order),
-      cmocka_unit_test(acquires_have_lower_bounds),
-      cmocka_unit_test(room_ends_at_the_bound_of_the_output),
-      cmocka_unit_test(release_without_growing_allocates_nothing),
-      cmocka_unit_test(large_output_buffer_is_not_kept_across_connections),
-      cmocka_unit_test(long_reason_is_cut),
-      cmocka_unit_test(every_state_has_its_name),
-      cmocka_unit_test(freed_node_leaves_no_password),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include "rl_test.h"
 
-static void each_reply_has_its_verdict(void **state) {
+TEST(each_reply_has_its_verdict) {
   static const struct {
     rl_reply reply;
     rl_script script;
@@ -44,7 +44,7 @@ static void each_reply_has_its_verdict(void **state) {
   }
 }
 
-static void release_reports_a_notified_waiter(void **state) {
+TEST(release_reports_a_notified_waiter) {
   static const unsigned kinds[] = {RL_OUTSTANDING_RELEASE,
                                    RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE)};
   for (unsigned i = 0; i < 2; i++) {
@@ -61,7 +61,7 @@ static void release_reports_a_notified_waiter(void **state) {
   }
 }
 
-static void other_scripts_never_answer_2(void **state) {
+TEST(other_scripts_never_answer_2) {
   static const rl_outstanding rows[] = {
       {.kind = RL_OUTSTANDING_EXTEND, .script = RL_SCRIPT_EXTEND},
       {.kind = RL_OUTSTANDING_ACQUIRE, .script = RL_SCRIPT_NONE},
@@ -73,13 +73,4 @@ static void other_scripts_never_answer_2(void **state) {
     assert_true(verdict.broken);
     assert_false(verdict.notified);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_reply_has_its_verdict),
-      cmocka_unit_test(release_reports_a_notified_waiter),
-      cmocka_unit_test(other_scripts_never_answer_2),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

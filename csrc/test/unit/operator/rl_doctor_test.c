@@ -4,10 +4,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_guard.h"
-#include "fake_nodes.h"
 #include "operator/rl_doctor.h"
 #include "operator/rl_finding.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const char NO_SCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
@@ -40,7 +39,7 @@ static const char *found(const rl_lock *lock, unsigned index) {
   return rl_finding_at(rl_doctor_of(lock), index, &finding) ? finding.name : "";
 }
 
-static void doctor_keeps_answer_of_each_node(void **state) {
+TEST(doctor_keeps_answer_of_each_node) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   answer(world, 0, "role=master");
@@ -53,10 +52,9 @@ static void doctor_keeps_answer_of_each_node(void **state) {
   assert_string_equal(of(lock, 1)->said, "role=slave read_only=1");
   assert_string_equal(found(lock, 0), "replica");
   assert_string_equal(found(lock, 1), "");
-  assert_true(fake_world_end(world));
 }
 
-static void inspection_changes_no_key(void **state) {
+TEST(inspection_changes_no_key) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   fake_settle(world);
@@ -68,11 +66,10 @@ static void inspection_changes_no_key(void **state) {
     assert_int_equal(world->nodes[i].queued, 0);
     assert_int_equal(world->nodes[i].sets + world->nodes[i].extends + world->nodes[i].releases, 0);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* Otherwise a server reads both at once, and answers both when it has done both. */
-static void keys_are_searched_after_probe(void **state) {
+TEST(keys_are_searched_after_probe) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
   assert_int_equal(world->nodes[0].queued, 2);
@@ -88,11 +85,10 @@ static void keys_are_searched_after_probe(void **state) {
   assert_int_equal(world->nodes[0].queued, 1);
   assert_int_equal(fake_reply(world, 0, "$11\r\nrole=master\r\n").verb, FAKE_EXAMINE);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* Each reads its clock in the middle, and the last answers later. */
-static void clocks_are_compared_by_middle_of_round_trip(void **state) {
+TEST(clocks_are_compared_by_middle_of_round_trip) {
   static const redlock_duration took_us[] = {100 * MS, 100 * MS, 500 * MS};
   const uint64_t wall_us = 1700000000 * SECONDS;
   char said[64];
@@ -114,10 +110,9 @@ static void clocks_are_compared_by_middle_of_round_trip(void **state) {
   assert_true(of(lock, 0)->clock_us == asked_us - wall_us);
   assert_true(of(lock, 0)->clock_us - of(lock, 1)->clock_us == 7 * MS);
   assert_true(of(lock, 0)->clock_us == of(lock, 2)->clock_us);
-  assert_true(fake_world_end(world));
 }
 
-static void missing_evalsha_right_is_reported(void **state) {
+TEST(missing_evalsha_right_is_reported) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   answer(world, 0, "role=master");
@@ -129,10 +124,9 @@ static void missing_evalsha_right_is_reported(void **state) {
   assert_string_equal(found(lock, 1), "scripts");
   assert_string_equal(found(lock, 2), "");
   assert_true(of(lock, 2)->no_evalsha);
-  assert_true(fake_world_end(world));
 }
 
-static void server_without_evalsha_is_reported(void **state) {
+TEST(server_without_evalsha_is_reported) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, NULL);
   answer(world, 0, "role=master");
@@ -143,10 +137,9 @@ static void server_without_evalsha_is_reported(void **state) {
   assert_string_equal(found(lock, 0), "refuses");
   assert_string_equal(found(lock, 1), "");
   assert_false(of(lock, 1)->unknown_evalsha);
-  assert_true(fake_world_end(world));
 }
 
-static void sentinel_is_recognised(void **state) {
+TEST(sentinel_is_recognised) {
   static const char *const roles[] = {"*2\r\n$8\r\nsentinel\r\n*1\r\n$8\r\nmymaster\r\n",
                                       "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
                                       "-ERR unknown command 'ROLE'\r\n"};
@@ -168,7 +161,7 @@ static void sentinel_is_recognised(void **state) {
   }
 }
 
-static void node_whose_connection_breaks_between_answers_is_down(void **state) {
+TEST(node_whose_connection_breaks_between_answers_is_down) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
   (void)fake_reply(world, 0, NO_SCRIPT);
@@ -176,11 +169,10 @@ static void node_whose_connection_breaks_between_answers_is_down(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_false(of(lock, 0)->answered);
   assert_string_equal(of(lock, 0)->said, "it was cut");
-  assert_true(fake_world_end(world));
 }
 
 /* Answers of a hostile node to the examination. */
-static void answer_is_printable_and_bounded(void **state) {
+TEST(answer_is_printable_and_bounded) {
   char reply[RL_REPLY_BYTES_MAX + 32], said[RL_REPLY_BYTES_MAX + 1];
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world, NULL);
@@ -194,10 +186,9 @@ static void answer_is_printable_and_bounded(void **state) {
   (void)snprintf(reply, sizeof reply, "$8\r\na\t\r\n\033[2J\r\n");
   (void)fake_reply(world, 0, reply);
   assert_string_equal(of(lock, 0)->said, "a????[2J");
-  assert_true(fake_world_end(world));
 }
 
-static void doctor_masks_password(void **state) {
+TEST(doctor_masks_password) {
   static const struct {
     const char *password, *said, *kept;
   } rows[] = {
@@ -223,7 +214,7 @@ static void doctor_masks_password(void **state) {
   }
 }
 
-static void reply_that_is_no_answer_ends_connection(void **state) {
+TEST(reply_that_is_no_answer_ends_connection) {
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n", "$-1\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies) * 2; i++) {
     fake_world *world = fake_world_new(1);
@@ -238,7 +229,7 @@ static void reply_that_is_no_answer_ends_connection(void **state) {
   }
 }
 
-static void held_or_busy_lock_is_not_examined(void **state) {
+TEST(held_or_busy_lock_is_not_examined) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -247,15 +238,13 @@ static void held_or_busy_lock_is_not_examined(void **state) {
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_null(rl_doctor_of(lock));
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   rl_core_close(&world->core, world->now_us);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false),
                REDLOCK_E_CLOSED);
-  assert_true(fake_world_end(world));
 }
 
-static void cancelled_or_freed_examination_leaves_nothing(void **state) {
+TEST(cancelled_or_freed_examination_leaves_nothing) {
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = begin(world, NULL);
@@ -273,16 +262,15 @@ static void cancelled_or_freed_examination_leaves_nothing(void **state) {
   }
 }
 
-static void doctor_checks_options_of_lock(void **state) {
+TEST(doctor_checks_options_of_lock) {
   redlock_options options = {.ttl_us = 300 * MS, .node_timeout_us = 100 * MS};
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, &options);
   fake_settle(world);
   assert_string_equal(found(lock, 0), "options");
-  assert_true(fake_world_end(world));
 }
 
-static void doctor_knows_fence_option(void **state) {
+TEST(doctor_knows_fence_option) {
   redlock_options options = {.fence = REDLOCK_YES};
   fake_world *world = fake_world_new(3);
   rl_lock *lock = begin(world, &options);
@@ -292,10 +280,9 @@ static void doctor_knows_fence_option(void **state) {
   rl_finding finding;
   assert_true(rl_finding_at(rl_doctor_of(lock), 0, &finding));
   assert_int_equal(finding.severity, REDLOCK_SEVERITY_ERROR);
-  assert_true(fake_world_end(world));
 }
 
-static void quarantined_nodes_are_reported_until_they_vote(void **state) {
+TEST(quarantined_nodes_are_reported_until_they_vote) {
   redlock_options options = {.ttl_us = 10 * SECONDS};
   fake_world *world = fake_world_new_guarded(3, 20 * SECONDS);
   rl_lock *lock = begin(world, &options);
@@ -313,27 +300,4 @@ static void quarantined_nodes_are_reported_until_they_vote(void **state) {
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_string_equal(found(lock, 0), "");
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(doctor_keeps_answer_of_each_node),
-      cmocka_unit_test(inspection_changes_no_key),
-      cmocka_unit_test(keys_are_searched_after_probe),
-      cmocka_unit_test(clocks_are_compared_by_middle_of_round_trip),
-      cmocka_unit_test(missing_evalsha_right_is_reported),
-      cmocka_unit_test(server_without_evalsha_is_reported),
-      cmocka_unit_test(sentinel_is_recognised),
-      cmocka_unit_test(node_whose_connection_breaks_between_answers_is_down),
-      cmocka_unit_test(answer_is_printable_and_bounded),
-      cmocka_unit_test(doctor_masks_password),
-      cmocka_unit_test(reply_that_is_no_answer_ends_connection),
-      cmocka_unit_test(held_or_busy_lock_is_not_examined),
-      cmocka_unit_test(cancelled_or_freed_examination_leaves_nothing),
-      cmocka_unit_test(doctor_checks_options_of_lock),
-      cmocka_unit_test(doctor_knows_fence_option),
-      cmocka_unit_test(quarantined_nodes_are_reported_until_they_vote),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

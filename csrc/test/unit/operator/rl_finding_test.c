@@ -77,7 +77,7 @@ static void assert_finds(rl_doctor *doctor, redlock_severity severity, const cha
   free(doctor);
 }
 
-static void doctor_finds_nothing_on_healthy_nodes(void **state) {
+TEST(doctor_finds_nothing_on_healthy_nodes) {
   assert_well(world(3));
   assert_well(world(5));
 }
@@ -181,7 +181,7 @@ static const said_case said_cases[] = {
     {"", 0, NULL, NULL},
 };
 
-static void answers_of_node_become_findings(void **state) {
+TEST(answers_of_node_become_findings) {
   for (unsigned i = 0; i < COUNT_OF(said_cases); i++) {
     const said_case *one = &said_cases[i];
     rl_doctor *doctor = world(3);
@@ -194,7 +194,7 @@ static void answers_of_node_become_findings(void **state) {
   }
 }
 
-static void guard_needs_rights_of_doctor(void **state) {
+TEST(guard_needs_rights_of_doctor) {
   rl_doctor *doctor = world(3);
   doctor->guard = true;
   say(doctor, 1, "info=command time=command");
@@ -203,7 +203,7 @@ static void guard_needs_rights_of_doctor(void **state) {
                "default +info +time");
 }
 
-static void quarantine_is_reported(void **state) {
+TEST(quarantine_is_reported) {
   rl_doctor *doctor = world(3);
   doctor->guard = true;
   (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it was restarted");
@@ -244,7 +244,7 @@ static void quarantine_is_reported(void **state) {
                "two:2 did not answer: no reply; check that the server is running and reachable");
 }
 
-static void refusing_server_is_not_reported_silent(void **state) {
+TEST(refusing_server_is_not_reported_silent) {
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "WRONGPASS invalid username-password pair");
   assert_finds(
@@ -257,7 +257,7 @@ static void refusing_server_is_not_reported_silent(void **state) {
                "loaded its data");
 }
 
-static void forbidden_key_is_reported_with_pattern_of_prefix(void **state) {
+TEST(forbidden_key_is_reported_with_pattern_of_prefix) {
   rl_doctor *doctor = world(3);
   doctor->prefix = "app:";
   doctor->prefix_length = 4;
@@ -268,7 +268,7 @@ static void forbidden_key_is_reported_with_pattern_of_prefix(void **state) {
                "~app:*");
 }
 
-static void silent_node_has_reason(void **state) {
+TEST(silent_node_has_reason) {
   rl_doctor *doctor = world(3);
   fail_to_answer(doctor, 2, "Connection refused");
   assert_finds(
@@ -276,7 +276,7 @@ static void silent_node_has_reason(void **state) {
       "three:3 did not answer: Connection refused; check that the server is running and reachable");
 }
 
-static void node_is_slow_beyond_half_of_node_timeout(void **state) {
+TEST(node_is_slow_beyond_half_of_node_timeout) {
   rl_doctor *doctor = world(3);
   doctor->nodes[0].round_trip_us = 50 * MS;
   assert_well(doctor);
@@ -288,7 +288,7 @@ static void node_is_slow_beyond_half_of_node_timeout(void **state) {
       "the node closer");
 }
 
-static void certificate_must_last_thirty_days(void **state) {
+TEST(certificate_must_last_thirty_days) {
   const redlock_duration day_us = 86400 * SECONDS;
   rl_doctor *doctor = world(3);
   doctor->nodes[0].certificate_us = 30 * day_us;
@@ -309,7 +309,7 @@ static void certificate_must_last_thirty_days(void **state) {
 
 /* --------------------------------------------------------------------------------------- clocks */
 
-static void clock_differs_beyond_two_seconds_and_its_error(void **state) {
+TEST(clock_differs_beyond_two_seconds_and_its_error) {
   for (unsigned guard = 0; guard < 2; guard++) {
     rl_doctor *doctor = world(3);
     doctor->guard = guard == 1;
@@ -325,7 +325,7 @@ static void clock_differs_beyond_two_seconds_and_its_error(void **state) {
   }
 }
 
-static void clock_may_be_behind(void **state) {
+TEST(clock_may_be_behind) {
   rl_doctor *doctor = world(5);
   doctor->nodes[0].clock_us += 3600 * SECONDS;
   assert_finds(
@@ -334,7 +334,7 @@ static void clock_may_be_behind(void **state) {
       "chrony");
 }
 
-static void single_clock_is_right(void **state) {
+TEST(single_clock_is_right) {
   rl_doctor *doctor = world(3);
   doctor->nodes[0].has_clock = doctor->nodes[1].has_clock = false;
   doctor->nodes[2].clock_us = 5;
@@ -343,7 +343,7 @@ static void single_clock_is_right(void **state) {
 
 /* --------------------------------------------------------------------------------- all together */
 
-static void different_versions_are_noted_once(void **state) {
+TEST(different_versions_are_noted_once) {
   rl_doctor *doctor = world(5);
   say(doctor, 1, "version=7.0.1");
   assert_well(doctor);
@@ -367,7 +367,7 @@ static void different_versions_are_noted_once(void **state) {
   assert_well(doctor);
 }
 
-static void unmaintained_version_is_reported(void **state) {
+TEST(unmaintained_version_is_reported) {
   rl_finding finding;
   rl_doctor *doctor = world(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -385,7 +385,7 @@ static void unmaintained_version_is_reported(void **state) {
   assert_well(doctor);
 }
 
-static void few_or_even_nodes_are_noted(void **state) {
+TEST(few_or_even_nodes_are_noted) {
   assert_finds(world(1), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
                "with 1 node no lock can be acquired while it is down: use three or five");
   assert_finds(world(2), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
@@ -419,7 +419,7 @@ static void assert_one_finds(bool guard, redlock_duration spare_us, const char *
   free(doctor);
 }
 
-static void only_node_with_replicas_needs_a_guard(void **state) {
+TEST(only_node_with_replicas_needs_a_guard) {
   assert_one_finds(false, 0, "role=master replicas=2", REDLOCK_SEVERITY_WARNING, "replicas",
                    "one:1 has 2 replicas, and is the only node: client A acquires a lock, the "
                    "master crashes before it has sent the key, the replica is promoted, and client "
@@ -433,7 +433,7 @@ static void only_node_with_replicas_needs_a_guard(void **state) {
 }
 
 /* A promoted master without a replica refuses each write: the quarantine does not even begin. */
-static void locks_stop_until_the_only_replica_is_back(void **state) {
+TEST(locks_stop_until_the_only_replica_is_back) {
   assert_one_finds(true, 20 * SECONDS, "role=master replicas=1 good=1", REDLOCK_SEVERITY_NOTE,
                    "replicas",
                    "one:1 has 1 replica and min-replicas-to-write: when either server crashes, no "
@@ -442,7 +442,7 @@ static void locks_stop_until_the_only_replica_is_back(void **state) {
                    "(docs/one-server.md)");
 }
 
-static void only_node_must_stop_without_replicas(void **state) {
+TEST(only_node_must_stop_without_replicas) {
   rl_doctor *doctor = world(1);
   rl_finding finding = {0};
   doctor->guard = true;
@@ -464,7 +464,7 @@ static void only_node_must_stop_without_replicas(void **state) {
   assert_one_finds(false, 0, "role=master replicas=0 good=0", 0, NULL, NULL);
 }
 
-static void only_node_that_is_a_replica_names_its_master(void **state) {
+TEST(only_node_that_is_a_replica_names_its_master) {
   assert_one_finds(true, 0, "role=slave read_only=1 master=fd00::9 port=6380",
                    REDLOCK_SEVERITY_ERROR, "replica",
                    "one:1 is a read-only replica of [fd00::9]:6380: name its master, by an address "
@@ -474,7 +474,7 @@ static void only_node_that_is_a_replica_names_its_master(void **state) {
                    "that follows the master at a fail-over (docs/one-server.md)");
 }
 
-static void only_node_that_is_a_sentinel_is_named(void **state) {
+TEST(only_node_that_is_a_sentinel_is_named) {
   rl_doctor *doctor = world(1);
   rl_finding finding = {0};
   fail_to_answer(doctor, 0, "ERR unknown command 'EVAL'");
@@ -486,7 +486,7 @@ static void only_node_that_is_a_sentinel_is_named(void **state) {
   free(doctor);
 }
 
-static void ttl_must_be_four_node_timeouts(void **state) {
+TEST(ttl_must_be_four_node_timeouts) {
   rl_doctor *doctor = world(3);
   doctor->ttl_us = 400 * MS;
   assert_well(doctor);
@@ -500,7 +500,7 @@ static void ttl_must_be_four_node_timeouts(void **state) {
 
 /* -------------------------------------------------------------------------------------- hostile */
 
-static void answer_of_node_is_only_text(void **state) {
+TEST(answer_of_node_is_only_text) {
   static const char *const odd[] = {
       "=",
       " ",
@@ -534,7 +534,7 @@ static void answer_of_node_is_only_text(void **state) {
   }
 }
 
-static void message_of_longest_names_is_cut(void **state) {
+TEST(message_of_longest_names_is_cut) {
   char name[300], said[RL_REPLY_BYTES_MAX + 1];
   rl_doctor *doctor = world(3);
   rl_finding finding;
@@ -556,39 +556,9 @@ static void message_of_longest_names_is_cut(void **state) {
   free(doctor);
 }
 
-static void each_severity_has_name(void **state) {
+TEST(each_severity_has_name) {
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_NOTE), "note");
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_WARNING), "warning");
   assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_ERROR), "error");
   assert_string_equal(redlock_severity_name(0), "unknown");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(doctor_finds_nothing_on_healthy_nodes),
-      cmocka_unit_test(answers_of_node_become_findings),
-      cmocka_unit_test(guard_needs_rights_of_doctor),
-      cmocka_unit_test(quarantine_is_reported),
-      cmocka_unit_test(refusing_server_is_not_reported_silent),
-      cmocka_unit_test(forbidden_key_is_reported_with_pattern_of_prefix),
-      cmocka_unit_test(silent_node_has_reason),
-      cmocka_unit_test(node_is_slow_beyond_half_of_node_timeout),
-      cmocka_unit_test(certificate_must_last_thirty_days),
-      cmocka_unit_test(clock_differs_beyond_two_seconds_and_its_error),
-      cmocka_unit_test(clock_may_be_behind),
-      cmocka_unit_test(single_clock_is_right),
-      cmocka_unit_test(different_versions_are_noted_once),
-      cmocka_unit_test(unmaintained_version_is_reported),
-      cmocka_unit_test(few_or_even_nodes_are_noted),
-      cmocka_unit_test(only_node_with_replicas_needs_a_guard),
-      cmocka_unit_test(locks_stop_until_the_only_replica_is_back),
-      cmocka_unit_test(only_node_must_stop_without_replicas),
-      cmocka_unit_test(only_node_that_is_a_replica_names_its_master),
-      cmocka_unit_test(only_node_that_is_a_sentinel_is_named),
-      cmocka_unit_test(ttl_must_be_four_node_timeouts),
-      cmocka_unit_test(answer_of_node_is_only_text),
-      cmocka_unit_test(message_of_longest_names_is_cut),
-      cmocka_unit_test(each_severity_has_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

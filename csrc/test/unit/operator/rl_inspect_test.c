@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
 #include "operator/rl_inspect.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const char ONE[] = "1111111111111111111111111111111111111111";
@@ -30,7 +29,7 @@ static void put(fake_world *world, unsigned node, const char *token, redlock_dur
                  left_us == REDLOCK_NEVER ? REDLOCK_NEVER : world->now_us + left_us);
 }
 
-static void inspection_changes_no_key(void **state) {
+TEST(inspection_changes_no_key) {
   fake_world *world = fake_world_new(3);
   put(world, 0, ONE, 5 * SECONDS);
   rl_lock *lock = begin(world);
@@ -42,10 +41,9 @@ static void inspection_changes_no_key(void **state) {
     assert_int_equal(world->nodes[i].queued, 0);
     assert_int_equal(world->nodes[i].sets + world->nodes[i].releases, 0);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void token_of_majority_is_holder(void **state) {
+TEST(token_of_majority_is_holder) {
   for (unsigned ones = 0; ones <= 5; ones++) {
     fake_world *world = fake_world_new(5);
     redlock_duration ttl_us = 0;
@@ -65,7 +63,7 @@ static void token_of_majority_is_holder(void **state) {
   }
 }
 
-static void half_of_nodes_is_no_holder(void **state) {
+TEST(half_of_nodes_is_no_holder) {
   fake_world *world = fake_world_new(4);
   redlock_duration ttl_us;
   unsigned nodes;
@@ -76,10 +74,9 @@ static void half_of_nodes_is_no_holder(void **state) {
   fake_settle(world);
   assert_null(rl_inspect_holder(lock, &ttl_us, &nodes));
   assert_null(rl_inspect_of(lock, 4));
-  assert_true(fake_world_end(world));
 }
 
-static void late_answer_is_not_of_next_inspection(void **state) {
+TEST(late_answer_is_not_of_next_inspection) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world);
   fake_pass(world, 101 * MS);
@@ -93,21 +90,19 @@ static void late_answer_is_not_of_next_inspection(void **state) {
   (void)fake_answer(world, 0);
   assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_FREE);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void broken_connection_leaves_key_state_unknown(void **state) {
+TEST(broken_connection_leaves_key_state_unknown) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = begin(world);
   fake_break(world, 0, "it was cut");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_pass(world, SECONDS);
   assert_int_equal(world->nodes[0].queued, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Answers of a node, and their meaning. */
-static void answers_are_read_strictly(void **state) {
+TEST(answers_are_read_strictly) {
   static const struct {
     const char *reply;
     redlock_key_state state;
@@ -150,7 +145,7 @@ static void answers_are_read_strictly(void **state) {
   }
 }
 
-static void token_may_have_maximal_length(void **state) {
+TEST(token_may_have_maximal_length) {
   for (size_t more = 0; more <= 1; more++) {
     char value[REDLOCK_TOKEN_MAX + 2], reply[REDLOCK_TOKEN_MAX + 64];
     size_t length = REDLOCK_TOKEN_MAX + more;
@@ -166,7 +161,7 @@ static void token_may_have_maximal_length(void **state) {
   }
 }
 
-static void reply_that_is_no_answer_ends_connection(void **state) {
+TEST(reply_that_is_no_answer_ends_connection) {
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
     fake_world *world = fake_world_new(1);
@@ -178,7 +173,7 @@ static void reply_that_is_no_answer_ends_connection(void **state) {
   }
 }
 
-static void held_or_busy_lock_is_not_inspected(void **state) {
+TEST(held_or_busy_lock_is_not_inspected) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -187,18 +182,16 @@ static void held_or_busy_lock_is_not_inspected(void **state) {
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_E_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   rl_core_close(&world->core, world->now_us);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
                REDLOCK_E_CLOSED);
-  assert_true(fake_world_end(world));
 }
 
-static void cancelled_or_freed_lock_leaves_no_answers(void **state) {
+TEST(cancelled_or_freed_lock_leaves_no_answers) {
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = begin(world);
@@ -214,7 +207,7 @@ static void cancelled_or_freed_lock_leaves_no_answers(void **state) {
   }
 }
 
-static void every_state_has_its_name(void **state) {
+TEST(every_state_has_its_name) {
   static const char *const names[] = {"unknown", "free", "held", "other"};
   for (int i = 0; i < 4; i++) {
     assert_string_equal(redlock_key_state_name(i), names[i]);
@@ -223,7 +216,7 @@ static void every_state_has_its_name(void **state) {
 }
 
 /* INSP-5 */
-static void fence_of_holder_is_that_of_a_majority(void **state) {
+TEST(fence_of_holder_is_that_of_a_majority) {
   static const struct {
     const char *replies[3];
     uint64_t fence;
@@ -260,22 +253,4 @@ static void fence_of_holder_is_that_of_a_majority(void **state) {
     assert_true(rl_inspect_holder_fence(lock, holder) == rows[i].fence);
     assert_true(fake_world_end(world));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(inspection_changes_no_key),
-      cmocka_unit_test(token_of_majority_is_holder),
-      cmocka_unit_test(fence_of_holder_is_that_of_a_majority),
-      cmocka_unit_test(half_of_nodes_is_no_holder),
-      cmocka_unit_test(late_answer_is_not_of_next_inspection),
-      cmocka_unit_test(broken_connection_leaves_key_state_unknown),
-      cmocka_unit_test(answers_are_read_strictly),
-      cmocka_unit_test(token_may_have_maximal_length),
-      cmocka_unit_test(reply_that_is_no_answer_ends_connection),
-      cmocka_unit_test(held_or_busy_lock_is_not_inspected),
-      cmocka_unit_test(cancelled_or_freed_lock_leaves_no_answers),
-      cmocka_unit_test(every_state_has_its_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "fake_queue.h"
-#include "rl_test.h"
+#include "world_steps.h"
 
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
@@ -20,12 +19,11 @@ static redlock_options patient(redlock_duration wait_us) {
 static rl_lock *begin(fake_world *world, const redlock_options *options) {
   rl_lock *lock = fake_lock(world, KEY, options);
   assert_non_null(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   return lock;
 }
 
-static void free_node_without_vote_is_tried_at_the_usual_pace(void **state) {
+TEST(free_node_without_vote_is_tried_at_the_usual_pace) {
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(1);
   rl_lock *lock = begin(world, &options);
@@ -39,11 +37,10 @@ static void free_node_without_vote_is_tried_at_the_usual_pace(void **state) {
   assert_int_equal(world->nodes[0].sets, 2);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* Two have it for good, a third for 0.8 s; the others are free. */
-static void waiter_polls_when_a_majority_is_free(void **state) {
+TEST(waiter_polls_when_a_majority_is_free) {
   redlock_options options = patient(10 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(5);
   for (unsigned i = 0; i < 3; i++) {
@@ -59,10 +56,9 @@ static void waiter_polls_when_a_majority_is_free(void **state) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(world->now_us - begun_us <= 810 * MS);
-  assert_true(fake_world_end(world));
 }
 
-static void late_report_does_not_postpone_the_poll(void **state) {
+TEST(late_report_does_not_postpone_the_poll) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
   for (unsigned i = 0; i < 3; i++) {
@@ -82,7 +78,6 @@ static void late_report_does_not_postpone_the_poll(void **state) {
   fake_settle(world);
   assert_int_equal(world->nodes[0].stands, asked + 1);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_true(fake_world_end(world));
 }
 
 /* Enqueues |count| waiters, whose key another client holds until |ends_us|. */
@@ -97,7 +92,7 @@ static void fill_queues(fake_world *world, unsigned count, redlock_time ends_us)
   }
 }
 
-static void waiter_far_back_polls_less_often(void **state) {
+TEST(waiter_far_back_polls_less_often) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   fake_world *world = fake_world_new_calling(3);
   fill_queues(world, 16, REDLOCK_NEVER);
@@ -112,11 +107,10 @@ static void waiter_far_back_polls_less_often(void **state) {
   fake_pass(world, 1520 * MS);
   fake_settle(world);
   assert_int_equal(world->nodes[0].stands, 2);
-  assert_true(fake_world_end(world));
 }
 
 /* Or a thousand would ask at once when a holder has died. */
-static void expiry_of_a_key_wakes_only_the_first_sixteen(void **state) {
+TEST(expiry_of_a_key_wakes_only_the_first_sixteen) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   for (unsigned before = 15; before <= 16; before++) {
     fake_world *world = fake_world_new_calling(3);
@@ -130,7 +124,7 @@ static void expiry_of_a_key_wakes_only_the_first_sixteen(void **state) {
   }
 }
 
-static void poll_of_distant_nodes_ends_within_the_budget(void **state) {
+TEST(poll_of_distant_nodes_ends_within_the_budget) {
   redlock_options options = patient(3300 * MS);
   options.retry_delay_us = 700 * MS;
   options.node_timeout_us = REDLOCK_SECONDS;
@@ -147,17 +141,4 @@ static void poll_of_distant_nodes_ends_within_the_budget(void **state) {
     fake_pass(world, rl_core_deadline(&world->core) - world->now_us);
   }
   assert_true(world->now_us <= begun_us + options.wait_us);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(free_node_without_vote_is_tried_at_the_usual_pace),
-      cmocka_unit_test(waiter_polls_when_a_majority_is_free),
-      cmocka_unit_test(late_report_does_not_postpone_the_poll),
-      cmocka_unit_test(waiter_far_back_polls_less_often),
-      cmocka_unit_test(expiry_of_a_key_wakes_only_the_first_sixteen),
-      cmocka_unit_test(poll_of_distant_nodes_ends_within_the_budget),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static redlock_duration wait_for_end(fake_world *world, const rl_lock *lock) {
 
 static const int COUNTS[] = {1, 3, 10, 100};
 
-static void waiter_makes_the_attempts_of_retry_count_without_notifications(void **state) {
+TEST(waiter_makes_the_attempts_of_retry_count_without_notifications) {
   for (unsigned i = 0; i < COUNT_OF(COUNTS); i++) {
     redlock_options options = counted(COUNTS[i]);
     fake_world *world = taken_world(false);
@@ -48,7 +48,7 @@ static void waiter_makes_the_attempts_of_retry_count_without_notifications(void 
   }
 }
 
-static void notified_waiter_makes_no_more_attempts_than_retry_count(void **state) {
+TEST(notified_waiter_makes_no_more_attempts_than_retry_count) {
   for (unsigned i = 0; i < COUNT_OF(COUNTS); i++) {
     for (unsigned every_ms = 1; every_ms <= 300; every_ms = every_ms * 7 + 1) {
       redlock_options options = counted(COUNTS[i]);
@@ -69,7 +69,7 @@ static void notified_waiter_makes_no_more_attempts_than_retry_count(void **state
   }
 }
 
-static void retry_count_limits_the_attempts_of_a_promoted_waiter(void **state) {
+TEST(retry_count_limits_the_attempts_of_a_promoted_waiter) {
   redlock_options options = counted(2), briefly = patient();
   briefly.wait_us = 100 * MS;
   fake_world *world = taken_world(false);
@@ -81,10 +81,9 @@ static void retry_count_limits_the_attempts_of_a_promoted_waiter(void **state) {
   (void)wait_for_end(world, next);
   assert_error(rl_lock_result(next), REDLOCK_E_TAKEN);
   assert_in_range(world->nodes[0].sets - sets, 1, 3);
-  assert_true(fake_world_end(world));
 }
 
-static void notified_waiter_draws_each_pause(void **state) {
+TEST(notified_waiter_draws_each_pause) {
   enum { ROUNDS = 60 };
   redlock_options options = counted(2);
   options.retry_delay_us = 50 * MS;
@@ -103,11 +102,10 @@ static void notified_waiter_draws_each_pause(void **state) {
   }
   assert_true(least_us < 70 * MS && most_us > 130 * MS);
   assert_in_range(sum_us / ROUNDS, 80 * MS, 110 * MS);
-  assert_true(fake_world_end(world));
 }
 
 /* The mean has to do for the pauses beyond a limit, and no sum overflows. */
-static void time_limit_of_any_retry_count_is_bounded(void **state) {
+TEST(time_limit_of_any_retry_count_is_bounded) {
   fake_world *world = taken_world(true);
   redlock_options options = counted(1000);
   options.retry_jitter_us = 40 * MS;
@@ -120,7 +118,6 @@ static void time_limit_of_any_retry_count_is_bounded(void **state) {
   lock = begin_of(world, KEY, &options);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   assert_true(lock->budget_ends_us > 1000 * REDLOCK_TTL_MAX_US);
-  assert_true(fake_world_end(world));
 }
 
 /* Commands to node 0 for a wait of |wait_us| that fails. */
@@ -139,7 +136,7 @@ static unsigned cost_of(redlock_duration wait_us, bool notifies) {
   return commands;
 }
 
-static void failed_wait_costs_no_more_commands_with_notifications(void **state) {
+TEST(failed_wait_costs_no_more_commands_with_notifications) {
   static const unsigned waits_ms[] = {600, 1000, 2000, 3000, 5000, 20000};
   for (unsigned i = 0; i < COUNT_OF(waits_ms); i++) {
     assert_true(cost_of(waits_ms[i] * MS, true) <= cost_of(waits_ms[i] * MS, false));
@@ -149,18 +146,17 @@ static void failed_wait_costs_no_more_commands_with_notifications(void **state) 
   assert_int_equal(cost_of(100 * MS, false), 2);
 }
 
-static void waiter_polls_once_in_poll_interval_by_the_cheap_command(void **state) {
+TEST(waiter_polls_once_in_poll_interval_by_the_cheap_command) {
   redlock_options options = patient();
   fake_world *world = taken_world(true);
   (void)begin_of(world, KEY, &options);
   pass(world, 59 * SECONDS);
   assert_int_equal(world->nodes[0].sets, 1);
   assert_in_range(world->nodes[0].stands, 59 * 4 / 9, 59 * 54 / 100 + 1);
-  assert_true(fake_world_end(world));
 }
 
 /* The nodes, or the client, have much to do: they once answered within 0 ms, and now take 20. */
-static void late_reply_to_a_poll_makes_no_attempt(void **state) {
+TEST(late_reply_to_a_poll_makes_no_attempt) {
   redlock_options options = patient();
   fake_world *world = taken_world(true);
   rl_lock *lock = begin_of(world, KEY, &options);
@@ -172,10 +168,9 @@ static void late_reply_to_a_poll_makes_no_attempt(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   pass(world, SECONDS);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void waiters_that_end_together_make_one_last_attempt(void **state) {
+TEST(waiters_that_end_together_make_one_last_attempt) {
   enum { MANY = 50 };
   for (unsigned notifies = 0; notifies < 2; notifies++) {
     rl_lock *locks[MANY];
@@ -196,27 +191,25 @@ static void waiters_that_end_together_make_one_last_attempt(void **state) {
 }
 
 /* The attempt was not answered in time; what the queues say since then is newer. */
-static void waiter_that_has_polled_reports_the_queues(void **state) {
+TEST(waiter_that_has_polled_reports_the_queues) {
   redlock_options options = patient();
   options.wait_us = 4 * SECONDS;
   fake_world *world = taken_world(true);
   rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   fake_pass(world, 50 * MS); /* The attempt times out. */
   assert_int_equal(lock->result, REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   (void)wait_for_end(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * A release without a notification, by another library, while a client waits for less than
  * poll_interval.
  */
-static void last_attempt_finds_a_key_that_was_released_without_notification(void **state) {
+TEST(last_attempt_finds_a_key_that_was_released_without_notification) {
   redlock_options options = counted(3);
   fake_world *world = taken_world(true);
   rl_lock *lock = begin_of(world, KEY, &options);
@@ -227,22 +220,4 @@ static void last_attempt_finds_a_key_that_was_released_without_notification(void
   (void)wait_for_end(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].sets, 2);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(waiter_makes_the_attempts_of_retry_count_without_notifications),
-      cmocka_unit_test(notified_waiter_makes_no_more_attempts_than_retry_count),
-      cmocka_unit_test(retry_count_limits_the_attempts_of_a_promoted_waiter),
-      cmocka_unit_test(notified_waiter_draws_each_pause),
-      cmocka_unit_test(time_limit_of_any_retry_count_is_bounded),
-      cmocka_unit_test(failed_wait_costs_no_more_commands_with_notifications),
-      cmocka_unit_test(waiter_polls_once_in_poll_interval_by_the_cheap_command),
-      cmocka_unit_test(late_reply_to_a_poll_makes_no_attempt),
-      cmocka_unit_test(waiters_that_end_together_make_one_last_attempt),
-      cmocka_unit_test(waiter_that_has_polled_reports_the_queues),
-      cmocka_unit_test(last_attempt_finds_a_key_that_was_released_without_notification),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,7 @@ static rl_lock *begin_without_answers(fake_world *world, const char *key,
                                       const redlock_options *options) {
   rl_lock *lock = fake_lock(world, key, options);
   assert_non_null(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   return lock;
 }
 
@@ -42,7 +41,7 @@ static void assert_says_not(const rl_lock *lock, const char *part) {
 
 /* --------------------------------------------------------------------------------------- W1 */
 
-static void second_waiter_is_queued(void **state) {
+TEST(second_waiter_is_queued) {
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *front = begin_patient(world);
@@ -54,10 +53,9 @@ static void second_waiter_is_queued(void **state) {
   assert_int_equal(world->core.waitlists->table.count, 1);
   assert_int_equal(world->core.waitlists->queued_count, 2);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void single_attempt_joins_no_wait_list(void **state) {
+TEST(single_attempt_joins_no_wait_list) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -66,10 +64,9 @@ static void single_attempt_joins_no_wait_list(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_int_equal(world->nodes[0].sets, 2);
   assert_int_equal(front->phase, RL_PHASE_DELAY);
-  assert_true(fake_world_end(world));
 }
 
-static void locks_on_the_same_resources_share_a_wait_list(void **state) {
+TEST(locks_on_the_same_resources_share_a_wait_list) {
   static const char *const names[][2] = {{KEY, "other"}, {KEY, "other"}, {"other", KEY}};
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
@@ -87,10 +84,9 @@ static void locks_on_the_same_resources_share_a_wait_list(void **state) {
   assert_ptr_equal(locks[2]->waitlist->head, locks[2]);
   assert_int_equal(world->core.waitlists->table.count, 3);
   assert_int_equal(world->nodes[0].sets, 3);
-  assert_true(fake_world_end(world));
 }
 
-static void lock_on_more_than_eight_resources_joins_no_wait_list(void **state) {
+TEST(lock_on_more_than_eight_resources_joins_no_wait_list) {
   redlock_resource names[9];
   rl_options options;
   rl_options_default(&options);
@@ -109,7 +105,7 @@ static void lock_on_more_than_eight_resources_joins_no_wait_list(void **state) {
 }
 
 /* A waiter that polls every 50 ms does not depend on a head that polls once a minute. */
-static void waiter_with_other_options_joins_another_wait_list(void **state) {
+TEST(waiter_with_other_options_joins_another_wait_list) {
   enum { KINDS = 7 };
   redlock_options seldom = patient();
   redlock_options others[KINDS];
@@ -142,11 +138,10 @@ static void waiter_with_other_options_joins_another_wait_list(void **state) {
   pass(world, 2 * DELAY);
   assert_error(rl_lock_result(front), REDLOCK_PENDING);
   assert_error(rl_lock_result(often), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* A waiter beyond the limit enters a list of other options, but of the same |notify|. */
-static void waiter_with_one_more_kind_of_options_is_queued(void **state) {
+TEST(waiter_with_one_more_kind_of_options_is_queued) {
   enum { KINDS = 64 };
   fake_world *world = fake_world_new(1);
   take_key(world, 1, REDLOCK_NEVER);
@@ -161,10 +156,9 @@ static void waiter_with_one_more_kind_of_options_is_queued(void **state) {
   }
   assert_int_equal(world->core.waitlists->table.count, 2 * KINDS);
   assert_int_equal(world->core.waitlists->queued_count, 2 * KINDS);
-  assert_true(fake_world_end(world));
 }
 
-static void locks_with_owners_or_tokens_share_a_wait_list(void **state) {
+TEST(locks_with_owners_or_tokens_share_a_wait_list) {
   redlock_options options = patient();
   fake_world *world = fake_world_new_calling(3);
   make_subscribers(world);
@@ -192,10 +186,9 @@ static void locks_with_owners_or_tokens_share_a_wait_list(void **state) {
   }
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->nodes[0].sets, before + 4);
-  assert_true(fake_world_end(world));
 }
 
-static void each_resource_has_its_own_wait_list(void **state) {
+TEST(each_resource_has_its_own_wait_list) {
   enum { MANY = 200 };
   redlock_options options = patient();
   rl_lock *fronts[MANY], *others[MANY];
@@ -221,12 +214,11 @@ static void each_resource_has_its_own_wait_list(void **state) {
   for (unsigned i = 1; i < MANY; i += 2) {
     assert_queued(others[i], fronts[i]);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------------------------------- W2 */
 
-static void queued_waiter_keeps_its_budget(void **state) {
+TEST(queued_waiter_keeps_its_budget) {
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
   fake_world *world = fake_world_new(3);
@@ -241,10 +233,9 @@ static void queued_waiter_keeps_its_budget(void **state) {
   assert_says(lock, "is taken: 2 of 3 nodes hold it");
   assert_says_not(lock, "without a vote"); /* It was asked, by the first. */
   assert_int_equal(world->core.waitlists->queued_count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void retry_count_limits_the_time_of_a_queued_waiter(void **state) {
+TEST(retry_count_limits_the_time_of_a_queued_waiter) {
   redlock_options counted = patient();
   counted.wait_us = 0;
   counted.retry_count = 2;
@@ -256,10 +247,9 @@ static void retry_count_limits_the_time_of_a_queued_waiter(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_true(fake_world_end(world));
 }
 
-static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
+TEST(waiter_behind_a_head_without_votes_reports_not_asked) {
   redlock_options brief = patient();
   brief.wait_us = 20 * MS;
   redlock_options options = patient();
@@ -269,11 +259,10 @@ static void waiter_behind_a_head_without_votes_reports_not_asked(void **state) {
   fake_pass(world, 20 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_says(lock, "not asked before the budget expired");
-  assert_true(fake_world_end(world));
 }
 
 /* The first only looks every 2 s, and has heard last that somebody has it. */
-static void waiter_of_silent_nodes_does_not_report_taken(void **state) {
+TEST(waiter_of_silent_nodes_does_not_report_taken) {
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
   fake_world *world = listening(3);
@@ -288,10 +277,9 @@ static void waiter_of_silent_nodes_does_not_report_taken(void **state) {
   }
   assert_error(rl_lock_result(front), REDLOCK_PENDING);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
-static void waiter_behind_a_queued_head_copies_its_reports(void **state) {
+TEST(waiter_behind_a_queued_head_copies_its_reports) {
   redlock_options brief = patient(), fair = patient();
   brief.wait_us = 100 * MS;
   fair.fair = REDLOCK_YES;
@@ -303,10 +291,9 @@ static void waiter_behind_a_queued_head_copies_its_reports(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_says(lock, "2 of 3 nodes hold it");
   assert_int_equal(total_of(world, sets), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void waiter_behind_an_own_lock_reports_taken(void **state) {
+TEST(waiter_behind_an_own_lock_reports_taken) {
   redlock_options brief = patient();
   brief.wait_us = 100 * MS;
   fake_world *world = fake_world_new(3);
@@ -319,12 +306,11 @@ static void waiter_behind_an_own_lock_reports_taken(void **state) {
   pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_says(lock, "3 of 3 nodes");
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------------------------------- W3 */
 
-static void waiters_acquire_in_order_of_arrival(void **state) {
+TEST(waiters_acquire_in_order_of_arrival) {
   enum { MANY = 20 };
   redlock_options options = patient();
   rl_lock *locks[MANY];
@@ -348,10 +334,9 @@ static void waiters_acquire_in_order_of_arrival(void **state) {
     pass(world, 60 * MS);
   }
   assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
-  assert_true(fake_world_end(world));
 }
 
-static void new_head_waits_first_after_a_grant(void **state) {
+TEST(new_head_waits_first_after_a_grant) {
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *first = begin_patient(world);
@@ -366,10 +351,9 @@ static void new_head_waits_first_after_a_grant(void **state) {
   assert_stands(world, 0, 1, entry_of(next));
   pass(world, 5 * DELAY);
   assert_int_equal(world->nodes[0].sets, 2);
-  assert_true(fake_world_end(world));
 }
 
-static void new_head_takes_over_the_ticket(void **state) {
+TEST(new_head_takes_over_the_ticket) {
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *first = begin_patient(world);
@@ -383,10 +367,9 @@ static void new_head_takes_over_the_ticket(void **state) {
   assert_stands(world, 0, 0, entry);
   assert_int_equal(total_of(world, leaves), 0);
   assert_int_equal(total_of(world, sets), 3);
-  assert_true(fake_world_end(world));
 }
 
-static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
+TEST(new_head_tries_at_once_after_a_cancelled_head) {
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
   rl_lock *first = begin_without_answers(world, KEY, &options);
@@ -395,14 +378,13 @@ static void new_head_tries_at_once_after_a_cancelled_head(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(next), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * Nodes that were slow are not asked again when the budget is too short for them, but once by each:
  * they may be fast now.
  */
-static void promoted_waiter_makes_one_attempt(void **state) {
+TEST(promoted_waiter_makes_one_attempt) {
   redlock_options options = patient();
   fake_world *world = fake_world_new(3);
   options.wait_us = 100 * MS;
@@ -422,10 +404,9 @@ static void promoted_waiter_makes_one_attempt(void **state) {
   }
   pass_until(world, FAKE_START_US + 199 * MS);
   assert_error(rl_lock_result(next), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void cancelled_waiter_keeps_the_order(void **state) {
+TEST(cancelled_waiter_keeps_the_order) {
   redlock_options options = patient();
   rl_lock *locks[5];
   fake_world *world = fake_world_new(3);
@@ -446,10 +427,9 @@ static void cancelled_waiter_keeps_the_order(void **state) {
   rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
   assert_int_equal(world->core.waitlists->table.count, 0);
   assert_int_equal(world->core.busy_count, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void close_ends_the_whole_wait_list(void **state) {
+TEST(close_ends_the_whole_wait_list) {
   for (unsigned calling = 0; calling < 2; calling++) {
     rl_lock *locks[3];
     fake_world *world = calling ? listening(3) : fake_world_new(3);
@@ -470,7 +450,7 @@ static void close_ends_the_whole_wait_list(void **state) {
   }
 }
 
-static void forked_child_has_no_wait_lists(void **state) {
+TEST(forked_child_has_no_wait_lists) {
   rl_lock *locks[3];
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
@@ -484,10 +464,9 @@ static void forked_child_has_no_wait_lists(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     assert_null(locks[i]->waitlist);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void waiters_may_leave_in_any_order(void **state) {
+TEST(waiters_may_leave_in_any_order) {
   for (unsigned order = 0; order < 24; order++) {
     rl_lock *locks[4];
     unsigned left = order;
@@ -512,21 +491,19 @@ static void waiters_may_leave_in_any_order(void **state) {
 
 /* --------------------------------------------------------------------------------------- W4 */
 
-static void own_release_lets_the_head_try_at_once(void **state) {
+TEST(own_release_lets_the_head_try_at_once) {
   fake_world *world = fake_world_new(3); /* without calls */
   rl_lock *held = begin_patient(world);
   rl_lock *next = begin_patient(world);
   assert_error(rl_lock_result(held), REDLOCK_OK);
   assert_error(rl_lock_result(next), REDLOCK_PENDING);
   pass(world, 10 * MS);
-  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_release(world, held), REDLOCK_OK);
   assert_error(rl_lock_result(next), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US + 10 * MS);
-  assert_true(fake_world_end(world));
 }
 
-static void client_keeps_a_resource_for_a_few_delays_only(void **state) {
+TEST(client_keeps_a_resource_for_a_few_delays_only) {
   enum { MANY = 100 };
   redlock_options options = patient();
   rl_lock *locks[MANY];
@@ -555,11 +532,10 @@ static void client_keeps_a_resource_for_a_few_delays_only(void **state) {
   assert_true(at_once > waited);
   assert_true(waited >= 2);
   assert_true(longest_us <= 6 * DELAY);
-  assert_true(fake_world_end(world));
 }
 
 /* Nor by two lines in turns. */
-static void two_wait_lists_keep_a_resource_no_longer_than_one(void **state) {
+TEST(two_wait_lists_keep_a_resource_no_longer_than_one) {
   enum { MANY = 40 };
   rl_lock *locks[MANY];
   bool had[MANY] = {false};
@@ -587,10 +563,9 @@ static void two_wait_lists_keep_a_resource_no_longer_than_one(void **state) {
   assert_int_equal(held, MANY); /* Another client may have its turn. */
   assert_true(run_us >= 5 * DELAY && run_us <= 5 * DELAY + 150 * MS);
   assert_true(had[0] && had[2] && had[1] && had[3]); /* Both lines have had it. */
-  assert_true(fake_world_end(world));
 }
 
-static void own_release_does_not_overtake_the_queue(void **state) {
+TEST(own_release_does_not_overtake_the_queue) {
   fake_world *world = listening(3);
   take_key(world, 7, REDLOCK_NEVER);
   rl_lock *first = begin_patient(world);
@@ -603,45 +578,10 @@ static void own_release_does_not_overtake_the_queue(void **state) {
   assert_error(rl_lock_result(first), REDLOCK_OK);
   assert_stands(world, 0, 2, entry_of(next));
   pass(world, 60 * MS);
-  assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
+  assert_error(fake_release(world, first), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(other_hears(world, i));
   }
   assert_error(rl_lock_result(next), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, 2);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(second_waiter_is_queued),
-      cmocka_unit_test(single_attempt_joins_no_wait_list),
-      cmocka_unit_test(locks_on_the_same_resources_share_a_wait_list),
-      cmocka_unit_test(lock_on_more_than_eight_resources_joins_no_wait_list),
-      cmocka_unit_test(waiter_with_other_options_joins_another_wait_list),
-      cmocka_unit_test(waiter_with_one_more_kind_of_options_is_queued),
-      cmocka_unit_test(locks_with_owners_or_tokens_share_a_wait_list),
-      cmocka_unit_test(each_resource_has_its_own_wait_list),
-      cmocka_unit_test(queued_waiter_keeps_its_budget),
-      cmocka_unit_test(retry_count_limits_the_time_of_a_queued_waiter),
-      cmocka_unit_test(waiter_behind_a_head_without_votes_reports_not_asked),
-      cmocka_unit_test(waiter_behind_a_queued_head_copies_its_reports),
-      cmocka_unit_test(waiter_of_silent_nodes_does_not_report_taken),
-      cmocka_unit_test(waiter_behind_an_own_lock_reports_taken),
-      cmocka_unit_test(waiters_acquire_in_order_of_arrival),
-      cmocka_unit_test(new_head_waits_first_after_a_grant),
-      cmocka_unit_test(new_head_takes_over_the_ticket),
-      cmocka_unit_test(new_head_tries_at_once_after_a_cancelled_head),
-      cmocka_unit_test(promoted_waiter_makes_one_attempt),
-      cmocka_unit_test(cancelled_waiter_keeps_the_order),
-      cmocka_unit_test(close_ends_the_whole_wait_list),
-      cmocka_unit_test(forked_child_has_no_wait_lists),
-      cmocka_unit_test(waiters_may_leave_in_any_order),
-      cmocka_unit_test(own_release_lets_the_head_try_at_once),
-      cmocka_unit_test(client_keeps_a_resource_for_a_few_delays_only),
-      cmocka_unit_test(two_wait_lists_keep_a_resource_no_longer_than_one),
-      cmocka_unit_test(own_release_does_not_overtake_the_queue),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
