@@ -31,7 +31,7 @@ static redlock_lock *contender(redlock_client **client, int notify) {
   return lock;
 }
 
-static void retry_count_limits_the_attempts_on_each_node(void **state) {
+TEST(retry_count_limits_the_attempts_on_each_node) {
   static const int counts[] = {1, 3, 10};
   for (unsigned i = 0; i < 6; i++) {
     redlock_client *client;
@@ -53,8 +53,5 @@ static void retry_count_limits_the_attempts_on_each_node(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(retry_count_limits_the_attempts_on_each_node, three_reset),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = three_reset, .end = three_end});
 }

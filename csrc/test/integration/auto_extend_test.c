@@ -43,7 +43,7 @@ static void pump_extends(redlock_client *client, redlock_lock *lock, unsigned ex
   }
 }
 
-static void lease_survives_a_hung_and_a_restarted_node(void **state) {
+TEST(lease_survives_a_hung_and_a_restarted_node) {
   redlock_options options = auto_extended();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_client *rivals = client_of(&five, 5, NULL);
@@ -71,7 +71,7 @@ static void lease_survives_a_hung_and_a_restarted_node(void **state) {
   redlock_client_free(rivals);
 }
 
-static void lost_majority_is_reported_within_a_third_of_the_ttl(void **state) {
+TEST(lost_majority_is_reported_within_a_third_of_the_ttl) {
   redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -131,7 +131,7 @@ static int holder(shared *self) {
   return 0;
 }
 
-static void process_that_stops_beyond_its_ttl_holds_nothing(void **state) {
+TEST(process_that_stops_beyond_its_ttl_holds_nothing) {
   shared *self =
       mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(self != MAP_FAILED);
@@ -165,13 +165,6 @@ static void process_that_stops_beyond_its_ttl_holds_nothing(void **state) {
   (void)munmap(self, sizeof *self);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(lease_survives_a_hung_and_a_restarted_node),
-      TEST(lost_majority_is_reported_within_a_third_of_the_ttl),
-      TEST(process_that_stops_beyond_its_ttl_holds_nothing),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

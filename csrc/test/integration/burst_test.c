@@ -92,7 +92,7 @@ static int begin_extend(redlock_lock *lock) {
   return redlock_lock_extend_start(lock, BURST_TTL_US);
 }
 
-static void burst_of_leases_succeeds(void **state) {
+TEST(burst_of_leases_succeeds) {
   static burst all;
   set_up(&all, leases(), REDLOCK_NO);
   warm_up(all.client);
@@ -106,7 +106,7 @@ static void burst_of_leases_succeeds(void **state) {
 }
 
 /* The client has no connection, no clock and no script yet. */
-static void burst_of_fenced_acquires_of_a_new_client_succeeds(void **state) {
+TEST(burst_of_fenced_acquires_of_a_new_client_succeeds) {
   static burst all;
   set_up(&all, leases() / FENCED_SHARE, REDLOCK_YES);
   run(&all, "acquired with a token", begin_acquire);
@@ -115,12 +115,6 @@ static void burst_of_fenced_acquires_of_a_new_client_succeeds(void **state) {
   tear_down(&all);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(burst_of_leases_succeeds),
-      TEST(burst_of_fenced_acquires_of_a_new_client_succeeds),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

@@ -13,7 +13,7 @@
   "unshare $([ $(id -u) = 0 ] || echo --user --map-root-user) --pid --fork --kill-child "          \
   "--mount-proc "
 
-static void this_system_has_namespaces(void **state) {
+TEST(this_system_has_namespaces) {
   tool_run run = shell_begin(AS_PROCESS_1 "sh -c 'echo pid $$'");
   int status = tool_wait(&run);
   if (status != 0 || strcmp(run.text, "pid 1\n") != 0) {
@@ -21,7 +21,7 @@ static void this_system_has_namespaces(void **state) {
   }
 }
 
-static void process_1_runs_a_command(void **state) {
+TEST(process_1_runs_a_command) {
   shell_check(AS_PROCESS_1 "$R run job -- sh -c 'echo ran by $PPID; exit 7'", 7);
   assert_string_equal(shell_last.text, "ran by 1\n");
   assert_int_equal(farm_count(&three, "job", NULL), 0);
@@ -34,19 +34,19 @@ static void process_1_runs_a_command(void **state) {
               "while grep -sq \"^State:.Z\" /proc/[0-9]*/status && [ -d $DIR ]; do sleep 0.02; done; " \
               "echo none is left"
 
-static void process_1_reaps_orphans(void **state) {
+TEST(process_1_reaps_orphans) {
   shell_check(AS_PROCESS_1 "$R run job -- sh -c '" ORPHANS "'", 0);
   assert_string_equal(shell_last.text, "none is left\n");
 }
 
 /* The end of an orphan is not the end of the command. */
-static void end_of_an_orphan_does_not_end_the_run(void **state) {
+TEST(end_of_an_orphan_does_not_end_the_run) {
   shell_check(AS_PROCESS_1 "$R run job -- sh -c 'sh -c \"(exit 3) &\"; sleep 0.2; exit 7'", 7);
   shell_check("$R run job -- sh -c 'sh -c \"(exit 3) &\"; sleep 0.2; exit 7'", 7);
 }
 
 /* Process 1 cannot die from a signal that it does not handle: it exits with the status. */
-static void process_1_ends_with_its_command(void **state) {
+TEST(process_1_ends_with_its_command) {
   static const int numbers[] = {SIGTERM, SIGINT, SIGKILL};
   char script[256];
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -58,7 +58,7 @@ static void process_1_ends_with_its_command(void **state) {
 }
 
 /* Docker stops a container with TERM at process 1, for which the kernel has no default. */
-static void process_1_passes_term_on(void **state) {
+TEST(process_1_passes_term_on) {
   shell_check(
       AS_PROCESS_1 "sh -c '(" SHELL_UNTIL(
           "ready") "; kill 1) & exec $R run job -- "
@@ -67,7 +67,7 @@ static void process_1_passes_term_on(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void term_ends_the_wait_of_process_1(void **state) {
+TEST(term_ends_the_wait_of_process_1) {
   shell_take("job");
   /* The kernel drops a signal for which process 1 has no handler yet. */
   shell_check(AS_PROCESS_1
@@ -76,7 +76,7 @@ static void term_ends_the_wait_of_process_1(void **state) {
   assert_null(strstr(shell_last.text, "ran\n"));
 }
 
-static void run_works_without_dev(void **state) {
+TEST(run_works_without_dev) {
   shell_check(AS_PROCESS_1 "sh -c 'mount -t tmpfs none /dev && exec $R run job -- echo ran'", 0);
   assert_string_equal(shell_last.text, "ran\n");
   shell_check(AS_PROCESS_1 "sh -c 'mount -t tmpfs none /dev && exec $R help <&-'", 71);
@@ -84,15 +84,5 @@ static void run_works_without_dev(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SHELL_TEST(this_system_has_namespaces),
-      SHELL_TEST(process_1_runs_a_command),
-      SHELL_TEST(process_1_reaps_orphans),
-      SHELL_TEST(end_of_an_orphan_does_not_end_the_run),
-      SHELL_TEST(process_1_ends_with_its_command),
-      SHELL_TEST(process_1_passes_term_on),
-      SHELL_TEST(term_ends_the_wait_of_process_1),
-      SHELL_TEST(run_works_without_dev),
-  };
-  return cmocka_run_group_tests(tests, shell_start, shell_end);
+  return tests_run(&(tests_fixture){.start = shell_start, .before = shell_reset, .end = shell_end});
 }

@@ -46,7 +46,7 @@ static void disturb(unsigned turn) {
   }
 }
 
-static void killed_nodes_lose_no_update(void **state) {
+TEST(killed_nodes_lose_no_update) {
   tool_run run =
       shell_begin(SHELLS_INCREMENT("$TOOL -t 5s --node-timeout 1s -w 600s run counter --"));
   unsigned turns = 0;
@@ -65,7 +65,7 @@ static void killed_nodes_lose_no_update(void **state) {
 }
 
 /* The control: the shells do disturb each other. */
-static void shells_without_a_lock_lose_updates(void **state) {
+TEST(shells_without_a_lock_lose_updates) {
   assert_int_equal(setenv("COUNTER_ROUNDS", "2", 1), 0);
   for (unsigned tries = 0; tries < 20; tries++) {
     shell_check(SHELLS_INCREMENT("env"), 0);
@@ -79,10 +79,7 @@ static void shells_without_a_lock_lose_updates(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SHELL_TEST(killed_nodes_lose_no_update),
-      SHELL_TEST(shells_without_a_lock_lose_updates),
-  };
   (void)setenv("COUNTER_ROUNDS", "2", 0);
-  return cmocka_run_group_tests(tests, shell_start_durable, shell_end);
+  return tests_run(
+      &(tests_fixture){.start = shell_start_durable, .before = shell_reset, .end = shell_end});
 }

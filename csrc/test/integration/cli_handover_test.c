@@ -46,7 +46,7 @@ static void set_input(const char *bytes) {
   input = ends[0];
 }
 
-static void lock_is_handed_from_acquire_to_extend_to_release(void **state) {
+TEST(lock_is_handed_from_acquire_to_extend_to_release) {
   char old[64];
   check_text("acquire job");
   assert_true(farm_count(&three, "job", NULL) >= 2); /* The slowest node may be too late. */
@@ -60,7 +60,7 @@ static void lock_is_handed_from_acquire_to_extend_to_release(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void extend_sets_the_full_ttl(void **state) {
+TEST(extend_sets_the_full_ttl) {
   check_text("acquire -t 60s job");
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "PEXPIRE", "job", "20000", (char *)NULL);
@@ -73,7 +73,7 @@ static void extend_sets_the_full_ttl(void **state) {
   assert_true(extended >= 2);
 }
 
-static void text_is_read_from_the_standard_input(void **state) {
+TEST(text_is_read_from_the_standard_input) {
   check_text("acquire job");
   char line[REDLOCK_HANDOVER_MAX + 2];
   (void)snprintf(line, sizeof line, "%s\r\n", text);
@@ -87,7 +87,7 @@ static void text_is_read_from_the_standard_input(void **state) {
   (void)close(input);
 }
 
-static void used_text_reports_a_lost_lock(void **state) {
+TEST(used_text_reports_a_lost_lock) {
   check_text("acquire job");
   char words[sizeof arguments];
   (void)snprintf(words, sizeof words, "%s", with_text("release"));
@@ -111,7 +111,7 @@ static void run_far_away(void) {
 }
 
 /* The one attempt of an attach lasts too short for a connection and a command. */
-static void handover_connects_to_distant_nodes(void **state) {
+TEST(handover_connects_to_distant_nodes) {
   relay_start(&far, three.nodes[0].port, MS(700));
   int status = 69;
   bool delayed = true;
@@ -130,7 +130,7 @@ static void handover_connects_to_distant_nodes(void **state) {
   relay_end(&far);
 }
 
-static void wrong_text_is_wrong_usage(void **state) {
+TEST(wrong_text_is_wrong_usage) {
   static const char *const cases[] = {"release job", "extend redlock1.AAAA", "release"};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     cli_check(cases[i], 64);
@@ -140,7 +140,7 @@ static void wrong_text_is_wrong_usage(void **state) {
   assert_contains(cli_last.text, "prefix");
 }
 
-static void taken_lock_prints_no_text(void **state) {
+TEST(taken_lock_prints_no_text) {
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
   }
@@ -153,7 +153,7 @@ static void taken_lock_prints_no_text(void **state) {
   assert_contains(cli_last.text, "\"error\": \"taken\"");
 }
 
-static void fencing_token_is_handed_over(void **state) {
+TEST(fencing_token_is_handed_over) {
   cli_check_after(silence_errors, "acquire --fence --json job", 0);
   assert_contains(cli_last.text, "\"fence\": ");
 }
@@ -168,7 +168,7 @@ static void run_with_wrong_password(void) {
               tool_path(), three.nodes[0].address, (char *)NULL);
 }
 
-static void rejected_password_is_a_failure_in_json(void **state) {
+TEST(rejected_password_is_a_failure_in_json) {
   cli_check_after(run_with_wrong_password, "", 69);
   assert_true(json_lines_are_valid(cli_last.text));
   assert_contains(cli_last.text, "\"error\": \"unavailable\"");
@@ -179,13 +179,13 @@ static void fill_the_output(void) {
 }
 
 /* The work of the holder may go on. */
-static void unprintable_text_of_an_extend_keeps_the_lock(void **state) {
+TEST(unprintable_text_of_an_extend_keeps_the_lock) {
   check_text("acquire job");
   cli_check_after(fill_the_output, with_text("extend"), 71);
   assert_true(farm_count(&three, "job", NULL) >= 2);
 }
 
-static void handover_prints_json(void **state) {
+TEST(handover_prints_json) {
   cli_check_after(silence_errors, "acquire --json job", 0);
   assert_true(json_lines_are_valid(cli_last.text));
   const char *value = strstr(cli_last.text, "\"text\": \"");
@@ -197,21 +197,6 @@ static void handover_prints_json(void **state) {
   assert_contains(cli_last.text, "\"released\": true");
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(lock_is_handed_from_acquire_to_extend_to_release),
-      TEST(extend_sets_the_full_ttl),
-      TEST(text_is_read_from_the_standard_input),
-      TEST(used_text_reports_a_lost_lock),
-      TEST(handover_connects_to_distant_nodes),
-      TEST(wrong_text_is_wrong_usage),
-      TEST(taken_lock_prints_no_text),
-      TEST(fencing_token_is_handed_over),
-      TEST(rejected_password_is_a_failure_in_json),
-      TEST(unprintable_text_of_an_extend_keeps_the_lock),
-      TEST(handover_prints_json),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

@@ -34,7 +34,7 @@ static void until_held(tool_run *run) {
   eventually(farm_count(&three, "job", NULL) == 3);
 }
 
-static void hold_ends_with_its_input(void **state) {
+TEST(hold_ends_with_its_input) {
   for (unsigned kind = 0; kind < 2; kind++) {
     int ends[2];
     assert_int_equal(kind == 0 ? pipe2(ends, O_CLOEXEC)
@@ -53,7 +53,7 @@ static void hold_ends_with_its_input(void **state) {
 }
 
 /* Ctrl-D at a terminal is the end of its input. */
-static void hold_ends_with_the_end_of_a_terminal(void **state) {
+TEST(hold_ends_with_the_end_of_a_terminal) {
   int ends[2];
   ends[1] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   assert_true(ends[1] >= 0 && grantpt(ends[1]) == 0 && unlockpt(ends[1]) == 0);
@@ -70,7 +70,7 @@ static void hold_ends_with_the_end_of_a_terminal(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void hold_keeps_the_lock_without_an_input(void **state) {
+TEST(hold_keeps_the_lock_without_an_input) {
   static const int numbers[] = {SIGTERM, SIGINT};
   for (unsigned i = 0; i < 2; i++) {
     tool_run run = cli_begin_after(use_no_input, "hold job");
@@ -83,7 +83,7 @@ static void hold_keeps_the_lock_without_an_input(void **state) {
   }
 }
 
-static void end_of_the_input_ends_the_wait(void **state) {
+TEST(end_of_the_input_ends_the_wait) {
   int ends[2];
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
@@ -99,7 +99,7 @@ static void end_of_the_input_ends_the_wait(void **state) {
   assert_int_equal(farm_count(&three, "job", "another"), 3);
 }
 
-static void hold_reports_a_loss(void **state) {
+TEST(hold_reports_a_loss) {
   tool_run run = cli_begin_after(use_no_input, "hold -t 6s -w 60s --json job");
   tool_until_output(&run, "\"state\": \"held\"");
   for (unsigned i = 0; i < 3; i++) {
@@ -112,7 +112,7 @@ static void hold_reports_a_loss(void **state) {
 }
 
 /* CTDB reads one byte, and takes a second one as the loss of the lock. */
-static void hold_prints_one_digit_for_ctdb(void **state) {
+TEST(hold_prints_one_digit_for_ctdb) {
   tool_run run = cli_begin_after(use_no_input, "hold --ctdb --json job"); /* no JSON for CTDB */
   tool_until_output(&run, "0");
   eventually(farm_count(&three, "job", NULL) == 3);
@@ -135,7 +135,7 @@ static void run_shell(void) {
               three.nodes[0].address, (char *)NULL);
 }
 
-static void hold_for_ctdb_ends_with_its_parent(void **state) {
+TEST(hold_for_ctdb_ends_with_its_parent) {
   int ends[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
   input = ends[0];
@@ -148,17 +148,6 @@ static void hold_for_ctdb_ends_with_its_parent(void **state) {
   (void)tool_wait(&run);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(hold_ends_with_its_input),
-      TEST(hold_ends_with_the_end_of_a_terminal),
-      TEST(hold_keeps_the_lock_without_an_input),
-      TEST(end_of_the_input_ends_the_wait),
-      TEST(hold_reports_a_loss),
-      TEST(hold_prints_one_digit_for_ctdb),
-      TEST(hold_for_ctdb_ends_with_its_parent),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

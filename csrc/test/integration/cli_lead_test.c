@@ -18,6 +18,18 @@ static int start(void **state) {
   return 0;
 }
 
+static void let_run_scripts(void) {
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "+eval", NULL));
+  }
+}
+
+static int reset(void **state) {
+  (void)three_reset(state);
+  let_run_scripts();
+  return 0;
+}
+
 /* Returns the fencing token behind occurrence |number| of |word|, from 0; 0 if there is none. */
 static unsigned long long fence_after(const tool_run *run, const char *word, unsigned number) {
   const char *at = strstr(run->text, word);
@@ -46,7 +58,7 @@ static void delete_lock(void) {
   }
 }
 
-static void lead_ends_with_the_status_of_its_command(void **state) {
+TEST(lead_ends_with_the_status_of_its_command) {
   char environment[64];
   cli_check("lead job -- SHOW", 3);
   unsigned long long fence = fence_after(&cli_last, "job ", 0);
@@ -61,7 +73,7 @@ static void lead_ends_with_the_status_of_its_command(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void command_is_stopped_after_a_loss_and_started_in_the_next_term(void **state) {
+TEST(command_is_stopped_after_a_loss_and_started_in_the_next_term) {
   tool_run run = cli_begin("-t 1500ms --kill-after 60s -v lead job -- LEADER");
   for (unsigned term = 0; term < 3; term++) {
     until_fence(&run, "began ", term);
@@ -88,7 +100,7 @@ static void command_is_stopped_after_a_loss_and_started_in_the_next_term(void **
 }
 
 /* The nodes hang for so long that the tool stops the command before the end of its lease. */
-static void strict_lead_stops_the_command_and_leads_again(void **state) {
+TEST(strict_lead_stops_the_command_and_leads_again) {
   tool_run run =
       cli_begin("-t 2s --node-timeout 200ms --kill-after 60s --strict lead job -- LEADER");
   until_fence(&run, "began ", 0);
@@ -104,7 +116,7 @@ static void strict_lead_stops_the_command_and_leads_again(void **state) {
   finish_leader(&run);
 }
 
-static void standby_leads_after_the_death_of_the_leader(void **state) {
+TEST(standby_leads_after_the_death_of_the_leader) {
   tool_run first = cli_begin("-t 1500ms lead job -- LEADER");
   until_fence(&first, "began ", 0);
   tool_run second = cli_begin("-t 1500ms lead job -- LEADER");
@@ -115,7 +127,7 @@ static void standby_leads_after_the_death_of_the_leader(void **state) {
   cli_finish(&first, 128 + SIGKILL);
 }
 
-static void signal_ends_standby(void **state) {
+TEST(signal_ends_standby) {
   static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
   redlock_lock *held = held_lock(client_of(&three, 3, NULL), "job");
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -128,7 +140,7 @@ static void signal_ends_standby(void **state) {
   free_with_client(held);
 }
 
-static void signal_at_leader_is_passed_to_the_command(void **state) {
+TEST(signal_at_leader_is_passed_to_the_command) {
   tool_run run = cli_begin("lead job -- POLITE");
   until_fence(&run, "began ", 0);
   (void)kill(run.pid, SIGTERM);
@@ -138,7 +150,7 @@ static void signal_at_leader_is_passed_to_the_command(void **state) {
 }
 
 /* The command ignores SIGTERM, and ends later. */
-static void signal_during_the_stop_of_the_command_ends_lead(void **state) {
+TEST(signal_during_the_stop_of_the_command_ends_lead) {
   tool_run run = cli_begin("-t 1500ms --kill-after 60s lead job -- STUBBORN");
   until_fence(&run, "began ", 0);
   delete_lock();
@@ -151,7 +163,7 @@ static void signal_during_the_stop_of_the_command_ends_lead(void **state) {
 }
 
 /* The command takes SIGHUP as the order to read its configuration again. */
-static void reload_does_not_end_lead_after_a_later_loss(void **state) {
+TEST(reload_does_not_end_lead_after_a_later_loss) {
   tool_run run = cli_begin("-t 1500ms --kill-after 60s lead job -- RELOADER");
   until_fence(&run, "began ", 0);
   (void)kill(run.pid, SIGHUP);
@@ -162,7 +174,7 @@ static void reload_does_not_end_lead_after_a_later_loss(void **state) {
   finish_leader(&run);
 }
 
-static void wait_limits_the_campaign_of_lead(void **state) {
+TEST(wait_limits_the_campaign_of_lead) {
   redlock_lock *held = held_lock(client_of(&three, 3, NULL), "job");
   cli_check("-w 0 lead job -- LEADER", 1);
   cli_check("-w 50ms -E 9 lead job -- LEADER", 9);
@@ -172,7 +184,7 @@ static void wait_limits_the_campaign_of_lead(void **state) {
 /* On a slow machine the number in front of it depends on the answers that have arrived. */
 #define LACK " of 3 nodes can vote (2 needed); waiting"
 
-static void unreachable_nodes_are_reported_once(void **state) {
+TEST(unreachable_nodes_are_reported_once) {
   for (unsigned i = 0; i < 2; i++) {
     farm_kill(&three, i);
   }
@@ -188,15 +200,8 @@ static void unreachable_nodes_are_reported_once(void **state) {
   assert_null(strstr(once + 1, "waiting"));
 }
 
-static int let_run_scripts(void **state) {
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "+eval", NULL));
-  }
-  return 0;
-}
-
 /* The nodes are connected, but do not let the user run scripts. */
-static void refusing_nodes_are_reported_once(void **state) {
+TEST(refusing_nodes_are_reported_once) {
   for (unsigned i = 0; i < three.count; i++) {
     assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "-eval", NULL));
   }
@@ -204,7 +209,7 @@ static void refusing_nodes_are_reported_once(void **state) {
   tool_until_output(&run, LACK);
   tool_until_output(&run, three.nodes[0].address);
   tool_until_output(&run, " has no permissions to run the 'eval' command");
-  (void)let_run_scripts(state);
+  let_run_scripts();
   until_fence(&run, "began ", 0);
   finish_leader(&run);
   const char *once = strstr(cli_last.text, "waiting");
@@ -215,29 +220,12 @@ static void refusing_nodes_are_reported_once(void **state) {
   assert_true(twice == NULL || twice > began);
 }
 
-static void rejected_password_ends_the_campaign(void **state) {
+TEST(rejected_password_ends_the_campaign) {
   cli_check_shell("exec \"$0\" -n redis://u:hidden@$1,redis://u:hidden@$2,$3 lead job true", 69);
   assert_contains(cli_last.text, "'job': 2 of 3 nodes reject the password");
   assert_null(strstr(cli_last.text, "hidden"));
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(lead_ends_with_the_status_of_its_command),
-      TEST(command_is_stopped_after_a_loss_and_started_in_the_next_term),
-      TEST(strict_lead_stops_the_command_and_leads_again),
-      TEST(standby_leads_after_the_death_of_the_leader),
-      TEST(signal_ends_standby),
-      TEST(signal_at_leader_is_passed_to_the_command),
-      TEST(signal_during_the_stop_of_the_command_ends_lead),
-      TEST(reload_does_not_end_lead_after_a_later_loss),
-      TEST(wait_limits_the_campaign_of_lead),
-      TEST(unreachable_nodes_are_reported_once),
-      cmocka_unit_test_setup_teardown(refusing_nodes_are_reported_once, three_reset,
-                                      let_run_scripts),
-      TEST(rejected_password_ends_the_campaign),
-  };
-  return cmocka_run_group_tests(tests, start, three_end);
+  return tests_run(&(tests_fixture){.start = start, .before = reset, .end = three_end});
 }

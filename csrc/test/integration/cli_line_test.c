@@ -6,7 +6,7 @@
 #include "cli_support.h"
 #include "sentinel.h"
 
-static void mistakes_are_reported(void **state) {
+TEST(mistakes_are_reported) {
   static const struct {
     const char *arguments;
     const char *message;
@@ -87,7 +87,7 @@ static void mistakes_are_reported(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void message_hides_addresses(void **state) {
+TEST(message_hides_addresses) {
   static const char *const cases[] = {
       "redis://:hidden@host run job true", "--nod=redis://:hidden@host run job true",
       "nodes redis://:hidden@host", "-n redis://:hid,hidden@host nodes",
@@ -98,7 +98,7 @@ static void message_hides_addresses(void **state) {
   }
 }
 
-static void message_hides_the_text_of_a_lock(void **state) {
+TEST(message_hides_the_text_of_a_lock) {
   static const char *const cases[] = {
       "redlock1.hidden", "release job redlock1.hidden", "-q extend redlock1.hidden redlock1.hidden",
       "run -w redlock2.hidden job true", "help redlock-redlock2.hidden"};
@@ -108,7 +108,7 @@ static void message_hides_the_text_of_a_lock(void **state) {
   }
 }
 
-static void options_stand_before_and_after_the_verb(void **state) {
+TEST(options_stand_before_and_after_the_verb) {
   static const struct {
     const char *arguments;
     const char *output;
@@ -131,7 +131,7 @@ static void options_stand_before_and_after_the_verb(void **state) {
   }
 }
 
-static void help_shows_the_options_of_the_verb(void **state) {
+TEST(help_shows_the_options_of_the_verb) {
   static const struct {
     const char *arguments;
     const char *shown, *hidden;
@@ -151,7 +151,7 @@ static void help_shows_the_options_of_the_verb(void **state) {
   }
 }
 
-static void shell_variables_are_read(void **state) {
+TEST(shell_variables_are_read) {
   static const struct {
     const char *command;
     int status;
@@ -179,7 +179,7 @@ static void shell_variables_are_read(void **state) {
 }
 
 /* The commas of a list of Sentinels separate no nodes. No process listens on the first port. */
-static void list_of_sentinels_is_one_node(void **state) {
+TEST(list_of_sentinels_is_one_node) {
   sentinel watch;
   char command[160];
   sentinel_start(&watch, three.scratch.path, three.nodes[0].port, NULL);
@@ -199,17 +199,6 @@ static void list_of_sentinels_is_one_node(void **state) {
   sentinel_end(&watch);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(mistakes_are_reported),
-      TEST(message_hides_addresses),
-      TEST(message_hides_the_text_of_a_lock),
-      TEST(options_stand_before_and_after_the_verb),
-      TEST(help_shows_the_options_of_the_verb),
-      TEST(shell_variables_are_read),
-      TEST(list_of_sentinels_is_one_node),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

@@ -92,7 +92,7 @@ static bool outlives(const char *script, relay_switch how, tool_run *run) {
   return outlived;
 }
 
-static void strict_kills_the_command_before_the_lock_ends(void **state) {
+TEST(strict_kills_the_command_before_the_lock_ends) {
   tool_run run;
   unsigned tries = 0;
   for (unsigned round = 0; round < rounds(3); round++) {
@@ -114,7 +114,7 @@ static void strict_kills_the_command_before_the_lock_ends(void **state) {
 }
 
 /* The control: the test above can tell. */
-static void warning_lets_the_command_outlive_the_lock(void **state) {
+TEST(warning_lets_the_command_outlive_the_lock) {
   tool_run run;
   assert_true(outlives(RUN "--on-lost=warn run job -- $SELF beat $DIR/beat", RELAY_CLOSE, &run));
   tool_until_output(&run, "job");
@@ -125,7 +125,7 @@ static void warning_lets_the_command_outlive_the_lock(void **state) {
 /* --------------------------------------------------------------------------- TERM, then KILL */
 
 /* Also to one in a session of its own. */
-static void loss_sends_term_to_descendants(void **state) {
+TEST(loss_sends_term_to_descendants) {
   tool_run run = shell_begin(
       RUN "run job -- sh -c 'trap : TERM; setsid sh -c \"trap \\\"echo got TERM; : >$DIR/end; exit"
           "\\\" TERM; echo ready; " SHELL_UNTIL("end") "\" & " SHELL_UNTIL("end") "'");
@@ -136,7 +136,7 @@ static void loss_sends_term_to_descendants(void **state) {
 }
 
 /* The tool notices the loss when it extends the lock, after 500 ms. */
-static void kill_after_is_five_seconds_by_default(void **state) {
+TEST(kill_after_is_five_seconds_by_default) {
   heartbeat beat = open_beat("beat");
   tool_run run = shell_begin(RUN "run job -- $SELF beat $DIR/beat ignore");
   eventually(*beat.last != 0);
@@ -152,7 +152,7 @@ static void kill_after_is_five_seconds_by_default(void **state) {
 /* --------------------------------------------------------------------------------- --hold-for */
 
 /* Three hosts start the job within its hold time, the last when the first has long ended. */
-static void job_runs_once_within_its_hold_time(void **state) {
+TEST(job_runs_once_within_its_hold_time) {
   static const char script[] =
       "job() { sleep 0.$1; $R --hold-for 60s -w 0 -E 0 run $2 -- sh -c 'echo ran'; }; "
       "for host in 0 1 2; do job $((host * DELAY)) job-$ROUND & done 2>/dev/null; wait; "
@@ -175,16 +175,8 @@ static void job_runs_once_within_its_hold_time(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, reset, end_relays)
-
 int main(int argc, char **argv) {
   heartbeat_main(argc, argv);
-  const struct CMUnitTest tests[] = {
-      TEST(strict_kills_the_command_before_the_lock_ends),
-      TEST(warning_lets_the_command_outlive_the_lock),
-      TEST(loss_sends_term_to_descendants),
-      TEST(kill_after_is_five_seconds_by_default),
-      TEST(job_runs_once_within_its_hold_time),
-  };
-  return cmocka_run_group_tests(tests, start, shell_end);
+  return tests_run(
+      &(tests_fixture){.start = start, .before = reset, .after = end_relays, .end = shell_end});
 }

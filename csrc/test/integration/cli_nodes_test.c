@@ -11,7 +11,7 @@ static void assert_row(unsigned node, const char *answer) {
   assert_contains(cli_last.text, row);
 }
 
-static void nodes_shows_each_answer(void **state) {
+TEST(nodes_shows_each_answer) {
   cli_check("nodes", 0);
   for (unsigned i = 0; i < 3; i++) {
     assert_row(i, "granted\t");
@@ -25,7 +25,7 @@ static void nodes_shows_each_answer(void **state) {
 }
 
 /* An acquire would fail with the second refusal, and ask no other node. */
-static void nodes_waits_for_a_healthy_node_among_dead_ones(void **state) {
+TEST(nodes_waits_for_a_healthy_node_among_dead_ones) {
   farm_kill(&three, 0);
   farm_kill(&three, 1);
   for (unsigned i = 0; i < 6; i++) {
@@ -37,7 +37,7 @@ static void nodes_waits_for_a_healthy_node_among_dead_ones(void **state) {
   }
 }
 
-static void nodes_labels_equal_failures_equally(void **state) {
+TEST(nodes_labels_equal_failures_equally) {
   for (unsigned i = 0; i < 3; i++) {
     farm_stop(&three, i);
   }
@@ -47,7 +47,7 @@ static void nodes_labels_equal_failures_equally(void **state) {
   }
 }
 
-static void nodes_shows_a_node_that_refuses_writes(void **state) {
+TEST(nodes_shows_a_node_that_refuses_writes) {
   (void)farm_command(&three, 1, "CONFIG", "SET", "maxmemory", "1", (char *)NULL);
   cli_check("nodes", 0);
   (void)farm_command(&three, 1, "CONFIG", "SET", "maxmemory", "0", (char *)NULL);
@@ -55,7 +55,7 @@ static void nodes_shows_a_node_that_refuses_writes(void **state) {
   assert_contains(cli_last.text, "OOM");
 }
 
-static void nodes_obeys_the_quorum(void **state) {
+TEST(nodes_obeys_the_quorum) {
   farm_kill(&three, 1);
   cli_check("--quorum 3 nodes", 69);
   assert_contains(cli_last.text, "2 of 3 nodes grant locks, and a lock needs 3");
@@ -65,7 +65,7 @@ static void nodes_obeys_the_quorum(void **state) {
   assert_string_equal(cli_last.text, row);
 }
 
-static void nodes_shows_a_server_with_two_names(void **state) {
+TEST(nodes_shows_a_server_with_two_names) {
   char arguments[64];
   (void)snprintf(arguments, sizeof arguments, "nodes -n localhost:%d", three.nodes[0].port);
   cli_check(arguments, 0);
@@ -74,7 +74,7 @@ static void nodes_shows_a_server_with_two_names(void **state) {
 }
 
 /* A new node with a guard does not vote before the longest ttl is over. */
-static void nodes_shows_quarantined_nodes(void **state) {
+TEST(nodes_shows_quarantined_nodes) {
   cli_check("--guard -t 10s nodes", 69);
   for (unsigned i = 0; i < 3; i++) {
     assert_row(i, "quarantined\t");
@@ -84,17 +84,6 @@ static void nodes_shows_quarantined_nodes(void **state) {
   cli_check("--guard -t 10s nodes", 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(nodes_shows_each_answer),
-      TEST(nodes_waits_for_a_healthy_node_among_dead_ones),
-      TEST(nodes_labels_equal_failures_equally),
-      TEST(nodes_shows_a_node_that_refuses_writes),
-      TEST(nodes_obeys_the_quorum),
-      TEST(nodes_shows_a_server_with_two_names),
-      TEST(nodes_shows_quarantined_nodes),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

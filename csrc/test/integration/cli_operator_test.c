@@ -17,7 +17,7 @@ static void set_key(const char *key, unsigned count, const char *value) {
 
 /* --------------------------------------------------------------------------------- inspect */
 
-static void inspect_shows_the_state_of_the_lock(void **state) {
+TEST(inspect_shows_the_state_of_the_lock) {
   char row[128];
   cli_check("inspect job", 0);
   assert_contains(cli_last.text, "job is free on 3 of 3 nodes\n");
@@ -46,7 +46,7 @@ static void inspect_shows_the_state_of_the_lock(void **state) {
 
 /* ---------------------------------------------------------------------------- force-release */
 
-static void force_release_deletes_only_the_token(void **state) {
+TEST(force_release_deletes_only_the_token) {
   set_key("job", 3, "holder");
   cli_check("force-release job other", 1);
   assert_contains(cli_last.text, "no node that answered has such a key");
@@ -60,7 +60,7 @@ static void force_release_deletes_only_the_token(void **state) {
 }
 
 /* Tokens of other programs may have any bytes. */
-static void force_release_accepts_the_token_of_inspect(void **state) {
+TEST(force_release_accepts_the_token_of_inspect) {
   static const char token[] = "a\\\x1b[31m\xff\xc3\xa4\"\xc2\x9b\xe2\x80\xae";
   char arguments[256];
   set_key("job", 3, token);
@@ -77,7 +77,7 @@ static void force_release_accepts_the_token_of_inspect(void **state) {
 
 #define DIGITS "0123456789abcdef0123456789abcdef01234567"
 
-static void label_of_the_holder_is_shown(void **state) {
+TEST(label_of_the_holder_is_shown) {
   set_key("job", 3, DIGITS ":host a, pid 7");
   cli_check("inspect job", 0);
   assert_contains(cli_last.text, "\t" DIGITS "\thost a, pid 7\t-\n");
@@ -119,7 +119,7 @@ static const char *skip_undecided(const char *at) {
   return at;
 }
 
-static void watch_prints_a_line_for_each_change(void **state) {
+TEST(watch_prints_a_line_for_each_change) {
   tool_run run = cli_begin("watch --interval 10ms job");
   tool_until_output(&run, "free\n");
   set_key("job", 3, "holder1");
@@ -138,7 +138,7 @@ static void watch_prints_a_line_for_each_change(void **state) {
   assert_string_equal(at, "");
 }
 
-static void watch_shows_a_lock_without_a_majority(void **state) {
+TEST(watch_shows_a_lock_without_a_majority) {
   set_key("job", 3, "first");
   set_key("job", 2, "second");
   set_key("job", 1, "third");
@@ -149,7 +149,7 @@ static void watch_shows_a_lock_without_a_majority(void **state) {
   assert_string_equal(check_line(cli_last.text, "undecided"), "");
 }
 
-static void watch_reports_nodes_that_are_down(void **state) {
+TEST(watch_reports_nodes_that_are_down) {
   tool_run run = cli_begin("watch --interval 10ms --json job");
   tool_until_output(&run, "\"free\"");
   farm_kill(&three, 0);
@@ -161,7 +161,7 @@ static void watch_reports_nodes_that_are_down(void **state) {
   assert_contains(cli_last.text, "Connection refused");
 }
 
-static void watch_ends_with_its_reader(void **state) {
+TEST(watch_ends_with_its_reader) {
   tool_run run = cli_begin("watch job");
   tool_until_output(&run, "free\n");
   (void)close(run.output);
@@ -169,7 +169,7 @@ static void watch_ends_with_its_reader(void **state) {
   cli_finish(&run, 71);
 }
 
-static void quiet_watch_prints_only_changes(void **state) {
+TEST(quiet_watch_prints_only_changes) {
   tool_run run = cli_begin("watch -q --interval 10ms job");
   eventually(farm_calls(&three, 0, "type") >= 2);
   set_key("job", 3, "first");
@@ -212,7 +212,7 @@ static void check_histogram(void) {
   assert_true(count == 0 && bound >= last);
 }
 
-static void bench_measures_for_the_duration(void **state) {
+TEST(bench_measures_for_the_duration) {
   set_key("job", 3, "holder");
   cli_check("bench --duration 200ms", 0);
   assert_contains(cli_last.text, " locks per second on 3 nodes, for ");
@@ -229,7 +229,7 @@ static void bench_measures_for_the_duration(void **state) {
   assert_null(strchr(strchr(cli_last.text, '\n') + 1, '\n'));
 }
 
-static void bench_reports_failures(void **state) {
+TEST(bench_reports_failures) {
   farm_kill(&three, 0);
   farm_kill(&three, 1);
   cli_check("bench --duration 100ms", 69);
@@ -238,7 +238,7 @@ static void bench_reports_failures(void **state) {
   assert_contains(cli_last.text, three.nodes[0].address);
 }
 
-static void signal_ends_a_bench_with_its_figures(void **state) {
+TEST(signal_ends_a_bench_with_its_figures) {
   tool_run run = cli_begin("bench --duration 600s");
   eventually(farm_calls(&three, 0, "set") >= 10);
   (void)kill(run.pid, SIGINT);
@@ -246,22 +246,6 @@ static void signal_ends_a_bench_with_its_figures(void **state) {
   assert_contains(cli_last.text, "acquires by time:\n");
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(inspect_shows_the_state_of_the_lock),
-      TEST(force_release_deletes_only_the_token),
-      TEST(force_release_accepts_the_token_of_inspect),
-      TEST(label_of_the_holder_is_shown),
-      TEST(watch_prints_a_line_for_each_change),
-      TEST(watch_shows_a_lock_without_a_majority),
-      TEST(watch_reports_nodes_that_are_down),
-      TEST(watch_ends_with_its_reader),
-      TEST(quiet_watch_prints_only_changes),
-      TEST(bench_measures_for_the_duration),
-      TEST(bench_reports_failures),
-      TEST(signal_ends_a_bench_with_its_figures),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

@@ -42,7 +42,7 @@ static void check_on_terminal(const char *arguments, const char *type, const cha
   cli_finish(&run, expected);
 }
 
-static void terminal_gets_colours_and_columns(void **state) {
+TEST(terminal_gets_colours_and_columns) {
   farm_kill(&three, 2);
   check_on_terminal("nodes", "xterm", NULL, 0);
   assert_contains(cli_last.text, "\033[32mgranted\033[0m");
@@ -61,7 +61,7 @@ static void terminal_gets_colours_and_columns(void **state) {
   assert_contains(cli_last.text, "\033[31merror\033[0m");
 }
 
-static void pipe_gets_neither_colours_nor_titles(void **state) {
+TEST(pipe_gets_neither_colours_nor_titles) {
   (void)setenv("TERM", "xterm", 1);
   for (size_t i = 0; i < VERBS; i++) {
     tool_run run = cli_begin(verbs[i]);
@@ -75,7 +75,7 @@ static void silence_errors(void) {
   (void)dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 }
 
-static void every_verb_prints_json(void **state) {
+TEST(every_verb_prints_json) {
   for (unsigned down = 0; down < 3; down++) {
     for (size_t i = 0; i < VERBS; i++) {
       char arguments[128];
@@ -91,7 +91,7 @@ static void every_verb_prints_json(void **state) {
   }
 }
 
-static void json_escapes_every_byte(void **state) {
+TEST(json_escapes_every_byte) {
   static const char resource[] =
       "a\"\\\x01\x7f\x1b\xff\xc0\xaf\xed\xa0\x80\xc3\xa4\xf4\x90\x80\x80";
   static const char *const formats[] = {"acquire --json -w 0 %s", "inspect --json %s",
@@ -108,7 +108,7 @@ static void json_escapes_every_byte(void **state) {
   }
 }
 
-static void terminal_never_gets_bytes_of_a_name(void **state) {
+TEST(terminal_never_gets_bytes_of_a_name) {
   static const char *const formats[] = {"inspect j\033[31m\xff", "acquire -w 0 j\033[31m\xff",
                                         "hold -w 0 j\033[31m\xff"};
   for (unsigned i = 0; i < 3; i++) {
@@ -126,7 +126,7 @@ static void fill_the_output(void) {
   (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
 }
 
-static void full_output_is_an_error_of_every_verb(void **state) {
+TEST(full_output_is_an_error_of_every_verb) {
   for (size_t i = 0; i < VERBS; i++) {
     cli_check_after(fill_the_output, verbs[i], 71);
     assert_contains(cli_last.text, "cannot write to the standard output: No space left");
@@ -136,7 +136,7 @@ static void full_output_is_an_error_of_every_verb(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void quiet_verbs_print_only_results(void **state) {
+TEST(quiet_verbs_print_only_results) {
   static const struct {
     const char *arguments;
     int status;
@@ -162,12 +162,12 @@ static void quiet_verbs_print_only_results(void **state) {
   }
 }
 
-static void quiet_table_without_rows_has_no_titles(void **state) {
+TEST(quiet_table_without_rows_has_no_titles) {
   check_on_terminal("-q nodes", "xterm", NULL, 0);
   assert_string_equal(cli_last.text, "");
 }
 
-static void quiet_wait_hides_the_holder(void **state) {
+TEST(quiet_wait_hides_the_holder) {
   for (unsigned node = 0; node < 3; node++) {
     (void)farm_command(&three, node, "SET", "job", "another", (char *)NULL);
   }
@@ -175,7 +175,7 @@ static void quiet_wait_hides_the_holder(void **state) {
   assert_string_equal(cli_last.text, "");
 }
 
-static void verbose_wait_shows_the_holder(void **state) {
+TEST(verbose_wait_shows_the_holder) {
   static const char *const cases[] = {"run -v -w 60s job true", "acquire -v -w 60s job",
                                       "hold -v -w 60s --ctdb job"};
   for (size_t i = 0; i < 3; i++) {
@@ -198,20 +198,6 @@ static void verbose_wait_shows_the_holder(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(terminal_gets_colours_and_columns),
-      TEST(pipe_gets_neither_colours_nor_titles),
-      TEST(every_verb_prints_json),
-      TEST(json_escapes_every_byte),
-      TEST(terminal_never_gets_bytes_of_a_name),
-      TEST(full_output_is_an_error_of_every_verb),
-      TEST(quiet_verbs_print_only_results),
-      TEST(quiet_table_without_rows_has_no_titles),
-      TEST(quiet_wait_hides_the_holder),
-      TEST(verbose_wait_shows_the_holder),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

@@ -80,7 +80,7 @@ static void set_outer_variables(void) {
   (void)setenv("REDLOCK_FENCE", "7", 1);
 }
 
-static void command_of_a_semaphore_gets_its_slot(void **state) {
+TEST(command_of_a_semaphore_gets_its_slot) {
   cli_check_after(set_outer_variables, "run --permits 1 pool -- VARIABLES", 0);
   assert_contains(cli_last.text, "REDLOCK_SLOT=1\n");
   eventually(farm_count(&three, "pool/1", NULL) == 0); /* The release may be under way. */
@@ -97,7 +97,7 @@ static void command_of_a_semaphore_gets_its_slot(void **state) {
   cli_check("run --permits 1025 pool -- VARIABLES", 64);
 }
 
-static void command_gets_resource_and_fencing_token(void **state) {
+TEST(command_gets_resource_and_fencing_token) {
   cli_check_after(set_outer_variables, "-p pre: run job -- VARIABLES", 0);
   assert_string_equal(cli_last.text, "REDLOCK_RESOURCE=job\n");
   cli_check_after(set_outer_variables, "run --fence job -- VARIABLES", 0);
@@ -111,7 +111,7 @@ static void command_gets_resource_and_fencing_token(void **state) {
   assert_true(atoll(fence + strlen("REDLOCK_FENCE=")) > first);
 }
 
-static void label_names_host_process_and_command(void **state) {
+TEST(label_names_host_process_and_command) {
   char expected[128];
   char host[64] = "";
   (void)gethostname(host, sizeof host - 1);
@@ -139,7 +139,7 @@ static void label_names_host_process_and_command(void **state) {
 
 /* ---------------------------------------------------------------------------------- lost locks */
 
-static void descendants_end_with_the_lock(void **state) {
+TEST(descendants_end_with_the_lock) {
   static const struct {
     const char *arguments;
     unsigned processes;
@@ -165,7 +165,7 @@ static void descendants_end_with_the_lock(void **state) {
   }
 }
 
-static void stopped_process_ends_with_the_lock(void **state) {
+TEST(stopped_process_ends_with_the_lock) {
   tool_run run = cli_begin("-t 4s -w 60s run --kill-after 60s job -- MORTAL");
   see(&run, 1);
   until_held();
@@ -174,7 +174,7 @@ static void stopped_process_ends_with_the_lock(void **state) {
   cli_finish(&run, 75);
 }
 
-static void descendant_of_a_command_that_ended_is_killed(void **state) {
+TEST(descendant_of_a_command_that_ended_is_killed) {
   cli_define("FORKER", "trap 'exit 0' TERM; sh -c 'trap \"\" TERM; echo pid $$; "
                        "while :; do sleep 600; done' & echo pid $$; while :; do sleep 600; done");
   tool_run run = cli_begin("-t 4s -w 60s run --kill-after 300ms job -- FORKER");
@@ -185,7 +185,7 @@ static void descendant_of_a_command_that_ended_is_killed(void **state) {
   assert_int_equal(living(), 0);
 }
 
-static void child_of_the_shell_before_exec_survives(void **state) {
+TEST(child_of_the_shell_before_exec_survives) {
   cli_define("SHELL", "sh -c 'echo pid $$; exec sleep 600' & sleep 0.1; exec \"$@\"");
   tool_run run = cli_begin("-t 60s run outer -- true");
   cli_finish(&run, 0);
@@ -223,7 +223,7 @@ static void child_of_the_shell_before_exec_survives(void **state) {
   (void)close(run.output);
 }
 
-static void background_process_survives_a_release(void **state) {
+TEST(background_process_survives_a_release) {
   tool_run run = cli_begin("run job -- BACKGROUND");
   see(&run, 1);
   int status = 0;
@@ -247,7 +247,7 @@ static void fill_the_errors(void) {
 }
 
 /* The tool writes to a pipe that its reader does not read. */
-static void full_standard_error_delays_no_kill(void **state) {
+TEST(full_standard_error_delays_no_kill) {
   tool_run run =
       cli_begin_after(fill_the_errors, "-t 4s -w 60s run --kill-after 100ms job -- STUBBORN");
   see(&run, 3);
@@ -258,7 +258,7 @@ static void full_standard_error_delays_no_kill(void **state) {
 }
 
 /* A stopped terminal must not cost a waiter the lock. The second inspection follows the message. */
-static void full_standard_error_delays_no_acquire(void **state) {
+TEST(full_standard_error_delays_no_acquire) {
   take_job();
   unsigned before = farm_calls(&three, 0, "type");
   tool_run run = cli_begin_after(fill_the_errors, "-v -w 600s run job -- echo ran");
@@ -271,7 +271,7 @@ static void full_standard_error_delays_no_acquire(void **state) {
 }
 
 /* The tool is late by as much as the witness; an eighth of the ttl is its reserve. */
-static void strict_kills_before_the_deadline(void **state) {
+TEST(strict_kills_before_the_deadline) {
   static const char *const cases[] = {
       "-t 6s --node-timeout 600ms -w 60s run --strict job -- STUBBORN",
       "-t 6s --node-timeout 600ms -w 60s run --strict --kill-after 0 job -- STUBBORN",
@@ -296,7 +296,7 @@ static void strict_kills_before_the_deadline(void **state) {
 }
 
 /* An eighth of the ttl is the reserve of the tool. A tool that was later reports the end. */
-static void strict_ends_the_command_at_max_hold(void **state) {
+TEST(strict_ends_the_command_at_max_hold) {
   static const char *const cases[] = {"-t 4s run --max-hold 2s --strict job -- STUBBORN",
                                       "-t 16s run --max-hold 8s --strict job -- STUBBORN"};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -311,7 +311,7 @@ static void strict_ends_the_command_at_max_hold(void **state) {
   fail_msg("%s", cli_last.text);
 }
 
-static void killed_tool_ends_its_command_and_descendants(void **state) {
+TEST(killed_tool_ends_its_command_and_descendants) {
   static const struct {
     const char *arguments;
     unsigned processes;
@@ -344,7 +344,7 @@ static redlock_duration kill_at_once(redlock_duration *delay_us) {
 }
 
 /* The canary looks at the processes every 50 ms. A slow machine delays each try. */
-static void kill_after_nothing_waits_for_nothing(void **state) {
+TEST(kill_after_nothing_waits_for_nothing) {
   unsigned undelayed = 0;
   bool ended = false;
   for (unsigned i = 0; i < 50 && !ended; i++) {
@@ -357,7 +357,7 @@ static void kill_after_nothing_waits_for_nothing(void **state) {
 }
 
 /* The tool inside ends its command, whose processes have the mark of that tool. */
-static void killed_tool_ends_the_command_of_a_tool_inside(void **state) {
+TEST(killed_tool_ends_the_command_of_a_tool_inside) {
   char arguments[512];
   (void)snprintf(arguments, sizeof arguments,
                  "run --kill-after 100ms job -- %s -n %s,%s,%s run --kill-after 200ms inner -- "
@@ -371,7 +371,7 @@ static void killed_tool_ends_the_command_of_a_tool_inside(void **state) {
   cli_finish(&run, 128 + SIGKILL);
 }
 
-static void killed_tool_lets_a_warned_command_run_on(void **state) {
+TEST(killed_tool_lets_a_warned_command_run_on) {
   tool_run run = cli_begin("run --on-lost=warn job -- MORTAL");
   see(&run, 1);
   (void)kill(run.pid, SIGKILL);
@@ -384,7 +384,7 @@ static void killed_tool_lets_a_warned_command_run_on(void **state) {
 }
 
 /* The kernel and the canary must not both signal the command. */
-static void killed_tool_signals_its_command_once(void **state) {
+TEST(killed_tool_signals_its_command_once) {
   cli_define("COUNTER", "trap 'echo got TERM' TERM; trap 'echo the end; exit 0' USR1; echo pid $$\n"
                         "while :; do sleep 0.01; done");
   tool_run run = cli_begin("run --kill-after 600s job -- COUNTER");
@@ -424,7 +424,7 @@ static pid_t until_fork(pid_t tool) {
 }
 
 /* The tool is stopped between the grant and the start of its command, as by a suspend. */
-static void ended_lock_starts_no_command(void **state) {
+TEST(ended_lock_starts_no_command) {
   static const char *const cases[] = {"-t 2s -w 60s run job -- echo ran",
                                       "-t 2s -w 60s run --on-lost=warn job -- echo ran"};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -439,7 +439,7 @@ static void ended_lock_starts_no_command(void **state) {
   }
 }
 
-static void hold_for_keeps_the_lock_after_the_command(void **state) {
+TEST(hold_for_keeps_the_lock_after_the_command) {
   cli_check("-t 2s run --hold-for 600s job -- true", 0);
   assert_string_equal(cli_last.text, "");
   unsigned kept = 0; /* The slowest node may not have it yet. */
@@ -457,7 +457,7 @@ static void hold_for_keeps_the_lock_after_the_command(void **state) {
   assert_true(farm_count(&three, "job", NULL) >= 2);
 }
 
-static void hold_for_keeps_the_lock_of_a_killed_tool(void **state) {
+TEST(hold_for_keeps_the_lock_of_a_killed_tool) {
   tool_run run = cli_begin("-t 2s run --hold-for 600s job -- MORTAL");
   see(&run, 1);
   (void)kill(run.pid, SIGKILL);
@@ -470,7 +470,7 @@ static void hold_for_keeps_the_lock_of_a_killed_tool(void **state) {
 }
 
 /* The nodes that do not answer keep their keys by RUN-1. */
-static void hold_for_keeps_the_lock_during_an_extend(void **state) {
+TEST(hold_for_keeps_the_lock_during_an_extend) {
   tool_run run = cli_begin("-t 4s --node-timeout 2s -w 60s run --hold-for 600s job -- HELD");
   until_held();
   farm_stop(&three, 0);
@@ -483,7 +483,7 @@ static void hold_for_keeps_the_lock_during_an_extend(void **state) {
   assert_contains(cli_last.text, "'job': 1 of 3 nodes");
 }
 
-static void hold_for_ends_with_a_longer_command(void **state) {
+TEST(hold_for_ends_with_a_longer_command) {
   tool_run run = cli_begin("run --hold-for 1ms job -- HELD");
   until_held();
   (void)poll(NULL, 0, 5);
@@ -494,7 +494,7 @@ static void hold_for_ends_with_a_longer_command(void **state) {
 }
 
 /* The text of the lock has the rest of the time. */
-static void hold_for_keeps_the_lock_of_a_text(void **state) {
+TEST(hold_for_keeps_the_lock_of_a_text) {
   cli_check("-t 60s --node-timeout 10s acquire --hold-for 600s job", 0);
   char release[REDLOCK_HANDOVER_MAX + 64];
   (void)snprintf(release, sizeof release, "release %s", cli_last.text);
@@ -508,7 +508,7 @@ static void hold_for_keeps_the_lock_of_a_text(void **state) {
 }
 
 /* The automatic extends begin only near the end of the time. */
-static void hold_for_notices_a_loss(void **state) {
+TEST(hold_for_notices_a_loss) {
   tool_run run = cli_begin("-t 4s -w 60s run --hold-for 600s job -- MORTAL");
   see(&run, 1);
   until_held();
@@ -522,7 +522,7 @@ static void hold_for_notices_a_loss(void **state) {
 
 /* ----------------------------------------------------------------------------------- start */
 
-static void rejected_password_ends_the_wait(void **state) {
+TEST(rejected_password_ends_the_wait) {
   within (5 * REDLOCK_SECONDS) {
     cli_check_shell("exec \"$0\" -n redis://u:hidden@$1,redis://u:hidden@$2,$3 -w inf run job true",
                     69);
@@ -535,36 +535,7 @@ static void rejected_password_ends_the_wait(void **state) {
   cli_check_shell("exec \"$0\" --node-timeout 5s -n redis://u:hidden@$1,$2,$3 run job true", 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(command_of_a_semaphore_gets_its_slot),
-      TEST(command_gets_resource_and_fencing_token),
-      TEST(label_names_host_process_and_command),
-      TEST(descendants_end_with_the_lock),
-      TEST(full_standard_error_delays_no_kill),
-      TEST(full_standard_error_delays_no_acquire),
-      TEST(stopped_process_ends_with_the_lock),
-      TEST(descendant_of_a_command_that_ended_is_killed),
-      TEST(child_of_the_shell_before_exec_survives),
-      TEST(background_process_survives_a_release),
-      TEST(strict_kills_before_the_deadline),
-      TEST(strict_ends_the_command_at_max_hold),
-      TEST(killed_tool_ends_its_command_and_descendants),
-      TEST(killed_tool_ends_the_command_of_a_tool_inside),
-      TEST(kill_after_nothing_waits_for_nothing),
-      TEST(killed_tool_lets_a_warned_command_run_on),
-      TEST(killed_tool_signals_its_command_once),
-      TEST(ended_lock_starts_no_command),
-      TEST(hold_for_keeps_the_lock_after_the_command),
-      TEST(hold_for_keeps_the_lock_of_a_killed_tool),
-      TEST(hold_for_keeps_the_lock_during_an_extend),
-      TEST(hold_for_ends_with_a_longer_command),
-      TEST(hold_for_keeps_the_lock_of_a_text),
-      TEST(hold_for_notices_a_loss),
-      TEST(rejected_password_ends_the_wait),
-  };
   witness_start();
-  return cmocka_run_group_tests(tests, start, three_end);
+  return tests_run(&(tests_fixture){.start = start, .before = three_reset, .end = three_end});
 }

@@ -65,7 +65,7 @@ static void check_signal(int expected) {
 
 /* ---------------------------------------------------------- at the tool, while the command runs */
 
-static void tool_passes_a_signal_to_the_command_once(void **state) {
+TEST(tool_passes_a_signal_to_the_command_once) {
   for (size_t i = 0; i < COUNT_OF(ending); i++) {
     tool_run run = begin_command(NOTER);
     assert_int_equal(kill(run.pid, ending[i].number), 0);
@@ -79,7 +79,7 @@ static void tool_passes_a_signal_to_the_command_once(void **state) {
   }
 }
 
-static void stopped_tool_keeps_its_lock_when_it_continues(void **state) {
+TEST(stopped_tool_keeps_its_lock_when_it_continues) {
   tool_run run = begin_command(NOTER);
   assert_int_equal(kill(run.pid, SIGSTOP), 0);
   assert_int_equal(kill(run.pid, SIGTERM), 0);
@@ -92,7 +92,7 @@ static void stopped_tool_keeps_its_lock_when_it_continues(void **state) {
 
 /* ------------------------------------------------------------- at the tool, while it waits */
 
-static void signal_ends_a_waiting_tool_by_itself(void **state) {
+TEST(signal_ends_a_waiting_tool_by_itself) {
   for (size_t i = 0; i < COUNT_OF(ending); i++) {
     shell_take("job");
     unsigned before = farm_calls(&three, 0, "set");
@@ -109,7 +109,7 @@ static void signal_ends_a_waiting_tool_by_itself(void **state) {
 /* ---------------------------------------------------------------------- at the command */
 
 /* A shell that runs the tool sees the death by a signal, as if it had run the command itself. */
-static void tool_dies_from_the_signal_that_ended_its_command(void **state) {
+TEST(tool_dies_from_the_signal_that_ended_its_command) {
   static const int numbers[] = {SIGTERM, SIGHUP,  SIGUSR1, SIGUSR2, SIGINT,
                                 SIGQUIT, SIGALRM, SIGPIPE, SIGABRT, SIGSEGV};
   char script[80];
@@ -127,7 +127,7 @@ static void tool_dies_from_the_signal_that_ended_its_command(void **state) {
 }
 
 /* A status above 128 is no signal. */
-static void tool_returns_a_status_above_128(void **state) {
+TEST(tool_returns_a_status_above_128) {
   shell_check("exec $R run job -- sh -c 'exit 130'", 130);
   check_signal(0);
 }
@@ -142,7 +142,7 @@ static void ignore_one(void) {
 }
 
 /* As under nohup, and in a script that starts the tool with "&": INT and QUIT. */
-static void ignored_signal_stays_ignored(void **state) {
+TEST(ignored_signal_stays_ignored) {
   for (size_t i = 0; i < COUNT_OF(ending); i++) {
     ignored_number = ending[i].number;
     int after = ignored_number == SIGUSR1 ? SIGUSR2 : SIGUSR1;
@@ -158,7 +158,7 @@ static void ignored_signal_stays_ignored(void **state) {
   }
 }
 
-static void ignored_signal_does_not_end_the_wait(void **state) {
+TEST(ignored_signal_does_not_end_the_wait) {
   for (size_t i = 0; i < COUNT_OF(ending); i++) {
     ignored_number = ending[i].number;
     shell_take("job");
@@ -177,7 +177,7 @@ static void ignored_signal_does_not_end_the_wait(void **state) {
 }
 
 /* The command has what the caller had: ignored what was ignored, and the default for the rest. */
-static void command_inherits_the_signals_of_the_caller(void **state) {
+TEST(command_inherits_the_signals_of_the_caller) {
   static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE};
   static const char script[] = "exec $R run job -- grep SigIgn: /proc/self/status";
   for (size_t i = 0; i <= COUNT_OF(numbers); i++) {
@@ -193,7 +193,7 @@ static void command_inherits_the_signals_of_the_caller(void **state) {
   }
 }
 
-static void nohup_keeps_the_command_alive(void **state) {
+TEST(nohup_keeps_the_command_alive) {
   tool_run run = shell_begin(
       "exec nohup $R run job -- sh -c ': >$DIR/ready; " SHELL_UNTIL("end") "' </dev/null");
   eventually(shell_has("ready"));
@@ -213,7 +213,7 @@ static void lead_a_group(void) {
 }
 
 /* timeout(1) and shells signal the group. The command has time to get a second one. */
-static void signal_at_the_group_arrives_once(void **state) {
+TEST(signal_at_the_group_arrives_once) {
   for (size_t i = 0; i < COUNT_OF(ending); i++) {
     tool_run run = shell_begin_after(
         lead_a_group, "exec $R run job -- sh -c 'trap \"\" CHLD; " NOTING "; exit 5'");
@@ -229,17 +229,5 @@ static void signal_at_the_group_arrives_once(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SHELL_TEST(tool_passes_a_signal_to_the_command_once),
-      SHELL_TEST(stopped_tool_keeps_its_lock_when_it_continues),
-      SHELL_TEST(signal_ends_a_waiting_tool_by_itself),
-      SHELL_TEST(tool_dies_from_the_signal_that_ended_its_command),
-      SHELL_TEST(tool_returns_a_status_above_128),
-      SHELL_TEST(ignored_signal_stays_ignored),
-      SHELL_TEST(ignored_signal_does_not_end_the_wait),
-      SHELL_TEST(command_inherits_the_signals_of_the_caller),
-      SHELL_TEST(nohup_keeps_the_command_alive),
-      SHELL_TEST(signal_at_the_group_arrives_once),
-  };
-  return cmocka_run_group_tests(tests, shell_start, shell_end);
+  return tests_run(&(tests_fixture){.start = shell_start, .before = shell_reset, .end = shell_end});
 }

@@ -52,7 +52,7 @@ static void end_counter(tool_run *run) {
 
 /* systemd signals each process of a unit, and a terminal each process of its foreground group. */
 /* The Sentinels accept connections, and never answer. */
-static void interrupt_ends_tool_at_once_while_sentinels_hang(void **state) {
+TEST(interrupt_ends_tool_at_once_while_sentinels_hang) {
   static const char *const verbs[] = {"acquire", "run", "lead", "inspect"};
   struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof local;
@@ -87,7 +87,7 @@ static void interrupt_ends_tool_at_once_while_sentinels_hang(void **state) {
   (void)close(listener);
 }
 
-static void signal_for_the_tool_is_passed_on_once(void **state) {
+TEST(signal_for_the_tool_is_passed_on_once) {
   static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
   static const char *const shown[] = {"got TERM\n", "got INT\n", "got HUP\n"};
   for (unsigned i = 0; i < 3; i++) {
@@ -104,7 +104,7 @@ static void signal_for_the_tool_is_passed_on_once(void **state) {
 }
 
 /* A signal for the group of the tool misses it. */
-static void command_in_its_own_group_gets_the_signal(void **state) {
+TEST(command_in_its_own_group_gets_the_signal) {
   char script[SCRATCH_PATH_MAX + 64];
   (void)snprintf(script, sizeof script, "exec setsid %s", cli_path("COUNTER"));
   cli_define("SESSION", script);
@@ -157,7 +157,7 @@ static pid_t child_named(pid_t parent, const char *name) {
  * pkill(1) must not hit the canary, or the tool would pass nothing on. A reader of the output must
  * not wait for it.
  */
-static void canary_has_neither_name_nor_descriptors(void **state) {
+TEST(canary_has_neither_name_nor_descriptors) {
   char line[512];
   char path[64];
   pid_t canary = 0;
@@ -173,7 +173,7 @@ static void canary_has_neither_name_nor_descriptors(void **state) {
 }
 
 /* Otherwise the tool would take the next signal for one that the command has got. */
-static void signal_for_the_canary_hides_no_other(void **state) {
+TEST(signal_for_the_canary_hides_no_other) {
   static const int numbers[] = {SIGTERM, SIGKILL};
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     pid_t first = 0;
@@ -192,15 +192,6 @@ static void signal_for_the_canary_hides_no_other(void **state) {
 
 /* ------------------------------------------------------------------------------------ terminal */
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(interrupt_ends_tool_at_once_while_sentinels_hang),
-      TEST(signal_for_the_tool_is_passed_on_once),
-      TEST(command_in_its_own_group_gets_the_signal),
-      TEST(signal_for_the_canary_hides_no_other),
-      TEST(canary_has_neither_name_nor_descriptors),
-  };
-  return cmocka_run_group_tests(tests, start, three_end);
+  return tests_run(&(tests_fixture){.start = start, .before = three_reset, .end = three_end});
 }

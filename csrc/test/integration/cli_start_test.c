@@ -49,7 +49,7 @@ static redlock_duration least(redlock_duration one_us, redlock_duration other_us
  * The fastest of several runs: each other one may have waited for a processor. Where the version
  * alone takes more than 1 ms, the machine is slow, and the bound is five times that.
  */
-static void tool_takes_5_ms_more_than_the_network(void **state) {
+TEST(tool_takes_5_ms_more_than_the_network) {
   redlock_duration network = REDLOCK_NEVER, version = REDLOCK_NEVER, start = REDLOCK_NEVER;
   redlock_duration bound = 0;
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
@@ -66,6 +66,5 @@ static void tool_takes_5_ms_more_than_the_network(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SHELL_TEST(tool_takes_5_ms_more_than_the_network)};
-  return cmocka_run_group_tests(tests, shell_start, shell_end);
+  return tests_run(&(tests_fixture){.start = shell_start, .before = shell_reset, .end = shell_end});
 }

@@ -24,7 +24,7 @@ static void check_all(const status_case *cases, size_t count) {
 /* A lock that an earlier run of the tool has taken, by its text. */
 #define HELD "text=$($R acquire job) && "
 
-static void success_is_0(void **state) {
+TEST(success_is_0) {
   static const status_case cases[] = {
       {"$R run job -- true", 0, ""},
       {"$R run job true", 0, ""},
@@ -45,7 +45,7 @@ static void success_is_0(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void status_of_the_command_is_returned(void **state) {
+TEST(status_of_the_command_is_returned) {
   static const int statuses[] = {1, 2, 42, 64, 69, 71, 75, 99, 125, 126, 127, 128, 143, 255};
   char script[64];
   for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
@@ -56,7 +56,7 @@ static void status_of_the_command_is_returned(void **state) {
   }
 }
 
-static void taken_lock_is_1(void **state) {
+TEST(taken_lock_is_1) {
   static const status_case cases[] = {
       {"$R -w 0 run job -- echo ran", 1, "'job' is taken"},
       {"$R -w 0 -E 99 run job -- echo ran", 99, "'job' is taken"},
@@ -72,7 +72,7 @@ static void taken_lock_is_1(void **state) {
   assert_int_equal(farm_count(&three, "job", "another"), 3);
 }
 
-static void wrong_usage_is_64(void **state) {
+TEST(wrong_usage_is_64) {
   static const status_case cases[] = {
       {"$R run '' true", 64, "usage: redlock run"},
       {"$R run job ''", 64, "usage: redlock run"},
@@ -84,7 +84,7 @@ static void wrong_usage_is_64(void **state) {
   CHECK_ALL(cases);
 }
 
-static void missing_majority_is_69(void **state) {
+TEST(missing_majority_is_69) {
   static const status_case cases[] = {
       {"$R -w 0 run job -- echo ran", 69, "of 3 nodes granted it"},
       {"$R -w 0 acquire job", 69, ""},
@@ -100,7 +100,7 @@ static void missing_majority_is_69(void **state) {
   CHECK_ALL(cases);
 }
 
-static void system_error_is_71(void **state) {
+TEST(system_error_is_71) {
   static const status_case cases[] = {
       {"ulimit -n 4; $R run job -- echo ran", 71, ""},
       /* With some of the limits the lock is granted, and then there is no descriptor left. */
@@ -113,14 +113,14 @@ static void system_error_is_71(void **state) {
   CHECK_ALL(cases);
 }
 
-static void lost_lock_is_75(void **state) {
+TEST(lost_lock_is_75) {
   static const status_case cases[] = {
       {"$R --max-hold 1s -t 1s run job -- sleep 600", 75, "'job'"},
   };
   CHECK_ALL(cases);
 }
 
-static void command_that_cannot_run_is_126_or_127(void **state) {
+TEST(command_that_cannot_run_is_126_or_127) {
   static const status_case cases[] = {
       {"$R run job -- /", 126, "/: "},
       {"$R run job -- /etc/passwd", 126, "/etc/passwd: "},
@@ -133,11 +133,5 @@ static void command_that_cannot_run_is_126_or_127(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SHELL_TEST(success_is_0),           SHELL_TEST(status_of_the_command_is_returned),
-      SHELL_TEST(taken_lock_is_1),        SHELL_TEST(wrong_usage_is_64),
-      SHELL_TEST(missing_majority_is_69), SHELL_TEST(system_error_is_71),
-      SHELL_TEST(lost_lock_is_75),        SHELL_TEST(command_that_cannot_run_is_126_or_127),
-  };
-  return cmocka_run_group_tests(tests, shell_start, shell_end);
+  return tests_run(&(tests_fixture){.start = shell_start, .before = shell_reset, .end = shell_end});
 }

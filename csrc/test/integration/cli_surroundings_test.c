@@ -21,7 +21,7 @@ static void interrupt(tool_run *run, const char *keys, int number) {
   assert_null(strstr(shell_last.text, "end of the loop"));
 }
 
-static void interrupt_ends_a_loop_of_the_shell(void **state) {
+TEST(interrupt_ends_a_loop_of_the_shell) {
   tool_run run = shell_begin_on_terminal(LOOP("$R run job -- sleep 600"));
   tool_until_output(&run, "start one");
   shell_until_held("job");
@@ -29,7 +29,7 @@ static void interrupt_ends_a_loop_of_the_shell(void **state) {
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
-static void interrupt_of_the_wait_ends_a_loop_of_the_shell(void **state) {
+TEST(interrupt_of_the_wait_ends_a_loop_of_the_shell) {
   shell_take("job");
   unsigned before = farm_calls(&three, 0, "set");
   tool_run run = shell_begin_on_terminal(LOOP("$R -w 600s run job -- echo ran"));
@@ -58,7 +58,7 @@ static pid_t until_pid(tool_run *run) {
  * terminal as soon as the tool has stopped. On a busy machine the command may still be about to
  * stop, and would read the next line.
  */
-static void command_stops_and_continues_with_its_job(void **state) {
+TEST(command_stops_and_continues_with_its_job) {
   tool_run run = tool_start_on_terminal(
       NULL, (const char *[]){"/bin/bash", "--norc", "--noprofile", "-i", NULL});
   tool_type(&run, "PS1=; $R run job -- sh -c 'echo pid=$$; exec cat'\n");
@@ -80,7 +80,7 @@ static void command_stops_and_continues_with_its_job(void **state) {
   assert_contains(shell_last.text, "status=0");
 }
 
-static void closed_terminal_ends_the_command(void **state) {
+TEST(closed_terminal_ends_the_command) {
   tool_run run = shell_begin_on_terminal("exec $R run job -- sleep 600");
   shell_until_held("job");
   (void)close(run.output);
@@ -91,7 +91,7 @@ static void closed_terminal_ends_the_command(void **state) {
 
 /* --------------------------------------------------------------------- input and descriptors */
 
-static void command_reads_the_input_of_the_caller(void **state) {
+TEST(command_reads_the_input_of_the_caller) {
   shell_check("printf 'a\\nb\\n' | { $R run job -- head -c 2; cat; }", 0);
   assert_string_equal(shell_last.text, "a\nb\n");
   shell_check(
@@ -100,7 +100,7 @@ static void command_reads_the_input_of_the_caller(void **state) {
 }
 
 /* A pipe or a terminal shares its flags with every process that has it. */
-static void tool_changes_no_flags_of_descriptors(void **state) {
+TEST(tool_changes_no_flags_of_descriptors) {
   shell_check(
       "flags='grep flags: /proc/self/fdinfo/0 /proc/self/fdinfo/1 /proc/self/fdinfo/2'; "
       "sleep 0 | { $flags | cat; $R run job -- $flags | cat; } | sort | uniq -c | grep -c ' 2 '",
@@ -111,7 +111,7 @@ static void tool_changes_no_flags_of_descriptors(void **state) {
 /* ----------------------------------------------------------------------------------- scripts */
 
 /* As docs/cli.md and redlock(1) show it. */
-static void script_locks_itself(void **state) {
+TEST(script_locks_itself) {
   static const char script[] =
       "export PATH=${TOOL%/*}:$PATH; printf '%s\\n' '#!/bin/sh' "
       "'[ \"$REDLOCK_RESOURCE\" = backup ] || exec redlock --node-timeout 5s -w 0 run backup -- "
@@ -152,7 +152,7 @@ static void script_locks_itself(void **state) {
 
 /* The crontab line of the documentation: two hosts at the same time, and the job runs once. */
 #define JOB "redlock --node-timeout 5s --wait 3s --hold-for 60s -E 99 run report -- "
-static void cron_runs_a_job_on_one_of_two_hosts(void **state) {
+TEST(cron_runs_a_job_on_one_of_two_hosts) {
   static const char script[] =
       CRONTAB "\"@reboot " JOB "sh -c 'echo ran >>$DIR/results'; echo \\$? >>$DIR/results\" "
               "\"@reboot " JOB "sh -c 'echo ran >>$DIR/results'; echo \\$? >>$DIR/results\" "
@@ -181,7 +181,7 @@ static void lead_a_session(void) {
  * systemd stops a unit with KillMode=control-group by a TERM to each process. The command gets
  * one TERM.
  */
-static void service_gets_one_term(void **state) {
+TEST(service_gets_one_term) {
   char script[64];
   tool_run run =
       shell_begin_after(lead_a_session, "exec $R run job -- sh -c 'trap \"echo TERM\" TERM; "
@@ -199,16 +199,5 @@ static void service_gets_one_term(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SHELL_TEST(interrupt_ends_a_loop_of_the_shell),
-      SHELL_TEST(interrupt_of_the_wait_ends_a_loop_of_the_shell),
-      SHELL_TEST(command_stops_and_continues_with_its_job),
-      SHELL_TEST(closed_terminal_ends_the_command),
-      SHELL_TEST(command_reads_the_input_of_the_caller),
-      SHELL_TEST(tool_changes_no_flags_of_descriptors),
-      SHELL_TEST(script_locks_itself),
-      SHELL_TEST(cron_runs_a_job_on_one_of_two_hosts),
-      SHELL_TEST(service_gets_one_term),
-  };
-  return cmocka_run_group_tests(tests, shell_start, shell_end);
+  return tests_run(&(tests_fixture){.start = shell_start, .before = shell_reset, .end = shell_end});
 }

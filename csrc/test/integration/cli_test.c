@@ -25,7 +25,7 @@ static void until_held(void) {
 
 /* ----------------------------------------------------------------------------------------- run */
 
-static void run_returns_the_status_of_its_command(void **state) {
+TEST(run_returns_the_status_of_its_command) {
   tool_run run = cli_begin("run job -- HELD");
   until_held();
   cli_let_go();
@@ -49,7 +49,7 @@ static void run_returns_the_status_of_its_command(void **state) {
   }
 }
 
-static void run_extends_the_lease(void **state) {
+TEST(run_extends_the_lease) {
   tool_run run = cli_begin("-t 8s run job -- HELD");
   until_held();
   eventually(scripts() >= 2);
@@ -69,7 +69,7 @@ static void kill_two(void) {
   farm_kill(&three, 1);
 }
 
-static void warned_run_lets_its_command_run_on(void **state) {
+TEST(warned_run_lets_its_command_run_on) {
   static const struct {
     const char *arguments;
     void (*damage)(void); /* NULL: the lock ends by itself */
@@ -115,7 +115,7 @@ static void block_all_signals(void) {
   (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
-static void signal_that_the_caller_blocks_ends_the_wait(void **state) {
+TEST(signal_that_the_caller_blocks_ends_the_wait) {
   take_job();
   unsigned before = farm_calls(&three, 0, "set");
   tool_run run = cli_begin_after(block_all_signals, "-w 600s run job -- echo ran");
@@ -127,7 +127,7 @@ static void signal_that_the_caller_blocks_ends_the_wait(void **state) {
 
 /* ------------------------------------------------------------------------- the process's state */
 
-static void command_inherits_the_blocked_signals_of_the_caller(void **state) {
+TEST(command_inherits_the_blocked_signals_of_the_caller) {
   cli_check_after(block_all_signals, "run job -- grep SigBlk: /proc/self/status", 0);
   assert_contains(cli_last.text, "SigBlk:\tfffffffe7ffb"); /* Some signals cannot be blocked. */
 }
@@ -138,13 +138,13 @@ static void close_other_descriptors(void) {
   }
 }
 
-static void command_inherits_no_descriptor_of_the_tool(void **state) {
+TEST(command_inherits_no_descriptor_of_the_tool) {
   cli_check_after(close_other_descriptors, "run job -- ls /proc/self/fd", 0);
   assert_string_equal(cli_last.text, "0\n1\n2\n3\n"); /* 3 is the directory. */
 }
 
 /* run ... 2>&1 | head: the reader of the report has gone. */
-static void broken_pipe_ends_neither_tool_nor_command(void **state) {
+TEST(broken_pipe_ends_neither_tool_nor_command) {
   tool_run run = cli_begin("-t 2s -w 60s run --on-lost=warn job -- HELD");
   until_held();
   (void)close(run.output);
@@ -164,7 +164,7 @@ static void close_standard_descriptors(void) {
 }
 
 /* Otherwise the connection to a node would be the standard error. */
-static void closed_standard_descriptors_are_replaced(void **state) {
+TEST(closed_standard_descriptors_are_replaced) {
   tool_run run = cli_begin_after(close_standard_descriptors, "run job -- HELD");
   until_held();
   for (int fd = 0; fd <= STDERR_FILENO; fd++) {
@@ -180,7 +180,7 @@ static void closed_standard_descriptors_are_replaced(void **state) {
 
 /* --------------------------------------------------------------------------------- other verbs */
 
-static void unavailable_nodes_are_named(void **state) {
+TEST(unavailable_nodes_are_named) {
   farm_kill(&three, 0);
   cli_check("-w 0 run job -- true", 0);
   cli_check("--quorum 3 -w 0 run job -- echo ran", 69);
@@ -196,7 +196,7 @@ static void configure_append_only(const char *value) {
   }
 }
 
-static void doctor_reports_findings(void **state) {
+TEST(doctor_reports_findings) {
   char line[96];
   configure_append_only("yes");
   cli_check("doctor", 0);
@@ -217,20 +217,6 @@ static void doctor_reports_findings(void **state) {
   configure_append_only("no");
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(run_returns_the_status_of_its_command),
-      TEST(run_extends_the_lease),
-      TEST(warned_run_lets_its_command_run_on),
-      TEST(signal_that_the_caller_blocks_ends_the_wait),
-      TEST(command_inherits_the_blocked_signals_of_the_caller),
-      TEST(command_inherits_no_descriptor_of_the_tool),
-      TEST(broken_pipe_ends_neither_tool_nor_command),
-      TEST(closed_standard_descriptors_are_replaced),
-      TEST(unavailable_nodes_are_named),
-      TEST(doctor_reports_findings),
-  };
-  return cmocka_run_group_tests(tests, cli_start, three_end);
+  return tests_run(&(tests_fixture){.start = cli_start, .before = three_reset, .end = three_end});
 }

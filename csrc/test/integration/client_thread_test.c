@@ -164,7 +164,7 @@ static void finish(redlock_client *client, unsigned count) {
   }
 }
 
-static void threads_get_their_own_results(void **state) {
+TEST(threads_get_their_own_results) {
   static const struct {
     unsigned threads, rounds;
     bool shared; /* one client */
@@ -180,7 +180,7 @@ static void threads_get_their_own_results(void **state) {
   }
 }
 
-static void threads_share_connections(void **state) {
+TEST(threads_share_connections) {
   redlock_client *client = begin(8, 1000000);
   eventually(workers[7].own > 20);
   for (unsigned node = 0; node < 5; node++) { /* One may be a subscriber. */
@@ -261,7 +261,7 @@ static int end_call(call *self) {
 }
 
 /* The poller is stuck in a signal handler of the program. */
-static void sleeper_keeps_its_budget_when_its_poller_stalls(void **state) {
+TEST(sleeper_keeps_its_budget_when_its_poller_stalls) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_options brief = patient();
@@ -306,7 +306,7 @@ static void continue_nodes(void) {
 }
 
 /* The call of the poller ends first. */
-static void sleeper_polls_when_the_call_of_the_poller_ends(void **state) {
+TEST(sleeper_polls_when_the_call_of_the_poller_ends) {
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(500);
@@ -326,7 +326,7 @@ static void sleeper_polls_when_the_call_of_the_poller_ends(void **state) {
 }
 
 /* The poller polls until the time of its own operation; another operation is due earlier. */
-static void poller_handles_earlier_operations(void **state) {
+TEST(poller_handles_earlier_operations) {
   redlock_options brief = once();
   brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(600); /* more than the nodes have been silent */
@@ -356,7 +356,7 @@ static void poller_handles_earlier_operations(void **state) {
  * --------------------------------------------------------------------------------------- wake-up
  */
 
-static void wakeup_ends_all_blocking_calls_and_releases_their_locks(void **state) {
+TEST(wakeup_ends_all_blocking_calls_and_releases_their_locks) {
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -390,7 +390,7 @@ static void wake_up(int number) {
 }
 
 /* As in the Ctrl-C handler of a program with one thread. */
-static void signal_handler_ends_a_waiting_acquire(void **state) {
+TEST(signal_handler_ends_a_waiting_acquire) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
@@ -409,7 +409,7 @@ static void signal_handler_ends_a_waiting_acquire(void **state) {
   free_with_client(lock);
 }
 
-static void close_ends_calls_of_other_threads(void **state) {
+TEST(close_ends_calls_of_other_threads) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
@@ -440,7 +440,7 @@ static void *work_until_closed(void *argument) {
 }
 
 /* A thread may leave sending and receiving to another thread while the client closes. */
-static void close_ends_as_soon_as_all_is_answered(void **state) {
+TEST(close_ends_as_soon_as_all_is_answered) {
   redlock_options options = patient();
   for (unsigned round = 0; round < 12; round++) {
     redlock_client *client = client_of(&five, 5, &options);
@@ -462,7 +462,7 @@ static void close_ends_as_soon_as_all_is_answered(void **state) {
 }
 
 /* A second thread on a lock gets BUSY, but may cancel the call of the first. */
-static void second_thread_may_only_cancel(void **state) {
+TEST(second_thread_may_only_cancel) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *held = held_lock(client, "r");
@@ -484,7 +484,7 @@ static void second_thread_may_only_cancel(void **state) {
 }
 
 /* The poller polls until a time that the cancel has made too late. */
-static void cancel_ends_the_call_of_the_poller(void **state) {
+TEST(cancel_ends_the_call_of_the_poller) {
   redlock_options options = patient();
   redlock_client *client = client_with_hung_nodes(&options, 0); /* No reply wakes the poller. */
   call poller;
@@ -507,7 +507,7 @@ static void *process(void *client) {
 }
 
 /* A loop of the program has read the replies for which the poller polls. */
-static void call_returns_when_another_thread_has_read_its_replies(void **state) {
+TEST(call_returns_when_another_thread_has_read_its_replies) {
   redlock_options options = patient();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -542,7 +542,7 @@ static void *read_lock(void *lock) {
 }
 
 /* For TSan: both threads borrow strings of the lock, maybe for the first time. */
-static void threads_may_read_one_lock(void **state) {
+TEST(threads_may_read_one_lock) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -611,7 +611,7 @@ static void *with_a_small_stack(void *client) {
   return (void *)use_whole_interface(client);
 }
 
-static void calls_need_a_small_stack(void **state) {
+TEST(calls_need_a_small_stack) {
   redlock_options options = patient();
   redlock_client *client = client_of(&five, 5, &options);
   pthread_attr_t attributes;
@@ -626,24 +626,6 @@ static void calls_need_a_small_stack(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(threads_get_their_own_results),
-      TEST(threads_share_connections),
-      TEST(sleeper_keeps_its_budget_when_its_poller_stalls),
-      TEST(sleeper_polls_when_the_call_of_the_poller_ends),
-      TEST(poller_handles_earlier_operations),
-      TEST(wakeup_ends_all_blocking_calls_and_releases_their_locks),
-      TEST(signal_handler_ends_a_waiting_acquire),
-      TEST(close_ends_calls_of_other_threads),
-      TEST(close_ends_as_soon_as_all_is_answered),
-      TEST(second_thread_may_only_cancel),
-      TEST(cancel_ends_the_call_of_the_poller),
-      TEST(call_returns_when_another_thread_has_read_its_replies),
-      TEST(threads_may_read_one_lock),
-      TEST(calls_need_a_small_stack),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = reset, .end = five_end});
 }

@@ -180,7 +180,7 @@ static void end_contest(const pid_t *children, unsigned processes) {
   }
 }
 
-static void one_of_eight_processes_holds_the_lock(void **state) {
+TEST(one_of_eight_processes_holds_the_lock) {
   pid_t children[8];
   begin_contest(children, 8, REDLOCK_NO);
   await_sections(8, SECTIONS_WANTED);
@@ -201,7 +201,7 @@ static unsigned rounds(void) {
   return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 2;
 }
 
-static void one_holds_the_lock_while_nodes_hang_and_die(void **state) {
+TEST(one_holds_the_lock_while_nodes_hang_and_die) {
   pid_t children[4];
   begin_contest(children, 4, REDLOCK_YES);
   await_sections(4, 20);
@@ -238,9 +238,5 @@ static void one_holds_the_lock_while_nodes_hang_and_die(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(one_of_eight_processes_holds_the_lock),
-      cmocka_unit_test(one_holds_the_lock_while_nodes_hang_and_die),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

@@ -67,7 +67,7 @@ static unsigned long changes(void) {
   return strtoul(strchr(at, ':') + 1, NULL, 10);
 }
 
-static void healthy_nodes_have_no_finding_and_no_change(void **state) {
+TEST(healthy_nodes_have_no_finding_and_no_change) {
   redlock_finding_info info;
   redlock_client *client = client_with("");
   redlock_lock *lock = new_lock(client, "redlock-doctor");
@@ -96,7 +96,7 @@ static bool follows(unsigned node) {
          NULL;
 }
 
-static void replicas_and_their_master_are_found(void **state) {
+TEST(replicas_and_their_master_are_found) {
   char port[16];
   (void)snprintf(port, sizeof port, "%d", three.nodes[0].port);
   set(0, "repl-diskless-sync-delay", "0");
@@ -127,7 +127,7 @@ static void examine_one(const char *address, bool guard) {
   (void)examine_as(client, "redlock-doctor", 0);
 }
 
-static void single_server_with_failover_is_found(void **state) {
+TEST(single_server_with_failover_is_found) {
   sentinel watch;
   char line[256], port[16];
   (void)snprintf(port, sizeof port, "%d", three.nodes[0].port);
@@ -161,7 +161,7 @@ static void single_server_with_failover_is_found(void **state) {
                   "is a Sentinel, which keeps no keys: name its master by a list of Sentinels");
 }
 
-static void eviction_and_full_memory_are_found(void **state) {
+TEST(eviction_and_full_memory_are_found) {
   set(0, "maxmemory-policy", "allkeys-lru");
   set(0, "maxmemory", "100mb");
   set(1, "maxmemory", "1");
@@ -190,7 +190,7 @@ static void let_in(const char *keys, const char *but) {
   }
 }
 
-static void each_missing_right_is_named(void **state) {
+TEST(each_missing_right_is_named) {
   static const char *const needed[] = {"set",  "get",     "del",    "pttl",
                                        "eval", "pexpire", "exists", "evalsha"};
   char but[32], line[256];
@@ -213,7 +213,7 @@ static void each_missing_right_is_named(void **state) {
 }
 
 /* Rights without which locks work, and the beginning of the finding. */
-static void rights_that_no_lock_needs_are_no_error(void **state) {
+TEST(rights_that_no_lock_needs_are_no_error) {
   static const char *const cases[][2] = {
       {"-type", "warning rights %s does not let its user run type, which inspect, watch and"},
       {"-strlen", "warning rights %s does not let its user run strlen, which inspect, watch and"},
@@ -235,7 +235,7 @@ static void rights_that_no_lock_needs_are_no_error(void **state) {
   }
 }
 
-static void forbidden_keys_are_found_by_the_resource(void **state) {
+TEST(forbidden_keys_are_found_by_the_resource) {
   let_in("~orders:*", "+@all");
   assert_int_equal(examine_as(client_as_app(PASSWORD), "orders:42", 0), REDLOCK_OK);
   assert_string_equal(found, "");
@@ -248,7 +248,7 @@ static void forbidden_keys_are_found_by_the_resource(void **state) {
   assert_null(strstr(found, "error"));
 }
 
-static void finding_does_not_contain_the_wrong_password(void **state) {
+TEST(finding_does_not_contain_the_wrong_password) {
   let_in("~*", "+@all");
   assert_int_equal(examine_as(client_as_app(PASSWORD " and more"), "r", 0), REDLOCK_E_UNAVAILABLE);
   assert_found("error down %s refuses: WRONGPASS", 0);
@@ -259,7 +259,7 @@ static void finding_does_not_contain_the_wrong_password(void **state) {
  * By another of its addresses, and by a Unix socket with another database, which only the run_id
  * reveals.
  */
-static void same_server_is_found_by_any_address(void **state) {
+TEST(same_server_is_found_by_any_address) {
   farm one;
   char path[512], address[600], line[1024];
   scratch_directory scratch;
@@ -283,7 +283,7 @@ static void same_server_is_found_by_any_address(void **state) {
   scratch_close(&scratch);
 }
 
-static void cluster_node_is_found(void **state) {
+TEST(cluster_node_is_found) {
   farm one;
   static const char *const arguments[] = {"--cluster-enabled", "yes", NULL};
   farm_start(&one, 1, arguments);
@@ -295,7 +295,7 @@ static void cluster_node_is_found(void **state) {
 }
 
 /* The prefix has special characters of patterns. */
-static void locks_without_expiry_are_found_under_the_prefix(void **state) {
+TEST(locks_without_expiry_are_found_under_the_prefix) {
   static const char token[] = "0123456789abcdef0123456789abcdef01234567";
   static const char *const unrelated[] = {"ax[b]:lost", "a*b:lost", "a:lost"};
   (void)farm_command(&three, 1, "SET", "a*[b]:lost", token, NULL);
@@ -314,7 +314,7 @@ static void locks_without_expiry_are_found_under_the_prefix(void **state) {
   assert_null(strstr(found, three.nodes[0].address));
 }
 
-static void limit_of_searched_keys_is_reported(void **state) {
+TEST(limit_of_searched_keys_is_reported) {
   assert_string_equal(
       farm_command(&three, 0, "EVAL",
                    "for i=1,15000 do redis.call('SET','k'..i,'0123456789abcdef') end return 'OK'",
@@ -324,22 +324,6 @@ static void limit_of_searched_keys_is_reported(void **state) {
   assert_found("warning endless_keys %s holds at least ", 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(healthy_nodes_have_no_finding_and_no_change),
-      TEST(replicas_and_their_master_are_found),
-      TEST(single_server_with_failover_is_found),
-      TEST(eviction_and_full_memory_are_found),
-      TEST(each_missing_right_is_named),
-      TEST(rights_that_no_lock_needs_are_no_error),
-      TEST(forbidden_keys_are_found_by_the_resource),
-      TEST(finding_does_not_contain_the_wrong_password),
-      TEST(same_server_is_found_by_any_address),
-      TEST(cluster_node_is_found),
-      TEST(locks_without_expiry_are_found_under_the_prefix),
-      TEST(limit_of_searched_keys_is_reported),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = three_reset, .end = three_end});
 }

@@ -355,7 +355,7 @@ static bool is_wanted(const struct way *way) {
 
 /* --------------------------------------------------------------------------------------- tests */
 
-static void promoted_replica_grants_nothing_while_a_lease_lasts(void **state) {
+TEST(promoted_replica_grants_nothing_while_a_lease_lasts) {
   for (size_t i = 0; i < WAYS; i++) {
     if (is_wanted(&ways[i])) {
       outcome all = rounds_of(&ways[i], true, rounds_wanted());
@@ -367,7 +367,7 @@ static void promoted_replica_grants_nothing_while_a_lease_lasts(void **state) {
 }
 
 /* Negative control. */
-static void promoted_replica_without_a_guard_grants(void **state) {
+TEST(promoted_replica_without_a_guard_grants) {
   for (size_t i = 0; i < WAYS; i++) {
     if (is_wanted(&ways[i])) {
       struct way longer = ways[i];
@@ -410,7 +410,7 @@ static bool lost_extension_makes_two(bool guard) {
   return all.doubles > 0;
 }
 
-static void lost_extension_makes_no_second_holder(void **state) {
+TEST(lost_extension_makes_no_second_holder) {
   assert_false(lost_extension_makes_two(true));
   (void)reset(state);
   at_last(lost_extension_makes_two(false) || reset(state) != 0); /* the negative control */
@@ -420,7 +420,7 @@ static void lost_extension_makes_no_second_holder(void **state) {
  * A lease that the replica has goes on: its holder can extend it at once, while the new master
  * grants nothing.
  */
-static void handed_over_lease_is_extended_during_the_quarantine(void **state) {
+TEST(handed_over_lease_is_extended_during_the_quarantine) {
   redlock_client *client = client_by(two.way.address, true, MS(30000), MS(30000));
   redlock_lock *holder = new_lock(client, KEY), *other = new_lock(client, "other");
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
@@ -453,7 +453,7 @@ static bool has_failed_over(void) {
 }
 
 /* The old master becomes a replica, and answers READONLY: the client asks the Sentinel again. */
-static void client_leaves_a_demoted_master(void **state) {
+TEST(client_leaves_a_demoted_master) {
   char port[16];
   follow_directly();
   redlock_client *client = client_by(by_sentinel, false, MS(30000), 0);
@@ -473,7 +473,7 @@ static void client_leaves_a_demoted_master(void **state) {
   sentinel_end(&two.watch);
 }
 
-static void login_of_a_sentinel_is_no_secret_of_messages(void **state) {
+TEST(login_of_a_sentinel_is_no_secret_of_messages) {
   static const char *const protect[] = {"ACL",       "SETUSER",      "default",
                                         "resetpass", ">hidden-word", NULL};
   char address[128];
@@ -534,7 +534,7 @@ static bool goes_on(division *self) {
 }
 
 /* The limit of the guard, and the negative control of the next test. */
-static void divided_masters_both_grant(void **state) {
+TEST(divided_masters_both_grant) {
   division two_halves;
   divide(&two_halves, MS(3600), MS(3600));
   eventually(goes_on(&two_halves) && is_granted(two_halves.new));
@@ -549,7 +549,7 @@ static void divided_masters_both_grant(void **state) {
  * min-replicas-max-lag, a second that Redis rounds off, and a second between its counts. max_ttl
  * includes them.
  */
-static void divided_master_without_replicas_stops_before_the_other_grants(void **state) {
+TEST(divided_master_without_replicas_stops_before_the_other_grants) {
   division two_halves;
   for (unsigned i = 0; i < 2; i++) {
     assert_string_equal(
@@ -573,19 +573,7 @@ static void divided_master_without_replicas_stops_before_the_other_grants(void *
   unite(&two_halves);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(promoted_replica_grants_nothing_while_a_lease_lasts),
-      TEST(promoted_replica_without_a_guard_grants),
-      TEST(lost_extension_makes_no_second_holder),
-      TEST(handed_over_lease_is_extended_during_the_quarantine),
-      TEST(client_leaves_a_demoted_master),
-      TEST(login_of_a_sentinel_is_no_secret_of_messages),
-      TEST(divided_masters_both_grant),
-      TEST(divided_master_without_replicas_stops_before_the_other_grants),
-  };
   cmocka_set_test_filter(getenv("FAILOVER_TEST")); /* NOLINT(concurrency-mt-unsafe): make test */
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .before = reset, .end = end});
 }

@@ -42,7 +42,7 @@ static unsigned confirmed(uint64_t token) {
   return nodes;
 }
 
-static void agreeing_nodes_need_no_confirmation(void **state) {
+TEST(agreeing_nodes_need_no_confirmation) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -65,7 +65,7 @@ static void agreeing_nodes_need_no_confirmation(void **state) {
   free_with_client(lock);
 }
 
-static void majority_confirms_the_greatest_counter(void **state) {
+TEST(majority_confirms_the_greatest_counter) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   warm_up(client);
@@ -93,7 +93,7 @@ static void on_all_nodes(const char *command, const char *key, const char *value
 }
 
 /* Such a key neither takes the lock nor ends a lease. */
-static void counter_of_another_type_is_an_error(void **state) {
+TEST(counter_of_another_type_is_an_error) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -112,7 +112,7 @@ static void counter_of_another_type_is_an_error(void **state) {
   free_with_client(lock);
 }
 
-static void lease_is_extended_on_full_nodes(void **state) {
+TEST(lease_is_extended_on_full_nodes) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
@@ -130,7 +130,7 @@ static void lease_is_extended_on_full_nodes(void **state) {
   free_with_client(lock);
 }
 
-static void last_counter_grants_nothing(void **state) {
+TEST(last_counter_grants_nothing) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   warm_up(client);
@@ -148,7 +148,7 @@ static void last_counter_grants_nothing(void **state) {
   free_with_client(lock);
 }
 
-static void lock_without_fence_creates_no_counter(void **state) {
+TEST(lock_without_fence_creates_no_counter) {
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
   assert_true(redlock_lock_fence(lock) == 0);
@@ -157,7 +157,7 @@ static void lock_without_fence_creates_no_counter(void **state) {
   free_with_client(lock);
 }
 
-static void several_resources_have_one_token(void **state) {
+TEST(several_resources_have_one_token) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   static const redlock_resource both[] = {{"r", 1}, {"s", 1}};
@@ -183,14 +183,5 @@ static void several_resources_have_one_token(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(agreeing_nodes_need_no_confirmation, five_reset),
-      cmocka_unit_test_setup(majority_confirms_the_greatest_counter, five_reset),
-      cmocka_unit_test_setup(counter_of_another_type_is_an_error, five_reset),
-      cmocka_unit_test_setup(lease_is_extended_on_full_nodes, five_reset),
-      cmocka_unit_test_setup(last_counter_grants_nothing, five_reset),
-      cmocka_unit_test_setup(lock_without_fence_creates_no_counter, five_reset),
-      cmocka_unit_test_setup(several_resources_have_one_token, five_reset),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

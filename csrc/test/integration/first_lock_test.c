@@ -44,7 +44,7 @@ static bool first_lock_reaches_all(redlock_client *client) {
   return all;
 }
 
-static void first_lock_reaches_two_slower_nodes(void **state) {
+TEST(first_lock_reaches_two_slower_nodes) {
   static const redlock_duration delays_us[] = {0, MS(5), MS(30)};
   for (unsigned i = 0; i < sizeof delays_us / sizeof delays_us[0]; i++) {
     relay relays[2];
@@ -76,7 +76,7 @@ static bool slow_nodes_are_released(const relay relays[2]) {
   return released;
 }
 
-static void failed_acquire_releases_slow_nodes(void **state) {
+TEST(failed_acquire_releases_slow_nodes) {
   relay relays[2];
   relay_start(&relays[0], five.nodes[3].port, MS(30));
   relay_start(&relays[1], five.nodes[4].port, MS(30));
@@ -88,7 +88,7 @@ static void failed_acquire_releases_slow_nodes(void **state) {
 }
 
 /* One node hangs from the start: only the first acquire waits for its grace period. */
-static void hung_node_delays_only_the_first_lock(void **state) {
+TEST(hung_node_delays_only_the_first_lock) {
   redlock_options options = once();
   options.node_timeout_us = 300 * REDLOCK_SECONDS;
   options.ttl_us = 600 * REDLOCK_SECONDS;
@@ -110,13 +110,6 @@ static void hung_node_delays_only_the_first_lock(void **state) {
   free_with_client(lock);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(first_lock_reaches_two_slower_nodes),
-      TEST(failed_acquire_releases_slow_nodes),
-      TEST(hung_node_delays_only_the_first_lock),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

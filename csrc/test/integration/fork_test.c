@@ -161,7 +161,7 @@ static const struct {
 #define FIRSTS_COUNT (sizeof firsts / sizeof firsts[0])
 
 /* The table has each function of the header that takes a client or a lock. */
-static void table_has_each_function_of_the_header(void **state) {
+TEST(table_has_each_function_of_the_header) {
   static const char *const skipped[] = {"redlock_version",
                                         "redlock_strerror",
                                         "redlock_error_name",
@@ -232,7 +232,7 @@ static int finish(const redlock_lock *lock) {
   }
 }
 
-static void first_call_of_a_child_does_not_disturb_the_parent(void **state) {
+TEST(first_call_of_a_child_does_not_disturb_the_parent) {
   for (size_t i = 0; i < FIRSTS_COUNT; i++) {
     bool (*call)(void) = firsts[i].call;
     redlock_options options = once();
@@ -268,7 +268,7 @@ static void first_call_of_a_child_does_not_disturb_the_parent(void **state) {
 /* ------------------------------------------------------------------------------- descriptors */
 
 /* A child that never calls the library keeps the parent's closed sockets open. */
-static void idle_loop_sleeps_although_a_child_has_its_sockets(void **state) {
+TEST(idle_loop_sleeps_although_a_child_has_its_sockets) {
   redlock_options options = once();
   int stop[2];
   client = client_of(&three, 3, &options);
@@ -306,7 +306,7 @@ static void idle_loop_sleeps_although_a_child_has_its_sockets(void **state) {
   free_with_client(held);
 }
 
-static void exec_closes_every_descriptor(void **state) {
+TEST(exec_closes_every_descriptor) {
   bool before[256] = {false};
   for (int i = 0; i < 256; i++) {
     before[i] = fcntl(i, F_GETFD) >= 0;
@@ -390,7 +390,7 @@ static int child_has_no_watchdog(void *argument) {
   return 0;
 }
 
-static void child_has_no_watchdog_before_its_own_lease(void **state) {
+TEST(child_has_no_watchdog_before_its_own_lease) {
   redlock_client *of = client_of(&three, 3, NULL);
   redlock_options options = auto_extended();
   redlock_lock *lock = hold(of, "r", &options);
@@ -401,15 +401,6 @@ static void child_has_no_watchdog_before_its_own_lease(void **state) {
   redlock_client_free(of);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(table_has_each_function_of_the_header),
-      TEST(first_call_of_a_child_does_not_disturb_the_parent),
-      TEST(idle_loop_sleeps_although_a_child_has_its_sockets),
-      TEST(exec_closes_every_descriptor),
-      TEST(child_has_no_watchdog_before_its_own_lease),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = three_reset, .end = three_end});
 }

@@ -254,7 +254,7 @@ static const struct {
 };
 #define DISASTERS (sizeof disasters / sizeof disasters[0])
 
-static void forgetful_node_grants_nothing(void **state) {
+TEST(forgetful_node_grants_nothing) {
   for (size_t i = 0; i < DISASTERS; i++) {
     print_message("# %s:\n", disasters[i].name);
     assert_int_equal(doubles(disasters[i].happens, disasters[i].prepare, true), 0);
@@ -263,7 +263,7 @@ static void forgetful_node_grants_nothing(void **state) {
 }
 
 /* Negative control: without a guard each of these makes two holders. */
-static void forgetful_node_without_a_guard_grants(void **state) {
+TEST(forgetful_node_without_a_guard_grants) {
   for (size_t i = 0; i < DISASTERS; i++) {
     print_message("# %s:\n", disasters[i].name);
     assert_true(doubles(disasters[i].happens, disasters[i].prepare, false) > 0);
@@ -272,7 +272,7 @@ static void forgetful_node_without_a_guard_grants(void **state) {
 }
 
 /* Valkey 8.1 and 9.1 count the name of a key when they choose how to store its value. */
-static void forgetful_node_with_the_longest_cluster_name_grants_nothing(void **state) {
+TEST(forgetful_node_with_the_longest_cluster_name_grants_nothing) {
   cluster = "0123456789012345678901234567890123456789012345678901234567890123";
   assert_int_equal(doubles(loaded, NULL, true), 0);
   assert_int_equal(doubles(reloaded, save, true), 0);
@@ -284,7 +284,7 @@ static void forgetful_node_with_the_longest_cluster_name_grants_nothing(void **s
  * replication history. The spare server has the address until it votes, and grants. Then clients
  * ask the node while it is still a replica, and it is promoted.
  */
-static void replica_without_a_master_grants_nothing(void **state) {
+TEST(replica_without_a_master_grants_nothing) {
   redlock_client *client = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
   redlock_client *rivals = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
   redlock_lock *holder = new_lock(client, KEY), *rival = new_lock(rivals, KEY);
@@ -329,7 +329,7 @@ static const char *encoding_of_seal(unsigned node) {
 }
 
 /* A replica gets the record, but no seal that would prove its own memory. */
-static void seal_is_not_replicated(void **state) {
+TEST(seal_is_not_replicated) {
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   follow(SPARE, FORGETFUL);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
@@ -344,7 +344,7 @@ static void seal_is_not_replicated(void **state) {
  * Runs the guard's script with a value that this server stores as "raw" at once. Newer servers do
  * so with short values under long names. A copy of such a seal would look like the seal.
  */
-static void seal_that_copies_preserve_is_not_created(void **state) {
+TEST(seal_that_copies_preserve_is_not_created) {
   const char *text = rl_script_guard_text(), *value = strstr(text, "'ok'");
   char script[8192], longer[200];
   assert_non_null(value);
@@ -379,7 +379,7 @@ static redlock_time record_time(void) {
   return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-static void node_votes_after_its_quarantine(void **state) {
+TEST(node_votes_after_its_quarantine) {
   redlock_client *client =
       guarded(true, REDLOCK_SECONDS, REDLOCK_SECONDS); /* The quarantine is 6 s. */
   redlock_lock *lock = new_lock(client, KEY);
@@ -413,7 +413,7 @@ static bool missing_rights_are_reported(redlock_lock *lock) {
   return reported;
 }
 
-static void missing_rights_are_named(void **state) {
+TEST(missing_rights_are_named) {
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_lock *lock = new_lock(client, KEY);
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
@@ -432,7 +432,7 @@ static void missing_rights_are_named(void **state) {
   redlock_client_free(client);
 }
 
-static void clients_with_other_settings_get_no_vote(void **state) {
+TEST(clients_with_other_settings_get_no_vote) {
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_client *other = guarded(true, 20 * REDLOCK_SECONDS, 10 * REDLOCK_SECONDS);
   redlock_lock *lock = new_lock(other, KEY);
@@ -446,7 +446,7 @@ static void clients_with_other_settings_get_no_vote(void **state) {
 }
 
 /* Clients of two databases do not exclude each other. */
-static void clients_of_another_database_get_no_vote(void **state) {
+TEST(clients_of_another_database_get_no_vote) {
   char address[80];
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS), *other;
   redlock_settings settings = {.guard = REDLOCK_YES};
@@ -476,20 +476,6 @@ static void clients_of_another_database_get_no_vote(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(forgetful_node_grants_nothing),
-      TEST(forgetful_node_without_a_guard_grants),
-      TEST(forgetful_node_with_the_longest_cluster_name_grants_nothing),
-      TEST(replica_without_a_master_grants_nothing),
-      TEST(seal_that_copies_preserve_is_not_created),
-      TEST(seal_is_not_replicated),
-      TEST(node_votes_after_its_quarantine),
-      TEST(missing_rights_are_named),
-      TEST(clients_with_other_settings_get_no_vote),
-      TEST(clients_of_another_database_get_no_vote),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .before = reset, .end = end});
 }

@@ -182,7 +182,7 @@ static void try_as_minority(const hostile_case *hostile, const fake_server *serv
   eventually(farm_count(&two, "r", NULL) == 0);
 }
 
-static void hostile_reply_is_reported_and_costs_little(void **state) {
+TEST(hostile_reply_is_reported_and_costs_little) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     bool soon = false;
     for (unsigned tries = 0; tries < TRIES && !soon; tries++) {
@@ -197,7 +197,7 @@ static void hostile_reply_is_reported_and_costs_little(void **state) {
   }
 }
 
-static void hostile_minority_disturbs_no_call(void **state) {
+TEST(hostile_minority_disturbs_no_call) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     fake_server server;
     fake_start(&server, &cases[i].behaviour);
@@ -218,7 +218,7 @@ static void end_fake(fake_server *server, redlock_lock *lock) {
   fake_end(server);
 }
 
-static void replies_may_arrive_byte_by_byte(void **state) {
+TEST(replies_may_arrive_byte_by_byte) {
   fake_behaviour slow = {.one_by_one = true};
   fake_server server;
   redlock_lock *lock = hold_on_fake(&server, &slow);
@@ -227,7 +227,7 @@ static void replies_may_arrive_byte_by_byte(void **state) {
   end_fake(&server, lock);
 }
 
-static void unsolicited_reply_ends_the_connection(void **state) {
+TEST(unsolicited_reply_ends_the_connection) {
   fake_behaviour eager = {.set = "+OK\r\n+OK\r\n"};
   fake_server server;
   fake_start(&server, &eager);
@@ -240,7 +240,7 @@ static void unsolicited_reply_ends_the_connection(void **state) {
   fake_end(&server);
 }
 
-static void wrong_reply_extends_and_releases_nothing(void **state) {
+TEST(wrong_reply_extends_and_releases_nothing) {
   static const struct {
     const char *reply;
     const char *message;
@@ -272,7 +272,7 @@ static void wrong_reply_extends_and_releases_nothing(void **state) {
  * Proxies that do not know CLIENT SETNAME and CLIENT SETINFO reply with an error or nonsense, or
  * close the connection.
  */
-static void proxy_without_setname_and_setinfo_is_used(void **state) {
+TEST(proxy_without_setname_and_setinfo_is_used) {
   static const fake_behaviour proxies[] = {
       {.setname = "-unsupported command 'client'\r\n"},
       {.setname = "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
@@ -291,13 +291,5 @@ static void proxy_without_setname_and_setinfo_is_used(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(hostile_reply_is_reported_and_costs_little),
-      cmocka_unit_test(hostile_minority_disturbs_no_call),
-      cmocka_unit_test(proxy_without_setname_and_setinfo_is_used),
-      cmocka_unit_test(replies_may_arrive_byte_by_byte),
-      cmocka_unit_test(unsolicited_reply_ends_the_connection),
-      cmocka_unit_test(wrong_reply_extends_and_releases_nothing),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

@@ -35,7 +35,7 @@ static void assert_grows(const terms *own) {
   }
 }
 
-static void fence_grows_from_term_to_term(void **state) {
+TEST(fence_grows_from_term_to_term) {
   terms own = {.client = client_of(&three, 3, NULL), .wanted = 5};
   redlock_client *other = client_of(&three, 3, NULL);
   assert_int_equal(redlock_client_lead(own.client, "r", 1, NULL, lead_until_wanted, NULL, &own),
@@ -68,7 +68,7 @@ static int lead_until_lost(redlock_lock *term, void *data) {
   return own->count == own->wanted ? REDLOCK_RESIGN : REDLOCK_CAMPAIGN;
 }
 
-static void campaign_begins_only_after_function_of_lost_term_has_returned(void **state) {
+TEST(campaign_begins_only_after_function_of_lost_term_has_returned) {
   redlock_options options = {.ttl_us = 60 * REDLOCK_SECONDS, .extend_every_us = MS(20)};
   terms own = {.client = client_of(&three, 3, NULL), .wanted = 2};
   options.auto_extend = REDLOCK_YES;
@@ -91,7 +91,7 @@ static int note_failure(redlock_client *client, int error, const char *message, 
   return ++own->failures == own->wanted ? REDLOCK_RESIGN : REDLOCK_CAMPAIGN;
 }
 
-static void unreachable_nodes_are_reported_until_program_resigns(void **state) {
+TEST(unreachable_nodes_are_reported_until_program_resigns) {
   static const char *const nowhere[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"};
   terms own = {.client = client_at(nowhere, 3, NULL), .wanted = 2};
   assert_int_equal(redlock_client_lead(own.client, "r", 1, NULL, lead_never, note_failure, &own),
@@ -101,7 +101,7 @@ static void unreachable_nodes_are_reported_until_program_resigns(void **state) {
   redlock_client_free(own.client);
 }
 
-static void wrong_password_ends_campaign(void **state) {
+TEST(wrong_password_ends_campaign) {
   redlock_settings settings = {.password = "not-this-one"};
   char message[256];
   terms own = {.wanted = 100};
@@ -118,7 +118,7 @@ static void wrong_password_ends_campaign(void **state) {
   redlock_client_free(own.client);
 }
 
-static void wait_limits_a_campaign(void **state) {
+TEST(wait_limits_a_campaign) {
   redlock_options options = {.wait_us = MS(50)};
   redlock_client *other = client_of(&three, 3, NULL);
   redlock_lock *held = held_lock(other, "r");
@@ -133,7 +133,7 @@ static void wait_limits_a_campaign(void **state) {
   free_with_client(held);
 }
 
-static void wrong_arguments_of_lead_are_refused(void **state) {
+TEST(wrong_arguments_of_lead_are_refused) {
   redlock_client *client = client_of(&three, 3, NULL);
   redlock_options options[] = {{.retry_count = 3},
                                {.fence = REDLOCK_NO},
@@ -169,7 +169,7 @@ static void *wake_until_over(void *data) {
   return NULL;
 }
 
-static void wakeup_ends_campaign(void **state) {
+TEST(wakeup_ends_campaign) {
   redlock_client *other = client_of(&three, 3, NULL);
   redlock_lock *held = held_lock(other, "r");
   waker own = {.client = client_of(&three, 3, NULL)};
@@ -198,7 +198,7 @@ static int inspect_own_term(redlock_lock *term, void *data) {
   return REDLOCK_RESIGN;
 }
 
-static void observer_sees_label_fence_and_time_left_of_leader(void **state) {
+TEST(observer_sees_label_fence_and_time_left_of_leader) {
   redlock_options options = {.label = "host a", .ttl_us = 60 * REDLOCK_SECONDS};
   terms own = {.client = client_of(&three, 3, NULL), .other = client_of(&three, 3, NULL)};
   assert_int_equal(redlock_client_lead(own.client, "r", 1, &options, inspect_own_term, NULL, &own),
@@ -208,16 +208,5 @@ static void observer_sees_label_fence_and_time_left_of_leader(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(fence_grows_from_term_to_term, three_reset),
-      cmocka_unit_test_setup(campaign_begins_only_after_function_of_lost_term_has_returned,
-                             three_reset),
-      cmocka_unit_test_setup(unreachable_nodes_are_reported_until_program_resigns, three_reset),
-      cmocka_unit_test_setup(wrong_password_ends_campaign, three_reset),
-      cmocka_unit_test_setup(wait_limits_a_campaign, three_reset),
-      cmocka_unit_test_setup(wrong_arguments_of_lead_are_refused, three_reset),
-      cmocka_unit_test_setup(wakeup_ends_campaign, three_reset),
-      cmocka_unit_test_setup(observer_sees_label_fence_and_time_left_of_leader, three_reset),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = three_reset, .end = three_end});
 }

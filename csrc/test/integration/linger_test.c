@@ -66,12 +66,12 @@ static void check_free(unsigned count, size_t length) {
   assert_true(gone);
 }
 
-static void hundreds_of_freed_locks_leave_no_key(void **state) {
+TEST(hundreds_of_freed_locks_leave_no_key) {
   check_free(MANY, 10);
   check_free(MANY, 1000); /* More than a socket takes at once. */
 }
 
-static void close_after_closed_connections_leaves_no_key(void **state) {
+TEST(close_after_closed_connections_leaves_no_key) {
   redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "idle");
@@ -84,7 +84,7 @@ static void close_after_closed_connections_leaves_no_key(void **state) {
   free_with_client(lock);
 }
 
-static void close_reports_a_node_that_keeps_its_key(void **state) {
+TEST(close_reports_a_node_that_keeps_its_key) {
   redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "stopped");
@@ -98,7 +98,7 @@ static void close_reports_a_node_that_keeps_its_key(void **state) {
   eventually(farm_count(&three, "stopped", NULL) == 0);
 }
 
-static void loading_node_gets_the_release_later(void **state) {
+TEST(loading_node_gets_the_release_later) {
   static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
   static farm one;
   farm_start(&one, 1, durable);
@@ -122,11 +122,5 @@ static void loading_node_gets_the_release_later(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(hundreds_of_freed_locks_leave_no_key, three_reset),
-      cmocka_unit_test_setup(close_after_closed_connections_leaves_no_key, three_reset),
-      cmocka_unit_test_setup(close_reports_a_node_that_keeps_its_key, three_reset),
-      cmocka_unit_test_setup(loading_node_gets_the_release_later, three_reset),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = three_reset, .end = three_end});
 }

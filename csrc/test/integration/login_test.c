@@ -45,7 +45,7 @@ static redlock_client *client_as(const redlock_settings *settings) {
 /* -------------------------------------------------------------------------------- any bytes */
 
 /* Redis accepts all bytes but NUL and blanks. */
-static void user_may_have_any_bytes(void **state) {
+TEST(user_may_have_any_bytes) {
   char user[256];
   size_t length = 0;
   for (unsigned byte = 1; byte < 256; byte++) {
@@ -185,7 +185,7 @@ static void deliverer_end(deliverer *self) {
   assert_int_equal(pthread_join(self->thread, NULL), 0);
 }
 
-static void late_credentials_wake_a_blocking_call(void **state) {
+TEST(late_credentials_wake_a_blocking_call) {
   vault own;
   deliverer helper;
   vault_init(&own);
@@ -202,7 +202,7 @@ static void late_credentials_wake_a_blocking_call(void **state) {
   free_with_client(lock);
 }
 
-static void late_credentials_wake_a_loop(void **state) {
+TEST(late_credentials_wake_a_loop) {
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -227,7 +227,7 @@ static void late_credentials_wake_a_loop(void **state) {
   free_with_client(lock);
 }
 
-static void missing_credentials_time_out(void **state) {
+TEST(missing_credentials_time_out) {
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -249,7 +249,7 @@ static void missing_credentials_time_out(void **state) {
   free_with_client(lock);
 }
 
-static void refused_credentials_are_reported(void **state) {
+TEST(refused_credentials_are_reported) {
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -267,7 +267,7 @@ static void refused_credentials_are_reported(void **state) {
   free_with_client(lock);
 }
 
-static void client_ends_while_it_awaits_credentials(void **state) {
+TEST(client_ends_while_it_awaits_credentials) {
   for (unsigned i = 0; i < 2; i++) {
     vault own;
     vault_init(&own);
@@ -292,7 +292,7 @@ static void client_ends_while_it_awaits_credentials(void **state) {
  * No thread is in a call: the watchdog calls the function, and another thread supplies the
  * credentials.
  */
-static void watchdog_reconnects_with_late_credentials(void **state) {
+TEST(watchdog_reconnects_with_late_credentials) {
   vault own;
   deliverer helper;
   vault_init(&own);
@@ -334,7 +334,7 @@ static int use_in_child(void *argument) {
              : redlock_lock_acquire(lock, NULL, NULL);
 }
 
-static void forked_child_requests_credentials_again(void **state) {
+TEST(forked_child_requests_credentials_again) {
   vault own;
   vault_init(&own);
   own.result = REDLOCK_PENDING;
@@ -349,18 +349,6 @@ static void forked_child_requests_credentials_again(void **state) {
   free_with_client(lock);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, three_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(user_may_have_any_bytes),
-      TEST(late_credentials_wake_a_blocking_call),
-      TEST(late_credentials_wake_a_loop),
-      TEST(missing_credentials_time_out),
-      TEST(refused_credentials_are_reported),
-      TEST(client_ends_while_it_awaits_credentials),
-      TEST(watchdog_reconnects_with_late_credentials),
-      TEST(forked_child_requests_credentials_again),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = three_reset, .end = three_end});
 }

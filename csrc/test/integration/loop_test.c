@@ -107,14 +107,14 @@ static void lock_and_unlock_all(many_locks *all, void (*turn)(many_locks *)) {
   }
 }
 
-static void many_locks_may_be_in_flight(void **state) {
+TEST(many_locks_may_be_in_flight) {
   static many_locks all;
   make_locks(&all, LOCKS);
   lock_and_unlock_all(&all, turn_by_poll);
   free_locks(&all);
 }
 
-static void loop_needs_only_one_descriptor(void **state) {
+TEST(loop_needs_only_one_descriptor) {
   static many_locks all;
   make_locks(&all, LOCKS);
   int fd = redlock_client_pollfd(all.client);
@@ -127,7 +127,7 @@ static void loop_needs_only_one_descriptor(void **state) {
   free_locks(&all);
 }
 
-static void hung_node_does_not_delay_many_locks(void **state) {
+TEST(hung_node_does_not_delay_many_locks) {
   static many_locks all;
   make_locks(&all, LOCKS / 5); /* A slow machine needs time to compute. */
   warm_up(all.client);
@@ -141,7 +141,7 @@ static void hung_node_does_not_delay_many_locks(void **state) {
   free_locks(&all);
 }
 
-static void idle_loop_sleeps(void **state) {
+TEST(idle_loop_sleeps) {
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, all_up(client) && redlock_client_timeout_ms(client) == -1);
@@ -151,7 +151,7 @@ static void idle_loop_sleeps(void **state) {
   free_with_client(lock);
 }
 
-static void cancelled_and_freed_locks_leave_no_key(void **state) {
+TEST(cancelled_and_freed_locks_leave_no_key) {
   static many_locks all;
   make_locks(&all, LOCKS);
   warm_up(all.client);
@@ -178,15 +178,6 @@ static void cancelled_and_freed_locks_leave_no_key(void **state) {
   redlock_client_free(all.client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(many_locks_may_be_in_flight),
-      TEST(loop_needs_only_one_descriptor),
-      TEST(hung_node_does_not_delay_many_locks),
-      TEST(idle_loop_sleeps),
-      TEST(cancelled_and_freed_locks_leave_no_key),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

@@ -58,7 +58,7 @@ static void warm_up_natively(redlock_client *client, redlock_lock *lock) {
   eventually((take_and_release(client, lock), all_release_natively(command)));
 }
 
-static void release_uses_the_native_command_of_the_server(void **state) {
+TEST(release_uses_the_native_command_of_the_server) {
   const char *command = native();
   redlock_client *client = client_of(&three, 3, NULL);
   redlock_lock *lock = new_lock(client, "r");
@@ -97,7 +97,7 @@ static bool native_release_notifies(void) {
   return notified;
 }
 
-static void native_release_notifies_waiter(void **state) {
+TEST(native_release_notifies_waiter) {
   for (unsigned i = 0; !native_release_notifies(); i++) {
     assert_true(i < TRIES);
     (void)three_reset(NULL);
@@ -149,11 +149,11 @@ static void single_lock_works_without_scripts(redlock_client *client) {
   free_with_client(lock);
 }
 
-static void user_without_eval_takes_single_locks(void **state) {
+TEST(user_without_eval_takes_single_locks) {
   single_lock_works_without_scripts(client_as_app());
 }
 
-static void vote_of_user_without_eval_names_what_needs_scripts(void **state) {
+TEST(vote_of_user_without_eval_names_what_needs_scripts) {
   redlock_client *client = client_as_app();
   redlock_options fenced = once();
   fenced.fence = REDLOCK_YES;
@@ -164,7 +164,7 @@ static void vote_of_user_without_eval_names_what_needs_scripts(void **state) {
   free_with_client(lock);
 }
 
-static void right_that_is_taken_away_leaves_no_key(void **state) {
+TEST(right_that_is_taken_away_leaves_no_key) {
   redlock_client *client = client_as_app();
   const char *command = native();
   redlock_lock *lock = new_lock(client, "r");
@@ -183,7 +183,7 @@ static void right_that_is_taken_away_leaves_no_key(void **state) {
 }
 
 /* The last test: the module of a node cannot be loaded again. */
-static void server_without_interpreter_takes_single_locks(void **state) {
+TEST(server_without_interpreter_takes_single_locks) {
   unsigned unloaded = 0;
   for (unsigned i = 0; i < 3; i++) {
     const char *reply = farm_command(&three, i, "MODULE", "UNLOAD", "lua", NULL);
@@ -210,13 +210,5 @@ static int start(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(release_uses_the_native_command_of_the_server, three_reset),
-      cmocka_unit_test_setup(native_release_notifies_waiter, three_reset),
-      cmocka_unit_test_setup(user_without_eval_takes_single_locks, three_reset),
-      cmocka_unit_test_setup(vote_of_user_without_eval_names_what_needs_scripts, three_reset),
-      cmocka_unit_test_setup(right_that_is_taken_away_leaves_no_key, three_reset),
-      cmocka_unit_test_setup(server_without_interpreter_takes_single_locks, three_reset),
-  };
-  return cmocka_run_group_tests(tests, start, three_end);
+  return tests_run(&(tests_fixture){.start = start, .before = three_reset, .end = three_end});
 }

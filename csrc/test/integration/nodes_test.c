@@ -89,13 +89,13 @@ static void check_hung_nodes(unsigned stopped) {
   free_with_client(lock);
 }
 
-static void two_hung_nodes_of_five_cost_nothing(void **state) {
+TEST(two_hung_nodes_of_five_cost_nothing) {
   check_hung_nodes(1);
   (void)five_reset(state);
   check_hung_nodes(2);
 }
 
-static void late_node_is_backfilled(void **state) {
+TEST(late_node_is_backfilled) {
   farm_stop(&five, 4);
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -117,7 +117,7 @@ static void late_node_is_backfilled(void **state) {
   free_with_client(lock);
 }
 
-static void late_set_leaves_no_key(void **state) {
+TEST(late_set_leaves_no_key) {
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
   for (unsigned i = 0; i < 3; i++) {
@@ -138,7 +138,7 @@ static void late_set_leaves_no_key(void **state) {
   redlock_client_free(client);
 }
 
-static void three_hung_nodes_of_five_end_calls_in_time(void **state) {
+TEST(three_hung_nodes_of_five_end_calls_in_time) {
   redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
@@ -173,7 +173,7 @@ static void three_hung_nodes_of_five_end_calls_in_time(void **state) {
 
 /* ---------------------------------------------------------------------------- missing nodes */
 
-static void refused_nodes_are_named(void **state) {
+TEST(refused_nodes_are_named) {
   char refused[3][32];
   const char *addresses[5] = {five.nodes[0].address, five.nodes[1].address, refused[0], refused[1],
                               refused[2]};
@@ -239,7 +239,7 @@ static void check_release_after(outage kind) {
   redlock_client_free(client);
 }
 
-static void release_reaches_nodes_when_they_return(void **state) {
+TEST(release_reaches_nodes_when_they_return) {
   for (outage kind = HUNG; kind <= HUNG_THEN_KILLED; kind++) {
     check_release_after(kind);
     (void)five_reset(state);
@@ -287,7 +287,7 @@ static bool is_released(ending way) {
 /*
  * redlock_client_free() waits for 100 ms at most. A slow machine may need longer: then try again.
  */
-static void freed_client_releases_without_known_scripts(void **state) {
+TEST(freed_client_releases_without_known_scripts) {
   for (ending way = BY_CLOSE; way <= BY_FREE; way++) {
     for (unsigned tries = 0; !is_released(way); tries++) {
       assert_true(way != BY_CLOSE && tries < 20);
@@ -297,7 +297,7 @@ static void freed_client_releases_without_known_scripts(void **state) {
 }
 
 /* It was sent before an extend, on a connection that has ended since. */
-static void late_backfill_of_several_keys_shortens_none(void **state) {
+TEST(late_backfill_of_several_keys_shortens_none) {
   const char *heal = rl_script_text(RL_SCRIPT_HEAL_ALL);
   assert_string_equal(farm_command(&five, 0, "SET", "a", "token", "PX", "60000", NULL), "OK");
   assert_string_equal(farm_command(&five, 0, "SET", "b", "token", "PX", "500", NULL), "OK");
@@ -324,7 +324,7 @@ static bool is_up_after_use(redlock_client *client, size_t node) {
   return info_of(client, node).state == REDLOCK_NODE_UP;
 }
 
-static void replica_is_reported_down_until_it_is_a_master(void **state) {
+TEST(replica_is_reported_down_until_it_is_a_master) {
   char port[16];
   redlock_client *client = client_of(&five, 3, NULL);
   warm_up(client);
@@ -343,19 +343,6 @@ static void replica_is_reported_down_until_it_is_a_master(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(two_hung_nodes_of_five_cost_nothing),
-      TEST(late_node_is_backfilled),
-      TEST(late_set_leaves_no_key),
-      TEST(three_hung_nodes_of_five_end_calls_in_time),
-      TEST(refused_nodes_are_named),
-      TEST(release_reaches_nodes_when_they_return),
-      TEST(freed_client_releases_without_known_scripts),
-      TEST(late_backfill_of_several_keys_shortens_none),
-      TEST(replica_is_reported_down_until_it_is_a_master),
-  };
-  return cmocka_run_group_tests(tests, start, five_end);
+  return tests_run(&(tests_fixture){.start = start, .before = five_reset, .end = five_end});
 }

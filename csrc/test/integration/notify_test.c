@@ -111,7 +111,7 @@ static void hold_and_wait(unsigned wanted) {
   }
 }
 
-static void waiters_are_notified_in_order(void **state) {
+static void notify_in_order(void) {
   hold_and_wait(6);
   for (unsigned i = 0; i < 6; i++) {
     all_until(holds(&waiters[i]));
@@ -124,7 +124,7 @@ static void waiters_are_notified_in_order(void **state) {
 }
 
 /* A message has the whole key, of which a client keeps only the beginning. */
-static void waiter_for_a_long_name_is_notified(void **state) {
+static void notify_long_name(void) {
   static char name[NAME_MAX_LENGTH + 1];
   memset(name, 'n', sizeof name - 1);
   resource = name;
@@ -145,7 +145,7 @@ static bool all_subscribed(void) {
 }
 
 /* Notifications are lost while a client has no subscriber. */
-static void lost_subscription_is_renewed(void **state) {
+static void lose_subscription(void) {
   hold_and_wait(2);
   for (unsigned i = 0; i < 5; i++) {
     (void)farm_command(&five, i, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
@@ -155,15 +155,11 @@ static void lost_subscription_is_renewed(void **state) {
   all_until(holds(&waiters[1]));
 }
 
-typedef struct notify_test {
-  void (*run)(void **state);
-} notify_test;
-
-static void repeat(void **state) {
-  const notify_test *self = *state;
+/* Runs |run| until no notification was missed. */
+static void repeat(void (*run)(void), void **state) {
   for (unsigned tries = 1;; tries++) {
     missed = false;
-    self->run(state);
+    run();
     if (!missed) {
       return;
     }
@@ -174,18 +170,19 @@ static void repeat(void **state) {
   }
 }
 
-#define TEST(name)                                                                                 \
-  {                                                                                                \
-#name, repeat, reset, clear, &(notify_test) {                                                  \
-      name                                                                                         \
-    }                                                                                              \
-  }
+TEST(waiters_are_notified_in_order) {
+  repeat(notify_in_order, state);
+}
+
+TEST(waiter_for_a_long_name_is_notified) {
+  repeat(notify_long_name, state);
+}
+
+TEST(lost_subscription_is_renewed) {
+  repeat(lose_subscription, state);
+}
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(waiters_are_notified_in_order),
-      TEST(waiter_for_a_long_name_is_notified),
-      TEST(lost_subscription_is_renewed),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(
+      &(tests_fixture){.start = five_start, .before = reset, .after = clear, .end = five_end});
 }

@@ -193,13 +193,13 @@ static unsigned measure(const char *what, int permits, bool faults) {
 }
 
 /* A loaded machine hands over late, so the test asks only for more than a lock would give. */
-static void permits_are_used_and_never_exceeded_while_nodes_fail(void **state) {
+TEST(permits_are_used_and_never_exceeded_while_nodes_fail) {
   unsigned share = measure("semaphore, nodes killed and stopped", PERMITS, true);
   assert_true(total() > 0);
   assert_true(getenv("PERMITS_SECONDS") == NULL || share > 950);
 }
 
-static void permits_are_used_without_faults(void **state) {
+TEST(permits_are_used_without_faults) {
   unsigned semaphore, lock;
   (void)measure("semaphore", PERMITS, false);
   semaphore = total();
@@ -211,9 +211,5 @@ static void permits_are_used_without_faults(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(permits_are_used_without_faults),
-      cmocka_unit_test(permits_are_used_and_never_exceeded_while_nodes_fail),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

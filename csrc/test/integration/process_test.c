@@ -32,7 +32,7 @@ static int child_takes_locks(void *argument) {
 }
 
 /* Parent and children can hold locks at the same time, with different tokens. */
-static void children_draw_different_tokens(void **state) {
+TEST(children_draw_different_tokens) {
   char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
   inheritance *shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -76,7 +76,7 @@ static void storm(bool on) {
   assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
 }
 
-static void signals_do_not_change_the_length_of_a_call(void **state) {
+TEST(signals_do_not_change_the_length_of_a_call) {
   redlock_duration took_us[3], delay_us[3];
   int results[3];
   redlock_options options = once();
@@ -115,7 +115,7 @@ static void signals_do_not_change_the_length_of_a_call(void **state) {
   free_with_client(held);
 }
 
-static void operations_succeed_in_a_storm_of_signals(void **state) {
+TEST(operations_succeed_in_a_storm_of_signals) {
   redlock_client *client = client_of(&five, 5, NULL);
   storm(true);
   for (unsigned i = 0; i < 100 || signals < 100; i++) {
@@ -164,13 +164,13 @@ static int child_writes_to_closed_connections(void *argument) {
   return 0;
 }
 
-static void closed_connection_raises_no_sigpipe(void **state) {
+TEST(closed_connection_raises_no_sigpipe) {
   in_child(child_writes_to_closed_connections, NULL);
 }
 
 /* -------------------------------------------------------------------------------- descriptors */
 
-static void many_clients_leave_no_descriptor(void **state) {
+TEST(many_clients_leave_no_descriptor) {
   char refused[32];
   char local[128];
   (void)snprintf(refused, sizeof refused, "127.0.0.1:%d", farm_free_port());
@@ -197,15 +197,6 @@ static void many_clients_leave_no_descriptor(void **state) {
   eventually(open_descriptors() == before);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(children_draw_different_tokens),
-      TEST(signals_do_not_change_the_length_of_a_call),
-      TEST(operations_succeed_in_a_storm_of_signals),
-      TEST(closed_connection_raises_no_sigpipe),
-      TEST(many_clients_leave_no_descriptor),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

@@ -96,7 +96,7 @@ static redlock_lock *subscribe(char entry[ENTRY + 1]) {
 
 /* -------------------------------------------------------------------------------------- tests */
 
-static void append_behind_waiters_returns_the_position(void **state) {
+TEST(append_behind_waiters_returns_the_position) {
   hold();
   assert_in_range(enqueue(A, RL_COMMAND_ENQUEUE_NEW) - 1, 30000LL * 2000, 60002LL * 2000);
   (void)node_command("PEXPIRE", QUEUE, "20000");
@@ -122,7 +122,7 @@ static const char *label_reply(const char *entry, const char *token, const char 
   return label != NULL ? label : "";
 }
 
-static void enqueue_returns_the_label_of_the_holder(void **state) {
+TEST(enqueue_returns_the_label_of_the_holder) {
   static const char *const tokens[][2] = {
       {TOKEN ":host a, pid 7", ":host a, pid 7"},
       {TOKEN ":n\xc3\xa4"
@@ -151,7 +151,7 @@ static void enqueue_returns_the_label_of_the_holder(void **state) {
   (void)node_command("DEL", KEY, NULL);
 }
 
-static void append_to_an_empty_queue_returns_the_state_of_the_key(void **state) {
+TEST(append_to_an_empty_queue_returns_the_state_of_the_key) {
   assert_int_equal(enqueue(A, RL_COMMAND_ENQUEUE_APPEND), 0);
   assert_queue(A, "");
   assert_expires();
@@ -164,7 +164,7 @@ static void append_to_an_empty_queue_returns_the_state_of_the_key(void **state) 
   assert_expires();
 }
 
-static void repeated_enqueue_renews_the_queue(void **state) {
+TEST(repeated_enqueue_renews_the_queue) {
   hold();
   (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
@@ -177,7 +177,7 @@ static void repeated_enqueue_renews_the_queue(void **state) {
 }
 
 /* A reply that the key is free would make the ticket the first one. */
-static void full_queue_rejects_waiters(void **state) {
+TEST(full_queue_rejects_waiters) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK,
                                    RL_COMMAND_ENQUEUE_APPEND};
   char live[ENTRY + 1];
@@ -194,7 +194,7 @@ static void full_queue_rejects_waiters(void **state) {
   free_with_client(lock);
 }
 
-static void release_evicts_all_disconnected_waiters(void **state) {
+TEST(release_evicts_all_disconnected_waiters) {
   fill(A);
   (void)node_command("SET", FLAG, "1");
   hold();
@@ -202,7 +202,7 @@ static void release_evicts_all_disconnected_waiters(void **state) {
   assert_int_equal(number(farm_command(&five, 0, "EXISTS", QUEUE, FLAG, NULL)), 0);
 }
 
-static void release_notifies_the_first_connected_waiter(void **state) {
+TEST(release_notifies_the_first_connected_waiter) {
   char live[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   hold();
@@ -224,7 +224,7 @@ static void release_notifies_the_first_connected_waiter(void **state) {
 }
 
 /* Several keys share the queue of their base key. */
-static void release_of_a_key_notifies_the_queue_of_its_base_key(void **state) {
+TEST(release_of_a_key_notifies_the_queue_of_its_base_key) {
   static const char key[] = KEY "/1";
   char live[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
@@ -258,7 +258,7 @@ static void assert_second_queue(const char *first, const char *second) {
   assert_string_equal(node_command("GET", "s:redlock-queue", NULL), all);
 }
 
-static void waiter_for_two_keys_enters_both_queues_at_once(void **state) {
+TEST(waiter_for_two_keys_enters_both_queues_at_once) {
   hold();
   (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
   const char *reply = enqueue_all(A, "", "");
@@ -275,7 +275,7 @@ static void waiter_for_two_keys_enters_both_queues_at_once(void **state) {
   assert_second_queue(A, ""); /* C is disconnected. */
 }
 
-static void first_of_both_queues_reserves_the_free_key(void **state) {
+TEST(first_of_both_queues_reserves_the_free_key) {
   char live[ENTRY + 1], behind[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   (void)snprintf(behind, sizeof behind, "%.16sfffffffe", live);
@@ -296,7 +296,7 @@ static void first_of_both_queues_reserves_the_free_key(void **state) {
   free_with_client(lock);
 }
 
-static void first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key(void **state) {
+TEST(first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key) {
   char live[ENTRY + 1], behind[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   (void)snprintf(behind, sizeof behind, "%.16sfffffffe", live);
@@ -312,7 +312,7 @@ static void first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key
   free_with_client(lock);
 }
 
-static void release_of_two_keys_notifies_both_queues_and_leaves_them(void **state) {
+TEST(release_of_two_keys_notifies_both_queues_and_leaves_them) {
   char live[ENTRY + 1], behind[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   (void)snprintf(behind, sizeof behind, "%.16s00240048",
@@ -349,7 +349,7 @@ static long long executed(void) {
   return calls;
 }
 
-static void release_and_next_acquire_execute_eight_commands(void **state) {
+TEST(release_and_next_acquire_execute_eight_commands) {
   char live[ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   hold();
@@ -364,7 +364,7 @@ static void release_and_next_acquire_execute_eight_commands(void **state) {
   free_with_client(lock);
 }
 
-static void key_of_another_kind_stays_unchanged(void **state) {
+TEST(key_of_another_kind_stays_unchanged) {
   static const unsigned modes[] = {RL_COMMAND_ENQUEUE_NEW, RL_COMMAND_ENQUEUE_CHECK, 2};
   for (unsigned kind = 0; kind < 2; kind++) {
     (void)node_command("DEL", QUEUE, NULL);
@@ -386,7 +386,7 @@ static void key_of_another_kind_stays_unchanged(void **state) {
   }
 }
 
-static void long_lifetime_does_not_overflow_the_reply(void **state) {
+TEST(long_lifetime_does_not_overflow_the_reply) {
   (void)farm_command(&five, 0, "SET", KEY, TOKEN, "PX", "5000000000000000", NULL);
   long long reply = enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   assert_int_equal(reply % 2000, 1);
@@ -396,7 +396,7 @@ static void long_lifetime_does_not_overflow_the_reply(void **state) {
 }
 
 /* Waiters poll then, and enqueue again when there is memory. */
-static void queue_without_memory_is_deleted(void **state) {
+TEST(queue_without_memory_is_deleted) {
   hold();
   (void)enqueue(A, RL_COMMAND_ENQUEUE_NEW);
   (void)enqueue(B, RL_COMMAND_ENQUEUE_NEW);
@@ -409,7 +409,7 @@ static void queue_without_memory_is_deleted(void **state) {
 }
 
 /* Waiters that poll at the same time would evict more than one entry. */
-static void eviction_happens_only_at_the_expected_position(void **state) {
+TEST(eviction_happens_only_at_the_expected_position) {
   char live[ENTRY + 1], first[ENTRY + 1], second[ENTRY + 1], all[3 * ENTRY + 1];
   redlock_lock *lock = subscribe(live);
   (void)snprintf(first, sizeof first, "%.16sffffffff", live); /* connected, and never comes */
@@ -425,27 +425,6 @@ static void eviction_happens_only_at_the_expected_position(void **state) {
   free_with_client(lock);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(append_behind_waiters_returns_the_position),
-      TEST(enqueue_returns_the_label_of_the_holder),
-      TEST(append_to_an_empty_queue_returns_the_state_of_the_key),
-      TEST(repeated_enqueue_renews_the_queue),
-      TEST(full_queue_rejects_waiters),
-      TEST(release_evicts_all_disconnected_waiters),
-      TEST(release_notifies_the_first_connected_waiter),
-      TEST(release_of_a_key_notifies_the_queue_of_its_base_key),
-      TEST(waiter_for_two_keys_enters_both_queues_at_once),
-      TEST(first_of_both_queues_reserves_the_free_key),
-      TEST(first_of_both_queues_that_yields_lets_the_next_one_take_the_free_key),
-      TEST(release_of_two_keys_notifies_both_queues_and_leaves_them),
-      TEST(release_and_next_acquire_execute_eight_commands),
-      TEST(eviction_happens_only_at_the_expected_position),
-      TEST(key_of_another_kind_stays_unchanged),
-      TEST(long_lifetime_does_not_overflow_the_reply),
-      TEST(queue_without_memory_is_deleted),
-  };
-  return cmocka_run_group_tests(tests, five_start, five_end);
+  return tests_run(&(tests_fixture){.start = five_start, .before = five_reset, .end = five_end});
 }

@@ -59,7 +59,7 @@ static void let_lookups_go(void) {
   atomic_store(&names_hang, false);
 }
 
-static void hanging_names_delay_no_operation(void **state) {
+TEST(hanging_names_delay_no_operation) {
   unsigned before = open_descriptors();
   const char *addresses[] = {"a.test:6379", "b.test:6379", three.nodes[0].address};
   redlock_options options = once();
@@ -81,7 +81,7 @@ static void hanging_names_delay_no_operation(void **state) {
   eventually(atomic_load(&hanging) == 0 && open_descriptors() == before);
 }
 
-static void minority_of_hanging_names_costs_nothing(void **state) {
+TEST(minority_of_hanging_names_costs_nothing) {
   char local[64];
   (void)snprintf(local, sizeof local, "late.test:%d", three.nodes[2].port);
   const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, local};
@@ -106,7 +106,7 @@ static void minority_of_hanging_names_costs_nothing(void **state) {
   free_with_client(lock);
 }
 
-static void unresolvable_name_is_reported(void **state) {
+TEST(unresolvable_name_is_reported) {
   const char *addresses[] = {"lost.test:6379", three.nodes[0].address, three.nodes[1].address};
   redlock_client *client = client_at(addresses, 3, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -127,7 +127,7 @@ static int child_locks_without_the_thread(void *argument) {
   return 0;
 }
 
-static void fork_during_a_lookup_is_harmless(void **state) {
+TEST(fork_during_a_lookup_is_harmless) {
   const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, "fork.test:6379"};
   redlock_client *client = client_at(addresses, 3, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -164,7 +164,7 @@ static int child_has_no_connection(void *argument) {
   return inherited ? 0 : CHILD_PROVES_NOTHING;
 }
 
-static void child_closes_the_connection_to_a_sentinel(void **state) {
+TEST(child_closes_the_connection_to_a_sentinel) {
   silent_sentinel self = {.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof local;
@@ -184,7 +184,7 @@ static void child_closes_the_connection_to_a_sentinel(void **state) {
   (void)close(self.listener);
 }
 
-static void missing_name_ends_within_the_deadline(void **state) {
+TEST(missing_name_ends_within_the_deadline) {
   const char *addresses[] = {"name.invalid:6379"};
   redlock_options options = once();
   options.node_timeout_us = MS(100);
@@ -212,7 +212,7 @@ static int child_looks_up(void *argument) {
 }
 
 /* Each of 50 clients has two names that hang. */
-static void many_hanging_lookups_need_few_threads(void **state) {
+TEST(many_hanging_lookups_need_few_threads) {
   static redlock_client *clients[CLIENTS];
   static redlock_lock *locks[CLIENTS];
   char names[2][64];
@@ -247,17 +247,6 @@ static void many_hanging_lookups_need_few_threads(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(hanging_names_delay_no_operation),
-      TEST(minority_of_hanging_names_costs_nothing),
-      TEST(unresolvable_name_is_reported),
-      TEST(fork_during_a_lookup_is_harmless),
-      TEST(child_closes_the_connection_to_a_sentinel),
-      TEST(many_hanging_lookups_need_few_threads),
-      TEST(missing_name_ends_within_the_deadline),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){.start = three_start, .before = reset, .end = three_end});
 }

@@ -251,7 +251,7 @@ static bool continues(redlock_time until_us) {
          (now_us < until_us || (!all_was_done() && now_us < until_us + EVENTUALLY_US));
 }
 
-static void threads_use_one_client_at_random(void **state) {
+TEST(threads_use_one_client_at_random) {
   const char *text = getenv("STRESS_SECONDS");
   unsigned seconds = text != NULL ? (unsigned)strtoul(text, NULL, 10) : SECONDS_USUAL;
   redlock_options options = auto_extended();
@@ -308,8 +308,6 @@ static void threads_use_one_client_at_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(threads_use_one_client_at_random, five_reset),
-  };
-  return cmocka_run_group_tests(tests, five_start_threaded, five_end);
+  return tests_run(
+      &(tests_fixture){.start = five_start_threaded, .before = five_reset, .end = five_end});
 }

@@ -245,14 +245,14 @@ static void try_as_minority(const certificate_case *this) {
   free_with_client(lock);
 }
 
-static void invalid_certificate_is_reported(void **state) {
+TEST(invalid_certificate_is_reported) {
   for (size_t i = 0; i < CASES; i++) {
     prepare(&cases[i]);
     try_alone(&cases[i]);
   }
 }
 
-static void invalid_certificate_of_a_minority_costs_nothing(void **state) {
+TEST(invalid_certificate_of_a_minority_costs_nothing) {
   for (size_t i = 0; i < CASES; i++) {
     prepare(&cases[i]);
     try_as_minority(&cases[i]);
@@ -260,7 +260,7 @@ static void invalid_certificate_of_a_minority_costs_nothing(void **state) {
 }
 
 /* Invalid files are reported before the first connection. */
-static void invalid_file_is_reported_at_once(void **state) {
+TEST(invalid_file_is_reported_at_once) {
   static const struct {
     redlock_node how;
     const char *message;
@@ -301,10 +301,5 @@ static void invalid_file_is_reported_at_once(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(invalid_certificate_is_reported, reset),
-      cmocka_unit_test_setup(invalid_certificate_of_a_minority_costs_nothing, reset),
-      cmocka_unit_test(invalid_file_is_reported_at_once),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .before = reset, .end = end});
 }

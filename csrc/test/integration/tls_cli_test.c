@@ -69,7 +69,7 @@ static void check_all(const shell_case *cases, size_t count) {
 }
 #define CHECK_ALL(cases) check_all(cases, sizeof(cases) / sizeof(cases)[0])
 
-static void options_configure_tls(void **state) {
+TEST(options_configure_tls) {
   static const shell_case cases[] = {
       {TOOL "-n $TLS " CA OWN "run job -- true", 0, NULL},
       {TOOL "-n $HOST --tls --tls-min-version 1.3 --tls-crl $DIR/crl.pem "
@@ -95,7 +95,7 @@ static void options_configure_tls(void **state) {
 }
 
 /* Without TLS the password of the node would go to whatever server answers. */
-static void each_option_of_tls_turns_it_on(void **state) {
+TEST(each_option_of_tls_turns_it_on) {
   static const shell_case cases[] = {
       {TOOL "-n $HOST " CA "nodes", 0, NULL},
       {IMPATIENT "-n $PLAIN " CA "run job -- true", 69, NULL},
@@ -105,7 +105,7 @@ static void each_option_of_tls_turns_it_on(void **state) {
   CHECK_ALL(cases);
 }
 
-static void mistakes_are_reported(void **state) {
+TEST(mistakes_are_reported) {
   static const shell_case cases[] = {
       {"$R -n $TLS --tls-ca /none nodes", 64, "tls_ca"},
       {"$R -n $TLS --tls-ca '' nodes", 64, "tls_ca must be a file"},
@@ -123,7 +123,7 @@ static void mistakes_are_reported(void **state) {
   CHECK_ALL(cases);
 }
 
-static void library_is_loaded_only_for_tls(void **state) {
+TEST(library_is_loaded_only_for_tls) {
   static const shell_case cases[] = {
       {"mkdir $DIR/bin && cp $R $DIR/bin && R=$DIR/bin/redlock; " TOOL "-n $PLAIN nodes", 0, NULL},
       {"$DIR/bin/redlock -n rediss://u:secret@h run job true", 71,
@@ -138,11 +138,5 @@ static void library_is_loaded_only_for_tls(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(options_configure_tls, reset),
-      cmocka_unit_test_setup(each_option_of_tls_turns_it_on, reset),
-      cmocka_unit_test_setup(mistakes_are_reported, reset),
-      cmocka_unit_test_setup(library_is_loaded_only_for_tls, reset),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .before = reset, .end = end});
 }

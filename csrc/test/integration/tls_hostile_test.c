@@ -377,7 +377,7 @@ static void try_each(bool (*run)(const hostile_case *this, const tls_hostile *se
   }
 }
 
-static void hostile_peer_is_reported_and_costs_little(void **state) {
+TEST(hostile_peer_is_reported_and_costs_little) {
   try_each(try_alone);
 }
 
@@ -414,12 +414,12 @@ static bool try_as_minority(const hostile_case *this, const tls_hostile *server)
   return soon;
 }
 
-static void hostile_minority_disturbs_no_call(void **state) {
+TEST(hostile_minority_disturbs_no_call) {
   try_each(try_as_minority);
 }
 
 /* The output for such a peer has a limit. */
-static void output_for_a_peer_that_reads_nothing_is_limited(void **state) {
+TEST(output_for_a_peer_that_reads_nothing_is_limited) {
   tls_hostile server;
   tls_hostile_start(&server, two.certificates.path, reads_nothing);
   redlock_client *client = client_with(&server, 2, NODE_TIMEOUT_US);
@@ -451,7 +451,7 @@ static void refuses_and_resets(int fd, SSL_CTX *context) {
   (void)close(fd);
 }
 
-static void reset_does_not_hide_the_alert_before_it(void **state) {
+TEST(reset_does_not_hide_the_alert_before_it) {
   tls_hostile server;
   char message[256];
   tls_hostile_start(&server, two.certificates.path, refuses_and_resets);
@@ -484,7 +484,7 @@ static void ends_after_a_pair_in_tls_1_2(int fd, SSL_CTX *context) {
   ends_after_a_pair(fd, context);
 }
 
-static void sessions_are_resumed(void **state) {
+TEST(sessions_are_resumed) {
   static tls_hostile_serve *const ways[] = {ends_after_a_pair, ends_after_a_pair_in_tls_1_2};
   for (unsigned i = 0; i < 2; i++) {
     tls_hostile server;
@@ -507,12 +507,5 @@ static void sessions_are_resumed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(hostile_peer_is_reported_and_costs_little),
-      cmocka_unit_test(hostile_minority_disturbs_no_call),
-      cmocka_unit_test(output_for_a_peer_that_reads_nothing_is_limited),
-      cmocka_unit_test(reset_does_not_hide_the_alert_before_it),
-      cmocka_unit_test(sessions_are_resumed),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

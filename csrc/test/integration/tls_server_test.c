@@ -72,7 +72,7 @@ static void copy_file(const char *from, const char *to) {
 
 /* ------------------------------------------------------------------------------------- sessions */
 
-static void next_connection_resumes_the_session(void **state) {
+TEST(next_connection_resumes_the_session) {
   static const char *const protocols[] = {"TLSv1.2", "TLSv1.3"};
   for (unsigned i = 0; i < 2; i++) {
     tls_farm_set(&nodes, 0, "tls-protocols", protocols[i]);
@@ -90,7 +90,7 @@ static void next_connection_resumes_the_session(void **state) {
 /* --------------------------------------------------------------------------------- certificates */
 
 /* The next connection trusts a replaced CA. */
-static void ca_may_be_replaced_at_run_time(void **state) {
+TEST(ca_may_be_replaced_at_run_time) {
   redlock_settings settings = {0};
   char message[256] = "";
   copy_file("ca.pem", "trusted.pem");
@@ -111,7 +111,7 @@ static void ca_may_be_replaced_at_run_time(void **state) {
 }
 
 /* Our certificate has expired, and a new one is written into the same files. */
-static void client_certificate_may_be_replaced_at_run_time(void **state) {
+TEST(client_certificate_may_be_replaced_at_run_time) {
   redlock_settings settings = {0};
   char message[256] = "";
   tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
@@ -154,7 +154,7 @@ static redlock_client *client_with_others(const char *address, int tls) {
   return client;
 }
 
-static void wrong_port_is_reported(void **state) {
+TEST(wrong_port_is_reported) {
   for (unsigned i = 0; i < 2; i++) {
     char address[64];
     const farm_node *node = &nodes.farm.nodes[0];
@@ -182,7 +182,7 @@ static const char *examine(redlock_lock *lock) {
 }
 
 /* On a new connection, and on one that resumes a session. */
-static void expiring_certificate_is_found(void **state) {
+TEST(expiring_certificate_is_found) {
   char message[256];
   tls_farm_show(&nodes, 0, "lasting");
   tls_farm_show(&nodes, 1, "three_days");
@@ -221,7 +221,7 @@ static int child_locks(void *argument) {
 }
 
 /* A farewell or record of the child would end the parent's connections. */
-static void child_does_not_use_the_connections(void **state) {
+TEST(child_does_not_use_the_connections) {
   SSL *before[3];
   redlock_client *client = tls_client_of(&nodes, 3, NULL);
   warm_up(client);
@@ -243,16 +243,6 @@ static void child_does_not_use_the_connections(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(next_connection_resumes_the_session),
-      TEST(ca_may_be_replaced_at_run_time),
-      TEST(client_certificate_may_be_replaced_at_run_time),
-      TEST(wrong_port_is_reported),
-      TEST(expiring_certificate_is_found),
-      TEST(child_does_not_use_the_connections),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .before = reset, .end = end});
 }

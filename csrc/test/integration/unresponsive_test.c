@@ -32,7 +32,7 @@ static redlock_client *client_over_relays(const redlock_options *options) {
  * A silent connection must end by itself, however long the ttl. Otherwise a lease that is extended
  * rarely would be lost with it.
  */
-static void silent_connections_end_after_3_s(void **state) {
+TEST(silent_connections_end_after_3_s) {
   redlock_client *client = client_over_relays(NULL);
   redlock_options options = once();
   options.node_timeout_us = MS(500);
@@ -58,7 +58,7 @@ static void silent_connections_end_after_3_s(void **state) {
 }
 
 /* This process was stalled, and the replies are in its sockets. */
-static void stalled_client_ends_no_connection(void **state) {
+TEST(stalled_client_ends_no_connection) {
   redlock_options options = once();
   options.ttl_us = MS(60000);
   options.node_timeout_us = MS(20000);
@@ -86,7 +86,7 @@ static void stalled_client_ends_no_connection(void **state) {
  * Three proxies lead to one server, which grants the lock once and then refuses it. If both
  * refusals arrive before the grant, the lock seems taken, and a later attempt reports the reason.
  */
-static void proxies_of_one_server_are_named(void **state) {
+TEST(proxies_of_one_server_are_named) {
   relay proxies[3];
   const char *addresses[3];
   farm_reset(&three);
@@ -115,13 +115,7 @@ static void proxies_of_one_server_are_named(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, relays_start, relays_end)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(silent_connections_end_after_3_s),
-      cmocka_unit_test(proxies_of_one_server_are_named),
-      cmocka_unit_test(stalled_client_ends_no_connection),
-  };
-  return cmocka_run_group_tests(tests, three_start, three_end);
+  return tests_run(&(tests_fixture){
+      .start = three_start, .before = relays_start, .after = relays_end, .end = three_end});
 }

@@ -59,7 +59,20 @@ static void sleep_until_extended(const redlock_lock *lock) {
   eventually(redlock_lock_deadline(lock) > deadline_us);
 }
 
-static void lease_is_extended_while_the_program_computes_and_sleeps(void **state) {
+/* The first test, because the witness does not sleep. */
+TEST(idle_watchdog_sleeps) {
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_lock *lock = hold_every(client, "r", 0);
+  struct rusage before, after;
+  pump_until(client, all_up(client));
+  assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+  (void)poll(NULL, 0, 500);
+  assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+  assert_true(after.ru_nvcsw - before.ru_nvcsw < 20);
+  free_with_client(lock);
+}
+
+TEST(lease_is_extended_while_the_program_computes_and_sleeps) {
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
@@ -78,7 +91,7 @@ static void lease_is_extended_while_the_program_computes_and_sleeps(void **state
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
-static void client_without_auto_extend_has_no_thread(void **state) {
+TEST(client_without_auto_extend_has_no_thread) {
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = held_lock(client, "r");
@@ -93,7 +106,7 @@ static void client_without_auto_extend_has_no_thread(void **state) {
   redlock_client_free(client);
 }
 
-static void close_with_hung_nodes_ends_in_time(void **state) {
+TEST(close_with_hung_nodes_ends_in_time) {
   (void)stopwatch(); /* Its witness has a thread, too. */
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
@@ -112,7 +125,7 @@ static void close_with_hung_nodes_ends_in_time(void **state) {
   }
 }
 
-static void freed_client_ends_its_thread(void **state) {
+TEST(freed_client_ends_its_thread) {
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
@@ -127,7 +140,7 @@ static unsigned cycles(void) {
   return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 100;
 }
 
-static void cycles_of_clients_leave_nothing(void **state) {
+TEST(cycles_of_clients_leave_nothing) {
   unsigned threads_before = running_threads();
   unsigned descriptors = open_descriptors();
   size_t bytes = 0;
@@ -154,7 +167,7 @@ static void cycles_of_clients_leave_nothing(void **state) {
 }
 
 /* The program has a loop, which does not return to its descriptor. */
-static void stalled_loop_loses_no_lease(void **state) {
+TEST(stalled_loop_loses_no_lease) {
   redlock_client *client = client_of(&five, 5, NULL);
   assert_true(redlock_client_pollfd(client) >= 0);
   redlock_lock *lock = hold(client, "r");
@@ -186,7 +199,7 @@ static void *watch_for_losses(void *argument) {
 }
 
 /* As docs/c.md recommends for programs without a loop. */
-static void waiting_thread_gets_losses_while_the_program_computes(void **state) {
+TEST(waiting_thread_gets_losses_while_the_program_computes) {
   watch self = {.client = client_of(&five, 5, NULL)};
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, watch_for_losses, &self), 0);
@@ -227,7 +240,7 @@ static void log_loss(redlock_client *client, void *data) {
  * Noticed by the watchdog that polls, by a thread in a call while the watchdog sleeps, and by a
  * reading thread.
  */
-static void on_lost_reports_each_loss(void **state) {
+TEST(on_lost_reports_each_loss) {
   lost_log self = {0};
   redlock_client *client = client_of(&five, 5, NULL);
   assert_int_equal(redlock_client_on_lost(client, log_loss, &self), REDLOCK_OK);
@@ -296,7 +309,7 @@ static bool on_lost_is_called_again(redlock_duration ttl_us) {
   return in_time;
 }
 
-static void on_lost_is_called_again_when_the_lease_has_expired(void **state) {
+TEST(on_lost_is_called_again_when_the_lease_has_expired) {
   redlock_duration ttl_us = MS(3000);
   while (!on_lost_is_called_again(ttl_us)) {
     ttl_us *= 2; /* A slow machine needs a longer lease. */
@@ -318,7 +331,7 @@ static void free_lock_and_client(redlock_client *client, void *data) {
 }
 
 /* The watchdog continues with the client after the function has returned. */
-static void on_lost_may_free_the_last_reference(void **state) {
+TEST(on_lost_may_free_the_last_reference) {
   unsigned before = running_threads();
   for (unsigned i = 0; i < 4; i++) {
     atomic_bool freed = false;
@@ -341,7 +354,7 @@ static void close_the_client(redlock_client *client, void *data) {
   atomic_store((atomic_int *)data, error == REDLOCK_OK ? 1 : error);
 }
 
-static void on_lost_may_close_the_client(void **state) {
+TEST(on_lost_may_close_the_client) {
   unsigned before = running_threads();
   atomic_int closed = 0;
   redlock_client *client = client_of(&five, 5, NULL);
@@ -363,7 +376,7 @@ static int child_holds_nothing(void *argument) {
                                                                                                : 1;
 }
 
-static void watchdog_may_be_forked_at_any_time(void **state) {
+TEST(watchdog_may_be_forked_at_any_time) {
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold_every(client, "r", MS(2));
   for (unsigned i = 0; i < 60; i++) {
@@ -384,7 +397,7 @@ static void note_thread(int number) {
   atomic_store(&signalled, (int)syscall(SYS_gettid));
 }
 
-static void watchdog_takes_no_signal(void **state) {
+TEST(watchdog_takes_no_signal) {
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
   struct sigaction action = {.sa_handler = note_thread};
@@ -401,20 +414,8 @@ static void watchdog_takes_no_signal(void **state) {
   free_with_client(lock);
 }
 
-static void idle_watchdog_sleeps(void **state) {
-  redlock_client *client = client_of(&five, 5, NULL);
-  redlock_lock *lock = hold_every(client, "r", 0);
-  struct rusage before, after;
-  pump_until(client, all_up(client));
-  assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
-  (void)poll(NULL, 0, 500);
-  assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
-  assert_true(after.ru_nvcsw - before.ru_nvcsw < 20);
-  free_with_client(lock);
-}
-
 /* A lock was freed while a node hung: its release is sent when the node continues. */
-static void watchdog_sends_releases_of_freed_locks(void **state) {
+TEST(watchdog_sends_releases_of_freed_locks) {
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *other = hold(client, "other");
   redlock_lock *lock = hold(client, "r");
@@ -433,26 +434,8 @@ static void watchdog_sends_releases_of_freed_locks(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, five_reset)
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(idle_watchdog_sleeps), /* first, because the witness does not sleep */
-      TEST(lease_is_extended_while_the_program_computes_and_sleeps),
-      TEST(client_without_auto_extend_has_no_thread),
-      TEST(close_with_hung_nodes_ends_in_time),
-      TEST(freed_client_ends_its_thread),
-      TEST(cycles_of_clients_leave_nothing),
-      TEST(stalled_loop_loses_no_lease),
-      TEST(waiting_thread_gets_losses_while_the_program_computes),
-      TEST(on_lost_reports_each_loss),
-      TEST(on_lost_is_called_again_when_the_lease_has_expired),
-      TEST(on_lost_may_free_the_last_reference),
-      TEST(on_lost_may_close_the_client),
-      TEST(watchdog_may_be_forked_at_any_time),
-      TEST(watchdog_takes_no_signal),
-      TEST(watchdog_sends_releases_of_freed_locks),
-  };
   cmocka_set_test_filter(getenv("WATCHDOG_TEST")); /* long/cycles runs one test */
-  return cmocka_run_group_tests(tests, five_start_threaded, five_end);
+  return tests_run(
+      &(tests_fixture){.start = five_start_threaded, .before = five_reset, .end = five_end});
 }

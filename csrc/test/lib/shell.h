@@ -23,7 +23,6 @@ int shell_start(void **state);
 int shell_start_durable(void **state); /* The servers lose nothing when they are killed. */
 int shell_reset(void **state);
 int shell_end(void **state);
-#define SHELL_TEST(name) cmocka_unit_test_setup(name, shell_reset)
 
 /* $DIR */
 const char *shell_directory(void);

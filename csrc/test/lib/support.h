@@ -6,15 +6,10 @@
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -24,6 +19,7 @@
 #include "assert_contains.h"
 #include "farm.h"
 #include "redlock.h"
+#include "tests.h"
 #include "witness.h"
 
 /*
