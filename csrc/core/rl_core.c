@@ -176,7 +176,7 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
   rl_node_disconnected(subscriber, now_us, kept);
   while (rl_link_take(&subscriber->link, &command)) {
   }
-  rl_report_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
+  rl_report_subscribers_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
 }
 
 /*

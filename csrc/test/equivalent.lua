@@ -57,9 +57,9 @@ return {
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/operator/rl_doctor.c
   -- csrc/core/wait/rl_notify.c
-  { "rl_notify_apart", "+ 1 to + 2", why = "the end of a range from which the delay is drawn, a microsecond later" },
+  { "rl_notify_time_apart", "+ 1 to + 2", why = "the end of a range from which the delay is drawn, 1 us later" },
   -- csrc/core/wait/rl_report.c
-  { "rl_report_enqueued", "> to >=", 1, why = "a node with another first has reported a position of at least 2" },
+  { "rl_report_enqueue_answered", "> to >=", 1, why = "a node with another first ticket reported 2 or more" },
   -- csrc/core/wait/rl_poll_time.c
   { "rl_poll_time_last", "> to >=", why = "at that microsecond of the budget both ends are right" },
   -- csrc/core/lease/rl_extend.c

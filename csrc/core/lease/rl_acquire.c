@@ -94,7 +94,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   }
   lock->core->random ^= lock->random;
   if (lock->waitlist != NULL) {
-    rl_notify_attempt(lock->waitlist, now_us);
+    rl_notify_attempt_begins(lock->waitlist, now_us);
   }
   if (rl_permits_asks(lock)) {
     return RL_BEGUN;
@@ -184,7 +184,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   redlock_duration delay_us = REDLOCK_NEVER;
   if (attempt->custom) { /* rl_custom_token.c */
     lock->attempts_left = 1;
-    rl_notify_denied_last(lock, now_us, error);
+    rl_notify_only_attempt_failed(lock, now_us, error);
   }
   lock->attempt = NULL;
   if (rl_permits_asks(lock)) {
@@ -225,7 +225,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     return;
   }
   rl_lock_pause(lock, error, rl_time_add(now_us, delay_us));
-  rl_notify_wait(lock, now_us);
+  rl_notify_enqueue(lock, now_us);
 }
 
 /* ACQ-4 */

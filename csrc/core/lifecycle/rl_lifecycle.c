@@ -252,7 +252,7 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
 void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
   switch (lock->phase) {
   case RL_PHASE_DELAY:
-    if (!rl_notify_timer(lock, now_us)) {
+    if (!rl_notify_poll_if_due(lock, now_us)) {
       rl_outbox_enter(lock, now_us);
     }
     break;

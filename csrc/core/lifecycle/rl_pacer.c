@@ -192,7 +192,7 @@ void rl_pacer_send(rl_core *core, redlock_time now_us, const unsigned char *entr
       continue;
     }
     pacer->renewals_in_a_row = 0;
-    if (rl_waitlist_enter(lock, now_us, entropy) || rl_notify_waits_first(lock, now_us)) {
+    if (rl_waitlist_enter(lock, now_us, entropy) || rl_notify_enqueue_first(lock, now_us)) {
       continue;
     }
     rl_pacer_one(lock, now_us, entropy);

@@ -39,7 +39,7 @@
  */
 typedef enum rl_phase {
   RL_PHASE_IDLE = 0,
-  RL_PHASE_SUCCEEDED, /* until the next operation: late votes count, nodes are healed and backfilled */
+  RL_PHASE_SUCCEEDED, /* until the next operation: late votes count, and nodes get their keys */
   RL_PHASE_SEND,      /* in the outbox: its commands are sent when the nodes have room */
   RL_PHASE_ROUND,     /* its commands are sent; votes are awaited */
   RL_PHASE_DELAY,     /* the next attempt begins at the timer, or by a notification */

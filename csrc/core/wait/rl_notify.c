@@ -13,25 +13,25 @@
  *          If a node reports that the key is free and no other client waits, that counts as a
  *          notification. If the resource was recently contended, ENQUEUE only appends to an
  *          existing queue, which costs the node two commands instead of five. That reply does not
- *          show the state of the key. The reply to the next poll does, which comes soon if few
- *          tickets are before that of the head. The script of a head with a label also reports the
- *          label of the holder, for the message of the waiters.
+ *          show the state of the key; the reply to the next poll does. The fewer tickets are before
+ *          the head's, the sooner that poll comes. The script of a head with a label also reports
+ *          the label of the holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
  *          contention and |fair|, the first attempt is a plain SET, and costs no queue command.
  *          After a release that found waiters, the client also connects its subscribers: otherwise
  *          a holder that acquires again at once would overtake each waiter. A caller-supplied token
- *          serves one attempt. If that is denied, the resource is recently contended, so that the
- *          next acquire enqueues first.
+ *          serves one attempt. If that attempt is denied, the resource is noted as recently
+ *          contended, so that the next acquire enqueues first.
  *   NTF-3. A release deletes the key and notifies the first ticket of the queue. The result of
  *          PUBLISH shows whether a subscriber received the message, so the script evicts
  *          disconnected waiters. A notified ticket stays in the queue until its client dequeues it,
  *          so a notification may be repeated.
  *   NTF-4. "Enough" nodes are the quorum of an acquire. While enough nodes report a holder or
  *          another first ticket, the head only polls: after |poll_interval|, or when the keys on
- *          enough nodes have expired. After the expiry the client of the first ticket
- *          polls first, and the next fifteen a little later. A poll repeats NTF-1. It restores a
+ *          enough nodes have expired. After the expiry the first sixteen waiters poll one after
+ *          the other, in the order of their tickets. A poll repeats NTF-1. It restores a
  *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
  *          one. A waiter is unresponsive if the key was free at two polls in a row of another
  *          waiter, and no ticket moved up between them. Waiters further back poll less often, and
@@ -45,19 +45,20 @@
  *          usual delay. Both delays are random: otherwise two clients that split the votes would
  *          notify each other by their releases, and split them again.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
- *          the lease also dequeues the ticket.
- *          A ticket of a semaphore is dequeued at once: the next release of another slot is for
- *          the next waiter. A node with a free slot notifies that waiter.
+ *          the lease also dequeues the ticket. A ticket of a semaphore is dequeued at once: the
+ *          next release of another slot is for the next waiter. A node with a free slot notifies
+ *          that waiter.
  *   NTF-7. A waiter that gives up dequeues on all nodes. A node where the key is free then notifies
  *          the next waiter, because the last notification may have been for the waiter that gave
  *          up.
  *   NTF-8. The client answers a notification of an unknown ticket with DEQUEUE, which notifies the
  *          next waiter. A key of over 504 bytes is not complete in the message, so the client
  *          cannot dequeue: other waiters evict that entry (NTF-4). The client ignores a
- *          notification of a ticket that belongs to a lease: it came late (NTF-6).
+ *          notification of a ticket that belongs to a lease: the notification came late, and the
+ *          release dequeues that ticket (NTF-6).
  *   NTF-9. A node that refuses ENQUEUE gets none for a while (SUB-3 of rl_subscriber.c). Some
- *          errors concern only one ENQUEUE: a key of another type in the place of one queue, or a
- *          node that is out of memory, loading or busy, and may answer the next time.
+ *          errors concern only one ENQUEUE: a key of another type is in the place of the queue, or
+ *          the node is out of memory, loading or busy for a while.
  *   NTF-10. A lock on several keys, at most RL_COMMAND_QUEUES_MAX, stands in the queue of each key
  *          under one ticket. A notification names one key. Unless the others are reserved, the
  *          client asks the node.
@@ -89,11 +90,11 @@
 /* Added to the time that the nodes need to answer (NTF-5). */
 #define RL_NOTIFY_SLACK_US REDLOCK_MILLISECONDS
 
-/* Least time between attempts without a majority of notifications (NTF-5). */
+/* Least time between attempts without notifications of a quorum (NTF-5). */
 #define RL_NOTIFY_APART_US (50 * REDLOCK_MILLISECONDS)
 
-#define RL_NOTIFY_CONTENDED_US                                                                     \
-  REDLOCK_SECONDS /* how long a resource counts as recently contended */
+/* Time for which a resource counts as recently contended (NTF-2). */
+#define RL_NOTIFY_CONTENDED_US REDLOCK_SECONDS
 
 /* ------------------------------------------------------------------ NTF-2, recent contention */
 
@@ -133,7 +134,7 @@ static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitl
 
 /* --------------------------------------------------------------------------- NTF-5, deciding */
 
-unsigned rl_notify_needed(const rl_core *core) {
+unsigned rl_notify_quorum(const rl_core *core) {
   return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
 }
 
@@ -143,21 +144,21 @@ unsigned rl_notify_needed(const rl_core *core) {
  */
 static bool rl_notify_key_may_have_holder(const rl_lock *head, const rl_ticket *ticket) {
   return ticket->waitlist->attempt_us == 0 ||
-         rl_quorum_denied(head->quorum.nodes, head->quorum.denied, rl_notify_needed(head->core));
+         rl_quorum_denied(head->quorum.nodes, head->quorum.denied, rl_notify_quorum(head->core));
 }
 
-/* NTF-5. Lets the head try at |due_us|, or at its timer if that is earlier. */
-static void rl_notify_try_at(rl_lock *head, rl_ticket *ticket, redlock_time due_us) {
+/* NTF-5. Sets the timer for a try at |due_us|, or keeps it if it is due earlier. */
+static void rl_notify_schedule_at(rl_lock *head, rl_ticket *ticket, redlock_time due_us) {
   ticket->attempt_due = true;
   ticket->polls = false;
   rl_timers_set(&head->core->timers, &head->timer, rl_time_min(head->timer.due_us, due_us));
 }
 
 /*
- * NTF-5. Lets the head try after its usual delay. If the timer is set for an attempt, keeps it. If
- *        it is set for a poll, sets it to a new delay after the last attempt.
+ * NTF-5. Sets the timer for a try after the usual delay. If it is set for a try, keeps it. If it is
+ *        set for a poll, draws a new delay after the last attempt.
  */
-static void rl_notify_try_after_pause(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
+static void rl_notify_schedule_after_pause(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
   redlock_time due_us = head->timer.due_us;
   if (ticket->attempt_due) {
     return;
@@ -166,75 +167,76 @@ static void rl_notify_try_after_pause(rl_lock *head, rl_ticket *ticket, redlock_
     redlock_time last_us = ticket->waitlist->attempt_us;
     due_us = rl_time_add(last_us, rl_pause_next(head, rl_waits_random(head->core), last_us));
   }
-  rl_notify_try_at(head, ticket, rl_time_max(due_us, now_us));
+  rl_notify_schedule_at(head, ticket, rl_time_max(due_us, now_us));
 }
 
-/* NTF-5. Returns true if |nodes| are a majority of servers: a twin is the server of another one. */
-static bool rl_notify_is_majority(const rl_core *core, uint32_t nodes) {
+/* NTF-5. Returns true if |nodes| are a quorum of servers: a twin is the server of another node. */
+static bool rl_notify_is_quorum(const rl_core *core, uint32_t nodes) {
   for (unsigned i = 0; i < core->node_count; i++) {
     nodes &= core->nodes[i]->twins != 0 ? ~((uint32_t)1 << i) : ~(uint32_t)0;
   }
-  return rl_quorum_count(nodes) >= rl_notify_needed(core);
+  return rl_quorum_count(nodes) >= rl_notify_quorum(core);
 }
 
 unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
   const rl_ticket *ticket = waitlist != NULL ? waitlist->ticket : NULL;
-  bool agreed = ticket != NULL && rl_notify_is_majority(core, ticket->slot_nodes);
+  bool agreed = ticket != NULL && rl_notify_is_quorum(core, ticket->slot_nodes);
   return agreed ? ticket->slot : 0;
 }
 
 /* NTF-5. Returns a random time, 50 ms or more after the last attempt. */
-static redlock_time rl_notify_apart(rl_core *core, const rl_ticket *ticket) {
+static redlock_time rl_notify_time_apart(rl_core *core, const rl_ticket *ticket) {
   redlock_duration range_us = rl_time_max(RL_NOTIFY_APART_US, 4 * rl_pause_needs(core));
   redlock_duration apart_us = RL_NOTIFY_APART_US + rl_waits_random(core) % (range_us + 1);
   return rl_time_add(ticket->waitlist->attempt_us, apart_us);
 }
 
 /*
- * NTF-5. Lets the head try: a majority has notified it. If the nodes name different slots of a
- *        semaphore, perhaps no slot is free on a majority: then the head waits a random time, which
- *        later notifications do not change.
+ * NTF-5. A quorum has notified the head: lets it try now, or sets its timer. If the nodes name
+ *        different slots of a semaphore, perhaps no slot is free on a quorum: then the head waits a
+ *        random time, which later notifications do not change. If the last votes were split, the
+ *        head waits its usual delay.
  */
-static void rl_notify_try_by_majority(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
-  bool apart = ticket->permits > 0 && ticket->waitlist->attempt_us != 0 &&
-               rl_notify_slot(head->core, ticket->waitlist) == 0;
-  if (apart && ticket->attempt_due) {
+static void rl_notify_schedule_by_quorum(rl_lock *head, rl_ticket *ticket, redlock_time now_us) {
+  bool slots_differ = ticket->permits > 0 && ticket->waitlist->attempt_us != 0 &&
+                      rl_notify_slot(head->core, ticket->waitlist) == 0;
+  if (slots_differ && ticket->attempt_due) {
     return;
   }
-  redlock_time due_us = apart ? rl_notify_apart(head->core, ticket) : now_us;
+  redlock_time due_us = slots_differ ? rl_notify_time_apart(head->core, ticket) : now_us;
   if (due_us > now_us) {
-    rl_notify_try_at(head, ticket, due_us);
+    rl_notify_schedule_at(head, ticket, due_us);
   } else if (rl_notify_key_may_have_holder(head, ticket)) {
     rl_timers_clear(&head->core->timers, &head->timer);
     rl_outbox_enter(head, now_us);
   } else {
-    rl_notify_try_after_pause(head, ticket, now_us);
+    rl_notify_schedule_after_pause(head, ticket, now_us);
   }
 }
 
-/* NTF-5. Lets the head try a little later: the first notification has come. */
-static void rl_notify_try_soon(rl_core *core, rl_lock *head, rl_ticket *ticket,
-                               redlock_time now_us) {
+/* NTF-5. The first notification has come: sets the timer for a try a little later. */
+static void rl_notify_schedule_soon(rl_core *core, rl_lock *head, rl_ticket *ticket,
+                                    redlock_time now_us) {
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_SLACK_US, needs_us));
   if (!rl_notify_key_may_have_holder(head, ticket)) {
-    rl_notify_try_after_pause(head, ticket, now_us);
+    rl_notify_schedule_after_pause(head, ticket, now_us);
     return;
   }
   if (ticket->waitlist->attempt_us != 0) {
-    due_us = rl_time_max(due_us, rl_notify_apart(core, ticket));
+    due_us = rl_time_max(due_us, rl_notify_time_apart(core, ticket));
   }
-  rl_notify_try_at(head, ticket, due_us);
+  rl_notify_schedule_at(head, ticket, due_us);
 }
 
-void rl_notify_set_timer(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
+void rl_notify_decide(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   rl_lock *head = ticket->waitlist->head;
-  unsigned needed = rl_notify_needed(core);
+  unsigned needed = rl_notify_quorum(core);
   if (head->phase != RL_PHASE_DELAY) {
     return;
   }
-  if (rl_notify_is_majority(core, ticket->notified)) {
-    rl_notify_try_by_majority(head, ticket, now_us); /* NTF-5 */
+  if (rl_notify_is_quorum(core, ticket->notified)) {
+    rl_notify_schedule_by_quorum(head, ticket, now_us); /* NTF-5 */
     return;
   }
   if (ticket->attempt_due) {
@@ -259,7 +261,7 @@ static bool rl_notify_is_for_lock(const rl_lock *lock) {
          core->node_count <= RL_NOTIFY_NODES_MAX && lock->current->notify == REDLOCK_YES;
 }
 
-void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
+void rl_notify_enqueue(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_notify_state *notify = core->notify;
   rl_waitlist *waitlist = lock->waitlist;
@@ -290,10 +292,10 @@ void rl_notify_wait(rl_lock *lock, redlock_time now_us) {
   rl_poll_time_restart(core, ticket, now_us);
   ticket->begun_us = now_us;
   rl_ticket_ask(notify, ticket, ~(uint32_t)0);
-  rl_notify_set_timer(core, ticket, now_us);
+  rl_notify_decide(core, ticket, now_us);
 }
 
-void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us) {
+void rl_notify_attempt_begins(rl_waitlist *waitlist, redlock_time now_us) {
   waitlist->attempt_us = now_us;
   if (waitlist->ticket != NULL) {
     waitlist->ticket->notified = 0;
@@ -303,12 +305,12 @@ void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us) {
   }
 }
 
-bool rl_notify_timer(rl_lock *lock, redlock_time now_us) {
+bool rl_notify_poll_if_due(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_ticket *ticket = lock->waitlist != NULL ? lock->waitlist->ticket : NULL;
   redlock_duration left_us = ticket != NULL ? rl_time_sub(rl_poll_time_last(ticket), now_us) : 0;
   if (left_us == 0 || !ticket->polls) {
-    return false;
+    return false; /* The head stops waiting: a last attempt. Or the timer is for an attempt. */
   }
   ticket->polls = false;
   ticket->held = 0;
@@ -319,7 +321,7 @@ bool rl_notify_timer(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-void rl_notify_denied_last(rl_lock *lock, redlock_time now_us, int error) {
+void rl_notify_only_attempt_failed(rl_lock *lock, redlock_time now_us, int error) {
   if (error == REDLOCK_E_TAKEN && rl_notify_is_for_lock(lock)) {
     lock->core->notify->wanted = true;
     lock->core->notify->used_us = now_us;
@@ -389,12 +391,12 @@ void rl_notify_copy_label(rl_lock *lock) {
 bool rl_notify_is_awaited(const rl_core *core, const rl_waitlist *waitlist) {
   const rl_ticket *ticket = waitlist->ticket;
   return ticket != NULL && rl_quorum_count(ticket->held | ticket->outranked | ticket->notified) >=
-                               rl_notify_needed(core);
+                               rl_notify_quorum(core);
 }
 
-/* ---------------------------------------------------------------------- NTF-2, waiting first */
+/* ---------------------------------------------------------------------- NTF-2, enqueuing first */
 
-bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
+bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_waitlist *waitlist = lock->waitlist;
   rl_notify_state *notify = core->notify;
@@ -405,8 +407,8 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   bool contended = rl_notify_is_contended(core, waitlist, now_us);
   notify->wanted = notify->wanted || fair || contended;
   notify->used_us = fair || contended ? now_us : notify->used_us;
-  bool connected = rl_quorum_count(notify->ready) >= rl_notify_needed(core);
-  bool coming = fair && rl_subscribers_are_coming(core, rl_notify_needed(core));
+  bool connected = rl_quorum_count(notify->ready) >= rl_notify_quorum(core);
+  bool coming = fair && rl_subscribers_are_coming(core, rl_notify_quorum(core));
   if (!(connected || coming) || !(fair || contended)) {
     return false;
   }
@@ -414,24 +416,24 @@ bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us) {
   if (left_us <= rl_time_add(RL_NOTIFY_SLACK_US, rl_pause_needs(core))) {
     return false; /* There is time for one attempt only. */
   }
-  redlock_duration answers_us = /* until an attempt, if no majority has reported */
+  redlock_duration answers_us = /* until an attempt, if no quorum has reported */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_outbox_leave(lock);
   rl_lock_enter(lock, RL_PHASE_DELAY);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, answers_us));
-  rl_notify_wait(lock, now_us);
+  rl_notify_enqueue(lock, now_us);
   return true;
 }
 
-void rl_notify_note(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
-                    bool soon) {
+void rl_notify_node_notified(rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
+                             bool soon) {
   rl_lock *head = ticket->waitlist->head;
   ticket->notified |= bit;
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
-  rl_notify_set_timer(core, ticket, now_us);
+  rl_notify_decide(core, ticket, now_us);
   if (soon && head->phase == RL_PHASE_DELAY && !ticket->attempt_due) {
-    rl_notify_try_soon(core, head, ticket, now_us);
+    rl_notify_schedule_soon(core, head, ticket, now_us);
   }
 }
 

@@ -21,24 +21,28 @@ int rl_notify_open(struct rl_core *core);
 void rl_notify_close(struct rl_core *core);
 
 /*
- * NTF-1. Enqueues the waiter on the nodes. Its timer must already be set for an attempt without
- *        notifications.
+ * NTF-1. Enqueues the head |lock| on the nodes, unless it waits without notifications. Its timer
+ *        must already be set for an attempt without notifications.
  */
-void rl_notify_wait(rl_lock *lock, redlock_time now_us);
+void rl_notify_enqueue(rl_lock *lock, redlock_time now_us);
 
 /*
- * NTF-2. Returns true if the acquire now waits in the queues instead of making its first attempt.
+ * NTF-2. Moves an acquire in phase SEND to phase DELAY and enqueues it, if it must not overtake
+ *        waiters. Otherwise changes nothing, and returns false: the first attempt comes first.
  */
-bool rl_notify_waits_first(rl_lock *lock, redlock_time now_us);
+bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us);
 
-/* NTF-5. Returns the slot of a semaphore that a majority has notified to the head; 0: none. */
+/* NTF-5. Returns the slot of a semaphore that a quorum has notified to the head; 0: none. */
 unsigned rl_notify_slot(const struct rl_core *core, const rl_waitlist *waitlist);
 
 /* NTF-5. Notes that the head begins an attempt, and drops earlier notifications. */
-void rl_notify_attempt(rl_waitlist *waitlist, redlock_time now_us);
+void rl_notify_attempt_begins(rl_waitlist *waitlist, redlock_time now_us);
 
-/* Handles the timer of a waiting head. Returns false if the caller should start an attempt. */
-bool rl_notify_timer(rl_lock *lock, redlock_time now_us);
+/*
+ * The timer of a waiting head is due. Polls if it is set for a poll. Otherwise returns false: the
+ * caller must start an attempt.
+ */
+bool rl_notify_poll_if_due(rl_lock *lock, redlock_time now_us);
 
 /* NTF-6. Moves the ticket of the head to |lease|, which it has acquired; the release dequeues. */
 void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time now_us);
@@ -59,11 +63,12 @@ void rl_notify_give_up(struct rl_core *core, rl_waitlist *waitlist);
 void rl_notify_copy_label(struct rl_lock *lock);
 
 /*
- * NTF-2. The only attempt of |lock| has failed with |error|. Lets its next acquire enqueue first.
+ * NTF-2. Lets the next acquire of the resource enqueue first: the only attempt of |lock| has failed
+ *        with |error|.
  */
-void rl_notify_denied_last(rl_lock *lock, redlock_time now_us, int error);
+void rl_notify_only_attempt_failed(rl_lock *lock, redlock_time now_us, int error);
 
-/* Returns true if a majority of the nodes will notify the wait list. */
+/* Returns true if a quorum of the nodes has notified the wait list, or will do so. */
 bool rl_notify_is_awaited(const struct rl_core *core, const rl_waitlist *waitlist);
 
 /* NTF-2. Returns true if the resource with that hash (rl_waits_hash()) is recently contended. */
@@ -73,15 +78,15 @@ bool rl_notify_was_contended(const struct rl_core *core, uint64_t hash, redlock_
 void rl_notify_note_contention(struct rl_core *core, const rl_resource *resource,
                                redlock_time now_us);
 
-/* Returns how many notifications make the head try. */
-unsigned rl_notify_needed(const struct rl_core *core);
+/* Returns how many nodes are enough (NTF-4): the quorum of an acquire. */
+unsigned rl_notify_quorum(const struct rl_core *core);
 
-/* NTF-5. Notes that the node |bit| has notified the ticket. With |soon| the head may try soon. */
-void rl_notify_note(struct rl_core *core, rl_ticket *ticket, uint32_t bit, redlock_time now_us,
-                    bool soon);
+/* NTF-5. Notes that the node |bit| has notified the ticket. With |soon|, the head may try soon. */
+void rl_notify_node_notified(struct rl_core *core, rl_ticket *ticket, uint32_t bit,
+                             redlock_time now_us, bool soon);
 
-/* Sets when the head of the ticket polls or tries, by all reports of the nodes. */
-void rl_notify_set_timer(struct rl_core *core, rl_ticket *ticket, redlock_time now_us);
+/* Lets the head of the ticket try now, or sets its timer for a try or a poll, by all reports. */
+void rl_notify_decide(struct rl_core *core, rl_ticket *ticket, redlock_time now_us);
 
 /* Sends the queue commands that are due. rl_notify_has_news() returns true if there are any. */
 void rl_notify_continue(struct rl_core *core, redlock_time now_us);

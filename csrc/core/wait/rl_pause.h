@@ -22,8 +22,8 @@ bool rl_pause_hears(const rl_lock *lock, redlock_time now_us);
 redlock_duration rl_pause_needs(const rl_core *core);
 
 /*
- * Returns when the last attempt begins that the budget allows. A majority as fast as it ever was
- * can still answer then, and drivers may wake up a little late.
+ * Returns when the last attempt begins that the budget allows. If the quorum's nodes are as fast as
+ * they ever were, their answers come in time, even if the driver wakes up a little late.
  */
 redlock_time rl_pause_last(const rl_lock *lock);
 

@@ -35,7 +35,7 @@
 #define RL_POLL_TIME_MAX_US (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after a poll */
 
 /*
- * Returns when the keys on enough nodes have expired that a majority is free. It is not free yet.
+ * Returns when so many keys have expired that a quorum of nodes is free. Fewer are free now.
  */
 static redlock_time rl_poll_time_expiry(const rl_core *core, const rl_ticket *ticket) {
   redlock_time ends_us[RL_NOTIFY_NODES_MAX] = {0};
@@ -70,9 +70,9 @@ static unsigned rl_poll_time_before(const rl_core *core, const rl_ticket *ticket
 redlock_time rl_poll_time_last(const rl_ticket *ticket) {
   const rl_lock *head = ticket->waitlist->head;
   redlock_duration poll_us = head->current->poll_interval_us;
-  bool looks =
+  bool polls =
       rl_time_sub(head->budget_ends_us, ticket->begun_us) > rl_time_add(poll_us, poll_us / 4);
-  return looks ? head->budget_ends_us : rl_pause_last(head);
+  return polls ? head->budget_ends_us : rl_pause_last(head);
 }
 
 redlock_time rl_poll_time_next(rl_core *core, const rl_ticket *ticket, redlock_time now_us) {

@@ -26,15 +26,15 @@ bool rl_report_is_for(const rl_outstanding *outstanding) {
 }
 
 /*
- * Turns the reports into the head's votes, if a majority reports a holder. They matter to a head
- * that has made no attempt (NTF-2), or whose attempt did not end with "taken". After such an
- * attempt the reports count only from the next poll on: the first ones may be of the head's own
- * key, whose release is still outstanding.
+ * Turns the reports into the head's votes, if a quorum reports a holder. They matter to a head that
+ * has made no attempt (NTF-2), or whose attempt did not end with "taken". After an attempt the
+ * reports count only from the next poll on: the first ones may be of the head's own key, whose
+ * release is still outstanding.
  */
 static void rl_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
   bool polled = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
   if (head->phase != RL_PHASE_DELAY || head->result == REDLOCK_E_TAKEN || !polled ||
-      rl_quorum_count(ticket->held) < rl_notify_needed(head->core)) {
+      rl_quorum_count(ticket->held) < rl_notify_quorum(head->core)) {
     return;
   }
   rl_round_clear(head);
@@ -47,10 +47,11 @@ static void rl_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
 }
 
 /*
- * NTF-1. Notes the label of the holder that a node has reported. Nodes may report several holders,
- *        of which none has a majority: the first label stays until no node reports it any more.
+ * NTF-1. Notes the label of the holder that a node has reported. If nodes report several labels,
+ *        the first one stays until no node reports it.
  */
-static void rl_report_label(rl_ticket *ticket, uint32_t bit, const char *label, size_t length) {
+static void rl_report_note_label(rl_ticket *ticket, uint32_t bit, const char *label,
+                                 size_t length) {
   bool valid = rl_label_is_valid(label, length);
   bool same =
       valid && ticket->holder.length == length && memcmp(ticket->holder.text, label, length) == 0;
@@ -62,8 +63,8 @@ static void rl_report_label(rl_ticket *ticket, uint32_t bit, const char *label, 
 }
 
 /*
- * Reads the answer of a script, and notes the label or the places (rl_command.h). Returns false if
- * the reply is none. |ticket| may be NULL.
+ * Reads the answer of a script, and notes the label or the places (rl_command.h) in |ticket|, if
+ * that is not NULL. Returns false if the reply is no answer.
  */
 static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_script script,
                                   rl_ticket *ticket, long long *answer) {
@@ -88,14 +89,14 @@ static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_s
   if (ticket != NULL && ticket->places != NULL) {
     rl_ticket_placed(ticket, now_us, node->index, rest, places ? length : 0);
   } else if (ticket != NULL) {
-    rl_report_label(ticket, rl_node_bit(node), rest, length);
+    rl_report_note_label(ticket, rl_node_bit(node), rest, length);
   }
   return true;
 }
 
 /* NTF-1. Notes the answer of ENQUEUE (rl_command.h). */
-static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, redlock_time now_us,
-                               long long answer) {
+static void rl_report_enqueue_answered(rl_core *core, rl_ticket *ticket, unsigned node,
+                                       redlock_time now_us, long long answer) {
   uint32_t bit = (uint32_t)1 << node;
   uint64_t left_ms = (uint64_t)answer / RL_COMMAND_ENQUEUE_UNIT;
   uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_ENQUEUE_UNIT);
@@ -105,7 +106,7 @@ static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
   ticket->evicted = evicted ? ticket->evicted | bit : ticket->evicted & ~bit;
   ticket->held &= ~bit;
   ticket->outranked &= ~bit;
-  if (left_ms != 1 || position < 2) { /* It is no answer to a mere APPEND. */
+  if (left_ms != 1 || position < 2) { /* APPEND answers one unit and a position above 1. */
     ticket->unqueried &= ~bit;
   }
   if ((ticket->again & bit) != 0) {
@@ -113,7 +114,7 @@ static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
     rl_ticket_ask(core->notify, ticket, bit);
   }
   if (answer == 0) {
-    rl_notify_note(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
+    rl_notify_node_notified(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
     return;
   }
   ticket->contended = true;
@@ -127,14 +128,14 @@ static void rl_report_enqueued(rl_core *core, rl_ticket *ticket, unsigned node, 
         left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
     rl_report_copy_votes(ticket->waitlist->head, ticket);
   }
-  rl_notify_set_timer(core, ticket, now_us);
+  rl_notify_decide(core, ticket, now_us);
 }
 
 /*
  * Returns true if the reply forbids a command that DEQUEUE needs: a waiter that can enqueue but not
- * dequeue would block other waiters. The error names the command, except in Redis 6 and 7.0, and
- * except for a renamed command. An error about the key says nothing about the node: a forged
- * message may have named that key (NTF-8).
+ * dequeue would block other waiters. Most servers name the command. Redis 6 ("can't run") and 7.0
+ * ("this command"), and a renamed command ("unknown"), do not. An error about the key says nothing
+ * about the node: a forged message may have named that key (NTF-8).
  */
 static bool rl_report_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&
@@ -145,43 +146,44 @@ static bool rl_report_is_forbidden(const rl_reply *reply) {
 }
 
 /*
- * NTF-9. Errors that concern one ENQUEUE. Before Redis 7 these words are inside the text.
+ * NTF-9. Errors that concern one ENQUEUE. Before Redis 7 the code stands inside the text.
  * rl_verdict_refusals (rl_verdict.c) has the errors after which a SET has set nothing.
  */
-static const char *const rl_report_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
-                                                "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
+static const char *const rl_report_enqueue_errors[] = {"WRONGTYPE",   "OOM ",        "LOADING ",
+                                                       "MISCONF ",    "NOREPLICAS ", "BUSY ",
+                                                       "MASTERDOWN ", "READONLY "};
+
+/* NTF-9. Returns true if the node refuses one ENQUEUE, and not all of them. */
+static bool rl_report_refuses_one(const rl_reply *reply) {
+  bool found = false;
+  for (size_t i = 0; i < sizeof rl_report_enqueue_errors / sizeof rl_report_enqueue_errors[0];
+       i++) {
+    found = found ||
+            (reply->type == RL_REPLY_ERROR && strstr(reply->text, rl_report_enqueue_errors[i]));
+  }
+  return found;
+}
 
 /*
- * NTF-9. If the node refused only this ENQUEUE: drops its reports, so that the waiter polls it, and
- *        returns true. The node's queue may still have the ticket from before.
+ * NTF-9. Drops the reports of a node that has refused one ENQUEUE, so that the waiter polls it. The
+ *        node's queue may still have the ticket from before.
  */
-static bool rl_report_pass_over(rl_core *core, const rl_node *node, redlock_time now_us,
-                                rl_ticket *ticket) {
-  const rl_reply *reply = &node->link.reader.reply;
-  uint32_t bit = rl_node_bit(node);
-  bool passes = false;
-  for (size_t i = 0; i < sizeof rl_report_passing / sizeof rl_report_passing[0]; i++) {
-    passes = passes || (reply->type == RL_REPLY_ERROR && strstr(reply->text, rl_report_passing[i]));
-  }
-  if (!passes) {
-    return false;
-  }
-  if (ticket != NULL) {
-    ticket->held &= ~bit;
-    ticket->outranked &= ~bit;
-    rl_notify_set_timer(core, ticket, now_us);
-  }
-  return true;
+static void rl_report_enqueue_refused(rl_core *core, rl_ticket *ticket, uint32_t bit,
+                                      redlock_time now_us) {
+  ticket->held &= ~bit;
+  ticket->outranked &= ~bit;
+  rl_notify_decide(core, ticket, now_us);
 }
 
 void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *outstanding) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
-  bool waits = outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL;
+  bool enqueues = outstanding->kind == RL_OUTSTANDING_ENQUEUE;
+  bool waits = enqueues && ticket != NULL;
   long long answer;
   if (outstanding->kind == RL_OUTSTANDING_PROBE) {
-    rl_report_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
+    rl_report_subscribers_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
     return;
   }
   if (waits) {
@@ -191,7 +193,7 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
                             &answer)) {
     node->link.knows[outstanding->script] = true;
     if (waits) {
-      rl_report_enqueued(core, ticket, node->index, now_us, answer);
+      rl_report_enqueue_answered(core, ticket, node->index, now_us, answer);
     }
     return;
   }
@@ -203,13 +205,15 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
     }
     return;
   }
-  bool refused = outstanding->kind == RL_OUTSTANDING_ENQUEUE &&
-                 !rl_report_pass_over(core, node, now_us, ticket);
-  if (refused || rl_report_is_forbidden(reply)) {
+  bool refuses_one = enqueues && rl_report_refuses_one(reply);
+  if (refuses_one && waits) {
+    rl_report_enqueue_refused(core, ticket, rl_node_bit(node), now_us);
+  }
+  if ((enqueues && !refuses_one) || rl_report_is_forbidden(reply)) {
     const char *reason = reply->type == RL_REPLY_ERROR
                              ? rl_link_error_text(&node->link)
                              : "unexpected reply to the script of the queue";
-    rl_report_changed(core, rl_subscriber_refuse(core, node, now_us, reason), now_us);
+    rl_report_subscribers_changed(core, rl_subscriber_refuse(core, node, now_us, reason), now_us);
   }
 }
 
@@ -292,14 +296,17 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
       rl_ticket_notified(core->notify, ticket, node, reply->bytes + RL_REPORT_PAYLOAD,
                          reply->length - RL_REPORT_PAYLOAD)) {
     rl_report_note_slot(ticket, bit, reply);
-    rl_notify_note(core, ticket, bit, now_us, true);
+    rl_notify_node_notified(core, ticket, bit, now_us, true);
   }
 }
 
 /* ------------------------------------------------------------------------------------- nodes */
 
-/* Drops the reports of the node in all tickets. With |connected| the node is still connected. */
-static void rl_report_discount(rl_core *core, uint32_t bit, bool connected, redlock_time now_us) {
+/*
+ * Drops the reports of the node in all tickets. With |connected| only its subscriber has ended or
+ * refuses: DEQUEUE can still be sent, and notifications that have come still count.
+ */
+static void rl_report_drop(rl_core *core, uint32_t bit, bool connected, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
     rl_ticket *ticket = notify->tickets[i];
@@ -312,24 +319,25 @@ static void rl_report_discount(rl_core *core, uint32_t bit, bool connected, redl
     ticket->unqueried &= ~bit;
     ticket->notified &= connected ? ~(uint32_t)0 : ~bit;
     if (ticket->waitlist != NULL) {
-      rl_notify_set_timer(core, ticket, now_us);
+      rl_notify_decide(core, ticket, now_us);
     }
   }
 }
 
 void rl_report_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
-  rl_report_changed(core, rl_subscriber_node_down(core, node), now_us);
-  rl_report_discount(core, rl_node_bit(node), false, now_us);
+  rl_report_subscribers_changed(core, rl_subscriber_node_down(core, node), now_us);
+  rl_report_drop(core, rl_node_bit(node), false, now_us);
 }
 
 void rl_report_mute(rl_core *core, rl_node *node, redlock_time now_us) {
   node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
-  rl_report_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
+  rl_report_subscribers_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
 }
 
-void rl_report_changed(rl_core *core, rl_subscriber_change change, redlock_time now_us) {
+void rl_report_subscribers_changed(rl_core *core, rl_subscriber_change change,
+                                   redlock_time now_us) {
   if (change.lost != 0) {
-    rl_report_discount(core, change.lost, true, now_us);
+    rl_report_drop(core, change.lost, true, now_us);
   }
   for (uint32_t i = 0; change.ready != 0 && i < core->notify->ticket_count; i++) {
     if (core->notify->tickets[i]->waitlist != NULL) {

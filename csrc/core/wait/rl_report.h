@@ -22,11 +22,12 @@ void rl_report_unanswered(struct rl_core *core, const rl_node *node,
 void rl_report_message(struct rl_core *core, unsigned node, redlock_time now_us,
                        const rl_reply *reply);
 
-/* Notes that releases on the node may not notify waiters: they do not for a while. */
+/* The user may not notify on |node|: its releases do not notify for a minute. */
 void rl_report_mute(struct rl_core *core, rl_node *node, redlock_time now_us);
 
-/* Acts on what a function of rl_subscriber.h returned. */
-void rl_report_changed(struct rl_core *core, rl_subscriber_change change, redlock_time now_us);
+/* Enqueues on nodes that now notify. Drops the reports of those that no longer do. */
+void rl_report_subscribers_changed(struct rl_core *core, rl_subscriber_change change,
+                                   redlock_time now_us);
 
 /* Drops what |node| reported: its connection has ended. */
 void rl_report_node_down(struct rl_core *core, const rl_node *node, redlock_time now_us);

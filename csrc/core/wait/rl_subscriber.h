@@ -22,7 +22,7 @@
 /* A node that has refused is asked again after this time. */
 #define RL_SUBSCRIBER_REFUSED_US (60 * REDLOCK_SECONDS)
 
-/* Nodes whose notifications now arrive, or no longer arrive: input of rl_report_changed(). */
+/* Nodes whose notifications now arrive, or no longer do: rl_report_subscribers_changed(). */
 typedef struct rl_subscriber_change {
   uint32_t ready, lost;
 } rl_subscriber_change;
@@ -46,7 +46,7 @@ rl_subscriber_change rl_subscriber_probed(rl_core *core, rl_node *node, redlock_
 rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
                                           const char *reason);
 
-/* Notes that releases may not notify waiters on the node. */
+/* Notes that the user may not notify on |node|: waiters cannot count on its notifications. */
 rl_subscriber_change rl_subscriber_mute(rl_core *core, const rl_node *node, redlock_time now_us);
 
 /*

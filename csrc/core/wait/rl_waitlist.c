@@ -298,7 +298,7 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
     return;
   }
   rl_timers_set(&core->timers, &next->timer, rl_time_add(now_us, pause_us));
-  rl_notify_wait(next, now_us);
+  rl_notify_enqueue(next, now_us);
 }
 
 void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {

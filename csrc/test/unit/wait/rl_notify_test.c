@@ -523,7 +523,7 @@ TEST(waiter_ignores_reports_of_a_node_without_notifications) {
   for (unsigned i = 0; i < 3;
        i++) { /* It is asked; and the subscriber has gone before it answers. */
     assert_int_equal(fake_next(world, i), FAKE_STAND);
-    rl_report_changed(
+    rl_report_subscribers_changed(
         &world->core,
         rl_subscriber_refuse(&world->core, world->core.nodes[i], world->now_us, "NOPERM"),
         world->now_us);

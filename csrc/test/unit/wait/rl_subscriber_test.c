@@ -217,13 +217,13 @@ TEST(later_refusal_does_not_postpone_other_nodes) {
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   (void)begin_of(world, KEY, &options);
-  rl_report_changed(
+  rl_report_subscribers_changed(
       &world->core,
       rl_subscriber_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM"),
       world->now_us);
   fake_settle(world);
   pass(world, 40 * SECONDS);
-  rl_report_changed(
+  rl_report_subscribers_changed(
       &world->core,
       rl_subscriber_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM"),
       world->now_us);
