@@ -8,6 +8,8 @@
 
 #include "fake_queue.h"
 #include "lock/rl_round.h"
+#include "wait/rl_report.h"
+#include "wait/rl_subscriber.h"
 #include "wait/rl_waitlist.h"
 #include "world_steps.h"
 
@@ -21,7 +23,7 @@ static const char OTHERS_ENTRY[] = "00112233445566aa00000007";
 #define DELAY (200 * MS)
 #define SLOW (2 * SECONDS)
 
-/* One that waits for up to a minute, and without calls tries every 200 ms. */
+/* A waiter that waits for up to a minute, and without notifications tries every 200 ms. */
 static inline redlock_options patient(void) {
   redlock_options options = {.wait_us = 60 * SECONDS,
                              .retry_delay_us = DELAY,
@@ -30,7 +32,13 @@ static inline redlock_options patient(void) {
   return options;
 }
 
-/* Somebody else holds the key on the nodes of |nodes|, up to |ends_us|. */
+static inline redlock_options fair(void) {
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  return options;
+}
+
+/* Another client holds the key on the nodes of |nodes|, up to |ends_us|. */
 static inline void take_key(fake_world *world, uint32_t nodes, redlock_time ends_us) {
   for (unsigned i = 0; i < world->count; i++) {
     if ((nodes >> i & 1) != 0) {
@@ -49,7 +57,22 @@ static inline void release_key(fake_world *world, unsigned node) {
   fake_store_execute(&world->nodes[node].store, world->now_us, &release, reply);
 }
 
-/* An acquire has been begun, and the nodes have answered all. */
+/* It releases on all nodes, and its messages arrive. */
+static inline void release_keys(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+}
+
+/* The key is gone from all nodes, and no notification tells. */
+static inline void remove_keys(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    fake_store_remove(&world->nodes[i].store, KEY);
+  }
+}
+
+/* An acquire has begun, and the nodes have answered everything. */
 static inline rl_lock *begin_of(fake_world *world, const char *key,
                                 const redlock_options *options) {
   rl_lock *lock = fake_lock(world, key, options);
@@ -102,6 +125,21 @@ static inline fake_world *listening(unsigned count) {
   return world;
 }
 
+/* The same, and another client holds the key on all nodes for good. */
+static inline fake_world *held_world(unsigned count) {
+  fake_world *world = listening(count);
+  take_key(world, UINT32_MAX, REDLOCK_NEVER);
+  return world;
+}
+
+/* The node refuses what its notifications need. */
+static inline void refuse_notifications(fake_world *world, unsigned node) {
+  rl_report_subscribers_changed(
+      &world->core,
+      rl_subscriber_refuse(&world->core, world->core.nodes[node], world->now_us, "NOPERM"),
+      world->now_us);
+}
+
 /* Another client comes last in the queues, and hears when it is called. */
 static inline void let_other_stand(fake_world *world) {
   for (unsigned i = 0; i < world->count; i++) {
@@ -129,6 +167,13 @@ static inline void assert_stands(fake_world *world, unsigned node, unsigned at, 
   const char *found = fake_queue_at(&world->nodes[node].store, KEY, at);
   assert_non_null(found);
   assert_string_equal(found, entry);
+}
+
+/* No waiter is in a queue of the key. */
+static inline void assert_no_queue(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
 }
 
 /* A message for the client, as a node sends it. */

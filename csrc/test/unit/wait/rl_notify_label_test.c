@@ -104,9 +104,7 @@ TEST(message_names_the_last_reported_holder) {
   fake_world *world = listening(3);
   hold_all(world, DIGITS ":host a");
   rl_lock *lock = begin_of(world, KEY, &options);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_remove(&world->nodes[i].store, KEY);
-  }
+  remove_keys(world);
   hold_all(world, DIGITS ":host b");
   assert_contains(taken(world, lock), ", held by 'host b': ");
 }
@@ -132,9 +130,7 @@ TEST(granted_waiter_forgets_the_holder) {
   fake_world *world = listening(3);
   hold_all(world, DIGITS ":host a");
   rl_lock *lock = begin_of(world, KEY, &options);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_remove(&world->nodes[i].store, KEY);
-  }
+  remove_keys(world);
   pass(world, 4 * SECONDS);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_string_equal(message_of(lock), "");

@@ -188,8 +188,7 @@ TEST(waiting_allocates_nothing_after_warm_up) {
 }
 
 TEST(free_of_a_waiter_allocates_nothing) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *front = begin_patient(world);
   rl_lock *next = begin_patient(world);
   rl_lock *last = begin_patient(world);

@@ -7,11 +7,44 @@
 
 #include "calling_world.h"
 
-/* --------------------------------------------------------------------------------------- C1 */
+/*
+ * Begins an acquire. The nodes deny SET, and have received ENQUEUE, which none has answered.
+ */
+static rl_lock *begin_enqueue(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  fake_begin_acquire(world, lock);
+  for (unsigned i = 0; i < world->count; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_SET);
+  }
+  for (unsigned i = 0; i < world->count; i++) {
+    assert_int_equal(fake_next(world, i), FAKE_STAND);
+  }
+  return lock;
+}
+
+/* |count| other waiters come last in the queue of a node. None of them is connected. */
+static void queue_others(fake_world *world, unsigned node, unsigned count) {
+  for (unsigned k = 0; k < count; k++) {
+    char entry[RL_LINK_ENTRY_SIZE];
+    (void)snprintf(entry, sizeof entry, "%s%08x", OTHERS_CHANNEL, k);
+    fake_queue_put(&world->nodes[node].store, KEY, entry);
+  }
+}
+
+/* Time passes until the waiter polls. Returns how long that takes. */
+static redlock_duration time_of_poll(fake_world *world) {
+  redlock_time begun_us = world->now_us;
+  (void)begin_patient(world);
+  while (world->nodes[0].stands == 1) {
+    pass(world, MS);
+  }
+  return world->now_us - begun_us;
+}
+
+/* ---------------------------------------------------------------------------------------- NTF-1 */
 
 TEST(failed_attempt_enqueues_on_each_node) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   for (unsigned i = 0; i < 3; i++) {
@@ -58,8 +91,7 @@ static unsigned connections_of_client_with(unsigned count) {
   rl_options options;
   redlock_settings settings = {0};
   redlock_node node = {.address = "127.0.0.1"};
-  redlock_options fair = patient();
-  fair.fair = REDLOCK_YES;
+  redlock_options given = fair();
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
   assert_error(rl_notify_open(&core), REDLOCK_OK);
@@ -68,7 +100,7 @@ static unsigned connections_of_client_with(unsigned count) {
     assert_error(rl_core_add(&core, &address), REDLOCK_OK);
   }
   rl_options_default(&options);
-  assert_null(rl_options_read(&options, &fair));
+  assert_null(rl_options_read(&options, &given));
   rl_lock *lock = rl_lock_new(&core, KEY, sizeof KEY - 1, &options);
   assert_error(rl_lock_acquire(lock, FAKE_START_US, NULL, false), REDLOCK_OK);
   rl_core_send(&core, FAKE_START_US, entropy, sizeof entropy);
@@ -79,19 +111,15 @@ static unsigned connections_of_client_with(unsigned count) {
   return connections;
 }
 
-TEST(client_with_16_nodes_has_subscribers) {
+TEST(client_with_more_than_16_nodes_has_no_subscribers) {
   assert_int_equal(connections_of_client_with(16), 2 * 16);
-}
-
-TEST(client_with_more_than_16_nodes_polls) {
   assert_int_equal(connections_of_client_with(17), 17);
 }
 
-/* --------------------------------------------------------------------------------------- C2 */
+/* ---------------------------------------------------------------------------------------- NTF-2 */
 
 TEST(fair_acquire_queues_first) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   fake_world *world = listening(3);
   rl_lock *lock = fake_lock(world, KEY, &options);
   fake_begin_acquire(world, lock);
@@ -104,8 +132,7 @@ TEST(fair_acquire_queues_first) {
 }
 
 TEST(fair_acquire_does_not_overtake_a_waiter) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   fake_world *world = listening(3);
   let_other_stand(world); /* The lock is free, and they have not come yet. */
   rl_lock *lock = begin_of(world, KEY, &options);
@@ -131,14 +158,6 @@ static fake_world *contended_world(void) {
   return world;
 }
 
-TEST(acquire_queues_first_after_recent_contention) {
-  fake_world *world = contended_world();
-  rl_lock *lock = begin_patient(world);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  assert_int_equal(world->nodes[0].sets, 1); /* the first lock's */
-  assert_stands(world, 0, 1, entry_of(lock));
-}
-
 TEST(acquire_queues_first_with_a_bare_majority_of_subscribers) {
   fake_world *world = contended_world();
   fake_lose(world, 3 + 2);
@@ -152,7 +171,8 @@ TEST(contention_ends_after_a_second) {
   pass(world, SECONDS - 1);
   rl_lock *early = begin_patient(world);
   assert_error(rl_lock_result(early), REDLOCK_PENDING);
-  assert_int_equal(world->nodes[0].sets, 1);
+  assert_int_equal(world->nodes[0].sets, 1); /* the first lock's */
+  assert_stands(world, 0, 1, entry_of(early));
   fake_free(world, early);
   pass(world, 1);
   rl_lock *lock = begin_patient(world);
@@ -227,8 +247,7 @@ TEST(appended_head_of_one_node_polls_after_a_delay) {
 }
 
 TEST(acquire_with_time_for_one_attempt_does_not_queue) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   options.wait_us = 6 * MS; /* 5 ms for a late driver, and 1 ms for the notification */
   fake_world *world = listening(3);
   let_other_stand(world);
@@ -238,8 +257,7 @@ TEST(acquire_with_time_for_one_attempt_does_not_queue) {
 }
 
 TEST(first_fair_acquire_waits_for_the_subscribers) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   fake_world *world = fake_world_new_calling(3);
   let_other_stand(world);
   rl_lock *lock = begin_of(world, KEY, &options);
@@ -251,8 +269,7 @@ TEST(first_fair_acquire_waits_for_the_subscribers) {
 }
 
 TEST(fair_acquire_waits_for_subscribers_as_long_as_an_attempt) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   fake_world *world = fake_world_new_calling(3);
   for (unsigned i = 3; i < 6; i++) {
     world->nodes[i].policy = FAKE_HANGS;
@@ -265,8 +282,7 @@ TEST(fair_acquire_waits_for_subscribers_as_long_as_an_attempt) {
 }
 
 TEST(fair_acquire_tries_at_once_if_subscribers_are_refused) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   fake_world *world = fake_world_new_calling(3);
   for (unsigned i = 3; i < 6; i++) {
     world->nodes[i].policy = i < 5 ? FAKE_REFUSES : FAKE_ACCEPTS;
@@ -279,34 +295,26 @@ TEST(fair_acquire_tries_at_once_if_subscribers_are_refused) {
   assert_int_equal(world->now_us, FAKE_START_US + 50 * MS);
 }
 
-/* --------------------------------------------------------------------------------------- C3 */
+/* ---------------------------------------------------------------------------------------- NTF-3 */
 
 TEST(release_notifies_the_first_ticket) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   pass(world, 30 * MS);
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US + 30 * MS);
   assert_int_equal(world->nodes[0].sets, 2);
 }
 
 TEST(notification_skips_disconnected_waiters) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_queue_put(&world->nodes[i].store, KEY, OTHERS_ENTRY); /* who is gone */
   }
   rl_lock *lock = begin_patient(world);
   assert_stands(world, 0, 1, entry_of(lock));
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->now_us, FAKE_START_US);
 }
@@ -333,7 +341,7 @@ TEST(node_that_forbids_publish_gets_the_plain_release) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-/* --------------------------------------------------------------------------------------- C4 */
+/* ---------------------------------------------------------------------------------------- NTF-4 */
 
 TEST(waiter_polls_while_a_majority_has_the_key) {
   fake_world *world = listening(3);
@@ -354,8 +362,7 @@ TEST(waiter_polls_while_a_majority_has_the_key) {
 }
 
 TEST(poll_restores_a_lost_queue) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   for (unsigned i = 0; i < 3; i++) {
     fake_queue_clear(&world->nodes[i].store, KEY);
@@ -380,59 +387,32 @@ TEST(waiter_polls_when_keys_on_a_majority_expire) {
     pass(world, 2 * MS);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_int_equal(world->nodes[0].sets, 2);
-    assert_true(fake_world_end(world));
   }
 }
 
+/* 2 ms for each waiter before it, on the node with the fewest. */
 TEST(waiter_further_back_polls_later) {
-  redlock_time looked_us[2];
-  for (unsigned i = 0; i < 2; i++) {
-    fake_world *world = listening(1);
-    redlock_time start_us = world->now_us;
-    take_key(world, 1, start_us + 300 * MS);
-    for (unsigned k = 0; k < 5 * i; k++) {
-      char entry[RL_LINK_ENTRY_SIZE];
-      (void)snprintf(entry, sizeof entry, "%s%08x", OTHERS_CHANNEL, k);
-      fake_queue_put(&world->nodes[0].store, KEY, entry);
-    }
-    (void)begin_patient(world);
-    while (world->nodes[0].stands == 1) {
-      pass(world, MS);
-    }
-    looked_us[i] = world->now_us - start_us;
-    assert_true(fake_world_end(world));
-  }
-  assert_in_range(looked_us[0], 300 * MS, 304 * MS);
-  assert_int_equal(looked_us[1] - looked_us[0], 10 * MS);
-}
-
-TEST(waiter_polls_by_the_node_with_the_fewest_before_it) {
-  redlock_time looked_us[2];
-  for (unsigned i = 0; i < 2; i++) {
+  static const struct {
+    unsigned before[3];
+    redlock_duration later_us;
+  } rows[] = {{{0, 0, 0}, 0}, {{5, 5, 5}, 10 * MS}, {{6, 5, 5}, 10 * MS}};
+  redlock_duration first_us = 0;
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     fake_world *world = listening(3);
-    redlock_time start_us = world->now_us;
-    take_key(world, 7, start_us + 300 * MS);
-    for (unsigned k = 0; k < 5 + i; k++) {
-      char entry[RL_LINK_ENTRY_SIZE];
-      (void)snprintf(entry, sizeof entry, "%s%08x", OTHERS_CHANNEL, k);
-      for (unsigned n = 0; n < (k < 5 ? 3 : 1); n++) {
-        fake_queue_put(&world->nodes[n].store, KEY, entry);
-      }
+    take_key(world, 7, world->now_us + 300 * MS);
+    for (unsigned node = 0; node < 3; node++) {
+      queue_others(world, node, rows[i].before[node]);
     }
-    (void)begin_patient(world);
-    while (world->nodes[2].stands == 1) {
-      pass(world, MS);
-    }
-    looked_us[i] = world->now_us - start_us;
-    assert_true(fake_world_end(world));
+    redlock_duration took_us = time_of_poll(world);
+    first_us = i == 0 ? took_us : first_us;
+    assert_int_equal(took_us - first_us, rows[i].later_us);
   }
-  assert_int_equal(looked_us[1], looked_us[0]);
+  assert_in_range(first_us, 300 * MS, 304 * MS);
 }
 
 TEST(unresponsive_head_is_evicted) {
   fake_world *world = listening(3);
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   let_other_stand(world);
   rl_lock *lock = begin_of(world, KEY, &options);
   pass(world, 99 * MS);
@@ -449,8 +429,7 @@ TEST(waiter_behind_an_unresponsive_head_of_one_node_polls_after_a_delay) {
   take_key(world, 6, REDLOCK_NEVER);
   fake_queue_subscribe(&world->nodes[0].store, 1, OTHERS_CHANNEL);
   fake_queue_put(&world->nodes[0].store, KEY, OTHERS_ENTRY);
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   rl_lock *lock = fake_lock(world, KEY, &options);
   fake_begin_acquire(world, lock);
   for (unsigned i = 0; i < 3; i++) {
@@ -467,8 +446,7 @@ TEST(waiter_behind_an_unresponsive_head_of_one_node_polls_after_a_delay) {
  * |first| on.
  */
 static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
-  redlock_options options = patient();
-  options.fair = REDLOCK_YES;
+  redlock_options options = fair();
   char entries[6][RL_LINK_ENTRY_SIZE];
   let_other_stand(world);
   for (unsigned k = 1; k < 6; k++) {
@@ -511,34 +489,20 @@ TEST(waiter_that_evicted_a_head_polls_soon) {
 }
 
 TEST(waiter_ignores_reports_of_a_node_without_notifications) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   redlock_options options = patient();
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_begin_acquire(world, lock);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(fake_answer(world, i).verb, FAKE_SET);
-  }
-  fake_turn(world);
-  for (unsigned i = 0; i < 3;
-       i++) { /* It is asked; and the subscriber has gone before it answers. */
-    assert_int_equal(fake_next(world, i), FAKE_STAND);
-    rl_report_subscribers_changed(
-        &world->core,
-        rl_subscriber_refuse(&world->core, world->core.nodes[i], world->now_us, "NOPERM"),
-        world->now_us);
+  rl_lock *lock = begin_enqueue(world, &options);
+  for (unsigned i = 0; i < 3; i++) { /* The subscriber is gone before the node answers. */
+    refuse_notifications(world, i);
   }
   fake_settle(world);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_remove(&world->nodes[i].store, KEY);
-  }
+  remove_keys(world);
   pass(world, DELAY + MS);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
 TEST(queue_outlives_the_longest_poll_interval) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   options.poll_interval_us = 3600 * SECONDS;
@@ -553,8 +517,7 @@ TEST(queue_outlives_the_longest_poll_interval) {
 TEST(poll_discards_older_reports) {
   redlock_options options = patient();
   options.node_timeout_us = SECONDS;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   (void)begin_of(world, KEY, &options);
   while (world->nodes[0].stands == 1) {
     fake_pass(world, MS);
@@ -567,8 +530,7 @@ TEST(poll_discards_older_reports) {
 }
 
 TEST(waiter_dequeues_only_where_a_queue_had_room) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   let_other_stand(world);
   world->nodes[1].store.queue_max = world->nodes[2].store.queue_max = 1;
   rl_lock *lock = begin_patient(world);
@@ -579,8 +541,7 @@ TEST(waiter_dequeues_only_where_a_queue_had_room) {
 }
 
 TEST(waiter_polls_a_full_queue) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   let_other_stand(world);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.queue_max = 1;
@@ -596,11 +557,10 @@ TEST(waiter_polls_a_full_queue) {
   assert_stands(world, 0, 1, entry_of(lock)); /* Each attempt asks again. */
 }
 
-/* --------------------------------------------------------------------------------------- C5 */
+/* ---------------------------------------------------------------------------------------- NTF-5 */
 
 TEST(waiter_tries_when_a_majority_notifies) {
-  fake_world *world = listening(5);
-  take_key(world, 31, REDLOCK_NEVER);
+  fake_world *world = held_world(5);
   rl_lock *lock = begin_patient(world);
   pass(world, 70 * MS);
   for (unsigned i = 0; i < 3; i++) {
@@ -672,8 +632,7 @@ TEST(notifications_of_two_nodes_that_are_one_server_are_no_majority) {
 
 /* Each notification drew a new time, so that the head tried early, and split the votes again. */
 TEST(notifications_of_different_slots_keep_the_time_of_the_attempt) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   rl_ticket *ticket = lock->waitlist->ticket;
   ticket->permits = 2; /* The messages of the fake name no slot. */
@@ -724,8 +683,7 @@ TEST(notification_of_a_polling_head_keeps_the_usual_delay) {
 }
 
 TEST(notification_of_a_disconnected_node_does_not_count) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   pass(world, 110 * MS);
   call_place(world, 0, lock->waitlist->ticket->id);
@@ -737,8 +695,7 @@ TEST(notification_of_a_disconnected_node_does_not_count) {
 }
 
 TEST(notification_during_an_attempt_counts) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   pass(world, 110 * MS);
   uint32_t id = lock->waitlist->ticket->id;
@@ -756,36 +713,36 @@ TEST(notification_during_an_attempt_counts) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
-/* --------------------------------------------------------------------------------------- C6 */
+/* -------------------------------------------------------------------------------- NTF-6, NTF-7 */
 
-/* A loop that runs seldom, or a finalizer: nobody would call the core again for long. */
-TEST(cancel_and_free_dequeue_at_once) {
-  for (unsigned i = 0; i < 2; i++) {
+/* At once: in a loop that runs seldom, or in a finalizer, the core may not be called for long. */
+TEST(waiter_that_gives_up_dequeues_everywhere_at_once) {
+  enum { FREED, CANCELLED, CLOSED, WAYS };
+  for (unsigned way = 0; way < WAYS; way++) {
     size_t length = 0;
-    fake_world *world = listening(1);
-    take_key(world, 1, REDLOCK_NEVER);
+    fake_world *world = held_world(3);
     rl_lock *lock = begin_patient(world);
     assert_null(rl_core_output(&world->core, 0, &length));
-    if (i == 0) {
+    if (way == FREED) {
       rl_lock_free(lock, world->now_us);
-    } else {
+    } else if (way == CANCELLED) {
       rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    } else {
+      rl_core_close(&world->core, world->now_us);
+      assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
     }
-    assert_non_null(rl_core_output(&world->core, 0, &length));
-    fake_turn(world);
-    assert_int_equal(fake_next(world, 0), FAKE_LEAVE);
-    assert_true(fake_world_end(world));
+    assert_true(rl_core_unsent(&world->core));
+    assert_int_equal(rl_core_output(&world->core, 0, &length) != NULL, way != CLOSED);
+    fake_settle(world);
+    assert_int_equal(total_of(world, leaves), 3);
+    assert_no_queue(world);
   }
 }
 
 TEST(release_dequeues_in_the_same_script) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0)); /* It stays first: */
   let_other_stand(world);
@@ -799,8 +756,7 @@ TEST(release_dequeues_in_the_same_script) {
 }
 
 TEST(release_dequeues_where_its_set_was_refused) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   release_key(world, 0);
   release_key(world, 1);
@@ -808,14 +764,11 @@ TEST(release_dequeues_where_its_set_was_refused) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_non_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
-  }
+  assert_no_queue(world);
 }
 
 TEST(ticket_is_dequeued_at_the_next_notification) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   fake_lose(world, 2);
   release_key(world, 0);
@@ -836,16 +789,10 @@ TEST(ticket_is_dequeued_at_the_next_notification) {
 TEST(grant_before_the_reply_of_enqueue_dequeues) {
   redlock_options options = patient();
   options.node_timeout_us = 500 * MS;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_begin_acquire(world, lock);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)fake_answer(world, i);
-  }
+  fake_world *world = held_world(3);
+  rl_lock *lock = begin_enqueue(world, &options);
   char replies[3][FAKE_REPLY_MAX];
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(fake_next(world, i), FAKE_STAND);
     (void)fake_execute(world, i, replies[i]);
     fake_store_remove(&world->nodes[i].store, KEY);
   }
@@ -860,39 +807,10 @@ TEST(grant_before_the_reply_of_enqueue_dequeues) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
   fake_free(world, lock);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
-  }
+  assert_no_queue(world);
 }
 
-/* --------------------------------------------------------------------------------------- C7 */
-
-TEST(waiter_that_gives_up_dequeues_everywhere) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-  fake_settle(world);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(world->nodes[i].leaves, 1);
-    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
-  }
-}
-
-TEST(closed_client_dequeues_everywhere) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *lock = begin_patient(world);
-  rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
-  assert_true(rl_core_unsent(&world->core));
-  fake_settle(world);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
-  }
-}
-
-/* --------------------------------------------------------------------------------------- C8 */
+/* ---------------------------------------------------------------------------------------- NTF-8 */
 
 TEST(notification_of_an_unknown_ticket_is_passed_on) {
   char entry[RL_LINK_ENTRY_SIZE];
@@ -910,8 +828,7 @@ TEST(notification_of_an_unknown_ticket_is_passed_on) {
 }
 
 TEST(reused_ticket_has_another_id) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *before = begin_patient(world);
   uint32_t id = before->waitlist->ticket->id;
   fake_free(world, before);
@@ -935,8 +852,7 @@ TEST(malformed_message_is_ignored) {
                                      "0000000A", "-1", "00000000", /* a call without a key */
                                      "ffffffff"};
   char much[RL_REPLY_BYTES_MAX + 2];
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   lock->waitlist->ticket->id += 0x10000; /* so that none of them is for it */
   memset(much, 'f', sizeof much - 1);
@@ -956,8 +872,7 @@ TEST(malformed_message_is_ignored) {
 /* ------------------------------------------------------------------------- budgets, and nodes */
 
 TEST(waiter_polls_when_notifying_nodes_disconnect) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   pass(world, DELAY);
   assert_int_equal(world->nodes[0].sets, 1);
@@ -970,8 +885,7 @@ TEST(waiter_polls_when_notifying_nodes_disconnect) {
 }
 
 TEST(waiter_polls_when_notifications_stop) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   pass(world, DELAY);
   for (unsigned i = 1; i < 3; i++) {
@@ -983,8 +897,7 @@ TEST(waiter_polls_when_notifications_stop) {
 }
 
 TEST(node_that_came_back_is_asked_again) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   fake_break(world, 1, "Connection reset by peer");
   fake_queue_clear(&world->nodes[1].store, KEY); /* It was restarted. */
@@ -1000,12 +913,8 @@ TEST(node_that_forbids_the_queue_is_not_asked_for_a_minute) {
   const char *reason;
   redlock_options options = patient();
   options.wait_us = 300 * SECONDS;
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_begin_acquire(world, lock);
-  (void)fake_answer(world, 0);
-  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  fake_world *world = held_world(1);
+  rl_lock *lock = begin_enqueue(world, &options);
   (void)fake_reply(world, 0, "-NOPERM this user has no permissions to run 'rpush'\r\n");
   fake_settle(world);
   assert_false(rl_subscriber_state(&world->core, 0, &reason));
@@ -1062,8 +971,7 @@ TEST(client_that_may_not_dequeue_polls_for_a_minute) {
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     const char *reason;
-    fake_world *world = listening(1);
-    take_key(world, 1, REDLOCK_NEVER);
+    fake_world *world = held_world(1);
     rl_lock_free(begin_patient(world), world->now_us);
     fake_turn(world);
     assert_int_equal(fake_next(world, 0), FAKE_LEAVE);
@@ -1071,7 +979,6 @@ TEST(client_that_may_not_dequeue_polls_for_a_minute) {
     fake_settle(world);
     assert_int_equal(rl_subscriber_state(&world->core, 0, &reason), !cases[i].refuses);
     assert_int_equal(reason != NULL, cases[i].refuses);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -1081,17 +988,13 @@ TEST(node_with_a_malformed_reply_is_not_asked_for_a_minute) {
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     const char *reason;
     redlock_options options = patient();
-    fake_world *world = listening(1);
-    take_key(world, 1, REDLOCK_NEVER);
-    rl_lock *lock = fake_lock(world, KEY, &options);
-    fake_begin_acquire(world, lock);
-    (void)fake_answer(world, 0);
+    fake_world *world = held_world(1);
+    rl_lock *lock = begin_enqueue(world, &options);
     (void)fake_reply(world, 0, answers[i]);
     fake_settle(world);
     assert_false(rl_subscriber_state(&world->core, 0, &reason));
     assert_non_null(reason);
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -1107,12 +1010,9 @@ TEST(key_of_another_type_blocks_only_its_queue) {
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     const char *reason;
     redlock_options options = patient();
-    fake_world *world = listening(1);
-    take_key(world, 1, REDLOCK_NEVER);
+    fake_world *world = held_world(1);
     fake_store_put(&world->nodes[0].store, "another", OTHER, REDLOCK_NEVER);
-    rl_lock *lock = fake_lock(world, KEY, &options);
-    fake_begin_acquire(world, lock);
-    (void)fake_answer(world, 0);
+    rl_lock *lock = begin_enqueue(world, &options);
     (void)fake_reply(world, 0, answers[i]);
     fake_turn(world);
     assert_true(rl_subscriber_state(&world->core, 0, &reason));
@@ -1122,13 +1022,11 @@ TEST(key_of_another_type_blocks_only_its_queue) {
     assert_true(lock->timer.due_us <= world->now_us + DELAY);
     const rl_lock *other = begin_of(world, "another", &options);
     assert_int_equal(other->waitlist->ticket->held, 1);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(forgotten_queue_script_is_sent_as_text) {
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  fake_world *world = held_world(1);
   rl_lock_free(begin_patient(world), world->now_us);
   fake_settle(world); /* It knows both scripts by now. */
   world->nodes[0].store.forgot_calls = true;
@@ -1140,8 +1038,7 @@ TEST(forgotten_queue_script_is_sent_as_text) {
 }
 
 TEST(forked_child_drops_its_tickets_silently) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   char channel[RL_NOTIFY_CHANNEL_SIZE];
   memcpy(channel, world->core.notify->channel, sizeof channel);
@@ -1159,10 +1056,7 @@ TEST(forked_child_drops_its_tickets_silently) {
   rl_lock_free(lock, world->now_us);
   rl_lock *own = begin_patient(world); /* Its calls come by another channel. */
   assert_string_not_equal(world->core.notify->channel, channel);
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(own), REDLOCK_OK);
 }
 
@@ -1190,13 +1084,11 @@ TEST(refused_notification_repeats_the_release_without) {
     fake_begin_release(world, lock);
     assert_false(fake_answer(world, 0).calls);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(refused_notification_of_a_forced_release_repeats_without) {
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  fake_world *world = held_world(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
                            &(rl_question){.token = OTHER, .token_length = sizeof OTHER - 1}, false),
@@ -1259,10 +1151,7 @@ TEST(waiter_with_a_key_taken_asks_instead_of_trying) {
   }
   rl_lock *pair = begin_pair(world);
   unsigned sets = world->nodes[0].sets, stands = world->nodes[0].stands;
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(pair), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, sets);
   assert_int_equal(world->nodes[0].stands, stands + 1);

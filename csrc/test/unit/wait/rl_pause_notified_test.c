@@ -214,9 +214,7 @@ TEST(last_attempt_finds_a_key_that_was_released_without_notification) {
   fake_world *world = taken_world(true);
   rl_lock *lock = begin_of(world, KEY, &options);
   pass(world, 300 * MS);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_remove(&world->nodes[i].store, KEY);
-  }
+  remove_keys(world);
   (void)wait_for_end(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].sets, 2);

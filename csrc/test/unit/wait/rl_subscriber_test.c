@@ -1,12 +1,11 @@
 /*
- * Listeners: the second connection to a node, over which it calls; L1 to L4 of rl_subscriber.c.
+ * Subscribers: the second connection to a node, for its notifications; SUB-1 to SUB-4.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "wait/rl_subscriber.h"
 
 #include "calling_world.h"
-#include "wait/rl_report.h"
 
 static bool arrives(fake_world *world, unsigned node) {
   const char *reason;
@@ -43,7 +42,7 @@ static fake_command shake_hands(fake_world *world) {
   return fake_take(world, 1);
 }
 
-/* --------------------------------------------------------------------------------------- L1 */
+/* ---------------------------------------------------------------------------------------- SUB-1 */
 
 TEST(first_waiter_creates_the_subscribers) {
   fake_world *world = fake_world_new_calling(3);
@@ -153,7 +152,7 @@ TEST(malformed_reply_closes_the_subscriber) {
   }
 }
 
-/* --------------------------------------------------------------------------------------- L2 */
+/* ---------------------------------------------------------------------------------------- SUB-2 */
 
 TEST(notifications_count_only_after_the_probe) {
   fake_world *world = by_hand();
@@ -217,16 +216,10 @@ TEST(later_refusal_does_not_postpone_other_nodes) {
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   (void)begin_of(world, KEY, &options);
-  rl_report_subscribers_changed(
-      &world->core,
-      rl_subscriber_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM"),
-      world->now_us);
+  refuse_notifications(world, 0);
   fake_settle(world);
   pass(world, 40 * SECONDS);
-  rl_report_subscribers_changed(
-      &world->core,
-      rl_subscriber_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM"),
-      world->now_us);
+  refuse_notifications(world, 1);
   fake_settle(world);
   pass(world, 25 * SECONDS);
   assert_true(arrives(world, 0));
@@ -268,8 +261,7 @@ TEST(subscriber_that_ends_before_the_probe_is_not_ready) {
 }
 
 TEST(node_that_comes_back_is_probed_again) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   (void)begin_patient(world);
   fake_break(world, 1, "Connection reset by peer");
   assert_false(arrives(world, 1));
@@ -280,8 +272,7 @@ TEST(node_that_comes_back_is_probed_again) {
 
 TEST(subscriber_reconnects) {
   const char *reason;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   (void)begin_patient(world);
   fake_break(world, 3 + 1, "Connection reset by peer");
   assert_reason(world, 1, "reset by peer");
@@ -292,11 +283,10 @@ TEST(subscriber_reconnects) {
   assert_int_equal(subscriber_of(world, 1)->connections, 2);
 }
 
-/* --------------------------------------------------------------------------------------- L4 */
+/* ---------------------------------------------------------------------------------------- SUB-4 */
 
 TEST(silent_subscriber_gets_a_ping_while_a_lock_waits) {
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  fake_world *world = held_world(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
   (void)begin_patient(world);
   pass(world, 3 * SECONDS - 1);
@@ -316,8 +306,7 @@ TEST(silent_subscriber_gets_a_ping_while_a_lock_waits) {
 }
 
 TEST(subscriber_without_pong_reconnects) {
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  fake_world *world = held_world(1);
   subscriber_of(world, 0)->blocked = true; /* A NAT has forgotten it. */
   (void)begin_patient(world);
   assert_true(arrives(world, 0));
@@ -335,8 +324,7 @@ TEST(subscriber_without_pong_reconnects) {
 }
 
 TEST(message_ends_the_silence) {
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  fake_world *world = held_world(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
   (void)begin_patient(world);
   for (unsigned i = 0; i < 10; i++) {
@@ -392,8 +380,7 @@ TEST(subscribers_close_after_a_minute_without_waiters) {
 TEST(waiter_keeps_the_subscribers_for_longer_than_a_minute) {
   redlock_options options = patient();
   options.wait_us = 300 * SECONDS;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   (void)begin_of(world, KEY, &options);
   pass(world, 200 * SECONDS);
   assert_true(arrives(world, 0));
@@ -401,14 +388,12 @@ TEST(waiter_keeps_the_subscribers_for_longer_than_a_minute) {
 }
 
 TEST(idle_minute_begins_after_the_last_waiter) {
-  fake_world *world = listening(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  fake_world *world = held_world(1);
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   rl_lock *lock = begin_of(world, KEY, &options);
   pass(world, 70 * SECONDS);
-  release_key(world, 0);
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   pass(world, 59 * SECONDS);
   assert_true(arrives(world, 0));
@@ -435,8 +420,7 @@ TEST(probe_without_room_is_repeated) {
 }
 
 TEST(closed_client_has_no_subscribers) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   (void)begin_patient(world);
   rl_core_close(&world->core, world->now_us);
   fake_settle(world);
@@ -464,8 +448,7 @@ TEST(subscriber_backs_off) {
 }
 
 TEST(subscriber_reads_bytes_in_any_pieces) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
   pass(world, 60 * MS);
   for (unsigned i = 0; i < 2; i++) {

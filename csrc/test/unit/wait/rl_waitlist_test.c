@@ -1,5 +1,5 @@
 /*
- * Lines: locks of one client that wait for the same resource; W1 to W4 of rl_waitlist.c.
+ * Wait lists: locks of one client that wait for the same resource; WAIT-1 to WAIT-4.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,7 +39,7 @@ static void assert_says_not(const rl_lock *lock, const char *part) {
   assert_null(strstr(message, part));
 }
 
-/* --------------------------------------------------------------------------------------- W1 */
+/* --------------------------------------------------------------------------------------- WAIT-1 */
 
 TEST(second_waiter_is_queued) {
   fake_world *world = fake_world_new(3);
@@ -216,7 +216,7 @@ TEST(each_resource_has_its_own_wait_list) {
   }
 }
 
-/* --------------------------------------------------------------------------------------- W2 */
+/* --------------------------------------------------------------------------------------- WAIT-2 */
 
 TEST(queued_waiter_keeps_its_budget) {
   redlock_options brief = patient();
@@ -283,8 +283,7 @@ TEST(waiter_behind_a_queued_head_copies_its_reports) {
   redlock_options brief = patient(), fair = patient();
   brief.wait_us = 100 * MS;
   fair.fair = REDLOCK_YES;
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   (void)begin_of(world, KEY, &fair);
   rl_lock *lock = begin_of(world, KEY, &brief);
   pass(world, 100 * MS);
@@ -308,22 +307,18 @@ TEST(waiter_behind_an_own_lock_reports_taken) {
   assert_says(lock, "3 of 3 nodes");
 }
 
-/* --------------------------------------------------------------------------------------- W3 */
+/* --------------------------------------------------------------------------------------- WAIT-3 */
 
 TEST(waiters_acquire_in_order_of_arrival) {
   enum { MANY = 20 };
   redlock_options options = patient();
   rl_lock *locks[MANY];
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   for (unsigned i = 0; i < MANY; i++) {
     locks[i] = begin_without_answers(world, KEY, &options);
   }
   fake_settle(world);
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   for (unsigned i = 0; i < MANY; i++) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
     if (i + 1 < MANY) {
@@ -337,14 +332,10 @@ TEST(waiters_acquire_in_order_of_arrival) {
 }
 
 TEST(new_head_waits_first_after_a_grant) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *first = begin_patient(world);
   rl_lock *next = begin_patient(world);
-  for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
-  }
-  fake_settle(world);
+  release_keys(world);
   assert_error(rl_lock_result(first), REDLOCK_OK);
   assert_int_equal(next->phase, RL_PHASE_DELAY);
   assert_int_equal(world->nodes[0].sets, 2);
@@ -354,8 +345,7 @@ TEST(new_head_waits_first_after_a_grant) {
 }
 
 TEST(new_head_takes_over_the_ticket) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *first = begin_patient(world);
   rl_lock *next = begin_patient(world);
   char entry[RL_LINK_ENTRY_SIZE];
@@ -452,8 +442,7 @@ TEST(close_ends_the_whole_wait_list) {
 
 TEST(forked_child_has_no_wait_lists) {
   rl_lock *locks[3];
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   for (unsigned i = 0; i < 3; i++) {
     locks[i] = begin_patient(world);
   }
@@ -470,8 +459,7 @@ TEST(waiters_may_leave_in_any_order) {
   for (unsigned order = 0; order < 24; order++) {
     rl_lock *locks[4];
     unsigned left = order;
-    fake_world *world = listening(3);
-    take_key(world, 7, REDLOCK_NEVER);
+    fake_world *world = held_world(3);
     for (unsigned i = 0; i < 4; i++) {
       locks[i] = begin_patient(world);
     }
@@ -489,7 +477,7 @@ TEST(waiters_may_leave_in_any_order) {
   }
 }
 
-/* --------------------------------------------------------------------------------------- W4 */
+/* --------------------------------------------------------------------------------------- WAIT-4 */
 
 TEST(own_release_lets_the_head_try_at_once) {
   fake_world *world = fake_world_new(3); /* without calls */
@@ -566,8 +554,7 @@ TEST(two_wait_lists_keep_a_resource_no_longer_than_one) {
 }
 
 TEST(own_release_does_not_overtake_the_queue) {
-  fake_world *world = listening(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  fake_world *world = held_world(3);
   rl_lock *first = begin_patient(world);
   rl_lock *next = begin_patient(world);
   for (unsigned i = 0; i < 3; i++) {
