@@ -7,14 +7,12 @@
 #define CALLING_WORLD_H
 
 #include "fake_queue.h"
+#include "keys.h"
 #include "lock/rl_round.h"
 #include "wait/rl_report.h"
 #include "wait/rl_subscriber.h"
 #include "wait/rl_waitlist.h"
 #include "world_steps.h"
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 /* Another client, which hears what is published as subscriber 1 of each node. */
 static const char OTHERS_CHANNEL[] = "00112233445566aa";

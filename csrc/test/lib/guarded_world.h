@@ -7,12 +7,12 @@
 #define GUARDED_WORLD_H
 
 #include "fake_guard.h"
+#include "keys.h"
 #include "lease/rl_guarding.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
 #include "world_steps.h"
 
-static const char KEY[] = "orders:42";
 static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
 
 #define MAX_TTL (20 * SECONDS)

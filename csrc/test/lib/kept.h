@@ -7,15 +7,13 @@
 #define KEPT_H
 
 #include "fake_nodes.h"
+#include "keys.h"
 #include "lease/rl_loss.h"
 #include "rl_test.h"
 
-#define LEASE_US (9898 * MS)             /* of 10 s */
+#define LEASE_US (9898 * MS)             /* of a ttl of 10 s */
 #define THIRD_US (10 * SECONDS / 3)      /* of the same */
 #define EIGHTH_US (10 * SECONDS / 3 / 8) /* of that */
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 static inline redlock_options kept(void) {
   redlock_options options = fake_once();

@@ -20,16 +20,24 @@ void fake_begin_release(fake_world *world, rl_lock *lock) {
   fake_turn(world);
 }
 
-int fake_extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
-  fake_begin_extend(world, lock, ttl_us);
+static int fake_finish(fake_world *world, rl_lock *lock, int error) {
+  if (error != REDLOCK_OK) {
+    return error;
+  }
   fake_settle(world);
-  return rl_lock_result(lock);
+  return rl_lock_outcome(lock, world->now_us);
+}
+
+int fake_acquire(fake_world *world, rl_lock *lock, const redlock_options *options) {
+  return fake_finish(world, lock, rl_lock_acquire(lock, world->now_us, options, true));
+}
+
+int fake_extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
+  return fake_finish(world, lock, rl_lock_extend(lock, world->now_us, ttl_us, true));
 }
 
 int fake_release(fake_world *world, rl_lock *lock) {
-  fake_begin_release(world, lock);
-  fake_settle(world);
-  return rl_lock_result(lock);
+  return fake_finish(world, lock, rl_lock_release(lock, world->now_us, true));
 }
 
 void fake_free(fake_world *world, rl_lock *lock) {

@@ -14,7 +14,11 @@ void fake_begin_acquire(fake_world *world, rl_lock *lock);
 void fake_begin_extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us);
 void fake_begin_release(fake_world *world, rl_lock *lock);
 
-/* The same, and all nodes answer. Returns the result, as fake_hold() does for an acquire. */
+/*
+ * Start an operation; all nodes answer. Return the result, or why the operation did not start. The
+ * loop is notified.
+ */
+int fake_acquire(fake_world *world, rl_lock *lock, const redlock_options *options);
 int fake_extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us);
 int fake_release(fake_world *world, rl_lock *lock);
 

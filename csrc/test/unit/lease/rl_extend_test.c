@@ -3,65 +3,37 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 
-#define LEASE_US (9898 * MS)
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
-
-/* A world whose lock is held on all nodes since FAKE_START_US. */
-static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *options) {
-  fake_world *world = fake_world_new(count);
-  *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
-}
-
-static void extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
-  assert_error(rl_lock_extend(lock, world->now_us, ttl_us, false), REDLOCK_OK);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  fake_turn(world);
-}
+#include "lease_world.h"
 
 TEST(extend_never_shortens_lease) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  extend(world, lock, SECONDS);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  hold(3, NULL);
+  assert_error(extend(lock, SECONDS), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(fake_store_expiry(&world->nodes[i].store, world->now_us, KEY),
-                     FAKE_START_US + 10 * SECONDS);
+    assert_int_equal(expiry(i), FAKE_START_US + 10 * SECONDS);
   }
 }
 
 /* For every N: the extend waits for a majority only. */
 TEST(majority_decides_extend) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    rl_lock *lock;
-    fake_world *world = held(count, &lock, NULL);
+    hold(count, NULL);
     world->now_us += SECONDS;
-    extend(world, lock, 0);
+    begin_extend(0);
     for (unsigned i = 0; i <= count / 2; i++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
       (void)fake_answer(world, i);
     }
     assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(failed_extend_changes_nothing) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  char token[REDLOCK_TOKEN_LENGTH + 1];
-  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
+  hold(3, NULL);
   world->now_us += SECONDS;
-  extend(world, lock, 0);
+  begin_extend(0);
   fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n");
   fake_reply(world, 1, "-MISCONF Errors writing to disk\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -73,23 +45,16 @@ TEST(failed_extend_changes_nothing) {
     assert_int_equal(world->nodes[i].releases, 0);
   }
   world->now_us += SECONDS;
-  extend(world, lock, 0);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 2 * SECONDS + LEASE_US);
   assert_string_equal(rl_attempt_token(lock->lease), token);
 }
 
 /* Another client may have the lock already: that a majority denies it proves it. */
 TEST(lease_that_majority_denies_ends_at_once) {
-  rl_lock *lock;
-  char token[REDLOCK_TOKEN_LENGTH + 1];
-  fake_world *world = held(5, &lock, NULL);
-  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
-  }
-  extend(world, lock, 0);
+  hold(5, NULL);
+  let_other_hold(3, REDLOCK_NEVER);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -103,13 +68,10 @@ TEST(lease_that_majority_denies_ends_at_once) {
 }
 
 TEST(lost_lock_reports_lost_until_released_or_acquired) {
-  rl_lock *lock;
   char message[256];
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
-  extend(world, lock, 0);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(extend(lock, 0), REDLOCK_E_LOST);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
@@ -118,9 +80,7 @@ TEST(lost_lock_reports_lost_until_released_or_acquired) {
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[0].store, KEY);
-  extend(world, lock, 0);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(extend(lock, 0), REDLOCK_E_LOST);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
 }
@@ -128,15 +88,12 @@ TEST(lost_lock_reports_lost_until_released_or_acquired) {
 /* The round was over; that the lease is lost is known all the same. */
 TEST(late_denials_end_lease) {
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
-    rl_lock *lock;
     char before[256];
     char after[256];
-    char token[REDLOCK_TOKEN_LENGTH + 1];
-    fake_world *world = held(3, &lock, NULL);
-    memcpy(token, rl_attempt_token(lock->lease), sizeof token);
+    hold(3, NULL);
     fake_store_remove(&world->nodes[0].store, KEY);
     fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-    extend(world, lock, 0);
+    begin_extend(0);
     (void)fake_answer(world, 0);
     if (cancelled) {
       rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -157,20 +114,18 @@ TEST(late_denials_end_lease) {
     assert_string_equal(rl_lock_message(lock, after, sizeof after),
                         "'orders:42' is lost: 2 of 3 nodes no longer have its token: "
                         "10.0.0.1:6379, 10.0.0.3:6379");
-    assert_true(fake_world_end(world));
   }
 }
 
 /* Two of round 1, two of round 2, all of five nodes: no round has a majority. */
 TEST(denials_of_two_rounds_do_not_add_up) {
-  rl_lock *lock;
-  fake_world *world = held(5, &lock, NULL);
-  extend(world, lock, 0);
+  hold(5, NULL);
+  begin_extend(0);
   fake_reply(world, 0, ":0\r\n");
   fake_reply(world, 1, ":0\r\n");
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  extend(world, lock, 0);
+  begin_extend(0);
   fake_reply(world, 2, ":0\r\n"); /* of round 1 */
   fake_reply(world, 2, ":0\r\n");
   fake_reply(world, 3, ":0\r\n"); /* of round 1 */
@@ -181,10 +136,9 @@ TEST(denials_of_two_rounds_do_not_add_up) {
 }
 
 TEST(key_of_another_type_is_denied) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
-  extend(world, lock, 0);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_TAKEN);
@@ -194,12 +148,11 @@ TEST(key_of_another_type_is_denied) {
 
 TEST(majority_at_old_deadline_does_not_count) {
   for (unsigned late = 0; late <= 1; late++) {
-    rl_lock *lock;
     redlock_options options = fake_once();
     options.node_timeout_us = 5 * SECONDS;
-    fake_world *world = held(3, &lock, &options);
+    hold(3, &options);
     world->now_us = lock->deadline_us - 10 * MS;
-    extend(world, lock, 0);
+    begin_extend(0);
     (void)fake_answer(world, 0);
     world->now_us = FAKE_START_US + LEASE_US - 1 + late;
     fake_reply(world, 1, ":1\r\n");
@@ -211,15 +164,13 @@ TEST(majority_at_old_deadline_does_not_count) {
       assert_error(rl_lock_result(lock), REDLOCK_OK);
       assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US - 10 * MS + LEASE_US);
     }
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(round_of_extend_ends_at_old_deadline) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
-  extend(world, lock, 0);
+  begin_extend(0);
   fake_pass(world, 10 * MS - 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 1);
@@ -227,10 +178,9 @@ TEST(round_of_extend_ends_at_old_deadline) {
 }
 
 TEST(confirmations_after_round_revive_no_lease) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
-  extend(world, lock, 0);
+  begin_extend(0);
   fake_pass(world, 10 * MS);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
@@ -239,8 +189,7 @@ TEST(confirmations_after_round_revive_no_lease) {
 }
 
 TEST(expired_lease_is_not_extended) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   world->now_us = lock->deadline_us;
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
@@ -249,8 +198,7 @@ TEST(expired_lease_is_not_extended) {
 }
 
 TEST(lease_that_expires_before_the_round_is_not_extended) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   world->now_us = lock->deadline_us - 1;
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   world->now_us++;
@@ -260,8 +208,8 @@ TEST(lease_that_expires_before_the_round_is_not_extended) {
 }
 
 TEST(extend_needs_lease) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_extend(lock, world->now_us, 999, false), REDLOCK_E_INVALID);
@@ -275,13 +223,12 @@ TEST(extend_needs_lease) {
 /* ----------------------------------------------------------------------------------- the rounds */
 
 TEST(late_confirmation_does_not_count_in_next_round) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   world->now_us += SECONDS;
-  extend(world, lock, 0);
+  begin_extend(0);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  extend(world, lock, 0);
+  begin_extend(0);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(fake_answer(world, i).verb, FAKE_EXTEND); /* of round 1 */
   }
@@ -295,10 +242,9 @@ TEST(late_confirmation_does_not_count_in_next_round) {
 }
 
 TEST(late_confirmation_does_not_revive_failed_extend) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   world->now_us += SECONDS;
-  extend(world, lock, 0);
+  begin_extend(0);
   fake_pass(world, 100 * MS);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -309,10 +255,9 @@ TEST(late_confirmation_does_not_revive_failed_extend) {
 /* -------------------------------------------------------------------------------------- healing */
 
 TEST(lost_key_is_healed_only_after_majority) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
-  extend(world, lock, 0);
+  begin_extend(0);
   (void)fake_answer(world, 0); /* 0: it has no such key */
   assert_int_equal(world->nodes[0].sets, 1);
   (void)fake_answer(world, 1);
@@ -331,10 +276,9 @@ TEST(lost_key_is_healed_only_after_majority) {
 }
 
 TEST(node_that_denies_after_decision_is_healed) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   fake_store_remove(&world->nodes[2].store, KEY);
-  extend(world, lock, 0);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -345,22 +289,17 @@ TEST(node_that_denies_after_decision_is_healed) {
 
 /* Extended by less than is left, the lease goes on to its old deadline: so must the key. */
 TEST(healed_key_does_not_end_before_lease) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
-  extend(world, lock, SECONDS);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(extend(lock, SECONDS), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
-  assert_int_equal(fake_store_expiry(&world->nodes[0].store, world->now_us, KEY),
-                   FAKE_START_US + 10 * SECONDS);
+  assert_int_equal(expiry(0), FAKE_START_US + 10 * SECONDS);
 }
 
 TEST(failed_extend_heals_no_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
-  extend(world, lock, 0);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   fake_reply(world, 1, "-OOM\r\n");
   fake_reply(world, 2, "-OOM\r\n");
@@ -370,9 +309,8 @@ TEST(failed_extend_heals_no_key) {
 }
 
 TEST(node_with_error_is_not_healed) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  extend(world, lock, 0);
+  hold(3, NULL);
+  begin_extend(0);
   fake_reply(world, 0, "-OOM\r\n");
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -380,12 +318,11 @@ TEST(node_with_error_is_not_healed) {
 }
 
 TEST(ended_lease_heals_no_key) {
-  rl_lock *lock;
   redlock_options options = fake_once();
   options.ttl_us = 100 * MS; /* a lease of 97 ms */
-  fake_world *world = held(3, &lock, &options);
+  hold(3, &options);
   fake_store_remove(&world->nodes[2].store, KEY);
-  extend(world, lock, 0);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -396,66 +333,56 @@ TEST(ended_lease_heals_no_key) {
 }
 
 TEST(healed_key_is_released_on_node_without_first_set) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(3);
+  lock = fake_lock(world, KEY, NULL);
   world->nodes[2].policy = FAKE_REFUSES;
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->sent, 3);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, SECONDS);
   assert_int_equal(world->nodes[2].connections, 1);
-  extend(world, lock, 0);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 /* ------------------------------------------------------------------------------------ by script */
 
 /* From then on the node is known to know the script. */
-static void teach(fake_world *world, rl_lock *lock) {
-  extend(world, lock, 0);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+static void teach(void) {
+  assert_error(extend(lock, 0), REDLOCK_OK);
 }
 
 TEST(script_that_denied_has_run) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
-  extend(world, lock, 0);
+  begin_extend(0);
   assert_true(fake_answer(world, 0).by_text);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  extend(world, lock, 0);
+  begin_extend(0);
   assert_false(fake_answer(world, 0).by_text);
 }
 
 TEST(error_proves_nothing_about_script) {
   for (unsigned taught = 0; taught <= 1; taught++) {
-    rl_lock *lock;
-    fake_world *world = held(1, &lock, NULL);
+    hold(1, NULL);
     if (taught) {
-      teach(world, lock);
+      teach();
     }
     for (unsigned i = 0; i < 2; i++) {
-      extend(world, lock, 0);
+      begin_extend(0);
       assert_int_equal(fake_reply(world, 0, "-LOADING Redis is loading\r\n").by_text, !taught);
     }
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(forgotten_script_is_sent_by_text_once) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  teach(world, lock);
+  hold(1, NULL);
+  teach();
   world->nodes[0].store.forgot_extend = true;
-  extend(world, lock, 7 * SECONDS);
+  begin_extend(7 * SECONDS);
   assert_false(fake_answer(world, 0).by_text);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_command text = fake_answer(world, 0);
@@ -465,9 +392,8 @@ TEST(forgotten_script_is_sent_by_text_once) {
 }
 
 TEST(noscript_to_text_is_error) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  extend(world, lock, 0);
+  hold(1, NULL);
+  begin_extend(0);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[0].extends, 1);
@@ -475,18 +401,17 @@ TEST(noscript_to_text_is_error) {
 }
 
 TEST(noscript_after_round_sends_nothing) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  teach(world, lock);
-  extend(world, lock, 0);
+  hold(1, NULL);
+  teach();
+  begin_extend(0);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_int_equal(world->nodes[0].extends, 2);
-  teach(world, lock);
-  extend(world, lock, 0);
+  teach();
+  begin_extend(0);
   fake_pass(world, 100 * MS);
-  extend(world, lock, 0); /* the NOSCRIPT of one round does not speak for the next */
+  begin_extend(0); /* the NOSCRIPT of one round does not speak for the next */
   assert_int_equal(world->nodes[0].extends, 5);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_int_equal(world->nodes[0].extends, 5);
@@ -494,11 +419,10 @@ TEST(noscript_after_round_sends_nothing) {
 
 TEST(noscript_after_lease_sends_nothing) {
   for (unsigned kind = 0; kind < 3; kind++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock, NULL);
-    teach(world, lock);
+    hold(3, NULL);
+    teach();
     world->nodes[2].store.forgot_extend = true;
-    extend(world, lock, 0);
+    begin_extend(0);
     fake_answer(world, 0);
     fake_answer(world, 1);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -512,15 +436,13 @@ TEST(noscript_after_lease_sends_nothing) {
     }
     fake_reply(world, 2, "-NOSCRIPT No matching script.\r\n");
     assert_int_equal(world->nodes[2].extends, before + (kind == 0));
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(noscript_after_free_sends_nothing) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  teach(world, lock);
-  extend(world, lock, 0);
+  hold(1, NULL);
+  teach();
+  begin_extend(0);
   rl_lock_free(lock, world->now_us);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_int_equal(world->nodes[0].extends, 2);
@@ -530,11 +452,10 @@ TEST(noscript_after_free_sends_nothing) {
 }
 
 TEST(reconnection_repeats_no_extend) {
-  rl_lock *lock;
   redlock_options options = fake_once();
   options.node_timeout_us = SECONDS;
-  fake_world *world = held(3, &lock, &options);
-  extend(world, lock, 0);
+  hold(3, &options);
+  begin_extend(0);
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
@@ -554,27 +475,25 @@ TEST(only_integer_1_confirms_extend) {
                {"$-1\r\n", REDLOCK_VOTE_ERROR},          {"-LOADING\r\n", REDLOCK_VOTE_ERROR},
                {"-WRONGTYPE x\r\n", REDLOCK_VOTE_TAKEN}, {":4294967297\r\n", REDLOCK_VOTE_ERROR}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    rl_lock *lock;
-    fake_world *world = held(2, &lock, NULL);
-    extend(world, lock, 0);
+    hold(2, NULL);
+    begin_extend(0);
     fake_reply(world, 0, cases[i].reply);
     assert_int_equal(lock->votes[0].vote, cases[i].vote);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(extend_without_ttl_uses_ttl_of_acquire) {
   redlock_options call = fake_once();
   call.ttl_us = 20 * SECONDS;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL); /* Its own ttl is 10 s. */
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL); /* Its own ttl is 10 s. */
   assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
   fake_settle(world);
   world->now_us += 5 * SECONDS;
-  extend(world, lock, 0);
+  begin_extend(0);
   assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
-  extend(world, lock, 30 * SECONDS); /* does not change what 0 means */
+  begin_extend(30 * SECONDS); /* does not change what 0 means */
   assert_int_equal(fake_answer(world, 0).ttl_ms, 30000);
-  extend(world, lock, 0);
+  begin_extend(0);
   assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
 }

@@ -3,30 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 
-#define LEASE_US (9898 * MS)
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
-
-static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *options) {
-  fake_world *world = fake_world_new(count);
-  *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
-}
-
-static void release(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-}
+#include "lease_world.h"
 
 TEST(lease_ends_before_first_byte_of_release) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -41,11 +23,8 @@ TEST(lease_ends_before_first_byte_of_release) {
 }
 
 TEST(release_sends_key_and_token) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  char token[REDLOCK_TOKEN_LENGTH + 1];
-  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
-  release(world, lock);
+  hold(1, NULL);
+  begin_release();
   fake_command command = fake_answer(world, 0);
   assert_int_equal(command.verb, FAKE_RELEASE);
   assert_string_equal(command.key, KEY);
@@ -55,9 +34,8 @@ TEST(release_sends_key_and_token) {
 
 TEST(majority_of_nodes_decides_release) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    rl_lock *lock;
-    fake_world *world = held(count, &lock, NULL);
-    release(world, lock);
+    hold(count, NULL);
+    begin_release();
     for (unsigned i = 0; i < count; i++) {
       assert_int_equal(world->nodes[i].releases, 1);
       if (i <= count / 2) {
@@ -68,57 +46,45 @@ TEST(majority_of_nodes_decides_release) {
       (void)fake_answer(world, i);
     }
     assert_int_equal(fake_keys(world, KEY), 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(release_deletes_only_own_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-  release(world, lock);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, OTHER), 1);
 }
 
 TEST(release_of_lost_lock_reports_lost) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
+  hold(3, NULL);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   fake_store_remove(&world->nodes[1].store, KEY);
-  release(world, lock);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_error(release(lock), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(second_release_is_not_held) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  release(world, lock);
+  hold(1, NULL);
+  begin_release();
   fake_settle(world);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
 TEST(release_of_unheld_lock_is_not_held) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(expired_lease_is_released_once) {
   for (unsigned gone = 0; gone <= 1; gone++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock, NULL);
+    hold(3, NULL);
     world->now_us = lock->deadline_us + (gone ? 200 * MS : 0); /* then the keys are gone, too */
-    release(world, lock);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), gone ? REDLOCK_E_EXPIRED : REDLOCK_OK);
-    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-    assert_true(fake_world_end(world));
+    assert_error(release(lock), gone ? REDLOCK_E_EXPIRED : REDLOCK_OK);
+    assert_error(release(lock), REDLOCK_E_NOT_HELD);
   }
 }
 
@@ -131,9 +97,8 @@ TEST(order_of_votes_does_not_change_release) {
     int first = REDLOCK_PENDING;
     for (unsigned order = 0; order < 6; order++) {
       unsigned cast[3] = {votes % 3, votes / 3 % 3, votes / 9};
-      rl_lock *lock;
-      fake_world *world = held(3, &lock, NULL);
-      release(world, lock);
+      hold(3, NULL);
+      begin_release();
       for (unsigned i = 0; i < 3; i++) {
         fake_reply(world, orders[order][i], replies[cast[orders[order][i]]]);
       }
@@ -147,9 +112,8 @@ TEST(order_of_votes_does_not_change_release) {
 }
 
 TEST(deleting_and_denying_nodes_make_released_lock) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  release(world, lock);
+  hold(3, NULL);
+  begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, ":0\r\n");
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING); /* it may still be either */
@@ -158,11 +122,11 @@ TEST(deleting_and_denying_nodes_make_released_lock) {
 }
 
 TEST(node_that_refused_set_has_no_key) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  release(world, lock);
+  begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, "-ERR x\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK); /* deleted on one, never on another */
@@ -170,11 +134,11 @@ TEST(node_that_refused_set_has_no_key) {
 }
 
 TEST(nodes_without_set_have_no_key) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  release(world, lock);
+  begin_release();
   assert_string_equal(rl_round_reason(lock, 2), "nothing was sent to it");
   fake_reply(world, 0, ":1\r\n");
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -186,33 +150,27 @@ TEST(nodes_without_set_have_no_key) {
 /* -------------------------------------------------------------------------------- not confirmed */
 
 TEST(unavailable_release_can_be_repeated) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  char token[REDLOCK_TOKEN_LENGTH + 1];
-  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
-  release(world, lock);
+  hold(3, NULL);
+  begin_release();
   for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "-LOADING Redis is loading\r\n");
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   assert_int_equal(fake_holders(world, KEY, token), 3);
-  release(world, lock);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(repeated_release_counts_former_confirmations) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  release(world, lock);
+  hold(3, NULL);
+  begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, "-LOADING\r\n");
   fake_reply(world, 2, "-LOADING\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  release(world, lock);
+  begin_release();
   assert_int_equal(world->nodes[0].releases, 1);
   assert_int_equal(world->nodes[1].releases, 2);
   fake_reply(world, 1, ":1\r\n");
@@ -221,12 +179,11 @@ TEST(repeated_release_counts_former_confirmations) {
 
 /* The first release succeeded, with late replies. The second must not report a loss. */
 TEST(late_reply_to_first_release_counts_in_repeated_release) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  release(world, lock);
+  hold(1, NULL);
+  begin_release();
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  release(world, lock);
+  begin_release();
   fake_settle(world); /* 1 to the first, 0 to the second */
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -235,9 +192,8 @@ TEST(late_reply_to_first_release_counts_in_repeated_release) {
 /* redlock.h: "the client goes on trying on its own while the key can still live". */
 TEST(freed_lock_releases_token_after_error) {
   for (unsigned again = 0; again <= 1; again++) {
-    rl_lock *lock;
-    fake_world *world = held(1, &lock, NULL);
-    release(world, lock);
+    hold(1, NULL);
+    begin_release();
     fake_reply(world, 0, "-LOADING Redis is loading\r\n");
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     fake_pass(world, SECONDS);
@@ -248,14 +204,12 @@ TEST(freed_lock_releases_token_after_error) {
       fake_settle(world);
       assert_int_equal(fake_keys(world, KEY), 0);
     }
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(failed_release_is_repeated) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  release(world, lock);
+  hold(1, NULL);
+  begin_release();
   fake_reply(world, 0, "-BUSY Redis is busy running a script\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[0].releases, 1);
@@ -272,20 +226,17 @@ TEST(failed_release_is_repeated) {
 TEST(forbidden_release_is_not_repeated) {
   static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
-    rl_lock *lock;
-    fake_world *world = held(1, &lock, NULL);
-    release(world, lock);
+    hold(1, NULL);
+    begin_release();
     fake_reply(world, 0, errors[i]);
     fake_pass(world, SECONDS);
     assert_int_equal(world->nodes[0].releases, 1);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(release_ends_at_its_deadline) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  release(world, lock);
+  hold(3, NULL);
+  begin_release();
   fake_pass(world, 100 * MS - 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 1);
@@ -293,9 +244,8 @@ TEST(release_ends_at_its_deadline) {
 }
 
 TEST(reconnection_repeats_release_and_no_set) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  release(world, lock);
+  hold(3, NULL);
+  begin_release();
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
   assert_int_equal(world->nodes[0].connections, 2);
@@ -307,13 +257,9 @@ TEST(reconnection_repeats_release_and_no_set) {
 }
 
 TEST(release_waits_for_node_that_is_down) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, NULL);
-  world->nodes[0].policy = FAKE_REFUSES;
-  fake_break(world, 0, "Connection reset by peer");
-  release(world, lock);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  hold(3, NULL);
+  take_down(0);
+  assert_error(release(lock), REDLOCK_OK);
   assert_string_equal(rl_round_reason(lock, 0), "Connection refused");
   assert_int_equal(fake_keys(world, KEY), 1);
   world->nodes[0].policy = FAKE_ACCEPTS;
@@ -323,11 +269,9 @@ TEST(release_waits_for_node_that_is_down) {
 }
 
 TEST(release_of_expired_key_is_not_sent) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  world->nodes[0].policy = FAKE_REFUSES;
-  fake_break(world, 0, "Connection reset by peer");
-  release(world, lock);
+  hold(1, NULL);
+  take_down(0);
+  begin_release();
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->core.releases->count, 1);
   world->nodes[0].policy = FAKE_ACCEPTS;
@@ -338,11 +282,9 @@ TEST(release_of_expired_key_is_not_sent) {
 }
 
 TEST(release_goes_on_while_key_can_live) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  world->nodes[0].policy = FAKE_REFUSES;
-  fake_break(world, 0, "Connection reset by peer");
-  release(world, lock);
+  hold(1, NULL);
+  take_down(0);
+  begin_release();
   world->now_us = FAKE_START_US + 11 * SECONDS; /* a slow clock may have kept it */
   world->nodes[0].policy = FAKE_ACCEPTS;
   fake_turn(world);
@@ -351,41 +293,37 @@ TEST(release_goes_on_while_key_can_live) {
 
 TEST(node_that_comes_up_after_expiry_gets_no_release) {
   for (unsigned gone = 0; gone <= 1; gone++) {
-    rl_lock *lock;
     redlock_options options = fake_once();
     options.node_timeout_us = 60 * SECONDS;
-    fake_world *world = held(1, &lock, &options);
+    hold(1, &options);
     redlock_time expired_us = lock->lease->expired_us;
     assert_int_equal(expired_us, FAKE_START_US + 12 * SECONDS);
     world->now_us = expired_us - SECONDS;
     world->nodes[0].policy = FAKE_SILENT;
     fake_break(world, 0, "Connection reset by peer");
-    release(world, lock);
+    begin_release();
     assert_int_equal(lock->waiting, 1);
     world->now_us = expired_us - 1 + gone;
     fake_reply(world, 0, "+OK\r\n"); /* the handshake */
     assert_int_equal(world->nodes[0].releases, gone ? 0 : 1);
     assert_string_equal(rl_round_reason(lock, 0), gone ? "its key has expired" : "");
     assert_error(rl_lock_result(lock), gone ? REDLOCK_E_UNAVAILABLE : REDLOCK_PENDING);
-    assert_true(fake_world_end(world));
   }
 }
 
-/* A world whose node has run the release before, and whose lock is held. */
-static fake_world *taught(rl_lock **lock) {
-  fake_world *world = held(1, lock, NULL);
-  release(world, *lock);
+/* The lock is held, and its node has run the release before. */
+static void taught(void) {
+  hold(1, NULL);
+  begin_release();
   assert_true(fake_answer(world, 0).by_text);
-  assert_error(rl_lock_result(*lock), REDLOCK_OK);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
 
 TEST(forgotten_script_is_sent_by_text_after_the_round) {
-  rl_lock *lock;
-  fake_world *world = taught(&lock);
+  taught();
   world->nodes[0].store.forgot_release = true;
-  release(world, lock);
+  begin_release();
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_false(fake_answer(world, 0).by_text);
@@ -394,9 +332,8 @@ TEST(forgotten_script_is_sent_by_text_after_the_round) {
 }
 
 TEST(noscript_to_text_is_error) {
-  rl_lock *lock;
-  fake_world *world = taught(&lock);
-  release(world, lock);
+  taught();
+  begin_release();
   assert_int_equal(world->nodes[0].releases, 2);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -408,8 +345,7 @@ TEST(noscript_to_text_is_error) {
 
 /* The lock is freed before the node has answered: the release must do its work all the same. */
 TEST(fire_and_forget_release_is_sent_once) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   world->nodes[0].store.forgot_release = true;
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
@@ -419,30 +355,22 @@ TEST(fire_and_forget_release_is_sent_once) {
 }
 
 TEST(key_of_another_type_is_denied) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
+  hold(1, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
-  release(world, lock);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_LOST);
 }
 
 /* Two nodes refuse heals, and have the key again after fail-overs. */
 TEST(release_deletes_restored_keys_after_refused_heals) {
-  rl_lock *lock;
-  fake_world *world = held(5, &lock, NULL);
+  hold(5, NULL);
   for (unsigned restored = 0; restored < 2; restored++) {
     for (unsigned i = 0; i < 2; i++) {
       fake_store_put(&world->nodes[i].store, KEY, restored ? rl_attempt_token(lock->lease) : OTHER,
                      REDLOCK_NEVER);
     }
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(extend(lock, 0), REDLOCK_OK);
   }
-  release(world, lock);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_GRANTED);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
@@ -450,8 +378,8 @@ TEST(release_deletes_restored_keys_after_refused_heals) {
 /* The release went out before the SET was answered; both are answered alike. */
 TEST(release_of_refused_set_is_not_repeated) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, "orders:42", &once);
+  world = fake_world_new(1);
+  lock = fake_lock(world, "orders:42", &once);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_pass(world, 100 * MS);

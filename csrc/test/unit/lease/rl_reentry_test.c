@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "kept.h"
@@ -15,19 +13,23 @@
 #include "lifecycle/rl_detach.h"
 #include "operator/rl_inspect.h"
 
-static void own(const fake_world *world, rl_lock *lock, const char *owner) {
-  assert_error(rl_reentry_set_owner(lock, world->now_us, owner, strlen(owner)), REDLOCK_OK);
+#include "lease_world.h"
+
+static rl_lock *outer, *inner;
+
+static void own(rl_lock *self, const char *owner) {
+  assert_error(rl_reentry_set_owner(self, world->now_us, owner, strlen(owner)), REDLOCK_OK);
 }
 
-/* A lock on |resource| of |owner|. */
-static rl_lock *owned(fake_world *world, const char *resource, const char *owner) {
+/* Returns a lock of |owner|. */
+static rl_lock *owned(const char *resource, const char *owner) {
   redlock_options options = fake_once();
-  rl_lock *lock = fake_lock(world, resource, &options);
-  own(world, lock, owner);
-  return lock;
+  rl_lock *self = fake_lock(world, resource, &options);
+  own(self, owner);
+  return self;
 }
 
-static unsigned commands(const fake_world *world) {
+static unsigned commands(void) {
   unsigned count = 0;
   for (unsigned i = 0; i < world->count; i++) {
     count += world->nodes[i].sets + world->nodes[i].extends + world->nodes[i].releases;
@@ -35,119 +37,88 @@ static unsigned commands(const fake_world *world) {
   return count;
 }
 
-static int acquire(fake_world *world, rl_lock *lock, const redlock_options *options) {
-  int error = rl_lock_acquire(lock, world->now_us, options, true);
-  if (error == REDLOCK_OK) {
-    fake_turn(world);
-    fake_settle(world);
-    error = rl_lock_outcome(lock, world->now_us);
-  }
-  return error;
+/* Two locks of one owner, of which |outer| holds; and the world around them. */
+static void outer_held(void) {
+  world = fake_world_new(3);
+  outer = owned(KEY, "me");
+  inner = owned(KEY, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
 }
 
-static int release(fake_world *world, rl_lock *lock) {
-  int error = rl_lock_release(lock, world->now_us, true);
-  if (error == REDLOCK_OK) {
-    fake_turn(world);
-    fake_settle(world);
-    error = rl_lock_outcome(lock, world->now_us);
-  }
-  return error;
+/* |inner| shares the lease of |outer|. */
+static void nested(void) {
+  outer_held();
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
 }
 
-static int extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
-  int error = rl_lock_extend(lock, world->now_us, ttl_us, true);
-  if (error == REDLOCK_OK) {
-    fake_turn(world);
-    fake_settle(world);
-    error = rl_lock_outcome(lock, world->now_us);
-  }
-  return error;
-}
-
-/* Two locks of one owner; the second shares the lease of the first. */
-static fake_world *nested(rl_lock **outer, rl_lock **inner) {
-  fake_world *world = fake_world_new(3);
-  *outer = owned(world, KEY, "me");
-  *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, *outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, *inner, NULL), REDLOCK_OK);
-  return world;
-}
-
-static void assert_message(const rl_lock *lock, const char *part) {
-  char message[512];
-  if (strstr(rl_lock_message(lock, message, sizeof message), part) == NULL) {
-    fail_msg("'%s' lacks '%s'", message, part);
+/* |lock| holds, and its owner has acquired it |times| times. */
+static void held_times(unsigned times) {
+  world = fake_world_new(3);
+  lock = owned(KEY, "me");
+  for (unsigned i = 0; i < times; i++) {
+    assert_error(acquire(lock, NULL), REDLOCK_OK);
   }
 }
 
 TEST(last_release_of_owner_releases_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  assert_error(release(world, inner), REDLOCK_OK);
+  nested();
+  assert_error(release(inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
-  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(second_release_of_nested_lock_is_refused) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  assert_error(release(world, inner), REDLOCK_OK);
-  assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
+  nested();
+  assert_error(release(inner), REDLOCK_OK);
+  assert_error(release(inner), REDLOCK_E_NOT_HELD);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_int_equal(fake_keys(world, KEY), 3);
 }
 
 TEST(lock_acquired_again_is_released_twice) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, &longer), REDLOCK_OK);
+  held_times(1);
+  assert_error(acquire(lock, &longer), REDLOCK_OK);
   assert_int_equal(extends(world), 3);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(lock_without_owner_shares_no_lease) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
+  world = fake_world_new(3);
+  outer = owned(KEY, "me");
   redlock_options options = fake_once();
   rl_lock *nobodys = fake_lock(world, KEY, &options);
-  rl_lock *others = owned(world, KEY, "you");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, nobodys, NULL), REDLOCK_E_TAKEN);
-  assert_error(acquire(world, others, NULL), REDLOCK_E_TAKEN);
-  own(world, nobodys, ""); /* which it has not had yet */
-  own(world, nobodys, "me");
-  own(world, nobodys, "");
-  assert_error(acquire(world, nobodys, NULL), REDLOCK_E_TAKEN);
-  assert_error(release(world, outer), REDLOCK_OK);
-  assert_error(acquire(world, nobodys, NULL), REDLOCK_OK);
-  own(world, nobodys, "");
-  assert_error(acquire(world, nobodys, NULL), REDLOCK_E_HELD);
+  rl_lock *others = owned(KEY, "you");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  assert_error(acquire(nobodys, NULL), REDLOCK_E_TAKEN);
+  assert_error(acquire(others, NULL), REDLOCK_E_TAKEN);
+  own(nobodys, ""); /* which it has not had yet */
+  own(nobodys, "me");
+  own(nobodys, "");
+  assert_error(acquire(nobodys, NULL), REDLOCK_E_TAKEN);
+  assert_error(release(outer), REDLOCK_OK);
+  assert_error(acquire(nobodys, NULL), REDLOCK_OK);
+  own(nobodys, "");
+  assert_error(acquire(nobodys, NULL), REDLOCK_E_HELD);
 }
 
 TEST(held_lock_keeps_its_owner) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  held_times(1);
   assert_error(rl_reentry_set_owner(lock, world->now_us, "you", 3), REDLOCK_E_HELD);
   assert_message(lock, "another owner holds it");
   assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(lock, NULL), REDLOCK_OK);
 }
 
 TEST(freed_lock_keeps_shared_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   rl_lock_free(outer, world->now_us);
   fake_turn(world);
   assert_int_equal(fake_keys(world, KEY), 3);
@@ -159,52 +130,44 @@ TEST(freed_lock_keeps_shared_lease) {
 }
 
 TEST(nested_acquire_extends_when_a_third_of_validity_is_gone) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  outer_held();
   fake_pass(world, LEASE_US / 3);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
   assert_int_equal(extends(world), 0);
-  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(release(inner), REDLOCK_OK);
   fake_pass(world, MS);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
   assert_int_equal(extends(world), 3);
   assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
 }
 
 TEST(failed_extend_of_nested_acquire_does_not_share) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  outer_held();
   refuse_all(world);
-  assert_error(acquire(world, inner, &longer), REDLOCK_E_UNAVAILABLE);
+  assert_error(acquire(inner, &longer), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
-  assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
+  assert_error(release(inner), REDLOCK_E_NOT_HELD);
 }
 
 TEST(failed_extend_of_repeated_acquire_does_not_share) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  held_times(1);
   refuse_all(world);
-  assert_error(acquire(world, lock, &longer), REDLOCK_E_UNAVAILABLE);
+  assert_error(acquire(lock, &longer), REDLOCK_E_UNAVAILABLE);
   assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
   assert_false(rl_ring_is_shared(lock));
 }
 
 /* The simulator has found this: it took as long as the outer acquire might. */
 TEST(nested_acquire_ends_after_its_node_timeout) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
+  world = fake_world_new(3);
+  outer = owned(KEY, "me");
+  inner = owned(KEY, "me");
   redlock_options patient = {.node_timeout_us = SECONDS};
   redlock_options longer = {.ttl_us = 30 * SECONDS, .node_timeout_us = 50 * MS};
-  assert_error(acquire(world, outer, &patient), REDLOCK_OK);
+  assert_error(acquire(outer, &patient), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
   fake_turn(world);
   fake_pass(world, 50 * MS - 1);
@@ -216,36 +179,32 @@ TEST(nested_acquire_ends_after_its_node_timeout) {
 }
 
 TEST(expired_lease_is_not_shared) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   fake_pass(world, 10 * SECONDS);
-  rl_lock *third = owned(world, KEY, "me");
-  assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
+  rl_lock *third = owned(KEY, "me");
+  assert_error(acquire(third, NULL), REDLOCK_E_EXPIRED);
   assert_message(third, "has expired or is lost: release it first");
-  assert_error(release(world, inner), REDLOCK_E_EXPIRED);
-  assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
-  (void)release(world, outer);
-  assert_error(acquire(world, third, NULL), REDLOCK_OK);
+  assert_error(release(inner), REDLOCK_E_EXPIRED);
+  assert_error(acquire(third, NULL), REDLOCK_E_EXPIRED);
+  (void)release(outer);
+  assert_error(acquire(third, NULL), REDLOCK_OK);
 }
 
 TEST(lost_lease_is_lost_for_all_locks_of_owner) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
-  }
-  assert_error(extend(world, inner, 0), REDLOCK_E_LOST);
+  nested();
+  let_other_hold(3, world->now_us + 60 * SECONDS);
+  assert_error(extend(inner, 0), REDLOCK_E_LOST);
   assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
   assert_error(reason_of(world, outer), REDLOCK_E_LOST);
   assert_error(reason_of(world, inner), REDLOCK_E_LOST);
-  rl_lock *third = owned(world, KEY, "me");
-  assert_error(acquire(world, third, NULL), REDLOCK_E_LOST);
-  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  rl_lock *third = owned(KEY, "me");
+  assert_error(acquire(third, NULL), REDLOCK_E_LOST);
+  assert_error(extend(outer, 0), REDLOCK_E_LOST);
   assert_message(outer, "2 of 3 nodes no longer have its token");
-  assert_error(release(world, outer), REDLOCK_E_LOST);
-  assert_error(release(world, inner), REDLOCK_E_LOST);
-  assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
-  assert_error(acquire(world, third, NULL), REDLOCK_E_TAKEN);
+  assert_error(release(outer), REDLOCK_E_LOST);
+  assert_error(release(inner), REDLOCK_E_LOST);
+  assert_error(release(inner), REDLOCK_E_NOT_HELD);
+  assert_error(acquire(third, NULL), REDLOCK_E_TAKEN);
 }
 
 TEST(acquire_of_some_held_resources_shares_and_more_is_refused) {
@@ -253,69 +212,66 @@ TEST(acquire_of_some_held_resources_shares_and_more_is_refused) {
   static const char *const reversed[] = {"b", "a"};
   static const char *const more[] = {"b", "c"};
   redlock_options options = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = fake_lock_many(world, both, 2, &options);
+  world = fake_world_new(3);
+  outer = fake_lock_many(world, both, 2, &options);
   rl_lock *same = fake_lock_many(world, reversed, 2, &options);
-  rl_lock *part = owned(world, "b", "me");
+  rl_lock *part = owned("b", "me");
   rl_lock *other = fake_lock_many(world, more, 2, &options);
-  own(world, outer, "me");
-  own(world, same, "me");
-  own(world, other, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  unsigned before = commands(world);
-  assert_error(acquire(world, same, NULL), REDLOCK_OK);
-  assert_error(acquire(world, part, NULL), REDLOCK_OK);
-  assert_error(acquire(world, other, NULL), REDLOCK_E_HELD);
+  own(outer, "me");
+  own(same, "me");
+  own(other, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  unsigned before = commands();
+  assert_error(acquire(same, NULL), REDLOCK_OK);
+  assert_error(acquire(part, NULL), REDLOCK_OK);
+  assert_error(acquire(other, NULL), REDLOCK_E_HELD);
   assert_message(other, "its owner already holds some of the resources");
-  assert_int_equal(commands(world), before);
-  assert_error(release(world, outer), REDLOCK_OK);
-  assert_error(release(world, same), REDLOCK_OK);
+  assert_int_equal(commands(), before);
+  assert_error(release(outer), REDLOCK_OK);
+  assert_error(release(same), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a"),
                    3); /* A lock on some of the resources keeps all of them. */
-  assert_error(extend(world, part, 0), REDLOCK_OK);
-  assert_error(release(world, part), REDLOCK_OK);
+  assert_error(extend(part, 0), REDLOCK_OK);
+  assert_error(release(part), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a"), 0);
   assert_int_equal(fake_keys(world, "b"), 0);
-  assert_error(acquire(world, other, NULL), REDLOCK_OK);
+  assert_error(acquire(other, NULL), REDLOCK_OK);
 }
 
 TEST(extend_during_extend_of_same_owner_is_busy) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   redlock_options longer = {.ttl_us = 30 * SECONDS};
   assert_error(rl_lock_extend(inner, world->now_us, 0, true), REDLOCK_OK);
   fake_turn(world);
   assert_error(rl_lock_extend(outer, world->now_us, 0, true), REDLOCK_E_BUSY);
-  rl_lock *third = owned(world, KEY, "me");
+  rl_lock *third = owned(KEY, "me");
   assert_error(rl_lock_acquire(third, world->now_us, &longer, true), REDLOCK_OK);
   assert_error(rl_lock_result(third), REDLOCK_OK); /* It shares the lease without waiting. */
   assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(inner), REDLOCK_OK);
-  assert_error(extend(world, third, 0), REDLOCK_OK);
+  assert_error(extend(third, 0), REDLOCK_OK);
 }
 
 /* Two locks of one owner; the leases of the first are auto-extended for |max_hold_us|. */
-static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_lock **inner) {
-  fake_world *world = fake_world_new(3);
+static void kept_until(redlock_duration max_hold_us) {
+  world = fake_world_new(3);
   redlock_options options = kept();
   options.max_hold_us = max_hold_us;
-  *outer = fake_lock(world, KEY, &options);
-  own(world, *outer, "me");
-  *inner = owned(world, KEY, "me");
-  return world;
+  outer = fake_lock(world, KEY, &options);
+  own(outer, "me");
+  inner = owned(KEY, "me");
 }
 
 /* A program that is stuck in nested acquires would hold for ever. */
 TEST(nested_acquire_extends_no_lease_beyond_max_hold) {
-  rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
-  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
-  int error = acquire(world, outer, NULL);
+  kept_until(20 * SECONDS);
+  int error = acquire(outer, NULL);
   unsigned nested_count = 0;
   while (error == REDLOCK_OK && world->now_us - FAKE_START_US < 60 * SECONDS) {
-    error = acquire(world, inner, nested_count++ % 2 == 0 ? NULL : &longer);
-    assert_error(error == REDLOCK_OK ? release(world, inner) : REDLOCK_OK, REDLOCK_OK);
+    error = acquire(inner, nested_count++ % 2 == 0 ? NULL : &longer);
+    assert_error(error == REDLOCK_OK ? release(inner) : REDLOCK_OK, REDLOCK_OK);
     fake_pass(world, SECONDS);
     fake_settle(world);
   }
@@ -328,13 +284,13 @@ TEST(nested_acquire_extends_no_lease_beyond_max_hold) {
 
 /* The waiter cannot share the lease while that lasts: it has no fencing token. */
 TEST(waiter_does_not_share_expired_lease) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 1, .retry_delay_us = 5 * SECONDS};
   rl_lock *first = fake_lock(world, KEY, &options);
   options.fence = REDLOCK_YES;
   rl_lock *second = fake_lock(world, KEY, &options);
-  own(world, first, "me");
-  own(world, second, "me");
+  own(first, "me");
+  own(second, "me");
   assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
   fake_turn(world);
   assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
@@ -353,8 +309,7 @@ TEST(waiter_does_not_share_expired_lease) {
 }
 
 TEST(closed_client_releases_shared_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   rl_core_close(&world->core, world->now_us);
   fake_turn(world);
   fake_settle(world);
@@ -363,8 +318,7 @@ TEST(closed_client_releases_shared_lease) {
 }
 
 TEST(forked_child_shares_no_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   rl_core_reset(&world->core);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].connected = false;
@@ -377,9 +331,9 @@ TEST(forked_child_shares_no_lease) {
 
 /* A late reply to what the first transport sent is no vote of what the second does. */
 TEST(late_reply_of_former_lease_owner_is_no_vote) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
+  world = fake_world_new(3);
+  outer = owned(KEY, "me");
+  inner = owned(KEY, "me");
   assert_error(rl_lock_acquire(outer, world->now_us, NULL, true), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 0);
@@ -392,8 +346,8 @@ TEST(late_reply_of_former_lease_owner_is_no_vote) {
   assert_int_equal(inner->quorum.granted, 0);
   fake_settle(world);
   assert_error(rl_lock_result(inner), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
-  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
+  assert_error(release(inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
@@ -401,21 +355,21 @@ TEST(late_reply_of_former_lease_owner_is_no_vote) {
 
 /* More than the table has room for at first, leaving in several orders. */
 TEST(many_leases_are_found_by_owner) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   rl_lock *locks[2 * OWNERS];
   char name[16];
   for (unsigned i = 0; i < 2 * OWNERS; i++) {
     (void)snprintf(name, sizeof name, "owner %u", i / 2);
-    locks[i] = owned(world, KEY, name);
+    locks[i] = owned(KEY, name);
   }
   for (unsigned i = 0; i < 2 * OWNERS; i += 2) {
     unsigned first = i % 4 == 0 ? i : i + 1;
-    assert_error(acquire(world, locks[i], NULL), REDLOCK_OK);
-    assert_error(acquire(world, locks[i + 1], NULL), REDLOCK_OK);
+    assert_error(acquire(locks[i], NULL), REDLOCK_OK);
+    assert_error(acquire(locks[i + 1], NULL), REDLOCK_OK);
     assert_int_equal(world->nodes[0].sets, i / 2 + 1);
-    assert_error(release(world, locks[first]), REDLOCK_OK);
+    assert_error(release(locks[first]), REDLOCK_OK);
     assert_int_equal(world->nodes[0].releases, i / 2);
-    assert_error(release(world, locks[first ^ 1u]), REDLOCK_OK);
+    assert_error(release(locks[first ^ 1u]), REDLOCK_OK);
     assert_int_equal(world->nodes[0].releases, i / 2 + 1);
   }
 }
@@ -423,7 +377,7 @@ TEST(many_leases_are_found_by_owner) {
 /* All in the table at once: none of their keys ever expires before it is looked for. */
 /* Returns the processor time of the search beside |others| that hold two resources each. */
 static double time_beside(unsigned others) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   redlock_options options = fake_once();
   for (unsigned i = 0; i < others; i++) {
     char one[16], two[16], owner[16];
@@ -431,10 +385,10 @@ static double time_beside(unsigned others) {
     (void)snprintf(two, sizeof two, "two %u", i);
     (void)snprintf(owner, sizeof owner, "%u", i);
     rl_lock *other = fake_lock_many(world, (const char *const[]){one, two}, 2, &options);
-    own(world, other, owner);
-    assert_error(acquire(world, other, NULL), REDLOCK_OK);
+    own(other, owner);
+    assert_error(acquire(other, NULL), REDLOCK_OK);
   }
-  rl_lock *lock = owned(world, KEY, "me");
+  lock = owned(KEY, "me");
   clock_t begun = clock();
   for (unsigned i = 0; i < 5000; i++) {
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -452,21 +406,21 @@ TEST(locks_of_other_owners_do_not_slow_acquire) {
 }
 
 TEST(leases_are_found_after_table_growth) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *held_ones[3], *inner;
+  world = fake_world_new(1);
+  rl_lock *held_ones[3];
   static const char *const names[] = {"a", "b", "c"};
   for (unsigned i = 0; i < 3; i++) {
-    held_ones[i] = owned(world, names[i], "me");
-    assert_error(acquire(world, held_ones[i], NULL), REDLOCK_OK);
+    held_ones[i] = owned(names[i], "me");
+    assert_error(acquire(held_ones[i], NULL), REDLOCK_OK);
   }
   for (unsigned i = 0; i < OWNERS; i++) {
-    (void)owned(world, KEY, "me");
+    (void)owned(KEY, "me");
   }
   for (unsigned i = 0; i < 3; i++) {
-    inner = owned(world, names[i], "me");
-    assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-    assert_error(release(world, held_ones[i]), REDLOCK_OK);
-    assert_error(release(world, inner), REDLOCK_OK);
+    inner = owned(names[i], "me");
+    assert_error(acquire(inner, NULL), REDLOCK_OK);
+    assert_error(release(held_ones[i]), REDLOCK_OK);
+    assert_error(release(inner), REDLOCK_OK);
     assert_int_equal(fake_keys(world, names[i]), 0);
   }
   assert_int_equal(world->nodes[0].sets, 3);
@@ -474,29 +428,24 @@ TEST(leases_are_found_after_table_growth) {
 
 /* It shares the lease, and learns of the loss before the result of its acquire. */
 TEST(nested_acquire_lost_before_its_result_is_undone) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  outer_held();
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + SECONDS);
-  }
-  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  let_other_hold(3, world->now_us + SECONDS);
+  assert_error(extend(outer, 0), REDLOCK_E_LOST);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_LOST);
-  assert_error(release(world, outer), REDLOCK_E_LOST);
+  assert_error(release(outer), REDLOCK_E_LOST);
   fake_pass(world, 2 * SECONDS);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
 }
 
 TEST(extend_in_flight_keeps_its_deadline_when_lock_shares_lease) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = fake_once();
-  rl_lock *outer = owned(world, KEY, "me");
+  outer = owned(KEY, "me");
   options.notify_lost = REDLOCK_YES;
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  inner = fake_lock(world, KEY, &options);
+  own(inner, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
   assert_error(rl_lock_extend(outer, world->now_us, 0, true), REDLOCK_OK);
   fake_turn(world);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
@@ -507,38 +456,35 @@ TEST(extend_in_flight_keeps_its_deadline_when_lock_shares_lease) {
 }
 
 TEST(repeated_acquire_turns_notify_lost_on) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
   redlock_options options = {.notify_lost = REDLOCK_YES};
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, &options), REDLOCK_OK);
+  held_times(1);
+  assert_error(acquire(lock, &options), REDLOCK_OK);
   fake_pass(world, LEASE_US);
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
 }
 
 TEST(undone_nested_acquire_shares_no_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   rl_lock_undo(inner, world->now_us, REDLOCK_E_SYSTEM);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_SYSTEM);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
   rl_lock_undo(outer, world->now_us, REDLOCK_E_SYSTEM);
   assert_error(rl_lock_outcome(outer, world->now_us), REDLOCK_E_SYSTEM);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(failed_nested_acquire_reports_no_loss) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  outer = fake_lock(world, KEY, &options);
+  inner = fake_lock(world, KEY, &options);
+  own(outer, "me");
+  own(inner, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
   fake_pass(world, LEASE_US);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
@@ -547,16 +493,14 @@ TEST(failed_nested_acquire_reports_no_loss) {
 }
 
 TEST(nested_acquire_is_reported_to_loop_once) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   assert_ptr_equal(rl_core_next_ended(&world->core), outer);
   assert_ptr_equal(rl_core_next_ended(&world->core), inner);
   assert_null(rl_core_next_ended(&world->core));
 }
 
 TEST(fire_and_forget_release_leaves_shared_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   assert_error(rl_lock_release_send(inner, world->now_us), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(fake_keys(world, KEY), 3);
@@ -566,13 +510,13 @@ TEST(fire_and_forget_release_leaves_shared_lease) {
 }
 
 TEST(result_of_nested_release_is_not_that_of_extend) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = kept();
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  outer = fake_lock(world, KEY, &options);
+  own(outer, "me");
+  inner = owned(KEY, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
   refuse_all(world);
   fake_pass(world, THIRD_US);
   assert_error(reason_of(world, outer), REDLOCK_E_UNAVAILABLE);
@@ -583,66 +527,56 @@ TEST(result_of_nested_release_is_not_that_of_extend) {
 }
 
 TEST(nested_acquire_sends_nothing_and_shares_lease) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  outer_held();
   fake_pass(world, SECONDS);
-  unsigned before = commands(world);
+  unsigned before = commands();
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
   assert_error(rl_lock_result(inner), REDLOCK_OK); /* at once, before any turn */
   fake_turn(world);
-  assert_int_equal(commands(world), before);
+  assert_int_equal(commands(), before);
   assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US - SECONDS);
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US - SECONDS);
 }
 
 TEST(last_release_releases_lease_in_any_order) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  assert_error(release(world, outer), REDLOCK_OK);
+  nested();
+  assert_error(release(outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
   assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
-  assert_error(extend(world, inner, 0), REDLOCK_OK);
-  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(extend(inner, 0), REDLOCK_OK);
+  assert_error(release(inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(lock_acquired_twice_is_released_twice) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
+  held_times(2);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(nested_acquire_extends_short_lease_first) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, &longer), REDLOCK_OK);
+  outer_held();
+  assert_error(acquire(inner, &longer), REDLOCK_OK);
   assert_int_equal(extends(world), 3);
   assert_true(rl_ring_remaining(inner, world->now_us) > 29 * SECONDS);
   assert_true(rl_ring_remaining(outer, world->now_us) == rl_ring_remaining(inner, world->now_us));
-  assert_error(release(world, inner), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(inner), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(nested_acquire_uses_its_node_timeout) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
   redlock_options hasty = {.node_timeout_us = 50 * MS};
   redlock_options longer = {.ttl_us = 30 * SECONDS, .node_timeout_us = 500 * MS};
-  assert_error(acquire(world, lock, &hasty), REDLOCK_OK);
+  world = fake_world_new(3);
+  lock = owned(KEY, "me");
+  assert_error(acquire(lock, &hasty), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, &longer, true), REDLOCK_OK);
   fake_turn(world);
   fake_pass(world, 400 * MS);
@@ -656,17 +590,14 @@ TEST(nested_acquire_uses_its_node_timeout) {
 }
 
 TEST(failed_extend_releases_lease_without_other_locks) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  outer_held();
   assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
   fake_turn(world);
-  assert_error(release(world, outer), REDLOCK_OK); /* All have answered the extend in the turn. */
+  assert_error(release(outer), REDLOCK_OK); /* All have answered the extend in the turn. */
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
   longer.ttl_us = 90 * SECONDS;
   assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
   fake_turn(world);
@@ -681,96 +612,81 @@ TEST(failed_extend_releases_lease_without_other_locks) {
 }
 
 TEST(lock_acquired_twice_reports_lost_to_both_releases) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
-  }
-  assert_error(extend(world, lock, 0), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
+  held_times(2);
+  let_other_hold(3, world->now_us + 60 * SECONDS);
+  assert_error(extend(lock, 0), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_LOST);
   assert_message(lock, "2 of 3 nodes no longer have its token");
   assert_error(reason_of(world, lock), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_LOST);
   assert_error(reason_of(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(lost_nested_acquire_is_not_released) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  held_times(2);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
   rl_lease_lose(lock, world->now_us);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_error(release(lock), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(lost_lock_acquired_again_is_released_once) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  held_times(2);
   rl_lease_lose(lock, world->now_us);
   fake_settle(world);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_error(acquire(lock, NULL), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(acquire_of_two_leases_of_owner_is_refused) {
   static const char *const both[] = {"a", "b"};
   redlock_options options = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *a = owned(world, "a", "me");
-  rl_lock *b = owned(world, "b", "me");
+  world = fake_world_new(3);
+  rl_lock *a = owned("a", "me");
+  rl_lock *b = owned("b", "me");
   rl_lock *two = fake_lock_many(world, both, 2, &options);
-  own(world, two, "me");
-  assert_error(acquire(world, a, NULL), REDLOCK_OK);
-  assert_error(acquire(world, b, NULL), REDLOCK_OK);
-  assert_error(acquire(world, two, NULL), REDLOCK_E_HELD);
+  own(two, "me");
+  assert_error(acquire(a, NULL), REDLOCK_OK);
+  assert_error(acquire(b, NULL), REDLOCK_OK);
+  assert_error(acquire(two, NULL), REDLOCK_E_HELD);
 }
 
 TEST(acquire_with_custom_token_shares_no_lease) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  rl_lock *third = owned(world, KEY, "me");
+  nested();
+  rl_lock *third = owned(KEY, "me");
   assert_error(rl_custom_token_set(third, "mine", 4), REDLOCK_OK);
-  assert_error(acquire(world, third, NULL), REDLOCK_E_HELD);
+  assert_error(acquire(third, NULL), REDLOCK_E_HELD);
   assert_message(third, "with another token");
 }
 
 TEST(shared_lease_is_not_detached) {
-  rl_lock *outer, *inner;
   rl_handover handover;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_HELD);
   assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_HELD);
-  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
   assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_OK);
   rl_lock_detach(inner);
-  assert_error(acquire(world, outer, NULL), REDLOCK_E_TAKEN);
+  assert_error(acquire(outer, NULL), REDLOCK_E_TAKEN);
 }
 
 TEST(detach_of_expired_shared_lease_is_not_held) {
-  rl_lock *outer, *inner;
   rl_handover handover;
-  fake_world *world = nested(&outer, &inner);
+  nested();
   fake_pass(world, LEASE_US);
   assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
 }
 
 TEST(automatic_extends_go_on_after_outer_release) {
-  rl_lock *outer, *inner;
-  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_OK);
+  kept_until(20 * SECONDS);
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
+  assert_error(release(outer), REDLOCK_OK);
   for (unsigned i = 0; i < 100 && rl_ring_remaining(inner, world->now_us) > 0; i++) {
     wait_for_core(world);
     fake_settle(world);
@@ -781,10 +697,9 @@ TEST(automatic_extends_go_on_after_outer_release) {
 }
 
 TEST(delayed_nested_extend_asks_for_rest_of_max_hold) {
-  rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
-  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  kept_until(20 * SECONDS);
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
   world->now_us += 2 * SECONDS;
   fake_turn(world);
@@ -796,33 +711,31 @@ TEST(delayed_nested_extend_asks_for_rest_of_max_hold) {
 
 TEST(expired_nested_lock_does_not_report_max_hold) {
   for (unsigned capped = 0; capped <= 1; capped++) {
-    rl_lock *outer, *inner;
-    fake_world *world = kept_until(capped == 1 ? 10 * SECONDS : 0, &outer, &inner);
-    assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-    assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+    kept_until(capped == 1 ? 10 * SECONDS : 0);
+    assert_error(acquire(outer, NULL), REDLOCK_OK);
+    assert_error(acquire(inner, NULL), REDLOCK_OK);
     world->now_us += LEASE_US; /* The process was stopped. */
     assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
     int reason = capped == 1 ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
     assert_error(reason_of(world, inner), reason);
     assert_error(reason_of(world, outer), reason);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(each_lock_with_notify_lost_reports_loss) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *silent = owned(world, KEY, "me");
-  rl_lock *inner = fake_lock(world, KEY, &options);
+  outer = fake_lock(world, KEY, &options);
+  rl_lock *silent = owned(KEY, "me");
+  inner = fake_lock(world, KEY, &options);
   rl_lock *gone = fake_lock(world, KEY, &options);
   rl_lock *locks[] = {outer, silent, inner, gone};
   for (unsigned i = 0; i < 4; i++) {
-    own(world, locks[i], "me");
-    assert_error(acquire(world, locks[i], NULL), REDLOCK_OK);
+    own(locks[i], "me");
+    assert_error(acquire(locks[i], NULL), REDLOCK_OK);
   }
-  assert_error(release(world, gone), REDLOCK_OK);
+  assert_error(release(gone), REDLOCK_OK);
   fake_pass(world, LEASE_US);
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
@@ -833,15 +746,15 @@ TEST(each_lock_with_notify_lost_reports_loss) {
 /* The second lock is queued behind the first; or, with other options, asks the nodes, too. */
 TEST(waiter_shares_lease_as_soon_as_its_owner_has_one) {
   for (unsigned apart = 0; apart <= 1; apart++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     redlock_options options = {.retry_count = 3};
     rl_lock *first = fake_lock(world, KEY, &options);
     options.retry_delay_us = apart ? SECONDS : 0;
     rl_lock *second = fake_lock(world, KEY, &options);
     rl_lock *stranger = fake_lock(world, KEY, &options);
-    own(world, first, "me");
-    own(world, second, "me");
-    own(world, stranger, "you");
+    own(first, "me");
+    own(second, "me");
+    own(stranger, "you");
     assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
     assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
     assert_error(rl_lock_acquire(stranger, world->now_us, NULL, true), REDLOCK_OK);
@@ -853,27 +766,26 @@ TEST(waiter_shares_lease_as_soon_as_its_owner_has_one) {
     assert_error(rl_lock_result(stranger), REDLOCK_PENDING);
     assert_int_equal(world->nodes[0].sets, 1 + apart);
     assert_ptr_equal(rl_ring_next(first), second);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* The owner has not released the lost lease of one resource yet when it gets both. */
 TEST(waiter_shares_lease_of_its_owner_beside_a_lost_one) {
   static const char *const names[] = {KEY, "other"};
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = {.ttl_us = SECONDS, .retry_count = 9, .retry_delay_us = SECONDS};
-  rl_lock *lost = owned(world, KEY, "me");
+  rl_lock *lost = owned(KEY, "me");
   rl_lock *both[2];
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, "other", "another token", REDLOCK_NEVER);
   }
   for (unsigned i = 0; i < 2; i++, options.retry_delay_us += SECONDS) {
     both[i] = fake_lock_many(world, names, 2, &options);
-    own(world, both[i], "me");
+    own(both[i], "me");
     assert_error(rl_lock_acquire(both[i], world->now_us, NULL, true), REDLOCK_OK);
   }
   fake_settle(world);
-  assert_error(acquire(world, lost, &options), REDLOCK_OK);
+  assert_error(acquire(lost, &options), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_remove(&world->nodes[i].store, "other");
   }
@@ -892,12 +804,12 @@ TEST(waiter_shares_lease_of_its_owner_beside_a_lost_one) {
 TEST(lease_of_owner_ends_each_wait_of_owner) {
   enum { COUNT = 6 };
   static const char *const owners[COUNT] = {"me", "you", "me", "you", "me", "me"};
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = {.wait_us = 60 * SECONDS};
   rl_lock *locks[COUNT];
   for (unsigned i = 0; i < COUNT; i++) {
     locks[i] = fake_lock(world, KEY, &options);
-    own(world, locks[i], owners[i]);
+    own(locks[i], owners[i]);
     assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, true), REDLOCK_OK);
   }
   fake_settle(world);
@@ -907,7 +819,7 @@ TEST(lease_of_owner_ends_each_wait_of_owner) {
       bool own = strcmp(owners[i], owner) == 0;
       assert_int_equal(rl_lock_result(locks[i]) == REDLOCK_PENDING, turn == 0 && !own);
       if (own) {
-        assert_error(release(world, locks[i]), REDLOCK_OK);
+        assert_error(release(locks[i]), REDLOCK_OK);
       }
     }
     fake_pass(world, SECONDS);
@@ -918,77 +830,66 @@ TEST(lease_of_owner_ends_each_wait_of_owner) {
 }
 
 TEST(each_fire_and_forget_release_of_lock_counts) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = owned(world, KEY, "me");
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  held_times(2);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   assert_true(rl_ring_remaining(lock, world->now_us) > 0);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(rl_ring_remaining(lock, world->now_us), 0);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(lost_lock_is_inspected_beside_other_releases) {
-  rl_lock *outer, *inner;
-  fake_world *world = nested(&outer, &inner);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
-  }
-  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  nested();
+  let_other_hold(3, world->now_us + 60 * SECONDS);
+  assert_error(extend(outer, 0), REDLOCK_E_LOST);
   assert_error(rl_lock_ask(inner, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
-  assert_error(release(world, outer), REDLOCK_E_LOST);
+  assert_error(release(outer), REDLOCK_E_LOST);
   fake_settle(world);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
-  assert_error(release(world, inner), REDLOCK_E_LOST);
+  assert_error(release(inner), REDLOCK_E_LOST);
 }
 
 TEST(failed_nested_acquire_keeps_lease_of_owner) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *outer = owned(world, KEY, "me");
-  rl_lock *inner = owned(world, KEY, "me");
   redlock_options longer = {.ttl_us = 30 * SECONDS, .notify_lost = REDLOCK_YES};
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + SECONDS);
-  }
-  assert_error(acquire(world, inner, &longer), REDLOCK_E_LOST);
+  outer_held();
+  let_other_hold(3, world->now_us + SECONDS);
+  assert_error(acquire(inner, &longer), REDLOCK_E_LOST);
   assert_error(reason_of(world, inner), REDLOCK_OK); /* It was never held. */
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, outer), REDLOCK_E_LOST);
-  assert_error(release(world, outer), REDLOCK_E_LOST);
+  assert_error(release(outer), REDLOCK_E_LOST);
   fake_pass(world, 2 * SECONDS);
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
 }
 
 TEST(nested_lock_reports_loss_without_outer_lock) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = fake_once();
-  rl_lock *outer = owned(world, KEY, "me");
+  outer = owned(KEY, "me");
   options.notify_lost = REDLOCK_YES;
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  inner = fake_lock(world, KEY, &options);
+  own(inner, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
   fake_pass(world, SECONDS);
-  assert_error(extend(world, outer, 0), REDLOCK_OK);
-  unsigned before = commands(world);
+  assert_error(extend(outer, 0), REDLOCK_OK);
+  unsigned before = commands();
   fake_pass(world, LEASE_US);
-  assert_int_equal(commands(world), before);
+  assert_int_equal(commands(), before);
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, inner), REDLOCK_E_EXPIRED);
 }
 
 TEST(close_during_failed_extends_reports_no_nested_loss) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = kept();
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  outer = fake_lock(world, KEY, &options);
+  inner = fake_lock(world, KEY, &options);
+  own(outer, "me");
+  own(inner, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
   refuse_all(world);
   while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
     wait_for_core(world);
@@ -999,14 +900,14 @@ TEST(close_during_failed_extends_reports_no_nested_loss) {
 }
 
 TEST(each_lock_reports_second_warning_after_recovery) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = kept();
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  rl_lock *inner = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  own(world, inner, "me");
-  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  outer = fake_lock(world, KEY, &options);
+  inner = fake_lock(world, KEY, &options);
+  own(outer, "me");
+  own(inner, "me");
+  assert_error(acquire(outer, NULL), REDLOCK_OK);
+  assert_error(acquire(inner, NULL), REDLOCK_OK);
   for (unsigned i = 0; i < 2; i++) {
     while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
       wait_for_core(world); /* No node answers. */
@@ -1014,21 +915,21 @@ TEST(each_lock_reports_second_warning_after_recovery) {
     assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
     assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
     assert_null(rl_loss_next(&world->core, world->now_us));
-    assert_error(extend(world, outer, 0), REDLOCK_OK);
+    assert_error(extend(outer, 0), REDLOCK_OK);
   }
 }
 
 /* Locks of a semaphore that acquire at once get a lease each. */
 TEST(acquire_with_fence_shares_the_lease_that_has_a_token) {
   for (unsigned fenced = 0; fenced < 2; fenced++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     rl_lock *locks[3];
     redlock_options options[2] = {fake_once(), fake_once()};
     for (unsigned i = 0; i < 3; i++) {
       redlock_options made = fake_once();
       made.permits = 2;
       locks[i] = fake_lock(world, KEY, &made);
-      own(world, locks[i], "me");
+      own(locks[i], "me");
     }
     options[fenced].fence = REDLOCK_YES;
     for (unsigned i = 0; i < 2; i++) {
@@ -1039,8 +940,7 @@ TEST(acquire_with_fence_shares_the_lease_that_has_a_token) {
     fake_settle(world);
     assert_non_null(locks[0]->lease);
     assert_non_null(locks[1]->lease);
-    assert_error(acquire(world, locks[2], &options[fenced]), REDLOCK_OK);
+    assert_error(acquire(locks[2], &options[fenced]), REDLOCK_OK);
     assert_ptr_equal(rl_ring_owner(locks[2]), locks[fenced]);
-    assert_true(fake_world_end(world));
   }
 }

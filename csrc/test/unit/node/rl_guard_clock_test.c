@@ -11,8 +11,6 @@
 #include "lease/rl_renew.h"
 #include "lock/rl_round.h"
 
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
-
 /* A lock that is held; the node's clock is stepped, and then it is extended. */
 static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redlock_duration by_us) {
   fake_world *world = used(count, lock);
