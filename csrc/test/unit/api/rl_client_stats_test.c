@@ -3,29 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <poll.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/rl_client.h"
-#include "handle_world.h"
-
-#define PATIENCE_US (30 * SECONDS)
-
-#define eventually(condition)                                                                      \
-  do {                                                                                             \
-    redlock_time eventually_us = redlock_now() + PATIENCE_US;                                      \
-    while (!(condition)) {                                                                         \
-      assert_true(redlock_now() < eventually_us);                                                  \
-      (void)poll(NULL, 0, 1);                                                                      \
-    }                                                                                              \
-  } while (0)
-
-static int begin(void **state) {
-  (void)world_begin(state, (redlock_settings){0});
-  return 0;
-}
+#include "client_world.h"
 
 static void acquire_and_release(const world *one) {
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
@@ -118,7 +100,7 @@ static void loop_takes_events_without_a_thread(void **state) {
   struct pollfd poll_fd = {.fd = redlock_client_pollfd(one->client), .events = POLLIN};
   assert_true(poll_fd.fd >= 0);
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
-  redlock_time until_us = redlock_now() + PATIENCE_US;
+  redlock_time until_us = redlock_now() + EVENTUALLY_US;
   while (up != 7) {
     assert_true(redlock_now() < until_us);
     (void)poll(&poll_fd, 1, 1000);
@@ -163,10 +145,7 @@ static void watchdog_calls_on_event(void **state) {
   acquire_and_release(one);
   eventually(atomic_load(&events_up) == 3);
   assert_true(atomic_load(&may_ask)); /* No mutex is held. */
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (redlock_lock_acquire(one->lock, &options, NULL) != REDLOCK_OK) {
-    assert_true(redlock_now() < until_us);
-  }
+  eventually(redlock_lock_acquire(one->lock, &options, NULL) == REDLOCK_OK);
   eventually(atomic_load(&events_lost) >= 1);
   assert_error(redlock_client_close(one->client, SECONDS), REDLOCK_OK);
   assert_error(redlock_client_on_event(one->client, NULL, NULL), REDLOCK_E_CLOSED);
@@ -190,9 +169,7 @@ static void child_begins_at_zero_and_calls_no_function(void **state) {
                 one->client->watchdog.on_event == NULL;
     _exit(zero && none ? 0 : 1);
   }
-  int status = 1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(exit_status(child), 0);
   assert_error(redlock_client_stats(one->client, &stats), REDLOCK_OK);
   assert_int_equal(stats.acquire.ok, 1);
 }
@@ -222,20 +199,18 @@ static void stats_remain_after_close(void **state) {
   assert_true(granted >= 4);
 }
 
-#define WITH(name) cmocka_unit_test_setup_teardown(name, begin, world_end)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(missing_arguments_are_invalid),
-      WITH(stats_are_those_of_the_client),
-      WITH(older_struct_is_filled_up_to_its_size),
-      WITH(newer_struct_has_zeros_behind),
-      WITH(no_event_is_kept_by_default),
-      WITH(loop_takes_events_without_a_thread),
-      WITH(watchdog_calls_on_event),
-      WITH(child_begins_at_zero_and_calls_no_function),
-      WITH(client_of_nginx_has_no_function),
-      WITH(stats_remain_after_close),
+      ON(3, missing_arguments_are_invalid),
+      ON(3, stats_are_those_of_the_client),
+      ON(3, older_struct_is_filled_up_to_its_size),
+      ON(3, newer_struct_has_zeros_behind),
+      ON(3, no_event_is_kept_by_default),
+      ON(3, loop_takes_events_without_a_thread),
+      ON(3, watchdog_calls_on_event),
+      ON(3, child_begins_at_zero_and_calls_no_function),
+      ON(3, client_of_nginx_has_no_function),
+      ON(3, stats_remain_after_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

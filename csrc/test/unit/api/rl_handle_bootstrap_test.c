@@ -4,18 +4,20 @@
  * SPDX-License-Identifier: MIT
  */
 #include "api/rl_handle.h"
+#include "client_world.h"
 #include "fake_clock.h"
-#include "handle_world.h"
 
 static int begin(void **state) {
   world *one = world_begin(
-      state, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
+      state, 3, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &one->farm->nodes[i].store;
     (void)snprintf(store->run_id, sizeof store->run_id, "server%u", i);
   }
   return 0;
 }
+
+#define WITH_GUARD(test) cmocka_unit_test_setup_teardown(test, begin, world_end)
 
 static void quarantined_node_reports_time_and_reason(void **state) {
   world *one = *state;
@@ -79,10 +81,8 @@ static void loop_can_start_bootstrap(void **state) {
 
 static void bootstrap_explains_its_failure(void **state) {
   world *one = *state;
-  loopback_lock(one->farm);
-  loopback_down(one->farm, 0);
-  loopback_down(one->farm, 1);
-  loopback_unlock(one->farm);
+  stop_server(one->farm, 0);
+  stop_server(one->farm, 1);
   assert_error(redlock_client_bootstrap(one->client), REDLOCK_E_UNAVAILABLE);
   assert_non_null(strstr(redlock_client_message(one->client), "1 of 3 nodes may vote"));
   assert_error(redlock_client_bootstrap(NULL), REDLOCK_E_INVALID);
@@ -137,12 +137,12 @@ static void guard_settings_are_checked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(quarantined_node_reports_time_and_reason, begin, world_end),
-      cmocka_unit_test_setup_teardown(program_older_than_the_guard_gets_the_rest, begin, world_end),
-      cmocka_unit_test_setup_teardown(bootstrap_lets_new_nodes_vote, begin, world_end),
-      cmocka_unit_test_setup_teardown(loop_can_start_bootstrap, begin, world_end),
-      cmocka_unit_test_setup_teardown(bootstrap_explains_its_failure, begin, world_end),
-      cmocka_unit_test_setup_teardown(guard_refuses_too_long_leases, begin, world_end),
+      WITH_GUARD(quarantined_node_reports_time_and_reason),
+      WITH_GUARD(program_older_than_the_guard_gets_the_rest),
+      WITH_GUARD(bootstrap_lets_new_nodes_vote),
+      WITH_GUARD(loop_can_start_bootstrap),
+      WITH_GUARD(bootstrap_explains_its_failure),
+      WITH_GUARD(guard_refuses_too_long_leases),
       cmocka_unit_test(guard_settings_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

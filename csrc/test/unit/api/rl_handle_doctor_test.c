@@ -5,19 +5,8 @@
  */
 #include "api/rl_handle.h"
 #include "api/rl_handle_run.h"
+#include "client_world.h"
 #include "fake_clock.h"
-#include "handle_world.h"
-
-static int begin(void **state) {
-  (void)world_begin(state, (redlock_settings){0});
-  return 0;
-}
-
-static void put_down(world *one, unsigned node) {
-  loopback_lock(one->farm);
-  loopback_down(one->farm, node);
-  loopback_unlock(one->farm);
-}
 
 static void doctor_checks_its_arguments(void **state) {
   world *one = *state;
@@ -54,7 +43,7 @@ static void healthy_nodes_have_no_finding(void **state) {
 static void findings_live_in_the_programs_struct(void **state) {
   world *one = *state;
   redlock_finding_info info, other;
-  put_down(one, 1);
+  stop_server(one->farm, 1);
   for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
     if (by_loop == 1) {
       assert_error(redlock_lock_doctor_start(one->lock, 0), REDLOCK_OK);
@@ -78,8 +67,8 @@ static void findings_live_in_the_programs_struct(void **state) {
 static void minority_of_nodes_is_reported(void **state) {
   world *one = *state;
   redlock_finding_info info;
-  put_down(one, 0);
-  put_down(one, 2);
+  stop_server(one->farm, 0);
+  stop_server(one->farm, 2);
   assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_UNAVAILABLE);
   assert_error(redlock_lock_finding(one->lock, 1, &info), REDLOCK_OK);
   assert_string_equal(info.node, one->farm->nodes[2].name);
@@ -89,28 +78,17 @@ static void minority_of_nodes_is_reported(void **state) {
 /* As in a script with a hook. */
 static void doctor_may_run_in_steps(void **state) {
   world *one = *state;
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_DOCTOR}),
-               REDLOCK_OK);
-  assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_DOCTOR}),
-               REDLOCK_E_BUSY);
-  int error = rl_handle_begin(one->lock);
-  while (error == REDLOCK_OK && rl_handle_pending(one->lock)) {
-    assert_true(redlock_now() < until_us);
-    error = rl_handle_go_on(one->lock, 20 * MS);
-  }
-  rl_handle_end(one->lock, error);
-  assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+  rl_request doctor = {.operation = RL_OPERATION_DOCTOR};
+  assert_error(rl_handle_prepare(one->lock, &doctor), REDLOCK_OK);
+  assert_error(rl_handle_prepare(one->lock, &doctor), REDLOCK_E_BUSY);
+  assert_error(finish_in_steps(one->lock), REDLOCK_OK);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(doctor_checks_its_arguments, begin, world_end),
-      cmocka_unit_test_setup_teardown(no_finding_before_the_examination, begin, world_end),
-      cmocka_unit_test_setup_teardown(healthy_nodes_have_no_finding, begin, world_end),
-      cmocka_unit_test_setup_teardown(findings_live_in_the_programs_struct, begin, world_end),
-      cmocka_unit_test_setup_teardown(minority_of_nodes_is_reported, begin, world_end),
-      cmocka_unit_test_setup_teardown(doctor_may_run_in_steps, begin, world_end),
+      ON(3, doctor_checks_its_arguments),   ON(3, no_finding_before_the_examination),
+      ON(3, healthy_nodes_have_no_finding), ON(3, findings_live_in_the_programs_struct),
+      ON(3, minority_of_nodes_is_reported), ON(3, doctor_may_run_in_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,16 +5,11 @@
  */
 #include "api/rl_handle.h"
 #include "api/rl_handle_run.h"
+#include "client_world.h"
 #include "fake_clock.h"
-#include "handle_world.h"
 
 static const char KEY[] = "orders:42";
 static const char DEAD[] = "the token of one that has died";
-
-static int begin(void **state) {
-  (void)world_begin(state, (redlock_settings){0});
-  return 0;
-}
 
 static void put(world *one, unsigned nodes, const char *token) {
   loopback_lock(one->farm);
@@ -124,9 +119,7 @@ static void inspect_reports_the_label_of_the_holder(void **state) {
 static void dead_node_is_explained_until_the_next_operation(void **state) {
   world *one = *state;
   redlock_key_info key;
-  loopback_lock(one->farm);
-  loopback_down(one->farm, 2);
-  loopback_unlock(one->farm);
+  stop_server(one->farm, 2);
   assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
   assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
   assert_int_equal(key.state, REDLOCK_KEY_UNKNOWN);
@@ -161,33 +154,18 @@ static void force_release_deletes_the_key_by_its_token(void **state) {
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
 }
 
-/* As in a script with a hook. */
-static int wait_in_steps(world *one) {
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  int error = rl_handle_begin(one->lock);
-  while (error == REDLOCK_OK && rl_handle_pending(one->lock)) {
-    assert_true(redlock_now() < until_us);
-    error = rl_handle_go_on(one->lock, 20 * MS);
-  }
-  rl_handle_end(one->lock, error);
-  return redlock_lock_result(one->lock);
-}
-
 static void call_in_steps_keeps_the_lock_busy(void **state) {
   world *one = *state;
   put(one, 3, DEAD);
+  rl_request inspect = {.operation = RL_OPERATION_INSPECT};
   rl_request force = {.operation = RL_OPERATION_FORCE_RELEASE,
                       .question.token = DEAD,
                       .question.token_length = strlen(DEAD)};
   for (unsigned by_force = 0; by_force < 2; by_force++) {
-    assert_error(by_force == 1 ? rl_handle_prepare(one->lock, &force)
-                               : rl_handle_prepare(
-                                     one->lock, &(rl_request){.operation = RL_OPERATION_INSPECT}),
-                 REDLOCK_OK);
-    assert_error(rl_handle_prepare(one->lock, &(rl_request){.operation = RL_OPERATION_INSPECT}),
-                 REDLOCK_E_BUSY);
+    assert_error(rl_handle_prepare(one->lock, by_force == 1 ? &force : &inspect), REDLOCK_OK);
+    assert_error(rl_handle_prepare(one->lock, &inspect), REDLOCK_E_BUSY);
     assert_error(rl_handle_prepare(one->lock, &force), REDLOCK_E_BUSY);
-    assert_error(wait_in_steps(one), REDLOCK_OK);
+    assert_error(finish_in_steps(one->lock), REDLOCK_OK);
     assert_null(redlock_client_next_ended(one->client));
   }
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
@@ -209,15 +187,14 @@ static void force_release_names_a_wrong_token(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(inspect_checks_its_arguments, begin, world_end),
-      cmocka_unit_test_setup_teardown(key_is_unknown_before_inspect, begin, world_end),
-      cmocka_unit_test_setup_teardown(inspect_reports_the_key_of_each_node, begin, world_end),
-      cmocka_unit_test_setup_teardown(inspect_reports_the_label_of_the_holder, begin, world_end),
-      cmocka_unit_test_setup_teardown(dead_node_is_explained_until_the_next_operation, begin,
-                                      world_end),
-      cmocka_unit_test_setup_teardown(force_release_deletes_the_key_by_its_token, begin, world_end),
-      cmocka_unit_test_setup_teardown(call_in_steps_keeps_the_lock_busy, begin, world_end),
-      cmocka_unit_test_setup_teardown(force_release_names_a_wrong_token, begin, world_end),
+      ON(3, inspect_checks_its_arguments),
+      ON(3, key_is_unknown_before_inspect),
+      ON(3, inspect_reports_the_key_of_each_node),
+      ON(3, inspect_reports_the_label_of_the_holder),
+      ON(3, dead_node_is_explained_until_the_next_operation),
+      ON(3, force_release_deletes_the_key_by_its_token),
+      ON(3, call_in_steps_keeps_the_lock_busy),
+      ON(3, force_release_names_a_wrong_token),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

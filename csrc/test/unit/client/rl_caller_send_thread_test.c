@@ -68,17 +68,6 @@ redlock_time __wrap_redlock_now(void) {
   return __real_redlock_now();
 }
 
-#define eventually(condition)                                                                      \
-  do {                                                                                             \
-    redlock_time eventually_us = redlock_now() + 10 * SECONDS;                                     \
-    while (!(condition)) {                                                                         \
-      if (redlock_now() > eventually_us) {                                                         \
-        fail_msg("in vain waited for: %s", #condition);                                            \
-      }                                                                                            \
-      (void)poll(NULL, 0, 1);                                                                      \
-    }                                                                                              \
-  } while (0)
-
 /* Without notifications, which would wake it. */
 static redlock_client *make_client(const loopback *farm) {
   redlock_client *client;

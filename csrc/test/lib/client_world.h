@@ -1,0 +1,110 @@
+/*
+ * A client of servers on loopback, and a lock.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The servers run: in a thread, or, with fake_clock.h, whenever the test waits.
+ */
+#ifndef CLIENT_WORLD_H
+#define CLIENT_WORLD_H
+
+#include "api/rl_handle_run.h"
+#include "loopback.h"
+#include "rl_test.h"
+
+typedef struct world {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *lock; /* of "orders:42" */
+} world;
+
+/* Returns a client of all nodes; its times are more than a slow machine needs. */
+static inline redlock_client *world_client(const loopback *farm, redlock_settings settings) {
+  redlock_client *client;
+  redlock_options options = {.node_timeout_us = 10 * SECONDS,
+                             .ttl_us = 200 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  settings.options = settings.options != NULL ? settings.options : &options;
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < farm->count; i++) {
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+/* Returns a client with the default options. No server listens at the addresses of its nodes. */
+static inline redlock_client *client_without_servers(unsigned count) {
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < count; i++) {
+    char address[16];
+    (void)snprintf(address, sizeof address, "127.0.0.1:%u", i + 1);
+    assert_error(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static inline redlock_lock *new_lock(redlock_client *client, const char *resource,
+                                     const redlock_options *options) {
+  redlock_lock *lock;
+  assert_error(redlock_lock_new(&lock, client, resource, strlen(resource), options), REDLOCK_OK);
+  return lock;
+}
+
+static inline void free_with_client(redlock_lock *lock) {
+  redlock_client *client = redlock_lock_client(lock);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static inline world *world_begin(void **state, unsigned nodes, redlock_settings settings) {
+  static world one;
+  one.farm = loopback_new(nodes, LOOPBACK_UNIX);
+  one.client = world_client(one.farm, settings);
+  one.lock = new_lock(one.client, "orders:42", NULL);
+  loopback_run(one.farm);
+  *state = &one;
+  return &one;
+}
+
+static inline int world_setup(void **state) {
+  (void)world_begin(state, (unsigned)(uintptr_t)*state, (redlock_settings){0});
+  return 0;
+}
+
+static inline int world_end(void **state) {
+  world *one = *state;
+  free_with_client(one->lock);
+  return loopback_end(one->farm) ? 0 : 1;
+}
+
+/* A test whose |*state| is a world of |nodes| servers. */
+#define ON(nodes, test)                                                                            \
+  { #test, test, world_setup, world_end, (void *)(uintptr_t)(nodes) }
+
+/* The node refuses connections. */
+static inline void stop_server(loopback *farm, unsigned node) {
+  loopback_lock(farm);
+  loopback_down(farm, node);
+  loopback_unlock(farm);
+}
+
+/* The nodes accept and read, and answer nothing. */
+static inline void set_deaf(loopback *farm, bool deaf) {
+  loopback_lock(farm);
+  for (unsigned i = 0; i < farm->count; i++) {
+    farm->nodes[i].deaf = deaf;
+  }
+  loopback_unlock(farm);
+}
+
+/* Finishes a prepared call as a script with a hook does. Returns its result. */
+static inline int finish_in_steps(redlock_lock *lock) {
+  int error = rl_handle_begin(lock);
+  eventually_by(error = rl_handle_go_on(lock, 20 * MS),
+                error != REDLOCK_OK || !rl_handle_pending(lock));
+  rl_handle_end(lock, error);
+  return redlock_lock_result(lock);
+}
+
+#endif
