@@ -9,6 +9,7 @@
 #define CLIENT_WORLD_H
 
 #include "api/rl_handle_run.h"
+#include "client/rl_client.h"
 #include "loopback.h"
 #include "rl_test.h"
 
@@ -32,15 +33,19 @@ static inline redlock_client *world_client(const loopback *farm, redlock_setting
   return client;
 }
 
-/* Returns a client with the default options. No server listens at the addresses of its nodes. */
-static inline redlock_client *client_without_servers(unsigned count) {
-  redlock_client *client;
-  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+/* No server listens at the addresses. */
+static inline void add_nodes_without_servers(redlock_client *client, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     char address[16];
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", i + 1);
     assert_error(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
   }
+}
+
+static inline redlock_client *client_without_servers(unsigned count) {
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  add_nodes_without_servers(client, count);
   return client;
 }
 
@@ -57,30 +62,27 @@ static inline void free_with_client(redlock_lock *lock) {
   redlock_client_free(client);
 }
 
-static inline world *world_begin(void **state, unsigned nodes, redlock_settings settings) {
-  static world one;
-  one.farm = loopback_new(nodes, LOOPBACK_UNIX);
-  one.client = world_client(one.farm, settings);
-  one.lock = new_lock(one.client, "orders:42", NULL);
-  loopback_run(one.farm);
-  *state = &one;
-  return &one;
+static world world_one;
+
+static inline bool world_end(void) {
+  free_with_client(world_one.lock);
+  return loopback_end(world_one.farm);
 }
 
-static inline int world_setup(void **state) {
-  (void)world_begin(state, (unsigned)(uintptr_t)*state, (redlock_settings){0});
-  return 0;
+/* Returns a world of |nodes| servers, which ends with the test. */
+static inline world *world_of(unsigned nodes, redlock_settings settings) {
+  world *one = &world_one;
+  one->farm = loopback_new(nodes, LOOPBACK_UNIX);
+  one->client = world_client(one->farm, settings);
+  one->lock = new_lock(one->client, "orders:42", NULL);
+  loopback_run(one->farm);
+  tests_at_end(world_end);
+  return one;
 }
 
-static inline int world_end(void **state) {
-  world *one = *state;
-  free_with_client(one->lock);
-  return loopback_end(one->farm) ? 0 : 1;
+static inline world *world_new(unsigned nodes) {
+  return world_of(nodes, (redlock_settings){0});
 }
-
-/* A test whose |*state| is a world of |nodes| servers. */
-#define ON(nodes, test)                                                                            \
-  { #test, test, world_setup, world_end, (void *)(uintptr_t)(nodes) }
 
 /* The node refuses connections. */
 static inline void stop_server(loopback *farm, unsigned node) {
@@ -96,6 +98,17 @@ static inline void set_deaf(loopback *farm, bool deaf) {
     farm->nodes[i].deaf = deaf;
   }
   loopback_unlock(farm);
+}
+
+/* Waits once, as a blocking call does. */
+static inline int wait_once(redlock_client *client, redlock_time until_us) {
+  rl_client_enter(client);
+  rl_caller *caller = rl_caller_begin(client, NULL);
+  assert_non_null(caller);
+  int error = rl_caller_wait(client, caller, until_us, NULL);
+  rl_caller_end(client, caller);
+  rl_client_leave(client);
+  return error;
 }
 
 /* Finishes a prepared call as a script with a hook does. Returns its result. */

@@ -28,6 +28,13 @@
   }                                                                                                \
   static void test(void **state)
 
+/* A test that needs epoll and timerfd. */
+#ifdef __linux__
+#define LINUX_TEST(test) TEST(test)
+#else
+#define LINUX_TEST(test) __attribute__((unused)) static void test(void **state)
+#endif
+
 typedef struct tests_case {
   const char *name;
   CMUnitTestFunction run;

@@ -14,8 +14,8 @@ static void acquire_and_release(const world *one) {
   assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
 }
 
-static void missing_arguments_are_invalid(void **state) {
-  const world *one = *state;
+TEST(missing_arguments_are_invalid) {
+  const world *one = world_new(3);
   redlock_stats_info stats;
   redlock_node_stats_info node;
   redlock_event_info event;
@@ -30,8 +30,8 @@ static void missing_arguments_are_invalid(void **state) {
   assert_string_equal(redlock_event_name(0), "unknown");
 }
 
-static void stats_are_those_of_the_client(void **state) {
-  const world *one = *state;
+TEST(stats_are_those_of_the_client) {
+  const world *one = world_new(3);
   redlock_stats_info stats;
   redlock_node_stats_info node;
   uint64_t granted = 0;
@@ -54,8 +54,8 @@ static void stats_are_those_of_the_client(void **state) {
   assert_true(granted >= 4);
 }
 
-static void older_struct_is_filled_up_to_its_size(void **state) {
-  const world *one = *state;
+TEST(older_struct_is_filled_up_to_its_size) {
+  const world *one = world_new(3);
   unsigned char bytes[sizeof(redlock_stats_info)];
   size_t older = offsetof(redlock_stats_info, attempts);
   acquire_and_release(one);
@@ -68,8 +68,8 @@ static void older_struct_is_filled_up_to_its_size(void **state) {
   }
 }
 
-static void newer_struct_has_zeros_behind(void **state) {
-  const world *one = *state;
+TEST(newer_struct_has_zeros_behind) {
+  const world *one = world_new(3);
   struct {
     redlock_node_stats_info info;
     unsigned char newer[64];
@@ -82,8 +82,8 @@ static void newer_struct_has_zeros_behind(void **state) {
   }
 }
 
-static void no_event_is_kept_by_default(void **state) {
-  const world *one = *state;
+TEST(no_event_is_kept_by_default) {
+  const world *one = world_new(3);
   redlock_event_info event;
   acquire_and_release(one);
   assert_null(one->client->core.events);
@@ -91,8 +91,8 @@ static void no_event_is_kept_by_default(void **state) {
 }
 
 /* A program with a loop passes no function. */
-static void loop_takes_events_without_a_thread(void **state) {
-  const world *one = *state;
+TEST(loop_takes_events_without_a_thread) {
+  const world *one = world_new(3);
   redlock_event_info event;
   unsigned up = 0;
   assert_error(redlock_client_on_event(one->client, NULL, NULL), REDLOCK_OK);
@@ -136,8 +136,8 @@ static void on_event(redlock_client *client, void *data) {
   atomic_store(&may_ask, redlock_client_stats(client, &stats) == REDLOCK_OK);
 }
 
-static void watchdog_calls_on_event(void **state) {
-  const world *one = *state;
+TEST(watchdog_calls_on_event) {
+  const world *one = world_new(3);
   redlock_options options = {.ttl_us = 50 * MS, .notify_lost = REDLOCK_YES};
   atomic_store(&events_up, 0);
   atomic_store(&events_lost, 0);
@@ -151,8 +151,8 @@ static void watchdog_calls_on_event(void **state) {
   assert_error(redlock_client_on_event(one->client, NULL, NULL), REDLOCK_E_CLOSED);
 }
 
-static void child_begins_at_zero_and_calls_no_function(void **state) {
-  const world *one = *state;
+TEST(child_begins_at_zero_and_calls_no_function) {
+  const world *one = world_new(3);
   redlock_stats_info stats;
   redlock_node_stats_info node;
   redlock_event_info event;
@@ -174,16 +174,16 @@ static void child_begins_at_zero_and_calls_no_function(void **state) {
   assert_int_equal(stats.acquire.ok, 1);
 }
 
-static void client_of_nginx_has_no_function(void **state) {
-  const world *one = *state;
+TEST(client_of_nginx_has_no_function) {
+  const world *one = world_new(3);
   one->client->external = true;
   assert_error(redlock_client_on_event(one->client, on_event, &events_up), REDLOCK_E_INVALID);
   assert_error(redlock_client_on_event(one->client, NULL, NULL), REDLOCK_OK);
   one->client->external = false;
 }
 
-static void stats_remain_after_close(void **state) {
-  const world *one = *state;
+TEST(stats_remain_after_close) {
+  const world *one = world_new(3);
   redlock_stats_info stats;
   redlock_node_stats_info node;
   uint64_t granted = 0;
@@ -197,20 +197,4 @@ static void stats_remain_after_close(void **state) {
     granted += node.votes_granted;
   }
   assert_true(granted >= 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      ON(3, missing_arguments_are_invalid),
-      ON(3, stats_are_those_of_the_client),
-      ON(3, older_struct_is_filled_up_to_its_size),
-      ON(3, newer_struct_has_zeros_behind),
-      ON(3, no_event_is_kept_by_default),
-      ON(3, loop_takes_events_without_a_thread),
-      ON(3, watchdog_calls_on_event),
-      ON(3, child_begins_at_zero_and_calls_no_function),
-      ON(3, client_of_nginx_has_no_function),
-      ON(3, stats_remain_after_close),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,21 +26,12 @@ static void wait_for_keys(loopback *farm, redlock_client *client, unsigned least
                 (keys = loopback_keys(farm, KEY)) >= least && keys <= most);
 }
 
-static int begin_with(void **state, const char *prefix) {
-  world *one = world_begin(state, 3, with_prefix(prefix));
+/* A world whose lock is held. */
+static world *holding(const char *prefix) {
+  world *one = world_of(3, with_prefix(prefix));
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
-  return 0;
+  return one;
 }
-
-static int begin(void **state) {
-  return begin_with(state, NULL);
-}
-
-static int begin_with_prefix(void **state) {
-  return begin_with(state, "red:");
-}
-
-#define HELD(test) cmocka_unit_test_setup_teardown(test, begin, world_end)
 
 /* The lease that was detached last. */
 static char text[REDLOCK_HANDOVER_MAX];
@@ -64,8 +55,8 @@ static void assert_refused(redlock_client *client, const redlock_options *option
   assert_non_null(strstr(redlock_client_message(client), reason));
 }
 
-static void attached_lease_goes_on_in_another_client(void **state) {
-  world *one = *state;
+TEST(attached_lease_goes_on_in_another_client) {
+  world *one = holding(NULL);
   redlock_client *other = make_client(one->farm, NULL);
   redlock_lock *lock;
   size_t length = 0;
@@ -83,8 +74,8 @@ static void attached_lease_goes_on_in_another_client(void **state) {
   free_with_client(lock);
 }
 
-static void options_of_attach_replace_those_of_the_lease(void **state) {
-  world *one = *state;
+TEST(options_of_attach_replace_those_of_the_lease) {
+  world *one = holding(NULL);
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 50 * SECONDS};
   redlock_options wrong = {.retry_count = -7};
@@ -96,8 +87,8 @@ static void options_of_attach_replace_those_of_the_lease(void **state) {
   redlock_lock_free(lock);
 }
 
-static void fencing_token_goes_with_the_lease(void **state) {
-  world *one = *state;
+TEST(fencing_token_goes_with_the_lease) {
+  world *one = holding(NULL);
   redlock_lock *lock;
   redlock_options options = {.fence = REDLOCK_YES};
   redlock_options off = {.fence = REDLOCK_NO};
@@ -119,8 +110,8 @@ static void fencing_token_goes_with_the_lease(void **state) {
   redlock_lock_free(lock);
 }
 
-static void detach_without_room_keeps_the_lock(void **state) {
-  world *one = *state;
+TEST(detach_without_room_keeps_the_lock) {
+  world *one = holding(NULL);
   assert_error(redlock_lock_detach(NULL, text, sizeof text, NULL), REDLOCK_E_INVALID);
   assert_error(redlock_lock_detach(one->lock, NULL, sizeof text, NULL), REDLOCK_E_INVALID);
   assert_error(redlock_lock_detach(one->lock, text, 10, NULL), REDLOCK_E_LIMIT);
@@ -133,8 +124,8 @@ static void detach_without_room_keeps_the_lock(void **state) {
   assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_E_BUSY);
 }
 
-static void detached_lock_can_be_acquired_again(void **state) {
-  world *one = *state;
+TEST(detached_lock_can_be_acquired_again) {
+  world *one = holding(NULL);
   assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
   wait_for_keys(one->farm, one->client, 3, 3); /* Nothing was released. */
@@ -142,8 +133,8 @@ static void detached_lock_can_be_acquired_again(void **state) {
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
 }
 
-static void attach_refuses_other_texts(void **state) {
-  world *one = *state;
+TEST(attach_refuses_other_texts) {
+  world *one = holding(NULL);
   redlock_lock *lock = one->lock;
   assert_error(redlock_lock_attach(NULL, one->client, "x", 1, NULL), REDLOCK_E_INVALID);
   assert_error(redlock_lock_attach(&lock, NULL, "x", 1, NULL), REDLOCK_E_INVALID);
@@ -153,8 +144,8 @@ static void attach_refuses_other_texts(void **state) {
   assert_non_null(strstr(redlock_client_message(one->client), "the text was not written"));
 }
 
-static void attach_refuses_another_prefix(void **state) {
-  world *one = *state;
+TEST(attach_refuses_another_prefix) {
+  world *one = holding("red:");
   const char *const prefixes[] = {"blu:", "red", NULL};
   redlock_lock *lock;
   detach(one->lock);
@@ -169,8 +160,8 @@ static void attach_refuses_another_prefix(void **state) {
   free_with_client(lock);
 }
 
-static void attach_refuses_other_nodes_and_closed_clients(void **state) {
-  world *one = *state;
+TEST(attach_refuses_other_nodes_and_closed_clients) {
+  world *one = holding(NULL);
   redlock_lock *lock;
   redlock_client *other = make_client(one->farm, NULL);
   assert_error(redlock_client_add(other, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
@@ -192,8 +183,8 @@ static redlock_client *reversed_client(const loopback *farm) {
 }
 
 /* The third node has not answered, and attach must know which node that is. */
-static void doubtful_node_requires_the_same_order_of_nodes(void **state) {
-  world *one = *state;
+TEST(doubtful_node_requires_the_same_order_of_nodes) {
+  world *one = holding(NULL);
   redlock_lock *lock;
   redlock_client *other;
   assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
@@ -210,8 +201,8 @@ static void doubtful_node_requires_the_same_order_of_nodes(void **state) {
   free_with_client(lock);
 }
 
-static void detached_text_fits_its_length_and_a_nul(void **state) {
-  world *one = *state;
+TEST(detached_text_fits_its_length_and_a_nul) {
+  world *one = holding(NULL);
   size_t length = 0;
   assert_error(redlock_lock_detach(one->lock, text, 0, &length), REDLOCK_E_LIMIT);
   memset(text, 'x', sizeof text);
@@ -244,7 +235,7 @@ static void begin_a_lease(world *one, bool third_is_read) {
 }
 
 /* The reply has come while the program did something else. */
-static void detach_reads_pending_replies(void **state) {
+TEST(detach_reads_pending_replies) {
   world one;
   redlock_client *other;
   redlock_lock *lock;
@@ -261,7 +252,7 @@ static void detach_reads_pending_replies(void **state) {
 }
 
 /* Detach takes no turn if all nodes have answered, or on an external client. */
-static void detach_reads_nothing_without_pending_replies(void **state) {
+TEST(detach_reads_nothing_without_pending_replies) {
   for (unsigned external = 0; external < 2; external++) {
     world one;
     begin_a_lease(&one, external == 0);
@@ -273,22 +264,4 @@ static void detach_reads_nothing_without_pending_replies(void **state) {
     free_with_client(one.lock);
     assert_true(loopback_end(one.farm));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      HELD(attached_lease_goes_on_in_another_client),
-      HELD(options_of_attach_replace_those_of_the_lease),
-      HELD(fencing_token_goes_with_the_lease),
-      HELD(detach_without_room_keeps_the_lock),
-      HELD(detached_text_fits_its_length_and_a_nul),
-      cmocka_unit_test(detach_reads_pending_replies),
-      cmocka_unit_test(detach_reads_nothing_without_pending_replies),
-      HELD(detached_lock_can_be_acquired_again),
-      HELD(attach_refuses_other_texts),
-      cmocka_unit_test_setup_teardown(attach_refuses_another_prefix, begin_with_prefix, world_end),
-      HELD(attach_refuses_other_nodes_and_closed_clients),
-      HELD(doubtful_node_requires_the_same_order_of_nodes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

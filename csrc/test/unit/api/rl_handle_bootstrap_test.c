@@ -7,20 +7,19 @@
 #include "client_world.h"
 #include "fake_clock.h"
 
-static int begin(void **state) {
-  world *one = world_begin(
-      state, 3, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
+/* A world with a guard, and nodes without a record. */
+static world *guarded(void) {
+  world *one =
+      world_of(3, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &one->farm->nodes[i].store;
     (void)snprintf(store->run_id, sizeof store->run_id, "server%u", i);
   }
-  return 0;
+  return one;
 }
 
-#define WITH_GUARD(test) cmocka_unit_test_setup_teardown(test, begin, world_end)
-
-static void quarantined_node_reports_time_and_reason(void **state) {
-  world *one = *state;
+TEST(quarantined_node_reports_time_and_reason) {
+  world *one = guarded();
   redlock_node_info info;
   redlock_vote_info vote;
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
@@ -36,8 +35,8 @@ static void quarantined_node_reports_time_and_reason(void **state) {
   assert_non_null(strstr(vote.error, "it has no record"));
 }
 
-static void program_older_than_the_guard_gets_the_rest(void **state) {
-  world *one = *state;
+TEST(program_older_than_the_guard_gets_the_rest) {
+  world *one = guarded();
   redlock_node_info info;
   memset(&info, 1, sizeof info);
   assert_error(redlock_client_node_info_sized(one->client, 0, &info,
@@ -50,8 +49,8 @@ static void program_older_than_the_guard_gets_the_rest(void **state) {
   assert_null(info.quarantine); /* It is not connected. */
 }
 
-static void bootstrap_lets_new_nodes_vote(void **state) {
-  world *one = *state;
+TEST(bootstrap_lets_new_nodes_vote) {
+  world *one = guarded();
   redlock_node_info info;
   assert_error(redlock_client_bootstrap(one->client), REDLOCK_OK);
   assert_string_equal(redlock_client_message(one->client), "");
@@ -66,8 +65,8 @@ static void bootstrap_lets_new_nodes_vote(void **state) {
   assert_error(redlock_lock_bootstrap(one->lock), REDLOCK_OK);
 }
 
-static void loop_can_start_bootstrap(void **state) {
-  world *one = *state;
+TEST(loop_can_start_bootstrap) {
+  world *one = guarded();
   assert_error(redlock_lock_bootstrap_start(one->lock), REDLOCK_OK);
   assert_error(redlock_lock_bootstrap_start(one->lock), REDLOCK_E_BUSY);
   assert_error(loopback_finish(one->client, one->lock), REDLOCK_OK);
@@ -79,8 +78,8 @@ static void loop_can_start_bootstrap(void **state) {
   }
 }
 
-static void bootstrap_explains_its_failure(void **state) {
-  world *one = *state;
+TEST(bootstrap_explains_its_failure) {
+  world *one = guarded();
   stop_server(one->farm, 0);
   stop_server(one->farm, 1);
   assert_error(redlock_client_bootstrap(one->client), REDLOCK_E_UNAVAILABLE);
@@ -90,8 +89,8 @@ static void bootstrap_explains_its_failure(void **state) {
   assert_error(redlock_lock_bootstrap_start(NULL), REDLOCK_E_INVALID);
 }
 
-static void guard_refuses_too_long_leases(void **state) {
-  world *one = *state;
+TEST(guard_refuses_too_long_leases) {
+  world *one = guarded();
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS + 1000};
   assert_error(redlock_lock_new(&lock, one->client, "y", 1, &options), REDLOCK_E_INVALID);
@@ -100,7 +99,7 @@ static void guard_refuses_too_long_leases(void **state) {
   assert_non_null(strstr(redlock_lock_message(one->lock), "the guard's max_ttl"));
 }
 
-static void guard_settings_are_checked(void **state) {
+TEST(guard_settings_are_checked) {
   static const struct {
     redlock_settings settings;
     redlock_options options;
@@ -133,17 +132,4 @@ static void guard_settings_are_checked(void **state) {
     assert_true(cases[i].said == NULL || strstr(message, cases[i].said) != NULL);
     redlock_client_free(client);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      WITH_GUARD(quarantined_node_reports_time_and_reason),
-      WITH_GUARD(program_older_than_the_guard_gets_the_rest),
-      WITH_GUARD(bootstrap_lets_new_nodes_vote),
-      WITH_GUARD(loop_can_start_bootstrap),
-      WITH_GUARD(bootstrap_explains_its_failure),
-      WITH_GUARD(guard_refuses_too_long_leases),
-      cmocka_unit_test(guard_settings_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,8 @@
 #include "client_world.h"
 #include "fake_clock.h"
 
-static void doctor_checks_its_arguments(void **state) {
-  world *one = *state;
+TEST(doctor_checks_its_arguments) {
+  world *one = world_new(3);
   redlock_finding_info info;
   assert_error(redlock_lock_doctor(NULL, 0), REDLOCK_E_INVALID);
   assert_error(redlock_lock_doctor_start(NULL, 0), REDLOCK_E_INVALID);
@@ -20,8 +20,8 @@ static void doctor_checks_its_arguments(void **state) {
                       "'orders:42': the flags are 0 or REDLOCK_DOCTOR_KEYS");
 }
 
-static void no_finding_before_the_examination(void **state) {
-  world *one = *state;
+TEST(no_finding_before_the_examination) {
+  world *one = world_new(3);
   redlock_finding_info info;
   memset(&info, 1, sizeof info);
   assert_error(redlock_lock_finding(one->lock, 0, &info), REDLOCK_E_INVALID);
@@ -29,8 +29,8 @@ static void no_finding_before_the_examination(void **state) {
   assert_null(info.message);
 }
 
-static void healthy_nodes_have_no_finding(void **state) {
-  world *one = *state;
+TEST(healthy_nodes_have_no_finding) {
+  world *one = world_new(3);
   redlock_finding_info info;
   assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_OK);
   assert_error(redlock_lock_finding(one->lock, 0, &info), REDLOCK_E_INVALID);
@@ -40,8 +40,8 @@ static void healthy_nodes_have_no_finding(void **state) {
   assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_HELD);
 }
 
-static void findings_live_in_the_programs_struct(void **state) {
-  world *one = *state;
+TEST(findings_live_in_the_programs_struct) {
+  world *one = world_new(3);
   redlock_finding_info info, other;
   stop_server(one->farm, 1);
   for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
@@ -64,8 +64,8 @@ static void findings_live_in_the_programs_struct(void **state) {
   }
 }
 
-static void minority_of_nodes_is_reported(void **state) {
-  world *one = *state;
+TEST(minority_of_nodes_is_reported) {
+  world *one = world_new(3);
   redlock_finding_info info;
   stop_server(one->farm, 0);
   stop_server(one->farm, 2);
@@ -76,19 +76,10 @@ static void minority_of_nodes_is_reported(void **state) {
 }
 
 /* As in a script with a hook. */
-static void doctor_may_run_in_steps(void **state) {
-  world *one = *state;
+TEST(doctor_may_run_in_steps) {
+  world *one = world_new(3);
   rl_request doctor = {.operation = RL_OPERATION_DOCTOR};
   assert_error(rl_handle_prepare(one->lock, &doctor), REDLOCK_OK);
   assert_error(rl_handle_prepare(one->lock, &doctor), REDLOCK_E_BUSY);
   assert_error(finish_in_steps(one->lock), REDLOCK_OK);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      ON(3, doctor_checks_its_arguments),   ON(3, no_finding_before_the_examination),
-      ON(3, healthy_nodes_have_no_finding), ON(3, findings_live_in_the_programs_struct),
-      ON(3, minority_of_nodes_is_reported), ON(3, doctor_may_run_in_steps),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

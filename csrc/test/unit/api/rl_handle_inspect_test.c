@@ -19,8 +19,8 @@ static void put(world *one, unsigned nodes, const char *token) {
   loopback_unlock(one->farm);
 }
 
-static void inspect_checks_its_arguments(void **state) {
-  world *one = *state;
+TEST(inspect_checks_its_arguments) {
+  world *one = world_new(3);
   redlock_key_info key;
   redlock_holder_info holder;
   assert_error(redlock_lock_inspect(NULL), REDLOCK_E_INVALID);
@@ -35,8 +35,8 @@ static void inspect_checks_its_arguments(void **state) {
   assert_error(redlock_lock_force_release_start(NULL, "x", 1), REDLOCK_E_INVALID);
 }
 
-static void key_is_unknown_before_inspect(void **state) {
-  world *one = *state;
+TEST(key_is_unknown_before_inspect) {
+  world *one = world_new(3);
   redlock_key_info key;
   redlock_holder_info holder;
   assert_error(redlock_lock_key(one->lock, 0, &key), REDLOCK_OK);
@@ -48,8 +48,8 @@ static void key_is_unknown_before_inspect(void **state) {
   assert_null(holder.token);
 }
 
-static void inspect_reports_the_key_of_each_node(void **state) {
-  world *one = *state;
+TEST(inspect_reports_the_key_of_each_node) {
+  world *one = world_new(3);
   redlock_key_info key;
   redlock_holder_info holder;
   put(one, 2, DEAD);
@@ -79,7 +79,7 @@ static void inspect_reports_the_key_of_each_node(void **state) {
   }
 }
 
-static void inspect_reports_the_label_of_the_holder(void **state) {
+TEST(inspect_reports_the_label_of_the_holder) {
   static const struct {
     const char *token, *label;
   } cases[] = {
@@ -88,7 +88,7 @@ static void inspect_reports_the_label_of_the_holder(void **state) {
       {"0123456789abcdef0123456789abcdef01234567", NULL},
       {"another program's:label", NULL},
   };
-  world *one = *state;
+  world *one = world_new(3);
   redlock_key_info key;
   redlock_holder_info holder;
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
@@ -116,8 +116,8 @@ static void inspect_reports_the_label_of_the_holder(void **state) {
   }
 }
 
-static void dead_node_is_explained_until_the_next_operation(void **state) {
-  world *one = *state;
+TEST(dead_node_is_explained_until_the_next_operation) {
+  world *one = world_new(3);
   redlock_key_info key;
   stop_server(one->farm, 2);
   assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
@@ -132,8 +132,8 @@ static void dead_node_is_explained_until_the_next_operation(void **state) {
   assert_error(redlock_lock_inspect(one->lock), REDLOCK_E_HELD);
 }
 
-static void force_release_deletes_the_key_by_its_token(void **state) {
-  world *one = *state;
+TEST(force_release_deletes_the_key_by_its_token) {
+  world *one = world_new(3);
   for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
     put(one, 3, DEAD);
     assert_error(redlock_lock_force_release(one->lock, "of another", 10), REDLOCK_E_NOT_HELD);
@@ -154,8 +154,8 @@ static void force_release_deletes_the_key_by_its_token(void **state) {
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
 }
 
-static void call_in_steps_keeps_the_lock_busy(void **state) {
-  world *one = *state;
+TEST(call_in_steps_keeps_the_lock_busy) {
+  world *one = world_new(3);
   put(one, 3, DEAD);
   rl_request inspect = {.operation = RL_OPERATION_INSPECT};
   rl_request force = {.operation = RL_OPERATION_FORCE_RELEASE,
@@ -171,8 +171,8 @@ static void call_in_steps_keeps_the_lock_busy(void **state) {
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
 }
 
-static void force_release_names_a_wrong_token(void **state) {
-  world *one = *state;
+TEST(force_release_names_a_wrong_token) {
+  world *one = world_new(3);
   char token[REDLOCK_TOKEN_MAX + 1];
   memset(token, 'x', sizeof token);
   assert_error(redlock_lock_force_release(one->lock, NULL, 1), REDLOCK_E_INVALID);
@@ -183,18 +183,4 @@ static void force_release_names_a_wrong_token(void **state) {
                       "'orders:42': a token has at most 256 bytes");
   assert_error(redlock_lock_force_release_start(one->lock, token, sizeof token - 1), REDLOCK_OK);
   redlock_lock_cancel(one->lock);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      ON(3, inspect_checks_its_arguments),
-      ON(3, key_is_unknown_before_inspect),
-      ON(3, inspect_reports_the_key_of_each_node),
-      ON(3, inspect_reports_the_label_of_the_holder),
-      ON(3, dead_node_is_explained_until_the_next_operation),
-      ON(3, force_release_deletes_the_key_by_its_token),
-      ON(3, call_in_steps_keeps_the_lock_busy),
-      ON(3, force_release_names_a_wrong_token),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

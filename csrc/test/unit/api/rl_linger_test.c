@@ -39,14 +39,14 @@ static redlock_client *holding(loopback *farm, redlock_lock **lock) {
   return client;
 }
 
-static void empty_list_has_nothing_to_do(void **state) {
+TEST(empty_list_has_nothing_to_do) {
   rl_linger list = {NULL};
   rl_linger_process(&list);
   rl_linger_drain(&list, SECONDS);
   assert_null(list.first);
 }
 
-static void client_is_in_the_list_once(void **state) {
+TEST(client_is_in_the_list_once) {
   rl_linger list = {NULL};
   redlock_lock *lock;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
@@ -67,7 +67,7 @@ static void client_is_in_the_list_once(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void drain_is_bounded_for_all_clients_together(void **state) {
+TEST(drain_is_bounded_for_all_clients_together) {
   rl_linger list = {NULL};
   loopback *farms[3];
   for (unsigned i = 0; i < 3; i++) {
@@ -95,7 +95,7 @@ static void drain_is_bounded_for_all_clients_together(void **state) {
   }
 }
 
-static void other_reference_keeps_the_client(void **state) {
+TEST(other_reference_keeps_the_client) {
   rl_linger list = {NULL};
   redlock_lock *lock;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
@@ -117,7 +117,7 @@ static void other_reference_keeps_the_client(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void client_may_return_to_the_list(void **state) {
+TEST(client_may_return_to_the_list) {
   rl_linger list = {NULL};
   redlock_lock *lock;
   loopback *farm = loopback_new(1, LOOPBACK_UNIX);
@@ -134,7 +134,7 @@ static void client_may_return_to_the_list(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void child_sends_nothing_of_its_parent(void **state) {
+TEST(child_sends_nothing_of_its_parent) {
   rl_linger list = {NULL};
   redlock_lock *lock;
   int status = -1;
@@ -160,16 +160,4 @@ static void child_sends_nothing_of_its_parent(void **state) {
   loopback_pump(farm, 100);
   rl_linger_drain(&list, SECONDS);
   assert_true(loopback_end(farm));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(empty_list_has_nothing_to_do),
-      cmocka_unit_test(client_is_in_the_list_once),
-      cmocka_unit_test(drain_is_bounded_for_all_clients_together),
-      cmocka_unit_test(other_reference_keeps_the_client),
-      cmocka_unit_test(client_may_return_to_the_list),
-      cmocka_unit_test(child_sends_nothing_of_its_parent),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,15 +122,15 @@ static void acquire_ends_after_a_suspend(size_t count, redlock_duration bound_us
   check_soon(resumed_us, bound_us);
 }
 
-static void wait_ends_at_once_after_a_suspend(void **state) {
+TEST(wait_ends_at_once_after_a_suspend) {
   acquire_ends_after_a_suspend(1, AT_ONCE_US);
 }
 
-static void sleepers_wait_ends_at_once_after_a_suspend(void **state) {
+TEST(sleepers_wait_ends_at_once_after_a_suspend) {
   acquire_ends_after_a_suspend(2, AT_ONCE_US);
 }
 
-static void wait_without_a_timer_ends_within_a_slice_after_a_suspend(void **state) {
+TEST(wait_without_a_timer_ends_within_a_slice_after_a_suspend) {
   suspend_refuse_timers(true);
   acquire_ends_after_a_suspend(1, SLICE_US + AT_ONCE_US);
   suspend_refuse_timers(false);
@@ -148,7 +148,7 @@ static void report_loss(redlock_client *of, void *data) {
   atomic_store(&loss, lost == NULL ? REDLOCK_OK : redlock_lock_lost(lost, NULL));
 }
 
-static void loss_is_reported_at_once_after_a_suspend(void **state) {
+TEST(loss_is_reported_at_once_after_a_suspend) {
   redlock_options options = {.ttl_us = 60 * SECONDS, .notify_lost = REDLOCK_YES};
   redlock_lock *lock = new_lock(KEY, &options);
   atomic_store(&loss, REDLOCK_OK);
@@ -165,7 +165,7 @@ static void loss_is_reported_at_once_after_a_suspend(void **state) {
 }
 
 /* 30 s of the lease are left, more than a stall of the scheduler. */
-static void lease_is_extended_at_once_after_a_suspend(void **state) {
+TEST(lease_is_extended_at_once_after_a_suspend) {
   redlock_options options = {.ttl_us = 300 * SECONDS, .auto_extend = REDLOCK_YES};
   redlock_lock *lock = new_lock(KEY, &options);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
@@ -196,7 +196,7 @@ static redlock_lock *begin_acquire(void) {
   return lock;
 }
 
-static void descriptor_is_readable_at_once_after_a_suspend(void **state) {
+TEST(descriptor_is_readable_at_once_after_a_suspend) {
   struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
   redlock_lock *lock = begin_acquire();
   while (poll(&one, 1, 100) > 0) {
@@ -234,7 +234,7 @@ static void *turn(void *argument) {
 }
 
 /* `redlock run` waits in such turns. */
-static void turn_of_the_cli_ends_at_once_after_a_suspend(void **state) {
+TEST(turn_of_the_cli_ends_at_once_after_a_suspend) {
   int ends[2];
   pthread_t thread;
   assert_int_equal(pipe(ends), 0);
@@ -251,7 +251,7 @@ static void turn_of_the_cli_ends_at_once_after_a_suspend(void **state) {
 }
 
 /* A loop that waits by pollfds() and timeout(), with poll(). */
-static void timeout_is_a_slice_at_most(void **state) {
+TEST(timeout_is_a_slice_at_most) {
   redlock_lock *lock = begin_acquire();
   do {
     assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
@@ -264,7 +264,7 @@ static void timeout_is_a_slice_at_most(void **state) {
 /* ------------------------------------------------------------------------------------- the cost */
 
 /* On a slow machine attempts may fail, which needs no timer either. */
-static void pair_needs_no_timer(void **state) {
+TEST(pair_needs_no_timer) {
   redlock_options options = {.retry_count = REDLOCK_RETRIES_NONE};
   redlock_lock *lock = new_lock(KEY, &options);
   for (unsigned i = 0; i < 100; i++) {
@@ -276,7 +276,7 @@ static void pair_needs_no_timer(void **state) {
 }
 
 /* With a long |node_timeout| each poll may be long: the timer is set once for many. */
-static void timer_is_not_set_for_each_wait(void **state) {
+TEST(timer_is_not_set_for_each_wait) {
   redlock_options options = {.ttl_us = 600 * SECONDS, .node_timeout_us = 60 * SECONDS};
   redlock_lock *lock = new_lock(KEY, &options);
   for (unsigned i = 0; i < 100; i++) {
@@ -288,18 +288,5 @@ static void timer_is_not_set_for_each_wait(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(wait_ends_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(sleepers_wait_ends_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(wait_without_a_timer_ends_within_a_slice_after_a_suspend,
-                                      begin, end),
-      cmocka_unit_test_setup_teardown(loss_is_reported_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(lease_is_extended_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(descriptor_is_readable_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(turn_of_the_cli_ends_at_once_after_a_suspend, begin, end),
-      cmocka_unit_test_setup_teardown(timeout_is_a_slice_at_most, begin, end),
-      cmocka_unit_test_setup_teardown(pair_needs_no_timer, begin, end),
-      cmocka_unit_test_setup_teardown(timer_is_not_set_for_each_wait, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return tests_run(&(tests_fixture){.before = begin, .after = end});
 }

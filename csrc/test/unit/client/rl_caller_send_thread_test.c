@@ -181,7 +181,7 @@ static void let_one_come(redlock_client *client, bool comes) {
   rl_client_leave(client);
 }
 
-static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
+TEST(bytes_are_sent_although_a_woken_thread_is_missing) {
   scene all;
   open_scene(&all);
   redlock_lock *locks[2];
@@ -204,7 +204,7 @@ static void bytes_are_sent_although_a_woken_thread_is_missing(void **state) {
 }
 
 /* The poller would send, and is missing, too. */
-static void late_sender_delays_no_thread(void **state) {
+TEST(late_sender_delays_no_thread) {
   scene all;
   open_scene(&all);
   redlock_lock *lock = make_lock(all.client, "sent", false);
@@ -224,7 +224,7 @@ static void late_sender_delays_no_thread(void **state) {
   close_scene(&all);
 }
 
-static void loop_sends_although_a_woken_thread_is_missing(void **state) {
+TEST(loop_sends_although_a_woken_thread_is_missing) {
   scene all;
   open_scene(&all);
   redlock_lock *lock = make_lock(all.client, "loop", false);
@@ -238,7 +238,7 @@ static void loop_sends_although_a_woken_thread_is_missing(void **state) {
 }
 
 /* Other threads wait for it. */
-static void missing_sender_delays_no_thread(void **state) {
+TEST(missing_sender_delays_no_thread) {
   scene all;
   open_scene(&all);
   call sender = {
@@ -299,7 +299,7 @@ static int launch_by_another(void) {
 }
 
 /* After a long stall of this process the nodes may count as late: retry. */
-static void sleeper_checks_an_operation_that_another_thread_sent(void **state) {
+TEST(sleeper_checks_an_operation_that_another_thread_sent) {
   int result = REDLOCK_PENDING;
   bool stalled = true;
   witness_start();
@@ -311,7 +311,7 @@ static void sleeper_checks_an_operation_that_another_thread_sent(void **state) {
   assert_error(result, REDLOCK_OK);
 }
 
-static void missing_entropy_fails_only_acquires(void **state) {
+TEST(missing_entropy_fails_only_acquires) {
   scene all;
   open_scene(&all);
   call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
@@ -330,7 +330,7 @@ static void missing_entropy_fails_only_acquires(void **state) {
 }
 
 /* Between its check of wake-ups and its sleep. Later calls go on. */
-static void wakeup_reaches_a_thread_that_falls_asleep(void **state) {
+TEST(wakeup_reaches_a_thread_that_falls_asleep) {
   scene all;
   rl_caller sender = {0};
   open_scene(&all);
@@ -422,7 +422,7 @@ static void eventually_all_that_can_have_come(group *self) {
   }
 }
 
-static void woken_threads_are_posted_eight_at_a_time(void **state) {
+TEST(woken_threads_are_posted_eight_at_a_time) {
   group many;
   open_group(&many);
   atomic_store(&hold_poller_up, true);
@@ -434,7 +434,7 @@ static void woken_threads_are_posted_eight_at_a_time(void **state) {
   close_group(&many);
 }
 
-static void eight_missing_threads_delay_no_other_thread(void **state) {
+TEST(eight_missing_threads_delay_no_other_thread) {
   group many;
   open_group(&many);
   cancel_group(&many);
@@ -443,26 +443,10 @@ static void eight_missing_threads_delay_no_other_thread(void **state) {
 }
 
 /* The poller leaves, too, and no thread is left to poll. */
-static void missing_threads_delay_no_thread_after_a_wakeup(void **state) {
+TEST(missing_threads_delay_no_thread_after_a_wakeup) {
   group many;
   open_group(&many);
   redlock_client_wakeup(many.all.client);
   eventually_all_that_can_have_come(&many);
   close_group(&many);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_are_sent_although_a_woken_thread_is_missing),
-      cmocka_unit_test(late_sender_delays_no_thread),
-      cmocka_unit_test(loop_sends_although_a_woken_thread_is_missing),
-      cmocka_unit_test(missing_sender_delays_no_thread),
-      cmocka_unit_test(sleeper_checks_an_operation_that_another_thread_sent),
-      cmocka_unit_test(missing_entropy_fails_only_acquires),
-      cmocka_unit_test(wakeup_reaches_a_thread_that_falls_asleep),
-      cmocka_unit_test(woken_threads_are_posted_eight_at_a_time),
-      cmocka_unit_test(eight_missing_threads_delay_no_other_thread),
-      cmocka_unit_test(missing_threads_delay_no_thread_after_a_wakeup),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,11 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/rl_handle.h"
@@ -19,8 +16,7 @@
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
 #include "client/rl_turn.h"
-#include "loopback.h"
-#include "rl_test.h"
+#include "client_world.h"
 
 static bool no_semaphore;
 static bool no_growth;
@@ -88,30 +84,36 @@ int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us
   return __real_rl_poll_until(fds, count, until_us);
 }
 
-static redlock_client *make_client(void) {
-  redlock_client *client;
+/* That of the test. */
+static redlock_client *client;
+
+static int begin(void **state) {
   redlock_options options = {.node_timeout_us = 10 * SECONDS,
                              .ttl_us = 200 * SECONDS,
                              .retry_count = REDLOCK_RETRIES_NONE};
   redlock_settings settings = {.options = &options};
   assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
-  return client;
-}
-
-static int begin(void **state) {
-  *state = make_client();
   return 0;
 }
 
-static int free_client(void **state) {
-  redlock_client_free(*state);
+static void free_client(void) {
+  redlock_client_free(client);
+  client = NULL;
+}
+
+static int end(void **state) {
+  free_client();
   return 0;
 }
 
-#define WITH_CLIENT(name) cmocka_unit_test_setup_teardown(name, begin, free_client)
+/* Returns a lock on a node that is down. */
+static redlock_lock *lock_without_server(void) {
+  add_nodes_without_servers(client, 1);
+  return new_lock(client, "r", NULL);
+}
 
 /* Returns how many threads can be in a call at once. */
-static unsigned begin_all(redlock_client *client, unsigned most) {
+static unsigned begin_all(unsigned most) {
   static rl_caller *callers[RL_LOCK_WAITED_MAX + 1];
   unsigned count = 0;
   assert_true(most <= RL_LOCK_WAITED_MAX + 1);
@@ -128,34 +130,30 @@ static unsigned begin_all(redlock_client *client, unsigned most) {
   return count;
 }
 
-static void begin_reports_missing_memory_and_semaphores(void **state) {
-  redlock_client *client = *state;
+TEST(begin_reports_missing_memory_and_semaphores) {
   no_growth = true;
-  assert_int_equal(begin_all(client, 1), 0);
+  assert_int_equal(begin_all(1), 0);
   no_growth = false;
   no_semaphore = true;
-  assert_int_equal(begin_all(client, 1), 0);
+  assert_int_equal(begin_all(1), 0);
   no_semaphore = false;
-  assert_int_equal(begin_all(client, 1), 1);
+  assert_int_equal(begin_all(1), 1);
 }
 
-static void four_threads_wait_without_memory_for_a_fifth(void **state) {
-  redlock_client *client = *state;
-  assert_int_equal(begin_all(client, 4), 4);
+TEST(four_threads_wait_without_memory_for_a_fifth) {
+  assert_int_equal(begin_all(4), 4);
   no_growth = true;
-  assert_int_equal(begin_all(client, 5), 4);
+  assert_int_equal(begin_all(5), 4);
   no_growth = false;
-  assert_int_equal(begin_all(client, 5), 5);
+  assert_int_equal(begin_all(5), 5);
 }
 
-static void begin_refuses_more_threads_than_a_lock_can_number(void **state) {
-  redlock_client *client = *state;
-  assert_int_equal(begin_all(client, RL_LOCK_WAITED_MAX + 1), RL_LOCK_WAITED_MAX);
+TEST(begin_refuses_more_threads_than_a_lock_can_number) {
+  assert_int_equal(begin_all(RL_LOCK_WAITED_MAX + 1), RL_LOCK_WAITED_MAX);
 }
 
 /* As after a fork in a signal handler during a call. */
-static void child_inherits_no_call(void **state) {
-  redlock_client *client = *state;
+LINUX_TEST(child_inherits_no_call) {
   rl_client_enter(client);
   rl_caller *before = rl_caller_begin(client, NULL);
   assert_true(rl_timer_open(&client->callers.timer));
@@ -170,8 +168,7 @@ static void child_inherits_no_call(void **state) {
   rl_client_leave(client);
 }
 
-static void bytes_wait_for_arriving_threads(void **state) {
-  redlock_client *client = *state;
+TEST(bytes_wait_for_arriving_threads) {
   rl_client_enter(client);
   client->callers.arriving = 1;
   rl_caller_send(client);
@@ -183,13 +180,12 @@ static void bytes_wait_for_arriving_threads(void **state) {
 }
 
 /* Enters and leaves without other changes. */
-static void pass_through(redlock_client *client) {
+static void pass_through(void) {
   rl_client_enter(client);
   rl_client_leave(client);
 }
 
-static void leaving_thread_sends_without_arriving_threads(void **state) {
-  redlock_client *client = *state;
+TEST(leaving_thread_sends_without_arriving_threads) {
   rl_caller sender = {0};
   for (unsigned i = 0; i < 8; i++) {
     bool come = (i & 1) != 0, sends = (i & 2) != 0, late = (i & 4) != 0;
@@ -197,40 +193,37 @@ static void leaving_thread_sends_without_arriving_threads(void **state) {
     client->callers.send_us = late ? 0 : REDLOCK_NEVER;
     client->callers.arriving = come;
     client->callers.sender = sends ? &sender : NULL;
-    pass_through(client);
+    pass_through();
     assert_true(client->callers.unsent == (come && sends && !late));
   }
   client->callers.arriving = 0;
   client->callers.sender = NULL;
 }
 
-static void poller_is_woken_for_what_it_does_not_poll_for(void **state) {
-  redlock_client *client = *state;
-  redlock_lock *lock;
-  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+TEST(poller_is_woken_for_what_it_does_not_poll_for) {
+  redlock_lock *lock = lock_without_server();
   rl_client_enter(client);
   rl_caller *poller = rl_caller_begin(client, lock);
   client->callers.poller = poller;
   client->callers.polling = true;
   client->callers.wants = (rl_callers_wants){client->sockets[0].changes, 0, REDLOCK_NEVER};
   rl_client_leave(client);
-  pass_through(client);
+  pass_through();
   assert_false(client->callers.event_is_set); /* Nothing is new. */
   client->sockets[0].changes++;
   client->callers.unsent = true;
   client->callers.send_us = REDLOCK_NEVER;
   client->callers.arriving = 1;
   client->callers.sender = poller;
-  pass_through(client);
+  pass_through();
   assert_false(client->callers.event_is_set); /* The last arriving thread checks. */
   client->callers.arriving = 0;
   client->callers.sender = NULL;
-  pass_through(client);
+  pass_through();
   assert_true(client->callers.event_is_set); /* another descriptor */
   client->callers.wants.changes++;
   client->callers.event_is_set = false;
-  pass_through(client);
+  pass_through();
   assert_false(client->callers.event_is_set);
   rl_client_enter(client);
   rl_lock_of(lock)->waited = 0;
@@ -245,7 +238,7 @@ static void poller_is_woken_for_what_it_does_not_poll_for(void **state) {
 }
 
 /* Waits once, in a call that nothing else ends. */
-static int wait_until(redlock_client *client, redlock_time until_us) {
+static int wait_until(redlock_time until_us) {
   rl_client_enter(client);
   rl_caller *caller = rl_caller_begin(client, NULL);
   int error = rl_caller_wait(client, caller, until_us, NULL);
@@ -255,23 +248,21 @@ static int wait_until(redlock_client *client, redlock_time until_us) {
   return error;
 }
 
-static void endless_wait_is_refused(void **state) {
-  redlock_client *client = *state;
+TEST(endless_wait_is_refused) {
   (void)alarm(20);
-  assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
-  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  assert_error(wait_until(REDLOCK_NEVER), REDLOCK_E_SYSTEM);
+  assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
   (void)alarm(0);
 }
 
 /* It also polls the timer, because the wait is long. */
-static void poller_polls_and_clears_its_event(void **state) {
-  redlock_client *client = *state;
-  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+LINUX_TEST(poller_polls_and_clears_its_event) {
+  assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
   client->callers.event_is_set = true; /* the one before */
   rl_event_set(&client->callers.event);
   observed = client;
   redlock_time began_us = redlock_now();
-  assert_error(wait_until(client, began_us + 20 * SECONDS), REDLOCK_OK);
+  assert_error(wait_until(began_us + 20 * SECONDS), REDLOCK_OK);
   observed = NULL;
   assert_true(redlock_now() - began_us < 10 * SECONDS);
   assert_int_equal(polled_count, 2);
@@ -280,42 +271,39 @@ static void poller_polls_and_clears_its_event(void **state) {
   assert_int_equal(poll(&one, 1, 0), 0);
 }
 
-static void leaving_thread_wakes_a_late_watchdog(void **state) {
-  redlock_client *client = *state;
+TEST(leaving_thread_wakes_a_late_watchdog) {
   client->watchdog.runs = true;
   client->watchdog.until_us = REDLOCK_NEVER;
-  pass_through(client);
+  pass_through();
   assert_true(client->watchdog.until_us == 0);
   client->watchdog.until_us = 1; /* It wakes soon enough. */
-  pass_through(client);
+  pass_through();
   assert_true(client->watchdog.until_us == 1);
   client->watchdog.runs = false;
 }
 
 /* Silent servers, and a lock on them. */
-static loopback *deaf_farm(redlock_client *client, redlock_lock **lock,
-                           const redlock_options *options) {
+static loopback *deaf_farm(redlock_lock **lock, const redlock_options *options) {
   loopback *farm = loopback_new(3, LOOPBACK_TCP);
   for (unsigned i = 0; i < 3; i++) {
     farm->nodes[i].deaf = true;
     assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
   }
   loopback_run(farm);
-  assert_error(redlock_lock_new(lock, client, "r", 1, options), REDLOCK_OK);
+  *lock = new_lock(client, "r", options);
   return farm;
 }
 
-static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
+static void end_farm(redlock_lock *lock, loopback *farm) {
   redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_client();
   assert_true(loopback_end(farm));
 }
 
 /* As while a hook of a script runs. */
-static void absent_caller_is_no_poller(void **state) {
+TEST(absent_caller_is_no_poller) {
   redlock_lock *lock;
-  redlock_client *client = make_client();
-  loopback *farm = deaf_farm(client, &lock, NULL);
+  loopback *farm = deaf_farm(&lock, NULL);
   assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_OK);
   assert_error(rl_handle_begin(lock), REDLOCK_OK);
@@ -326,14 +314,13 @@ static void absent_caller_is_no_poller(void **state) {
                REDLOCK_E_BUSY);
   rl_handle_end(lock, REDLOCK_E_CANCELLED);
   assert_error(redlock_lock_result(lock), REDLOCK_E_CANCELLED);
-  end(client, lock, farm);
+  end_farm(lock, farm);
 }
 
 /* The operation has ended, but its thread has not returned. */
-static void lock_is_busy_until_its_call_has_returned(void **state) {
+TEST(lock_is_busy_until_its_call_has_returned) {
   redlock_lock *lock;
-  redlock_client *client = make_client();
-  loopback *farm = deaf_farm(client, &lock, NULL);
+  loopback *farm = deaf_farm(&lock, NULL);
   rl_client_enter(client);
   rl_caller *caller = rl_caller_begin(client, lock);
   assert_ptr_equal(rl_caller_of(lock), caller);
@@ -347,26 +334,24 @@ static void lock_is_busy_until_its_call_has_returned(void **state) {
   rl_caller_end(client, caller);
   assert_null(rl_caller_of(lock));
   rl_client_leave(client);
-  end(client, lock, farm);
+  end_farm(lock, farm);
 }
 
-static void only_acquire_and_extend_start_the_watchdog(void **state) {
+TEST(only_acquire_and_extend_start_the_watchdog) {
   redlock_lock *lock;
   redlock_options options = {.auto_extend = REDLOCK_YES, .node_timeout_us = 20 * MS};
-  redlock_client *client = make_client();
-  loopback *farm = deaf_farm(client, &lock, &options);
+  loopback *farm = deaf_farm(&lock, &options);
   assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
   assert_error(redlock_lock_inspect(lock), REDLOCK_E_UNAVAILABLE);
   assert_false(client->watchdog.runs);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_true(client->watchdog.runs);
-  end(client, lock, farm);
+  end_farm(lock, farm);
 }
 
-static void close_does_not_wait_without_memory(void **state) {
+TEST(close_does_not_wait_without_memory) {
   redlock_lock *lock;
-  redlock_client *client = make_client();
-  loopback *farm = deaf_farm(client, &lock, NULL);
+  loopback *farm = deaf_farm(&lock, NULL);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   redlock_time began_us = redlock_now();
@@ -375,11 +360,26 @@ static void close_does_not_wait_without_memory(void **state) {
   (void)redlock_client_close(client, 20 * SECONDS);
   no_growth = false;
   assert_true(redlock_now() - began_us < 10 * SECONDS);
-  end(client, lock, farm);
+  end_farm(lock, farm);
+}
+
+/* Begins a call whose thread would poll, but does not now. */
+static rl_caller *begin_poller(void) {
+  rl_client_enter(client);
+  rl_caller *poller = rl_caller_begin(client, NULL);
+  client->callers.poller = poller;
+  rl_client_leave(client);
+  return poller;
+}
+
+static void end_poller(rl_caller *poller) {
+  rl_client_enter(client);
+  rl_caller_end(client, poller);
+  rl_client_leave(client);
 }
 
 typedef struct sleeper {
-  redlock_client *client;
+  pthread_t thread;
   bool looks;                   /* after each turn */
   redlock_duration patience_us; /* 0: 20 s */
   rl_caller *caller;
@@ -390,18 +390,18 @@ typedef struct sleeper {
 static void *follow(void *argument) {
   sleeper *self = argument;
   redlock_time began_us = redlock_now();
-  rl_client_enter(self->client);
-  self->caller = rl_caller_begin(self->client, NULL);
+  rl_client_enter(client);
+  self->caller = rl_caller_begin(client, NULL);
   assert_true(self->caller->each_turn);
-  self->client->callers.watchers -= !self->looks;
+  client->callers.watchers -= !self->looks;
   self->caller->each_turn = self->looks;
   redlock_duration patience_us = self->patience_us != 0 ? self->patience_us : 20 * SECONDS;
-  (void)rl_caller_wait(self->client, self->caller, rl_time_add(began_us, patience_us), NULL);
+  (void)rl_caller_wait(client, self->caller, rl_time_add(began_us, patience_us), NULL);
   self->slept_us = redlock_now() - began_us;
-  self->turned = self->client->callers.turned;
+  self->turned = client->callers.turned;
   assert_false(self->caller->sleeps);
-  rl_caller_end(self->client, self->caller);
-  rl_client_leave(self->client);
+  rl_caller_end(client, self->caller);
+  rl_client_leave(client);
   return NULL;
 }
 
@@ -409,103 +409,77 @@ static void *follow(void *argument) {
  * Enters and leaves, after a turn if |turns|. Returns true if the sleeper sleeps and is not woken.
  */
 static bool sleeps_on(sleeper *self, bool turns) {
-  rl_client_enter(self->client);
+  rl_client_enter(client);
   if (turns) {
-    assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
+    assert_error(rl_turn_process(client, NULL, 0), REDLOCK_OK);
   }
-  rl_client_leave(self->client);
-  rl_client_enter(self->client);
+  rl_client_leave(client);
+  rl_client_enter(client);
   bool sleeps = self->caller != NULL && self->caller->sleeps && !self->caller->woken;
-  rl_client_leave(self->client);
+  rl_client_leave(client);
   return sleeps;
 }
 
-static void sleeper_is_woken_after_a_turn_and_by_a_wakeup(void **state) {
+/* Starts its thread, and waits until it sleeps. */
+static void fall_asleep(sleeper *self) {
+  assert_int_equal(pthread_create(&self->thread, NULL, follow, self), 0);
+  eventually(sleeps_on(self, false));
+}
+
+static void wake(sleeper *self) {
+  assert_int_equal(pthread_join(self->thread, NULL), 0);
+  assert_true(self->slept_us < 10 * SECONDS);
+}
+
+TEST(sleeper_is_woken_after_a_turn_and_by_a_wakeup) {
   for (unsigned looks = 0; looks < 2; looks++) {
-    pthread_t thread;
-    redlock_client *client = make_client();
-    sleeper one = {.client = client, .looks = looks == 1};
-    rl_client_enter(client);
-    rl_caller *poller = rl_caller_begin(client, NULL);
-    client->callers.poller = poller;
-    rl_client_leave(client);
-    assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
-    while (!sleeps_on(&one, false)) {
-      (void)poll(NULL, 0, 1);
-    }
+    sleeper one = {.looks = looks == 1};
+    rl_caller *poller = begin_poller();
+    fall_asleep(&one);
     assert_true(sleeps_on(&one, true) == (looks == 0));
     if (looks == 0) {
       assert_true(sleeps_on(&one, false));
       redlock_client_wakeup(client);
       assert_false(sleeps_on(&one, false));
     }
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(one.slept_us < 10 * SECONDS);
-    rl_client_enter(client);
+    wake(&one);
     assert_false(client->callers.turned);
-    rl_caller_end(client, poller);
-    rl_client_leave(client);
-    redlock_client_free(client);
+    end_poller(poller);
   }
 }
 
 /* They fall asleep in order, and wake in any order. */
-static void five_woken_sleepers_leave_no_state(void **state) {
-  redlock_client *client = *state;
-  pthread_t threads[5];
+TEST(five_woken_sleepers_leave_no_state) {
   sleeper five[5];
-  rl_client_enter(client);
-  rl_caller *poller = rl_caller_begin(client, NULL);
-  client->callers.poller = poller;
-  rl_client_leave(client);
+  rl_caller *poller = begin_poller();
   for (unsigned i = 0; i < 5; i++) {
-    five[i] = (sleeper){.client = client, .looks = i == 2};
-    assert_int_equal(pthread_create(&threads[i], NULL, follow, &five[i]), 0);
-    while (!sleeps_on(&five[i], false)) {
-      (void)poll(NULL, 0, 1);
-    }
+    five[i] = (sleeper){.looks = i == 2};
+    fall_asleep(&five[i]);
     assert_ptr_equal(client->callers.asleep.previous, five[i].caller);
   }
   assert_ptr_equal(client->callers.asleep.next, five[0].caller);
   assert_ptr_equal(five[0].caller->list.next, five[1].caller);
   assert_ptr_equal(five[4].caller->list.previous, five[3].caller);
   assert_false(sleeps_on(&five[2], true));
-  assert_int_equal(pthread_join(threads[2], NULL), 0);
+  wake(&five[2]);
   assert_ptr_equal(five[1].caller->list.next, five[3].caller);
   assert_ptr_equal(five[3].caller->list.previous, five[1].caller);
   assert_int_equal(client->callers.arriving, 0);
   redlock_client_wakeup(client);
-  pass_through(client);
+  pass_through();
   for (unsigned i = 0; i < 5; i++) {
-    assert_true(i == 2 || pthread_join(threads[i], NULL) == 0);
+    if (i != 2) {
+      wake(&five[i]);
+    }
     assert_false(five[i].turned);
-    assert_true(five[i].slept_us < 10 * SECONDS);
   }
   assert_null(rl_callers_first(&client->callers.asleep));
   assert_int_equal(client->callers.arriving, 0);
-  rl_client_enter(client);
-  rl_caller_end(client, poller);
-  rl_client_leave(client);
-}
-
-/* A client with a poller that does not poll now. */
-static rl_caller *begin_poller(redlock_client *client) {
-  rl_client_enter(client);
-  rl_caller *poller = rl_caller_begin(client, NULL);
-  client->callers.poller = poller;
-  rl_client_leave(client);
-  return poller;
-}
-
-static void end_poller(redlock_client *client, rl_caller *poller) {
-  rl_client_enter(client);
-  rl_caller_end(client, poller);
-  rl_client_leave(client);
-  redlock_client_free(client);
+  end_poller(poller);
 }
 
 /* It polls for everything. */
-static void let_it_poll(redlock_client *client) {
+static void let_it_poll(void) {
   unsigned changes = 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     changes += client->sockets[i].changes;
@@ -515,33 +489,29 @@ static void let_it_poll(redlock_client *client) {
   client->callers.wants = (rl_callers_wants){changes, UINT32_MAX, 0};
 }
 
-static void poller_is_woken_after_a_turn_only_if_it_watches(void **state) {
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
+TEST(poller_is_woken_after_a_turn_only_if_it_watches) {
+  rl_caller *poller = begin_poller();
   for (unsigned i = 0; i < 8; i++) {
     bool polls = (i & 1) != 0, asked = (i & 2) != 0, turned = (i & 4) != 0;
-    let_it_poll(client);
+    let_it_poll();
     client->callers.polling = polls;
     client->callers.turned = turned;
     poller->each_turn = asked;
-    pass_through(client);
+    pass_through();
     assert_true(client->callers.event_is_set == (polls && asked && turned));
   }
   client->callers.polling = false;
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
 /* Another thread has read the last replies. */
-static void poller_is_woken_when_its_operation_has_ended(void **state) {
-  redlock_client *client = *state;
-  redlock_lock *lock;
-  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+TEST(poller_is_woken_when_its_operation_has_ended) {
+  redlock_lock *lock = lock_without_server();
   assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
                REDLOCK_OK);
   client->callers.poller = rl_caller_of(lock);
-  let_it_poll(client);
-  pass_through(client);
+  let_it_poll();
+  pass_through();
   assert_false(client->callers.event_is_set);
   redlock_lock_cancel(lock);
   assert_true(client->callers.event_is_set);
@@ -550,38 +520,34 @@ static void poller_is_woken_when_its_operation_has_ended(void **state) {
   redlock_lock_free(lock);
 }
 
-static void ignore_losses(redlock_client *client, void *data) {
-  (void)client;
+static void ignore_losses(redlock_client *of, void *data) {
+  (void)of;
   (void)data;
 }
 
-static void loss_pokes_only_a_leading_watchdog(void **state) {
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
+TEST(loss_pokes_only_a_leading_watchdog) {
+  rl_caller *poller = begin_poller();
   client->watchdog.on_lost = ignore_losses;
   for (unsigned i = 0; i < 4; i++) {
     bool watchdog_polls = (i & 1) != 0, lost = (i & 2) != 0;
-    let_it_poll(client);
+    let_it_poll();
     client->callers.poller = watchdog_polls ? &client->watchdog.self : poller;
     client->watchdog.reported_count = client->core.losses->count - lost;
-    pass_through(client);
+    pass_through();
     assert_true(client->callers.event_is_set == (watchdog_polls && lost));
   }
   client->callers.poller = poller;
   client->callers.polling = false;
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
-static void last_arriving_thread_sends_for_all(void **state) {
-  redlock_client *client = *state;
-  redlock_lock *lock;
-  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+TEST(last_arriving_thread_sends_for_all) {
+  redlock_lock *lock = lock_without_server();
   for (unsigned in_time = 0; in_time < 2; in_time++) {
-    rl_caller *poller = begin_poller(client);
+    rl_caller *poller = begin_poller();
     assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
     assert_true(rl_core_wants_send(&client->core));
-    pass_through(client);
+    pass_through();
     assert_true(rl_core_wants_send(&client->core)); /* The program's loop sends it. */
     client->callers.arriving = 1;
     client->callers.sender = poller;
@@ -595,9 +561,9 @@ static void last_arriving_thread_sends_for_all(void **state) {
     client->callers.send_us = rl_time_add(redlock_now(), MS);
     if (in_time == 1) {
       client->callers.arriving = 0;
-      pass_through(client);
+      pass_through();
     } else { /* The arriving thread is missing. */
-      sleeper one = {.client = client};
+      sleeper one = {0};
       (void)follow(&one);
       assert_true(one.slept_us < 10 * SECONDS);
       client->callers.arriving = 0;
@@ -606,64 +572,51 @@ static void last_arriving_thread_sends_for_all(void **state) {
     assert_false(client->callers.unsent_operations);
     assert_false(client->callers.unsent);
     redlock_lock_cancel(lock);
-    rl_client_enter(client);
-    rl_caller_end(client, poller);
-    rl_client_leave(client);
+    end_poller(poller);
   }
   redlock_lock_free(lock);
 }
 
-static void sleeper_takes_a_turn_after_its_time(void **state) {
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
-  sleeper one = {.client = client, .patience_us = 5 * MS};
+TEST(sleeper_takes_a_turn_after_its_time) {
+  rl_caller *poller = begin_poller();
+  sleeper one = {.patience_us = 5 * MS};
   (void)follow(&one);
   assert_true(one.turned);
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
-static void spurious_post_does_not_wake_a_sleeper(void **state) {
-  pthread_t thread;
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
-  sleeper one = {.client = client, .patience_us = REDLOCK_NEVER};
+TEST(spurious_post_does_not_wake_a_sleeper) {
+  rl_caller *poller = begin_poller();
+  sleeper one = {.patience_us = REDLOCK_NEVER};
   wake_ups_by_nobody = 3;
-  assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
-  while (!sleeps_on(&one, false)) {
-    (void)poll(NULL, 0, 1);
-  }
+  fall_asleep(&one);
   assert_int_equal(wake_ups_by_nobody, 0);
   redlock_client_wakeup(client);
-  pass_through(client);
-  assert_int_equal(pthread_join(thread, NULL), 0);
+  pass_through();
+  wake(&one);
   assert_false(one.turned);
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
 /* The woken thread may give up the last reference once the mutex is free. */
-static void last_reference_wakes_threads_before_it_unlocks(void **state) {
-  pthread_t thread;
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
-  sleeper one = {.client = redlock_client_ref(client)};
-  assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
-  while (!sleeps_on(&one, false)) {
-    (void)poll(NULL, 0, 1);
-  }
+TEST(last_reference_wakes_threads_before_it_unlocks) {
+  rl_caller *poller = begin_poller();
+  sleeper one = {0};
+  (void)redlock_client_ref(client);
+  fall_asleep(&one);
   redlock_client_wakeup(client);
   guarded = client;
   redlock_client_free(client);
   guarded = NULL;
   assert_int_equal(posts, 1);
   assert_int_equal(guarded_posts, 1);
-  assert_int_equal(pthread_join(thread, NULL), 0);
-  end_poller(client, poller);
+  wake(&one);
+  end_poller(poller);
 }
 
 /* Eight posted threads are missing, and nothing else happens. */
-static void poller_polls_briefly_while_threads_are_unposted(void **state) {
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
+TEST(poller_polls_briefly_while_threads_are_unposted) {
+  rl_caller *poller = begin_poller();
   rl_caller next = {.sleeps = true, .woken = true, .unposted = true};
   assert_true(rl_semaphore_init(&next.semaphore));
   rl_client_enter(client);
@@ -677,14 +630,13 @@ static void poller_polls_briefly_while_threads_are_unposted(void **state) {
   assert_false(next.unposted);
   assert_true(rl_semaphore_wait(&next.semaphore, redlock_now()));
   rl_semaphore_free(&next.semaphore);
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
 /* Woken threads are missing. */
-static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
-  sleeper one = {.client = client};
+TEST(bytes_wait_one_millisecond_for_slow_threads) {
+  rl_caller *poller = begin_poller();
+  sleeper one = {0};
   client->callers.arriving = 1;
   rl_callers_leave_unsent(&client->callers);
   (void)follow(&one);
@@ -693,22 +645,17 @@ static void bytes_wait_one_millisecond_for_slow_threads(void **state) {
   assert_null(client->callers.sender);
   assert_false(one.turned); /* Its own time has not passed. */
   client->callers.arriving = 0;
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
 /* The woken sender may be as slow as other threads. */
-static void thread_that_wakes_the_sender_sends_instead(void **state) {
-  pthread_t threads[2];
+TEST(thread_that_wakes_the_sender_sends_instead) {
   sleeper two[2];
-  redlock_client *client = make_client();
-  rl_caller *poller = begin_poller(client);
+  rl_caller *poller = begin_poller();
   time_stands_still = true;
   for (unsigned i = 0; i < 2; i++) {
-    two[i] = (sleeper){.client = client};
-    assert_int_equal(pthread_create(&threads[i], NULL, follow, &two[i]), 0);
-    while (!sleeps_on(&two[i], false)) {
-      (void)poll(NULL, 0, 1);
-    }
+    two[i] = (sleeper){0};
+    fall_asleep(&two[i]);
   }
   rl_client_enter(client);
   client->callers.arriving = 1;
@@ -718,25 +665,24 @@ static void thread_that_wakes_the_sender_sends_instead(void **state) {
   rl_client_leave(client);
   assert_true(client->callers.unsent);
   redlock_client_wakeup(client);
-  pass_through(client);
+  pass_through();
   assert_false(client->callers.unsent);
   assert_null(client->callers.sender);
   for (unsigned i = 0; i < 2; i++) {
-    assert_int_equal(pthread_join(threads[i], NULL), 0);
+    wake(&two[i]);
     assert_false(two[i].turned);
   }
   time_stands_still = false;
   client->callers.arriving = 0;
-  end_poller(client, poller);
+  end_poller(poller);
 }
 
 /* The watchdog polls. */
-static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
-  redlock_client *client = *state;
+TEST(waiting_thread_takes_the_lead_from_the_watchdog) {
   assert_true(rl_event_open(&client->watchdog.event));
   client->callers.poller = &client->watchdog.self;
   client->callers.polling = true;
-  assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* Nothing could end it. */
+  assert_error(wait_until(REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* Nothing could end it. */
   assert_null(client->callers.poller);
   assert_false(client->callers.polling);
   struct pollfd one = {rl_event_fd(&client->watchdog.event), POLLIN, 0};
@@ -745,15 +691,14 @@ static void waiting_thread_takes_the_lead_from_the_watchdog(void **state) {
 }
 
 /* As in a program that has closed its standard input. */
-static void descriptor_0_is_an_event_as_well(void **state) {
-  redlock_client *client = make_client();
+TEST(descriptor_0_is_an_event_as_well) {
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   (void)close(0);
-  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
   assert_int_equal(rl_event_fd(&client->callers.event), 0);
-  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
   assert_int_equal(rl_event_fd(&client->callers.event), 0); /* The same. */
-  redlock_client_free(client);
+  free_client();
   assert_int_equal(fcntl(0, F_GETFD), -1);
   if (input >= 0) {
     assert_int_equal(dup2(input, 0), 0);
@@ -761,28 +706,25 @@ static void descriptor_0_is_an_event_as_well(void **state) {
   }
 }
 
-static void wakeup_in_a_child_wakes_no_thread_of_the_parent(void **state) {
-  int status = -1;
-  redlock_client *client = make_client();
-  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+TEST(wakeup_in_a_child_wakes_no_thread_of_the_parent) {
+  assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
   redlock_client_wakeup(NULL);
   pid_t child = fork();
   if (child == 0) {
     redlock_client_wakeup(client);
     _exit(0);
   }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(exit_status(child), 0);
   struct pollfd one = {rl_event_fd(&client->callers.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
   redlock_client_wakeup(client);
   assert_int_equal(poll(&one, 1, 0), 1);
-  redlock_client_free(client);
 }
 
 static atomic_bool awake;
 
-static void *wake_up_again_and_again(void *client) {
+static void *wake_up_again_and_again(void *argument) {
+  (void)argument;
   while (!atomic_load(&awake)) {
     redlock_client_wakeup(client);
     (void)poll(NULL, 0, 1);
@@ -801,20 +743,15 @@ static bool all_have_accepted(loopback *farm) {
 }
 
 /* No descriptor is left when the thread begins to wait. */
-static void wakeup_ends_a_call_without_an_event(void **state) {
+TEST(wakeup_ends_a_call_without_an_event) {
   struct rlimit limit, none;
   pthread_t thread;
   redlock_lock *lock;
   redlock_options options = {.wait_us = 20 * SECONDS}; /* The thread may be late. */
-  redlock_client *client = make_client();
-  loopback *farm = deaf_farm(client, &lock, &options);
+  loopback *farm = deaf_farm(&lock, &options);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK); /* It connects. */
-  redlock_time began_us = redlock_now();
-  while (!all_have_accepted(farm)) {
-    assert_true(redlock_now() - began_us < 8 * SECONDS);
-    (void)poll(NULL, 0, 1);
-  }
+  eventually(all_have_accepted(farm));
   redlock_lock_cancel(lock);
   int lowest = fcntl(0, F_DUPFD_CLOEXEC, 0);
   assert_true(lowest > 4 && close(lowest) == 0);
@@ -822,51 +759,17 @@ static void wakeup_ends_a_call_without_an_event(void **state) {
   none = limit;
   none.rlim_cur = (rlim_t)lowest;
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-  assert_int_equal(pthread_create(&thread, NULL, wake_up_again_and_again, client), 0);
-  began_us = redlock_now();
+  assert_int_equal(pthread_create(&thread, NULL, wake_up_again_and_again, NULL), 0);
+  redlock_time began_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CANCELLED);
   assert_true(redlock_now() - began_us < 8 * SECONDS);
   assert_int_equal(rl_event_fd(&client->callers.event), -1);
   atomic_store(&awake, true);
   assert_int_equal(pthread_join(thread, NULL), 0);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  end(client, lock, farm);
+  end_farm(lock, farm);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      WITH_CLIENT(begin_reports_missing_memory_and_semaphores),
-      WITH_CLIENT(four_threads_wait_without_memory_for_a_fifth),
-      WITH_CLIENT(begin_refuses_more_threads_than_a_lock_can_number),
-      WITH_CLIENT(bytes_wait_for_arriving_threads),
-      WITH_CLIENT(leaving_thread_sends_without_arriving_threads),
-      WITH_CLIENT(last_arriving_thread_sends_for_all),
-      WITH_CLIENT(poller_is_woken_for_what_it_does_not_poll_for),
-      WITH_CLIENT(leaving_thread_wakes_a_late_watchdog),
-      WITH_CLIENT(endless_wait_is_refused),
-      cmocka_unit_test(sleeper_is_woken_after_a_turn_and_by_a_wakeup),
-      WITH_CLIENT(five_woken_sleepers_leave_no_state),
-      cmocka_unit_test(poller_is_woken_after_a_turn_only_if_it_watches),
-      WITH_CLIENT(poller_is_woken_when_its_operation_has_ended),
-      cmocka_unit_test(loss_pokes_only_a_leading_watchdog),
-      cmocka_unit_test(sleeper_takes_a_turn_after_its_time),
-      cmocka_unit_test(spurious_post_does_not_wake_a_sleeper),
-      cmocka_unit_test(last_reference_wakes_threads_before_it_unlocks),
-      cmocka_unit_test(poller_polls_briefly_while_threads_are_unposted),
-      cmocka_unit_test(bytes_wait_one_millisecond_for_slow_threads),
-      cmocka_unit_test(thread_that_wakes_the_sender_sends_instead),
-      WITH_CLIENT(waiting_thread_takes_the_lead_from_the_watchdog),
-      cmocka_unit_test(descriptor_0_is_an_event_as_well),
-      cmocka_unit_test(wakeup_in_a_child_wakes_no_thread_of_the_parent),
-      cmocka_unit_test(absent_caller_is_no_poller),
-      cmocka_unit_test(close_does_not_wait_without_memory),
-      cmocka_unit_test(lock_is_busy_until_its_call_has_returned),
-      cmocka_unit_test(only_acquire_and_extend_start_the_watchdog),
-      cmocka_unit_test(wakeup_ends_a_call_without_an_event),
-#ifdef __linux__ /* epoll and timerfd */
-      WITH_CLIENT(child_inherits_no_call),
-      WITH_CLIENT(poller_polls_and_clears_its_event),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return tests_run(&(tests_fixture){.before = begin, .after = end});
 }

@@ -13,9 +13,8 @@
 #include "api/rl_handle.h"
 #include "api/rl_handle_run.h"
 #include "client/rl_client.h"
+#include "client_world.h"
 #include "fake_clock.h"
-#include "loopback.h"
-#include "rl_test.h"
 
 #define PATIENCE_MS 10000
 
@@ -73,63 +72,30 @@ typedef struct loop {
   redlock_client *client;
   redlock_lock *lock;
   int fd;
-  unsigned turns;
 } loop;
 
-/* Waits as a blocking call does, once. */
-static int wait_once(redlock_client *client, redlock_time until_us) {
-  rl_client_enter(client);
-  rl_caller *caller = rl_caller_begin(client, NULL);
-  assert_non_null(caller);
-  int error = rl_caller_wait(client, caller, until_us, NULL);
-  rl_caller_end(client, caller);
-  rl_client_leave(client);
-  return error;
-}
-
-static redlock_options patient(void) {
-  redlock_options options = {0};
-  options.node_timeout_us = 5 * SECONDS; /* More than a slow machine needs. */
-  options.ttl_us = 60 * SECONDS;
-  options.retry_count = REDLOCK_RETRIES_NONE;
-  return options;
-}
-
-static loop loop_begin(unsigned nodes) {
-  loop self = {0};
-  redlock_options options = patient();
-  self.farm = loopback_new(nodes, LOOPBACK_UNIX);
-  loopback_run(self.farm);
-  assert_error(redlock_client_new(&self.client, NULL, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < nodes; i++) {
-    assert_error(redlock_client_add(self.client, self.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  assert_error(redlock_lock_new(&self.lock, self.client, KEY, strlen(KEY), &options), REDLOCK_OK);
+static loop loop_of(redlock_lock *lock) {
+  loop self = {.client = redlock_lock_client(lock), .lock = lock};
   self.fd = redlock_client_pollfd(self.client);
   assert_true(self.fd >= 0);
   return self;
 }
 
-static void loop_end(loop *self) {
-  redlock_lock_free(self->lock);
-  redlock_client_free(self->client);
-  assert_true(loopback_end(self->farm));
+static loop *loop_new(unsigned nodes) {
+  static loop self;
+  const world *one = world_new(nodes);
+  self = loop_of(one->lock);
+  self.farm = one->farm;
+  return &self;
 }
 
-static int begin(void **state) {
-  static loop one;
-  one = loop_begin((unsigned)(uintptr_t)*state);
-  *state = &one;
-  return 0;
+/* A second client of the first server. */
+static redlock_lock *other_clients_lock(const loop *self, const redlock_options *options) {
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, self->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  return new_lock(client, KEY, options);
 }
-
-static int end(void **state) {
-  loop_end(*state);
-  return 0;
-}
-
-#define ON(nodes, name)                                                                            \
-  { #name, name, begin, end, (void *)(uintptr_t)(nodes) }
 
 /* Polls the descriptor alone: a loop that is not woken fails here. */
 static void loop_wait(const loop *self) {
@@ -146,7 +112,6 @@ static int loop_finish(loop *self, redlock_lock *lock) {
   do {
     loop_wait(self);
     assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
-    self->turns++;
   } while (redlock_client_next_ended(self->client) != lock);
   return redlock_lock_result(lock);
 }
@@ -169,18 +134,10 @@ static void release(loop *self) {
   assert_error(loop_finish(self, self->lock), REDLOCK_OK);
 }
 
-static void set_deaf(loopback *farm, bool deaf) {
-  loopback_lock(farm);
-  for (unsigned i = 0; i < 3; i++) {
-    farm->nodes[i].deaf = deaf;
-  }
-  loopback_unlock(farm);
-}
-
 /* ------------------------------------------------------------------------------------ it fires */
 
-static void pollfd_loop_does_not_hang_after_a_start(void **state) {
-  loop *one = *state;
+TEST(pollfd_loop_does_not_hang_after_a_start) {
+  loop *one = loop_new(3);
   assert_false(loop_is_ready(one)); /* Nothing to do. */
   for (unsigned i = 0; i < 3; i++) {
     assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
@@ -195,77 +152,59 @@ static void pollfd_loop_does_not_hang_after_a_start(void **state) {
   }
 }
 
-static void pollfd_loop_does_not_hang_if_asked_for_late(void **state) {
-  loop *one = *state;
-  redlock_client *client;
-  redlock_lock *lock;
-  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_client_add(client, one->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+TEST(pollfd_loop_does_not_hang_if_asked_for_late) {
+  redlock_lock *lock = other_clients_lock(loop_new(3), NULL);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-  loop late = {.client = client, .fd = redlock_client_pollfd(client)};
+  loop late = loop_of(lock);
   assert_error(loop_finish(&late, lock), REDLOCK_OK);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /* Opened after a time-out has expired, when nothing else will happen. */
-static void expired_time_out_makes_a_new_pollfd_readable(void **state) {
-  loop *one = *state;
-  redlock_options options = patient();
-  redlock_client *client;
-  redlock_lock *lock;
-  options.node_timeout_us = 20 * MS;
+TEST(expired_time_out_makes_a_new_pollfd_readable) {
+  loop *one = loop_new(3);
+  redlock_options options = {.node_timeout_us = 20 * MS, .retry_count = REDLOCK_RETRIES_NONE};
   set_deaf(one->farm, true);
-  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_client_add(client, one->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
+  redlock_lock *lock = other_clients_lock(one, &options);
+  redlock_client *client = redlock_lock_client(lock);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   while (redlock_client_timeout(client) > 0) {
   }
-  loop late = {.client = client, .fd = redlock_client_pollfd(client)};
+  loop late = loop_of(lock);
   assert_error(loop_finish(&late, lock), REDLOCK_E_UNAVAILABLE);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
+  free_with_client(lock);
 }
 
 /*
  * A program that has closed its standard input: each of the three descriptors may get its number.
  */
-static void descriptor_0_is_one_as_well(void **state) {
+TEST(descriptor_0_is_one_as_well) {
+  loop *one = loop_new(1);
   for (unsigned which = 0; which < 3; which++) {
-    loop self = loop_begin(1);
-    redlock_client *client;
-    redlock_lock *lock;
-    assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-    assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
-    assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+    redlock_lock *lock = other_clients_lock(one, NULL);
     int input = dup(0);
     assert_true(input >= 0);
     (void)close(0);
     others_move_up = which;
-    loop closed = {.client = client, .fd = redlock_client_pollfd(client)};
+    loop closed = loop_of(lock);
     others_move_up = 0;
     assert_int_equal(closed.fd == 0, which == 0);
     assert_true(fcntl(0, F_GETFD) >= 0);
-    assert_int_equal(redlock_client_pollfd(client), closed.fd);
-    assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-    assert_error(loop_finish(&closed, lock), REDLOCK_OK);
-    redlock_lock_free(lock);
-    redlock_client_free(client);
+    assert_int_equal(redlock_client_pollfd(closed.client), closed.fd);
+    acquire(&closed);
+    release(&closed);
+    free_with_client(lock);
     assert_int_equal(fcntl(0, F_GETFD), -1); /* Given back. */
     assert_int_equal(dup2(input, 0), 0);
     (void)close(input);
-    loop_end(&self);
   }
 }
 
-static void pollfd_loop_does_not_hang_on_silent_nodes(void **state) {
-  loop *one = *state;
-  redlock_options options = patient();
-  options.node_timeout_us = 30 * MS;
+TEST(pollfd_loop_does_not_hang_on_silent_nodes) {
+  loop *one = loop_new(3);
+  redlock_options options = {.node_timeout_us = 30 * MS};
   acquire(one);
   release(one);
   set_deaf(one->farm, true);
@@ -276,12 +215,10 @@ static void pollfd_loop_does_not_hang_on_silent_nodes(void **state) {
   assert_true(redlock_now() - before_us < 5 * SECONDS); /* Not the earlier operations' time-out. */
 }
 
-static void pollfd_loop_reconnects_to_a_returning_node(void **state) {
-  loop *one = *state;
+TEST(pollfd_loop_reconnects_to_a_returning_node) {
+  loop *one = loop_new(1);
   redlock_node_info info;
-  loopback_lock(one->farm);
-  loopback_down(one->farm, 0);
-  loopback_unlock(one->farm);
+  stop_server(one->farm, 0);
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
   assert_error(loop_finish(one, one->lock), REDLOCK_E_UNAVAILABLE);
   loopback_lock(one->farm);
@@ -304,13 +241,11 @@ static void wait_for_answers(const loop *self) {
 }
 
 /* The thread then waits for its own replies, perhaps for long. */
-static void blocking_call_wakes_the_loop_for_replies_that_it_reads(void **state) {
-  loop *one = *state;
-  redlock_lock *other;
-  redlock_options options = patient();
+TEST(blocking_call_wakes_the_loop_for_replies_that_it_reads) {
+  loop *one = loop_new(3);
   acquire(one);
   release(one);
-  assert_error(redlock_lock_new(&other, one->client, "other", 5, &options), REDLOCK_OK);
+  redlock_lock *other = new_lock(one->client, "other", NULL);
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
   wait_for_answers(one);
@@ -331,12 +266,11 @@ static void blocking_call_wakes_the_loop_for_replies_that_it_reads(void **state)
 }
 
 /* A loop that takes one result each time. */
-static void cancel_wakes_the_loop_despite_later_calls(void **state) {
-  loop *one = *state;
-  redlock_lock *other;
+TEST(cancel_wakes_the_loop_despite_later_calls) {
+  loop *one = loop_new(3);
   acquire(one);
   release(one);
-  assert_error(redlock_lock_new(&other, one->client, "other", 5, NULL), REDLOCK_OK);
+  redlock_lock *other = new_lock(one->client, "other", NULL);
   loop_rest(one, 50 * MS);
   set_deaf(one->farm, true); /* No reply wakes the loop. */
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
@@ -348,8 +282,8 @@ static void cancel_wakes_the_loop_despite_later_calls(void **state) {
 }
 
 /* The same for a loop with pollfds() and timeout(). */
-static void end_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
-  loop *one = *state;
+TEST(end_outside_of_the_loop_leaves_no_time_to_wait) {
+  loop *one = loop_new(3);
   acquire(one);
   release(one);
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
@@ -364,13 +298,11 @@ static void end_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
   assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
 }
 
-static void untaken_result_wakes_the_loop_again(void **state) {
-  loop *one = *state;
+TEST(untaken_result_wakes_the_loop_again) {
+  loop *one = loop_new(3);
   redlock_lock *locks[8];
-  redlock_options options = patient();
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
-    assert_error(redlock_lock_new(&locks[i], one->client, (char[]){(char)('a' + i)}, 1, &options),
-                 REDLOCK_OK);
+    locks[i] = new_lock(one->client, (char[]){(char)('a' + i), '\0'}, NULL);
     assert_error(redlock_lock_acquire_start(locks[i], NULL), REDLOCK_OK);
   }
   for (unsigned ended = 0; ended < COUNT_OF(locks);) {
@@ -385,8 +317,8 @@ static void untaken_result_wakes_the_loop_again(void **state) {
 }
 
 /* Bytes that the core queues outside of a turn, without a flush. */
-static void untried_bytes_leave_no_time_to_wait(void **state) {
-  loop *one = *state;
+TEST(untried_bytes_leave_no_time_to_wait) {
+  loop *one = loop_new(3);
   acquire(one);
   loop_rest(one, 50 * MS);
   assert_true(redlock_client_timeout(one->client) > 0);
@@ -399,16 +331,12 @@ static void untried_bytes_leave_no_time_to_wait(void **state) {
 }
 
 /* Between two attempts, with all nodes down, there is a time and no descriptor. */
-static void wait_without_descriptors_needs_a_time(void **state) {
-  loop *one = *state;
-  redlock_options options = patient();
-  options.retry_count = 2;
-  options.retry_delay_us = 20 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+TEST(wait_without_descriptors_needs_a_time) {
+  loop *one = loop_new(1);
+  redlock_options options = {
+      .retry_count = 2, .retry_delay_us = 20 * MS, .retry_jitter_us = REDLOCK_DURATION_NONE};
   assert_error(wait_once(one->client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
-  loopback_lock(one->farm);
-  loopback_down(one->farm, 0);
-  loopback_unlock(one->farm);
+  stop_server(one->farm, 0);
   assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   assert_non_null(strstr(redlock_lock_message(one->lock), "0 of 1 nodes granted it"));
 }
@@ -416,8 +344,8 @@ static void wait_without_descriptors_needs_a_time(void **state) {
 /* ------------------------------------------------------------------------------------- it rests */
 
 /* A loop that only reacts to the descriptor. */
-static void pollfd_loop_extends_a_lease_and_reports_its_loss(void **state) {
-  loop *one = *state;
+TEST(pollfd_loop_extends_a_lease_and_reports_its_loss) {
+  loop *one = loop_new(3);
   redlock_options options = {
       .ttl_us = 2400 * MS, .node_timeout_us = 300 * MS, .auto_extend = REDLOCK_YES};
   redlock_time since_us = 0, before_us = redlock_now();
@@ -448,8 +376,8 @@ static void pollfd_loop_extends_a_lease_and_reports_its_loss(void **state) {
   assert_null(redlock_client_next_lost(NULL));
 }
 
-static void loss_outside_of_the_loop_wakes_it(void **state) {
-  loop *one = *state;
+TEST(loss_outside_of_the_loop_wakes_it) {
+  loop *one = loop_new(3);
   redlock_options options = {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_lock_acquire_start(one->lock, &options), REDLOCK_OK);
@@ -468,8 +396,8 @@ static void loss_outside_of_the_loop_wakes_it(void **state) {
 }
 
 /* A program that only calls redlock_lock_lost(). */
-static void unfetched_loss_does_not_keep_the_loop_busy(void **state) {
-  loop *one = *state;
+TEST(unfetched_loss_does_not_keep_the_loop_busy) {
+  loop *one = loop_new(3);
   redlock_options options = {
       .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_OK);
@@ -482,8 +410,8 @@ static void unfetched_loss_does_not_keep_the_loop_busy(void **state) {
 }
 
 /* It takes no results, and must not be woken for them again and again. */
-static void loop_that_only_reads_results_rests(void **state) {
-  loop *one = *state;
+TEST(loop_that_only_reads_results_rests) {
+  loop *one = loop_new(3);
   for (unsigned i = 0; i < 2; i++) {
     assert_error(i == 0 ? redlock_lock_acquire_start(one->lock, NULL)
                         : redlock_lock_release_start(one->lock),
@@ -498,8 +426,8 @@ static void loop_that_only_reads_results_rests(void **state) {
   }
 }
 
-static void operation_costs_two_event_calls_at_most(void **state) {
-  loop *one = *state;
+TEST(operation_costs_two_event_calls_at_most) {
+  loop *one = loop_new(3);
   acquire(one);
   release(one);
   (void)take_calls(&fake_clock.timer_calls);
@@ -520,8 +448,8 @@ static void operation_costs_two_event_calls_at_most(void **state) {
   assert_true(take_calls(&fake_clock.timer_calls) <= 4);
 }
 
-static void driver_time_makes_pollfd_readable_once(void **state) {
-  loop *one = *state;
+TEST(driver_time_makes_pollfd_readable_once) {
+  loop *one = loop_new(1);
   acquire(one);
   release(one);
   loop_rest(one, 200 * MS);
@@ -541,8 +469,8 @@ static void driver_time_makes_pollfd_readable_once(void **state) {
 }
 
 /* process() asks Lua code for credentials, so the loop must take a turn; not while it asks. */
-static void pending_question_leaves_no_time_to_wait(void **state) {
-  loop *one = *state;
+TEST(pending_question_leaves_no_time_to_wait) {
+  loop *one = loop_new(1);
   acquire(one);
   release(one);
   loop_rest(one, 200 * MS);
@@ -555,45 +483,13 @@ static void pending_question_leaves_no_time_to_wait(void **state) {
   one->client->asking = false;
 }
 
-static void client_without_pollfd_sets_no_timer(void **state) {
-  loop *one = *state;
-  redlock_client *client;
-  redlock_lock *lock;
-  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_client_add(client, one->farm->nodes[0].address, NULL, 0), REDLOCK_OK);
-  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+TEST(client_without_pollfd_sets_no_timer) {
+  redlock_lock *lock = other_clients_lock(loop_new(3), NULL);
   (void)take_calls(&fake_clock.timer_calls);
   (void)take_calls(&event_calls);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
   assert_int_equal(take_calls(&fake_clock.timer_calls), 0);
   assert_int_equal(take_calls(&event_calls), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      ON(3, pollfd_loop_does_not_hang_after_a_start),
-      ON(3, pollfd_loop_does_not_hang_if_asked_for_late),
-      ON(3, expired_time_out_makes_a_new_pollfd_readable),
-      cmocka_unit_test(descriptor_0_is_one_as_well),
-      ON(3, pollfd_loop_does_not_hang_on_silent_nodes),
-      ON(1, pollfd_loop_reconnects_to_a_returning_node),
-      ON(3, blocking_call_wakes_the_loop_for_replies_that_it_reads),
-      ON(3, cancel_wakes_the_loop_despite_later_calls),
-      ON(3, end_outside_of_the_loop_leaves_no_time_to_wait),
-      ON(3, untaken_result_wakes_the_loop_again),
-      ON(3, untried_bytes_leave_no_time_to_wait),
-      ON(1, wait_without_descriptors_needs_a_time),
-      ON(3, pollfd_loop_extends_a_lease_and_reports_its_loss),
-      ON(3, loss_outside_of_the_loop_wakes_it),
-      ON(3, unfetched_loss_does_not_keep_the_loop_busy),
-      ON(3, loop_that_only_reads_results_rests),
-      ON(3, operation_costs_two_event_calls_at_most),
-      ON(1, driver_time_makes_pollfd_readable_once),
-      ON(1, pending_question_leaves_no_time_to_wait),
-      ON(3, client_without_pollfd_sets_no_timer),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  free_with_client(lock);
 }

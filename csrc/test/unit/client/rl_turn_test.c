@@ -155,7 +155,7 @@ static void check_stream(const peer *self) {
   }
 }
 
-static void full_socket_is_polled_and_drained(void **state) {
+LINUX_TEST(full_socket_is_polled_and_drained) {
   peer *self = peer_new();
   int fd = redlock_client_pollfd(self->client);
   assert_int_equal(events_of(self), POLLIN); /* No send has failed. */
@@ -185,7 +185,7 @@ static void full_socket_is_polled_and_drained(void **state) {
 }
 
 /* A finalizer flushes, and loses nothing that did not fit. */
-static void next_turn_sends_what_a_full_socket_refused(void **state) {
+TEST(next_turn_sends_what_a_full_socket_refused) {
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(self->client->sockets[0].stream.blocked);
@@ -202,7 +202,7 @@ static void next_turn_sends_what_a_full_socket_refused(void **state) {
   peer_end(self);
 }
 
-static void room_is_polled_for_only_with_output(void **state) {
+TEST(room_is_polled_for_only_with_output) {
   peer *self = peer_new();
   rl_socket *socket = &self->client->sockets[0];
   size_t length;
@@ -218,7 +218,7 @@ static void room_is_polled_for_only_with_output(void **state) {
   peer_end(self);
 }
 
-static void only_a_failed_send_ends_the_connection(void **state) {
+TEST(only_a_failed_send_ends_the_connection) {
   peer *self = peer_new();
   const rl_link *link = &self->client->core.nodes[0]->link;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -235,7 +235,7 @@ static void only_a_failed_send_ends_the_connection(void **state) {
   peer_end(self);
 }
 
-static void bytes_are_left_to_arriving_threads(void **state) {
+TEST(bytes_are_left_to_arriving_threads) {
   peer *self = peer_new();
   self->client->callers.arriving = 1;
   self->client->wake = true;
@@ -256,7 +256,7 @@ static void bytes_are_left_to_arriving_threads(void **state) {
 }
 
 /* Reading costs a system call, so it happens after a pause, and if much is outstanding. */
-static void starting_turn_reads_only_if_it_is_worth_it(void **state) {
+TEST(starting_turn_reads_only_if_it_is_worth_it) {
   peer *self = peer_new();
   rl_link *link = &self->client->core.nodes[0]->link;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -279,7 +279,7 @@ static bool is_hung_up_on(peer *self) {
   return recv(self->fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-static void invalid_reply_ends_the_connection(void **state) {
+TEST(invalid_reply_ends_the_connection) {
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(rl_socket_is_open(&self->client->sockets[0]));
@@ -299,7 +299,7 @@ static rl_socket *open_socket(peer *self) {
 }
 
 /* As in a program that has closed its standard input. */
-static void descriptor_0_is_read(void **state) {
+TEST(descriptor_0_is_read) {
   peer *self = peer_new();
   struct pollfd one;
   rl_socket *socket = open_socket(self);
@@ -321,7 +321,7 @@ static void descriptor_0_is_read(void **state) {
 }
 
 /* The program's descriptors end at a page without a next one, and none is the client's. */
-static void turn_reads_only_the_programs_descriptors(void **state) {
+TEST(turn_reads_only_the_programs_descriptors) {
   redlock_client *client;
   int ends[2];
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -345,7 +345,7 @@ static void turn_reads_only_the_programs_descriptors(void **state) {
   assert_int_equal(munmap(pages, 2 * page), 0);
 }
 
-static void closed_client_processes_nothing(void **state) {
+TEST(closed_client_processes_nothing) {
   redlock_client *client;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
@@ -353,22 +353,4 @@ static void closed_client_processes_nothing(void **state) {
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_E_CLOSED);
   redlock_client_free(client);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(next_turn_sends_what_a_full_socket_refused),
-      cmocka_unit_test(invalid_reply_ends_the_connection),
-      cmocka_unit_test(room_is_polled_for_only_with_output),
-      cmocka_unit_test(only_a_failed_send_ends_the_connection),
-      cmocka_unit_test(bytes_are_left_to_arriving_threads),
-      cmocka_unit_test(descriptor_0_is_read),
-      cmocka_unit_test(turn_reads_only_the_programs_descriptors),
-      cmocka_unit_test(closed_client_processes_nothing),
-      cmocka_unit_test(starting_turn_reads_only_if_it_is_worth_it),
-#ifdef __linux__ /* epoll and timerfd */
-      cmocka_unit_test(full_socket_is_polled_and_drained),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,19 +40,19 @@ static bool is_late(redlock_time until_us) {
   return rl_watchdog_is_late(client);
 }
 
-static void watchdog_takes_a_turn_10_ms_after_the_last(void **state) {
+TEST(watchdog_takes_a_turn_10_ms_after_the_last) {
   assert_false(is_late(client->processed_us + QUIET_US));
   assert_true(is_late(client->processed_us + QUIET_US + 1));
   assert_true(is_late(REDLOCK_NEVER));
 }
 
-static void awake_watchdog_is_not_woken(void **state) {
+TEST(awake_watchdog_is_not_woken) {
   assert_false(is_late(0));
   client->watchdog.runs = false;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
-static void watchdog_is_not_woken_during_a_call(void **state) {
+TEST(watchdog_is_not_woken_during_a_call) {
   rl_caller *caller = rl_caller_begin(client, NULL);
   client->callers.poller = caller;
   assert_false(is_late(REDLOCK_NEVER));
@@ -67,12 +67,12 @@ static void watchdog_is_not_woken_during_a_call(void **state) {
   rl_caller_end(client, caller);
 }
 
-static void watchdog_of_a_closed_client_is_not_woken(void **state) {
+TEST(watchdog_of_a_closed_client_is_not_woken) {
   client->core.closed = true;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
-static void watchdog_waits_20_ms_for_a_loop(void **state) {
+TEST(watchdog_waits_20_ms_for_a_loop) {
   rl_link *link = &client->core.nodes[0]->link;
   client->epoll_fd = 0; /* any descriptor */
   assert_false(is_late(REDLOCK_NEVER));
@@ -86,7 +86,7 @@ static void watchdog_waits_20_ms_for_a_loop(void **state) {
   assert_false(is_late(REDLOCK_NEVER));
 }
 
-static void watchdog_is_started_once_and_only_if_allowed(void **state) {
+TEST(watchdog_is_started_once_and_only_if_allowed) {
   for (unsigned i = 0; i < 3; i++) {
     client->watchdog.runs = i == 0;
     client->watchdog.forbidden = i == 1; /* Lua code that cannot have threads */
@@ -99,13 +99,5 @@ static void watchdog_is_started_once_and_only_if_allowed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(watchdog_takes_a_turn_10_ms_after_the_last, begin, end),
-      cmocka_unit_test_setup_teardown(awake_watchdog_is_not_woken, begin, end),
-      cmocka_unit_test_setup_teardown(watchdog_is_not_woken_during_a_call, begin, end),
-      cmocka_unit_test_setup_teardown(watchdog_of_a_closed_client_is_not_woken, begin, end),
-      cmocka_unit_test_setup_teardown(watchdog_waits_20_ms_for_a_loop, begin, end),
-      cmocka_unit_test_setup_teardown(watchdog_is_started_once_and_only_if_allowed, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return tests_run(&(tests_fixture){.before = begin, .after = end});
 }

@@ -136,7 +136,7 @@ static redlock_lock *begin_acquire(const char *address) {
 }
 
 /* A loop that is absent for more than 20 ms while a reply is awaited. */
-static void watchdog_polls_while_the_loop_is_absent(void **state) {
+TEST(watchdog_polls_while_the_loop_is_absent) {
   loopback *farm = loopback_new(1, LOOPBACK_TCP);
   farm->nodes[0].deaf = true;
   loopback_run(farm);
@@ -158,7 +158,7 @@ static void watchdog_polls_while_the_loop_is_absent(void **state) {
   assert_true(loopback_end(farm));
 }
 
-static void watchdog_sleeps_between_turns_without_entropy(void **state) {
+TEST(watchdog_sleeps_between_turns_without_entropy) {
   redlock_lock *lock = begin_acquire("127.0.0.1:1");
   atomic_store(&no_entropy, true);
   forget_sleeps();
@@ -175,7 +175,7 @@ static void watchdog_sleeps_between_turns_without_entropy(void **state) {
   redlock_lock_free(lock);
 }
 
-static void failed_start_can_be_repeated(void **state) {
+TEST(failed_start_can_be_repeated) {
   for (unsigned i = 0; i < 4; i++) {
     no_event = i == 0;
     no_semaphore = i == 1;
@@ -197,7 +197,7 @@ static void count_calls(redlock_client *caller, void *data) {
 }
 
 /* A child of a fork during the watchdog's stop. */
-static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
+TEST(watchdog_runs_again_after_a_fork_during_its_stop) {
   client->watchdog.stops = true;
   client->watchdog.runs = true;
   client->watchdog.on_lost = count_calls;
@@ -214,14 +214,14 @@ static void watchdog_runs_again_after_a_fork_during_its_stop(void **state) {
   wait_until_it_polls();
 }
 
-static void closed_client_has_no_watchdog(void **state) {
+TEST(closed_client_has_no_watchdog) {
   assert_error(start(), REDLOCK_OK);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_false(client->watchdog.runs);
   assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
 }
 
-static void on_lost_checks_its_arguments(void **state) {
+TEST(on_lost_checks_its_arguments) {
   assert_error(redlock_client_on_lost(NULL, count_calls, &calls), REDLOCK_E_INVALID);
   client->external = true;
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_INVALID);
@@ -240,7 +240,7 @@ static void on_lost_checks_its_arguments(void **state) {
 }
 
 /* An earlier loss is reported if it was not fetched. */
-static void earlier_loss_is_reported_once_if_unfetched(void **state) {
+TEST(earlier_loss_is_reported_once_if_unfetched) {
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
@@ -269,14 +269,5 @@ static void earlier_loss_is_reported_once_if_unfetched(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(watchdog_polls_while_the_loop_is_absent, begin, end),
-      cmocka_unit_test_setup_teardown(watchdog_sleeps_between_turns_without_entropy, begin, end),
-      cmocka_unit_test_setup_teardown(failed_start_can_be_repeated, begin, end),
-      cmocka_unit_test_setup_teardown(watchdog_runs_again_after_a_fork_during_its_stop, begin, end),
-      cmocka_unit_test_setup_teardown(closed_client_has_no_watchdog, begin, end),
-      cmocka_unit_test_setup_teardown(on_lost_checks_its_arguments, begin, end),
-      cmocka_unit_test_setup_teardown(earlier_loss_is_reported_once_if_unfetched, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return tests_run(&(tests_fixture){.before = begin, .after = end});
 }

@@ -10,7 +10,7 @@
 
 static const char KEY[] = "orders:42";
 
-static void release_refused_by_a_busy_node_is_retried(void **state) {
+TEST(release_refused_by_a_busy_node_is_retried) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -24,10 +24,9 @@ static void release_refused_by_a_busy_node_is_retried(void **state) {
   fake_pass(world, RL_RELEASE_RETRY_US);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void forbidden_release_is_not_repeated_for_ever(void **state) {
+TEST(forbidden_release_is_not_repeated_for_ever) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -37,10 +36,9 @@ static void forbidden_release_is_not_repeated_for_ever(void **state) {
   unsigned releases = world->nodes[0].releases;
   fake_pass(world, 4 * RL_RELEASE_RETRY_US);
   assert_int_equal(world->nodes[0].releases, releases);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_keeps_drift_and_lock_delay_of_its_acquire(void **state) {
+TEST(extend_keeps_drift_and_lock_delay_of_its_acquire) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   redlock_options options = fake_once();
@@ -56,11 +54,10 @@ static void extend_keeps_drift_and_lock_delay_of_its_acquire(void **state) {
   assert_int_equal(command.ttl_ms, 130000);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 80 * SECONDS - 2 * MS);
-  assert_true(fake_world_end(world));
 }
 
 /* Three stopped nodes: the first release is executed when the second has been sent. */
-static void repeated_release_does_not_report_a_loss(void **state) {
+TEST(repeated_release_does_not_report_a_loss) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -73,10 +70,9 @@ static void repeated_release_does_not_report_a_loss(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void refusing_nodes_do_not_make_a_busy_loop(void **state) {
+TEST(refusing_nodes_do_not_make_a_busy_loop) {
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -94,11 +90,10 @@ static void refusing_nodes_do_not_make_a_busy_loop(void **state) {
     assert_true(++turns <= 1100);
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_true(fake_world_end(world));
 }
 
 /* A peer that greets, as Redis does not, makes every reply look like that to the next command. */
-static void greeting_peer_does_not_leak_the_password(void **state) {
+TEST(greeting_peer_does_not_leak_the_password) {
   fake_world *world = fake_world_new(1);
   rl_address *address = &world->core.nodes[0]->address;
   address->has_password = 1;
@@ -116,11 +111,10 @@ static void greeting_peer_does_not_leak_the_password(void **state) {
   assert_int_equal(node->link.phase, RL_LINK_DOWN);
   assert_null(strstr(node->error, "s3cr3t"));
   assert_non_null(strstr(node->error, "unknown command"));
-  assert_true(fake_world_end(world));
 }
 
 /* The error makes the core send the script; the second reply comes before that. */
-static void reply_that_precedes_its_command_is_no_vote(void **state) {
+TEST(reply_that_precedes_its_command_is_no_vote) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -133,10 +127,9 @@ static void reply_that_precedes_its_command_is_no_vote(void **state) {
   assert_false(command.by_text);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), left_us);
-  assert_true(fake_world_end(world));
 }
 
-static void release_of_an_expired_lease_without_majority_is_expired(void **state) {
+TEST(release_of_an_expired_lease_without_majority_is_expired) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -148,10 +141,9 @@ static void release_of_an_expired_lease_without_majority_is_expired(void **state
   (void)fake_answer(world, 1);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
-  assert_true(fake_world_end(world));
 }
 
-static void closing_core_reconnects_for_due_releases(void **state) {
+TEST(closing_core_reconnects_for_due_releases) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -168,10 +160,9 @@ static void closing_core_reconnects_for_due_releases(void **state) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_false(rl_core_unanswered(&world->core));
-  assert_true(fake_world_end(world));
 }
 
-static void node_that_came_up_after_the_decision_gets_the_key(void **state) {
+TEST(node_that_came_up_after_the_decision_gets_the_key) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -187,11 +178,9 @@ static void node_that_came_up_after_the_decision_gets_the_key(void **state) {
   fake_turn(world);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void
-a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(void **state) {
+TEST(a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script) {
   fake_world *world = fake_world_new(1);
   world->nodes[0].store.forgot_release = true;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -201,7 +190,6 @@ a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(voi
   char reply[FAKE_REPLY_MAX];
   (void)fake_execute(world, 0, reply); /* and the reply is never delivered */
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /*
@@ -221,7 +209,7 @@ static const char *trickle(fake_world *world, const char *text, redlock_duration
 }
 
 /* The last command for the key was on its way for as long as the node was silent. */
-static void late_extend_as_text_leaves_no_key(void **state) {
+TEST(late_extend_as_text_leaves_no_key) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.ttl_us = 100 * SECONDS;
@@ -246,10 +234,9 @@ static void late_extend_as_text_leaves_no_key(void **state) {
   world->nodes[0].policy = FAKE_ACCEPTS;
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void extend_read_after_its_connection_broke_leaves_no_key(void **state) {
+TEST(extend_read_after_its_connection_broke_leaves_no_key) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   char reply[FAKE_REPLY_MAX];
@@ -270,10 +257,9 @@ static void extend_read_after_its_connection_broke_leaves_no_key(void **state) {
   fake_pass(world, 2 * SECONDS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void set_answered_with_garbage_leaves_no_key(void **state) {
+TEST(set_answered_with_garbage_leaves_no_key) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   char reply[FAKE_REPLY_MAX];
@@ -289,12 +275,11 @@ static void set_answered_with_garbage_leaves_no_key(void **state) {
   fake_pass(world, 100 * MS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* Nodes 1 and 2 come back when the key has expired; node 0 does not answer. */
 /* The client was suspended, so that its release had been given up when the garbage came. */
-static void set_answered_late_with_garbage_leaves_no_key(void **state) {
+TEST(set_answered_late_with_garbage_leaves_no_key) {
   redlock_options options = fake_once();
   options.ttl_us = 400 * MS;
   options.node_timeout_us = 60 * SECONDS;
@@ -310,10 +295,9 @@ static void set_answered_late_with_garbage_leaves_no_key(void **state) {
   (void)fake_reply(world, 2, "$3\r\nfoo\r\n");
   fake_settle(world);
   assert_true(world->nodes[2].releases > releases);
-  assert_true(fake_world_end(world));
 }
 
-static void release_does_not_wait_for_unsent_commands(void **state) {
+TEST(release_does_not_wait_for_unsent_commands) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.ttl_us = 10 * SECONDS;
@@ -335,10 +319,9 @@ static void release_does_not_wait_for_unsent_commands(void **state) {
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 1), "its key has expired");
-  assert_true(fake_world_end(world));
 }
 
-static void taken_lock_is_reported_when_the_budget_expires(void **state) {
+TEST(taken_lock_is_reported_when_the_budget_expires) {
   fake_world *world = fake_world_new(3);
   char message[256];
   rl_lock *holder = fake_lock(world, KEY, NULL);
@@ -360,11 +343,9 @@ static void taken_lock_is_reported_when_the_budget_expires(void **state) {
   assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
                          "was taken, and the last attempt was not answered in time"));
   assert_non_null(strstr(message, "no reply within 30 ms"));
-  assert_true(fake_world_end(world));
 }
 
-static void
-a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal(void **state) {
+TEST(a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -377,31 +358,4 @@ a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal(voi
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(release_refused_by_a_busy_node_is_retried),
-      cmocka_unit_test(forbidden_release_is_not_repeated_for_ever),
-      cmocka_unit_test(extend_keeps_drift_and_lock_delay_of_its_acquire),
-      cmocka_unit_test(repeated_release_does_not_report_a_loss),
-      cmocka_unit_test(refusing_nodes_do_not_make_a_busy_loop),
-      cmocka_unit_test(greeting_peer_does_not_leak_the_password),
-      cmocka_unit_test(reply_that_precedes_its_command_is_no_vote),
-      cmocka_unit_test(release_of_an_expired_lease_without_majority_is_expired),
-      cmocka_unit_test(closing_core_reconnects_for_due_releases),
-      cmocka_unit_test(node_that_came_up_after_the_decision_gets_the_key),
-      cmocka_unit_test(
-          a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script),
-      cmocka_unit_test(late_extend_as_text_leaves_no_key),
-      cmocka_unit_test(extend_read_after_its_connection_broke_leaves_no_key),
-      cmocka_unit_test(set_answered_with_garbage_leaves_no_key),
-      cmocka_unit_test(set_answered_late_with_garbage_leaves_no_key),
-      cmocka_unit_test(release_does_not_wait_for_unsent_commands),
-      cmocka_unit_test(taken_lock_is_reported_when_the_budget_expires),
-      cmocka_unit_test(
-          a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal),
-  };
-  return cmocka_run_group_tests_name("rl_core_regression", tests, NULL, NULL);
 }

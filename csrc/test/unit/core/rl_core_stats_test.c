@@ -50,7 +50,7 @@ static rl_lock *plain(fake_world *world) {
 
 /* ---------------------------------------------------------------------------------- operations */
 
-static void each_operation_counts_once(void **state) {
+TEST(each_operation_counts_once) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -72,10 +72,9 @@ static void each_operation_counts_once(void **state) {
     assert_int_equal(stats_of(world, i)->failures, 0);
     assert_int_equal(count_of(&stats_of(world, i)->latency), 3);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void refused_operation_counts_by_its_error(void **state) {
+TEST(refused_operation_counts_by_its_error) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
@@ -92,10 +91,9 @@ static void refused_operation_counts_by_its_error(void **state) {
   assert_int_equal(ended(world, RL_STATS_ACQUIRE)->held, 1);
   assert_int_equal(ended(world, RL_STATS_ACQUIRE)->closed, 1);
   fake_settle(world);
-  assert_true(fake_world_end(world));
 }
 
-static void automatic_extends_count_apart(void **state) {
+TEST(automatic_extends_count_apart) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   fake_pass(world, THIRD_US);
@@ -107,10 +105,9 @@ static void automatic_extends_count_apart(void **state) {
   assert_int_equal(ended(world, RL_STATS_AUTO_EXTEND)->ok, 1);
   assert_int_equal(ended(world, RL_STATS_AUTO_EXTEND)->cancelled, 1);
   assert_int_equal(ended(world, RL_STATS_EXTEND)->ok, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void waiting_acquire_is_counted_and_measured(void **state) {
+TEST(waiting_acquire_is_counted_and_measured) {
   fake_world *world = eventful(1);
   redlock_options options = {.wait_us = 60 * SECONDS};
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -139,10 +136,9 @@ static void waiting_acquire_is_counted_and_measured(void **state) {
   assert_error(waited->code, REDLOCK_OK);
   assert_int_equal(waited->waited_us, world->core.stats.wait_time.sum_us);
   assert_null(rl_events_take(world->core.events));
-  assert_true(fake_world_end(world));
 }
 
-static void queued_waiters_count_as_waiting(void **state) {
+TEST(queued_waiters_count_as_waiting) {
   fake_world *world = fake_world_new(1);
   redlock_options options = {.wait_us = 500 * MS};
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -162,10 +158,9 @@ static void queued_waiters_count_as_waiting(void **state) {
   assert_int_equal(count_of(&world->core.stats.acquire_time), 0);
   /* The votes that waiters copy from the head are no votes of the node. */
   assert_votes(world, 0, REDLOCK_VOTE_TAKEN, world->nodes[0].sets);
-  assert_true(fake_world_end(world));
 }
 
-static void short_wait_is_no_event(void **state) {
+TEST(short_wait_is_no_event) {
   fake_world *world = eventful(1);
   redlock_options options = {.wait_us = 900 * MS};
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -178,12 +173,11 @@ static void short_wait_is_no_event(void **state) {
   assert_int_equal(count_of(&world->core.stats.wait_time), 1);
   assert_int_equal(next_event(world, NULL), REDLOCK_EVENT_UP);
   assert_int_equal(next_event(world, NULL), 0);
-  assert_true(fake_world_end(world));
 }
 
 /* --------------------------------------------------------------------------------------- votes */
 
-static void reply_after_the_round_is_late(void **state) {
+TEST(reply_after_the_round_is_late) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -202,10 +196,9 @@ static void reply_after_the_round_is_late(void **state) {
   fake_settle(world);
   assert_votes(world, 0, REDLOCK_VOTE_GRANTED, 2);
   assert_int_equal(stats_of(world, 2)->late, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void vote_after_the_decision_counts(void **state) {
+TEST(vote_after_the_decision_counts) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -216,10 +209,9 @@ static void vote_after_the_decision_counts(void **state) {
   assert_votes(world, 2, REDLOCK_VOTE_GRANTED, 1);
   assert_int_equal(stats_of(world, 2)->late, 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void node_without_a_reply_votes_unknown_and_its_reply_is_late(void **state) {
+TEST(node_without_a_reply_votes_unknown_and_its_reply_is_late) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -234,10 +226,9 @@ static void node_without_a_reply_votes_unknown_and_its_reply_is_late(void **stat
   assert_votes(world, 0, REDLOCK_VOTE_UNKNOWN, 1);
   fake_settle(world);
   assert_int_equal(stats_of(world, 0)->late, 1); /* Releases of a failed attempt are no votes. */
-  assert_true(fake_world_end(world));
 }
 
-static void unreachable_node_votes_error(void **state) {
+TEST(unreachable_node_votes_error) {
   fake_world *world = fake_world_new(3);
   world->nodes[1].policy = FAKE_REFUSES;
   rl_lock *lock = plain(world);
@@ -245,10 +236,9 @@ static void unreachable_node_votes_error(void **state) {
   assert_votes(world, 1, REDLOCK_VOTE_ERROR, 1);
   assert_int_equal(stats_of(world, 1)->connections, 0);
   assert_true(stats_of(world, 1)->failures > 0);
-  assert_true(fake_world_end(world));
 }
 
-static void heal_is_counted_and_is_no_vote(void **state) {
+TEST(heal_is_counted_and_is_no_vote) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -261,11 +251,10 @@ static void heal_is_counted_and_is_no_vote(void **state) {
   assert_int_equal(stats_of(world, 2)->votes[REDLOCK_VOTE_GRANTED], 1);
   assert_int_equal(stats_of(world, 2)->votes[REDLOCK_VOTE_TAKEN], 1);
   assert_int_equal(stats_of(world, 2)->late, 0);
-  assert_true(fake_world_end(world));
 }
 
 /* A program with blocking calls that sleeps between them reads replies with its next call. */
-static void reply_of_an_absent_driver_has_no_latency(void **state) {
+TEST(reply_of_an_absent_driver_has_no_latency) {
   for (unsigned late = 0; late <= 1; late++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = plain(world);
@@ -283,7 +272,6 @@ static void reply_of_an_absent_driver_has_no_latency(void **state) {
     world->now_us += 5 * MS;
     fake_settle(world);
     assert_int_equal(count_of(&stats_of(world, 2)->latency), late ? 1 : 2);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -311,7 +299,7 @@ static void by_free(fake_world *world, rl_lock *lock) {
   rl_lock_free(lock, world->now_us);
 }
 
-static void expired_lease_counts_once(void **state) {
+TEST(expired_lease_counts_once) {
   static void (*const ways[])(fake_world * world, rl_lock * lock) = {
       by_release, by_release_send, by_acquire, by_outcome, by_close, by_free};
   redlock_options options[] = {fake_once(), kept(), fake_once()};
@@ -333,11 +321,10 @@ static void expired_lease_counts_once(void **state) {
       lost += event == REDLOCK_EVENT_LOST;
     }
     assert_int_equal(lost, 1);
-    assert_true(fake_world_end(world));
   }
 }
 
-static void denied_lease_counts_once(void **state) {
+TEST(denied_lease_counts_once) {
   for (unsigned automatic = 0; automatic <= 1; automatic++) {
     redlock_options options = automatic ? kept() : fake_once();
     rl_lock *lock;
@@ -356,11 +343,10 @@ static void denied_lease_counts_once(void **state) {
     assert_int_equal(world->core.stats.lost_expired, 0);
     assert_int_equal(ended(world, automatic ? RL_STATS_AUTO_EXTEND : RL_STATS_EXTEND)->lost, 1);
     assert_int_equal(ended(world, RL_STATS_RELEASE)->lost, 1);
-    assert_true(fake_world_end(world));
   }
 }
 
-static void warning_and_loss_count_apart(void **state) {
+TEST(warning_and_loss_count_apart) {
   rl_lock *lock;
   fake_world *world = held(3, &lock);
   assert_error(rl_events_open(&world->core.events), REDLOCK_OK);
@@ -378,10 +364,9 @@ static void warning_and_loss_count_apart(void **state) {
   }
   assert_int_equal(warned, 1);
   assert_int_equal(lost, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void max_hold_is_a_loss_of_its_own(void **state) {
+TEST(max_hold_is_a_loss_of_its_own) {
   redlock_options options = kept();
   options.max_hold_us = 11 * SECONDS;
   rl_lock *lock;
@@ -392,10 +377,9 @@ static void max_hold_is_a_loss_of_its_own(void **state) {
   }
   assert_int_equal(world->core.stats.lost_max_hold, 1);
   assert_int_equal(world->core.stats.lost_expired, 0);
-  assert_true(fake_world_end(world));
 }
 
-static void released_lease_is_no_loss(void **state) {
+TEST(released_lease_is_no_loss) {
   static void (*const ways[])(fake_world * world, rl_lock * lock) = {by_release, by_release_send,
                                                                      by_close, by_free};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
@@ -407,13 +391,12 @@ static void released_lease_is_no_loss(void **state) {
     fake_settle(world);
     fake_pass(world, SECONDS);
     assert_int_equal(world->core.stats.lost_expired, 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* --------------------------------------------------------------------------------------- nodes */
 
-static void node_is_reported_up_and_down_once(void **state) {
+TEST(node_is_reported_up_and_down_once) {
   unsigned node = 9;
   fake_world *world = eventful(3);
   world->nodes[1].policy = FAKE_REFUSES;
@@ -437,10 +420,9 @@ static void node_is_reported_up_and_down_once(void **state) {
   assert_int_equal(next_event(world, &node), REDLOCK_EVENT_UP);
   assert_int_equal(node, 1);
   assert_int_equal(next_event(world, &node), 0);
-  assert_true(fake_world_end(world));
 }
 
-static void closed_idle_connection_is_not_reported_down(void **state) {
+TEST(closed_idle_connection_is_not_reported_down) {
   fake_world *world = eventful(1);
   rl_lock *lock = plain(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -450,10 +432,9 @@ static void closed_idle_connection_is_not_reported_down(void **state) {
   assert_int_equal(next_event(world, NULL), 0);
   assert_int_equal(stats_of(world, 0)->connections, 2);
   assert_int_equal(stats_of(world, 0)->failures, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void child_begins_at_zero(void **state) {
+TEST(child_begins_at_zero) {
   static const rl_stats nothing = {0};
   static const rl_node_stats nothing_of_node = {0};
   fake_world *world = eventful(3);
@@ -474,10 +455,9 @@ static void child_begins_at_zero(void **state) {
   assert_int_equal(ended(world, RL_STATS_ACQUIRE)->ok, 1);
   assert_int_equal(stats_of(world, 0)->connections, 1);
   assert_int_equal(next_event(world, NULL), REDLOCK_EVENT_UP);
-  assert_true(fake_world_end(world));
 }
 
-static void close_keeps_the_counters(void **state) {
+TEST(close_keeps_the_counters) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -486,32 +466,4 @@ static void close_keeps_the_counters(void **state) {
   rl_core_reset(&world->core);
   assert_int_equal(ended(world, RL_STATS_ACQUIRE)->ok, 1);
   assert_votes(world, 0, REDLOCK_VOTE_GRANTED, 1);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_operation_counts_once),
-      cmocka_unit_test(refused_operation_counts_by_its_error),
-      cmocka_unit_test(automatic_extends_count_apart),
-      cmocka_unit_test(waiting_acquire_is_counted_and_measured),
-      cmocka_unit_test(queued_waiters_count_as_waiting),
-      cmocka_unit_test(short_wait_is_no_event),
-      cmocka_unit_test(reply_after_the_round_is_late),
-      cmocka_unit_test(vote_after_the_decision_counts),
-      cmocka_unit_test(node_without_a_reply_votes_unknown_and_its_reply_is_late),
-      cmocka_unit_test(unreachable_node_votes_error),
-      cmocka_unit_test(heal_is_counted_and_is_no_vote),
-      cmocka_unit_test(reply_of_an_absent_driver_has_no_latency),
-      cmocka_unit_test(expired_lease_counts_once),
-      cmocka_unit_test(denied_lease_counts_once),
-      cmocka_unit_test(warning_and_loss_count_apart),
-      cmocka_unit_test(max_hold_is_a_loss_of_its_own),
-      cmocka_unit_test(released_lease_is_no_loss),
-      cmocka_unit_test(node_is_reported_up_and_down_once),
-      cmocka_unit_test(closed_idle_connection_is_not_reported_down),
-      cmocka_unit_test(child_begins_at_zero),
-      cmocka_unit_test(close_keeps_the_counters),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void begin(fake_world *world, rl_lock *lock) {
 
 /* ------------------------------------------------------------------------------- connections */
 
-static void no_connection_is_wanted_before_the_first_operation(void **state) {
+TEST(no_connection_is_wanted_before_the_first_operation) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   fake_pass(world, 10 * SECONDS);
@@ -32,10 +32,9 @@ static void no_connection_is_wanted_before_the_first_operation(void **state) {
     assert_int_equal(world->nodes[i].connections, 1);
     assert_int_equal(rl_core_connection(&world->core, i, world->now_us), RL_CONNECTION_OPEN);
   }
-  assert_true(fake_world_end(world));
 }
 
-static void refused_node_backs_off(void **state) {
+TEST(refused_node_backs_off) {
   static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
                                               800 * MS, SECONDS,  SECONDS,  SECONDS};
   fake_world *world = fake_world_new(2);
@@ -50,13 +49,12 @@ static void refused_node_backs_off(void **state) {
     assert_int_equal(rl_core_connection(&world->core, 1, world->now_us), RL_CONNECTION_NONE);
     fake_pass(world, 1);
   }
-  assert_true(fake_world_end(world));
 }
 
 /*
  * A random part of each delay is left out: many clients that lose a node do not come back together.
  */
-static void clients_reconnect_at_random_times(void **state) {
+TEST(clients_reconnect_at_random_times) {
   redlock_time at_us[2][6];
   for (unsigned client = 0; client < 2; client++) {
     fake_world *world = fake_world_new(2);
@@ -72,7 +70,6 @@ static void clients_reconnect_at_random_times(void **state) {
       at_us[client][i] = world->now_us - begun_us;
     }
     assert_in_range(at_us[client][5], 25 * MS * 63, 50 * MS * 63);
-    assert_true(fake_world_end(world));
   }
   for (unsigned i = 1; i < COUNT_OF(at_us[0]); i++) {
     assert_true(at_us[0][i] != at_us[1][i]);
@@ -80,7 +77,7 @@ static void clients_reconnect_at_random_times(void **state) {
 }
 
 /* Back-off has come to a second; the node is reachable again, and an operation needs it. */
-static void operation_ends_the_back_off_of_needed_nodes(void **state) {
+TEST(operation_ends_the_back_off_of_needed_nodes) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   world->nodes[0].policy = FAKE_REFUSES;
@@ -97,14 +94,13 @@ static void operation_ends_the_back_off_of_needed_nodes(void **state) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(world->now_us < next_us);
-  assert_true(fake_world_end(world));
 }
 
 /*
  * But a node that refuses is not tried more often than every 50 ms, nor one that majorities do
  * without.
  */
-static void needed_node_is_tried_every_50_ms_at_most(void **state) {
+TEST(needed_node_is_tried_every_50_ms_at_most) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   world->nodes[0].policy = FAKE_REFUSES;
@@ -118,10 +114,9 @@ static void needed_node_is_tried_every_50_ms_at_most(void **state) {
     fake_pass(world, 10 * MS);
   }
   assert_in_range(world->core.nodes[0]->failures - failures, 19, 21);
-  assert_true(fake_world_end(world));
 }
 
-static void connect_timeout_is_three_seconds(void **state) {
+TEST(connect_timeout_is_three_seconds) {
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_HANGS;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -134,10 +129,9 @@ static void connect_timeout_is_three_seconds(void **state) {
   rl_core_advance(&world->core, world->now_us);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
   assert_string_equal(world->core.nodes[0]->error, "connecting took too long");
-  assert_true(fake_world_end(world));
 }
 
-static void silent_handshake_is_given_up(void **state) {
+TEST(silent_handshake_is_given_up) {
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -148,11 +142,10 @@ static void silent_handshake_is_given_up(void **state) {
   world->now_us += 3 * SECONDS;
   rl_core_advance(&world->core, world->now_us);
   assert_string_equal(world->core.nodes[0]->error, "connected, but the node does not answer");
-  assert_true(fake_world_end(world));
 }
 
 /* Nothing at all for 3 s while a reply is outstanding; an attempt's timeout closes nothing. */
-static void silent_connection_is_given_up_after_3_s(void **state) {
+TEST(silent_connection_is_given_up_after_3_s) {
   static const redlock_duration ttls_us[] = {100 * MS, 3 * SECONDS, 10 * SECONDS, 3600 * SECONDS};
   for (unsigned i = 0; i < COUNT_OF(ttls_us); i++) {
     redlock_options options = fake_once();
@@ -168,11 +161,10 @@ static void silent_connection_is_given_up_after_3_s(void **state) {
     rl_core_advance(&world->core, world->now_us);
     assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
     assert_string_equal(world->core.nodes[0]->error, "the node does not answer any more");
-    assert_true(fake_world_end(world));
   }
 }
 
-static void any_byte_ends_the_silence(void **state) {
+TEST(any_byte_ends_the_silence) {
   redlock_options options = fake_once();
   options.ttl_us = SECONDS;
   fake_world *world = fake_world_new(1);
@@ -185,10 +177,9 @@ static void any_byte_ends_the_silence(void **state) {
   world->now_us++;
   rl_core_advance(&world->core, world->now_us);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
-  assert_true(fake_world_end(world));
 }
 
-static void idle_node_may_be_silent(void **state) {
+TEST(idle_node_may_be_silent) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -196,10 +187,9 @@ static void idle_node_may_be_silent(void **state) {
   fake_pass(world, 3600 * SECONDS);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
   assert_int_equal(world->nodes[0].connections, 1);
-  assert_true(fake_world_end(world));
 }
 
-static void useful_connection_is_made_again_at_once(void **state) {
+TEST(useful_connection_is_made_again_at_once) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -212,19 +202,17 @@ static void useful_connection_is_made_again_at_once(void **state) {
   fake_pass(world, SECONDS); /* of no use either, but it has lasted */
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(world->nodes[0].connections, 4);
-  assert_true(fake_world_end(world));
 }
 
-static void input_for_a_node_that_is_down_is_dropped(void **state) {
+TEST(input_for_a_node_that_is_down_is_dropped) {
   fake_world *world = fake_world_new(1);
   rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
   rl_core_disconnected(&world->core, 0, world->now_us, "again");
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
   assert_string_equal(world->core.nodes[0]->error, "");
-  assert_true(fake_world_end(world));
 }
 
-static void replies_arrive_in_any_pieces(void **state) {
+TEST(replies_arrive_in_any_pieces) {
   static const char *const replies[] = {FAKE_HANDSHAKE, "+OK\r\n"};
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;
@@ -238,12 +226,11 @@ static void replies_arrive_in_any_pieces(void **state) {
     fake_turn(world);
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------------------------------- time */
 
-static void time_does_not_go_back(void **state) {
+TEST(time_does_not_go_back) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   begin(world, lock);
@@ -252,10 +239,9 @@ static void time_does_not_go_back(void **state) {
   rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
   assert_int_equal(lock->votes[0].latency_us, 50 * MS);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 9898 * MS);
-  assert_true(fake_world_end(world));
 }
 
-static void begun_acquire_is_due_and_wants_entropy(void **state) {
+TEST(begun_acquire_is_due_and_wants_entropy) {
   fake_world *world = fake_world_new(1);
   rl_lock *first = fake_lock(world, "first", NULL);
   rl_lock *second = fake_lock(world, "second", NULL);
@@ -274,10 +260,9 @@ static void begun_acquire_is_due_and_wants_entropy(void **state) {
   assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
   assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
   assert_true(rl_core_wants_send(&world->core));
-  assert_true(fake_world_end(world));
 }
 
-static void entropy_for_one_sends_one_acquire(void **state) {
+TEST(entropy_for_one_sends_one_acquire) {
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   rl_lock *first = fake_lock(world, "first", NULL);
@@ -289,12 +274,11 @@ static void entropy_for_one_sends_one_acquire(void **state) {
   assert_int_equal(second->phase, RL_PHASE_SEND);
   fake_settle(world);
   assert_error(rl_lock_result(second), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
 /* ------------------------------------------------------------------------------------- output */
 
-static void output_is_taken_in_any_pieces(void **state) {
+TEST(output_is_taken_in_any_pieces) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   fake_command command;
@@ -319,10 +303,9 @@ static void output_is_taken_in_any_pieces(void **state) {
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
   assert_false(rl_core_unanswered(&world->core));
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(fake_world_end(world));
 }
 
-static void unsent_includes_releases_for_connections_that_are_being_made(void **state) {
+TEST(unsent_includes_releases_for_connections_that_are_being_made) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -336,11 +319,10 @@ static void unsent_includes_releases_for_connections_that_are_being_made(void **
   assert_true(rl_core_unanswered(&world->core));
   fake_settle(world);
   assert_false(rl_core_unanswered(&world->core));
-  assert_true(fake_world_end(world));
 }
 
 /* A release on a node in back-off does not count as about to be sent. */
-static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) {
+TEST(unsent_counts_a_release_by_how_soon_its_node_is_tried) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -361,10 +343,9 @@ static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) 
   assert_false(rl_core_unsent(&world->core));
   rl_core_advance(&world->core, world->now_us);
   assert_true(rl_core_unsent(&world->core));
-  assert_true(fake_world_end(world));
 }
 
-static void core_does_not_await_a_silent_node(void **state) {
+TEST(core_does_not_await_a_silent_node) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -379,10 +360,9 @@ static void core_does_not_await_a_silent_node(void **state) {
   assert_true(rl_core_awaits(&world->core, world->now_us, 100 * MS)); /* node 1 */
   fake_answer(world, 1);
   assert_false(rl_core_awaits(&world->core, world->now_us, REDLOCK_NEVER));
-  assert_true(fake_world_end(world));
 }
 
-static void core_with_a_lock_accepts_no_nodes(void **state) {
+TEST(core_with_a_lock_accepts_no_nodes) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   const rl_address *address = &world->core.nodes[0]->address;
@@ -390,10 +370,9 @@ static void core_with_a_lock_accepts_no_nodes(void **state) {
   begin(world, lock);
   rl_lock_free(lock, world->now_us);
   assert_error(rl_core_add(&world->core, address), REDLOCK_E_BUSY);
-  assert_true(fake_world_end(world));
 }
 
-static void core_accepts_32_nodes(void **state) {
+TEST(core_accepts_32_nodes) {
   fake_world *world = fake_world_new(1);
   const rl_address *address = &world->core.nodes[0]->address;
   for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
@@ -401,10 +380,9 @@ static void core_accepts_32_nodes(void **state) {
   }
   assert_error(rl_core_add(&world->core, address), REDLOCK_E_LIMIT);
   assert_int_equal(world->core.node_count, REDLOCK_NODES_MAX);
-  assert_true(fake_world_end(world));
 }
 
-static void seventeen_of_32_nodes_grant_a_lock(void **state) {
+TEST(seventeen_of_32_nodes_grant_a_lock) {
   unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
@@ -424,7 +402,6 @@ static void seventeen_of_32_nodes_grant_a_lock(void **state) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->attempt == NULL ? lock->lease->sent : 0, UINT32_MAX);
-  assert_true(fake_world_end(world));
 }
 
 /* -------------------------------------------------------------------------------------- bounds */
@@ -437,7 +414,7 @@ static void drain(fake_world *world, unsigned node) {
 }
 
 /* A node that takes everything and answers nothing: acquires stop, releases do not. */
-static void outstanding_replies_are_bounded_and_leave_room_for_releases(void **state) {
+TEST(outstanding_replies_are_bounded_and_leave_room_for_releases) {
   fake_world *world = fake_world_new(1);
   world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
@@ -466,11 +443,10 @@ static void outstanding_replies_are_bounded_and_leave_room_for_releases(void **s
   assert_int_equal(world->core.nodes[0]->link.outstanding_count,
                    RL_LINK_OUTSTANDING_ACQUIRE_MAX + 1);
   assert_int_equal(rl_lock_result(held), REDLOCK_PENDING);
-  assert_true(fake_world_end(world));
 }
 
 /* Nothing waited for any node. */
-static void message_names_a_budget_that_expired_before_sending(void **state) {
+TEST(message_names_a_budget_that_expired_before_sending) {
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
   options.wait_us = 1;
@@ -480,11 +456,10 @@ static void message_names_a_budget_that_expired_before_sending(void **state) {
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "not asked before the budget expired");
-  assert_true(fake_world_end(world));
 }
 
 /* A node whose socket takes nothing: what waits for it is bounded in bytes. */
-static void queued_bytes_are_bounded(void **state) {
+TEST(queued_bytes_are_bounded) {
   fake_world *world = fake_world_new(1);
   world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   char *name = malloc(REDLOCK_KEY_MAX);
@@ -511,11 +486,10 @@ static void queued_bytes_are_bounded(void **state) {
   assert_true(length >= RL_LINK_OUTPUT_ACQUIRE_MAX);
   assert_true(length < RL_LINK_OUTPUT_ACQUIRE_MAX + 3 * REDLOCK_KEY_MAX);
   free(name);
-  assert_true(fake_world_end(world));
 }
 
 /* When even a release finds no room, it goes out as soon as there is room again. */
-static void release_without_room_is_sent_later(void **state) {
+TEST(release_without_room_is_sent_later) {
   fake_world *world = fake_world_new(1);
   world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
@@ -547,7 +521,6 @@ static void release_without_room_is_sent_later(void **state) {
   assert_int_equal(world->core.nodes[0]->link.outstanding_count, RL_LINK_OUTSTANDING_MAX);
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
   assert_false(rl_core_wants_send(&world->core)); /* Nothing waits for room any more. */
-  assert_true(fake_world_end(world));
 }
 
 /* As much waits to be sent as may. */
@@ -559,7 +532,7 @@ static void fill_output(fake_world *world) {
   output->tail = RL_LINK_OUTPUT_MAX;
 }
 
-static void forgotten_script_without_room_is_an_error(void **state) {
+TEST(forgotten_script_without_room_is_an_error) {
   for (unsigned releasing = 0; releasing <= 1; releasing++) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -585,7 +558,6 @@ static void forgotten_script_without_room_is_an_error(void **state) {
     } else {
       assert_true(rl_lock_remaining(lock, world->now_us) > 0);
     }
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -625,7 +597,7 @@ static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigne
 /*
  * Releases for nodes that do not come back are kept for as long as the key can live, and bounded.
  */
-static void pending_releases_are_bounded(void **state) {
+TEST(pending_releases_are_bounded) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -636,7 +608,6 @@ static void pending_releases_are_bounded(void **state) {
   assert_int_equal(world->core.attempts.live, left + 1);
   /* Releases of leases stay. */
   assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
-  assert_true(fake_world_end(world));
 }
 
 /* Releases |count| leases between two turns, as a garbage collector does. The nodes are up. */
@@ -654,7 +625,7 @@ static void free_many(fake_world *world, const rl_lock *lock, unsigned count, bo
   }
 }
 
-static void releases_of_many_freed_locks_are_not_dropped(void **state) {
+TEST(releases_of_many_freed_locks_are_not_dropped) {
   for (unsigned kept = 0; kept <= 1; kept++) {
     fake_world *world = fake_world_new(2);
     rl_lock *lock = fake_lock(world, KEY, NULL);
@@ -662,12 +633,11 @@ static void releases_of_many_freed_locks_are_not_dropped(void **state) {
     free_many(world, lock, 50000, kept == 1);
     assert_true(world->core.releases->count <= RL_RELEASE_GROW);
     assert_int_equal(world->core.attempts.live, 50000 + 1);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* The text failed, so that the node lacks the script at the commands behind it. */
-static void release_behind_a_refused_text_is_sent_as_text(void **state) {
+TEST(release_behind_a_refused_text_is_sent_as_text) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -676,11 +646,10 @@ static void release_behind_a_refused_text_is_sent_as_text(void **state) {
   assert_true(fake_reply(world, 1, "-BUSY a script runs\r\n").by_text);
   assert_false(fake_reply(world, 1, "-NOSCRIPT No matching script.\r\n").by_text);
   assert_true(fake_take(world, 1).by_text);
-  assert_true(fake_world_end(world));
 }
 
 /* Where there are no others, leases are forgotten, too: the bound holds whatever they were. */
-static void pending_releases_of_leases_are_bounded(void **state) {
+TEST(pending_releases_of_leases_are_bounded) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -688,11 +657,10 @@ static void pending_releases_of_leases_are_bounded(void **state) {
   size_t left = RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN;
   assert_int_equal(world->core.releases->count, left);
   assert_int_equal(world->core.nodes[1]->due_count, left);
-  assert_true(fake_world_end(world));
 }
 
 /* Where there are some others, only these are forgotten, however few they are. */
-static void oldest_pending_releases_of_attempts_are_dropped(void **state) {
+TEST(oldest_pending_releases_of_attempts_are_dropped) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -700,11 +668,10 @@ static void oldest_pending_releases_of_attempts_are_dropped(void **state) {
   (void)give_up(world, lock, 1, 1);
   assert_int_equal(world->core.releases->count, RL_RELEASE_NODE_MAX);
   assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
-  assert_true(fake_world_end(world));
 }
 
 /* Node 0 has too many; what is due on node 1 stays, be it of the same attempt. */
-static void pending_release_is_dropped_on_one_node_only(void **state) {
+TEST(pending_release_is_dropped_on_one_node_only) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   unsigned both = RL_RELEASE_NODE_MAX + 1 - 20;
@@ -716,10 +683,9 @@ static void pending_release_is_dropped_on_one_node_only(void **state) {
   assert_int_equal(world->core.nodes[1]->due_count, 10 + both);
   assert_int_equal(world->core.releases->count, 10 + both);
   assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
-  assert_true(fake_world_end(world));
 }
 
-static void core_counts_operations_and_leases(void **state) {
+TEST(core_counts_operations_and_leases) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_false(rl_core_is_busy(&world->core));
@@ -732,46 +698,4 @@ static void core_counts_operations_and_leases(void **state) {
   assert_int_equal(rl_core_leases(&world->core, world->now_us), 1);
   assert_int_equal(rl_core_leases(&world->core, lock->deadline_us - 1), 1);
   assert_int_equal(rl_core_leases(&world->core, lock->deadline_us), 0);
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_connection_is_wanted_before_the_first_operation),
-      cmocka_unit_test(refused_node_backs_off),
-      cmocka_unit_test(clients_reconnect_at_random_times),
-      cmocka_unit_test(operation_ends_the_back_off_of_needed_nodes),
-      cmocka_unit_test(needed_node_is_tried_every_50_ms_at_most),
-      cmocka_unit_test(connect_timeout_is_three_seconds),
-      cmocka_unit_test(silent_handshake_is_given_up),
-      cmocka_unit_test(silent_connection_is_given_up_after_3_s),
-      cmocka_unit_test(any_byte_ends_the_silence),
-      cmocka_unit_test(idle_node_may_be_silent),
-      cmocka_unit_test(useful_connection_is_made_again_at_once),
-      cmocka_unit_test(input_for_a_node_that_is_down_is_dropped),
-      cmocka_unit_test(replies_arrive_in_any_pieces),
-      cmocka_unit_test(time_does_not_go_back),
-      cmocka_unit_test(begun_acquire_is_due_and_wants_entropy),
-      cmocka_unit_test(entropy_for_one_sends_one_acquire),
-      cmocka_unit_test(output_is_taken_in_any_pieces),
-      cmocka_unit_test(unsent_includes_releases_for_connections_that_are_being_made),
-      cmocka_unit_test(unsent_counts_a_release_by_how_soon_its_node_is_tried),
-      cmocka_unit_test(core_does_not_await_a_silent_node),
-      cmocka_unit_test(core_with_a_lock_accepts_no_nodes),
-      cmocka_unit_test(core_accepts_32_nodes),
-      cmocka_unit_test(seventeen_of_32_nodes_grant_a_lock),
-      cmocka_unit_test(outstanding_replies_are_bounded_and_leave_room_for_releases),
-      cmocka_unit_test(message_names_a_budget_that_expired_before_sending),
-      cmocka_unit_test(queued_bytes_are_bounded),
-      cmocka_unit_test(release_without_room_is_sent_later),
-      cmocka_unit_test(forgotten_script_without_room_is_an_error),
-      cmocka_unit_test(pending_releases_are_bounded),
-      cmocka_unit_test(releases_of_many_freed_locks_are_not_dropped),
-      cmocka_unit_test(release_behind_a_refused_text_is_sent_as_text),
-      cmocka_unit_test(pending_releases_of_leases_are_bounded),
-      cmocka_unit_test(oldest_pending_releases_of_attempts_are_dropped),
-      cmocka_unit_test(pending_release_is_dropped_on_one_node_only),
-      cmocka_unit_test(core_counts_operations_and_leases),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

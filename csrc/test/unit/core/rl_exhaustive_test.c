@@ -736,7 +736,7 @@ static int play_fence(const fence_case *played) {
   return end;
 }
 
-static void every_acquire_with_a_fencing_token(void **state) {
+TEST(every_acquire_with_a_fencing_token) {
   unsigned stride = getenv("REDLOCK_TEST_VALGRIND") != NULL ? VALGRIND_STRIDE : STRIDE;
   unsigned ends[3] = {0, 0, 0};
   unsigned cases = 0;
@@ -848,7 +848,7 @@ static enumeration enumerate(play_case one, unsigned variants, has_no_choice rul
  * A code that depends on which answer came first says something about the network, not about the
  * lock.
  */
-static void order_of_replies_does_not_change_the_result(void **state) {
+TEST(order_of_replies_does_not_change_the_result) {
   static const play_case cases[] = {play_acquire, play_extend, play_release};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     for (unsigned count = 1; count <= NODES_MAX; count++) {
@@ -864,40 +864,26 @@ static void order_of_replies_does_not_change_the_result(void **state) {
   }
 }
 
-static void every_acquire_with_one_attempt(void **state) {
+TEST(every_acquire_with_one_attempt) {
   assert_int_equal(enumerate(play_acquire, 1, NULL).cases, 1374);
 }
 
-static void every_acquire_with_a_retry(void **state) {
+TEST(every_acquire_with_a_retry) {
   assert_int_equal(enumerate(play_acquire, 1, never_answers).cases, 282564);
 }
 
-static void every_extend(void **state) {
+TEST(every_extend) {
   assert_int_equal(enumerate(play_extend, 4, NULL).cases, 5496);
 }
 
-static void every_extend_and_the_next_one(void **state) {
+TEST(every_extend_and_the_next_one) {
   assert_int_equal(enumerate(play_extend, 1, has_lost_the_key).cases, 282564);
 }
 
-static void every_release(void **state) {
+TEST(every_release) {
   assert_int_equal(enumerate(play_release, 2, NULL).cases, 2748);
 }
 
-static void every_release_and_the_next(void **state) {
+TEST(every_release_and_the_next) {
   assert_int_equal(enumerate(play_release, 1, is_not_asked_again).cases, 282564);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(order_of_replies_does_not_change_the_result),
-      cmocka_unit_test(every_acquire_with_one_attempt),
-      cmocka_unit_test(every_acquire_with_a_retry),
-      cmocka_unit_test(every_acquire_with_a_fencing_token),
-      cmocka_unit_test(every_extend),
-      cmocka_unit_test(every_extend_and_the_next_one),
-      cmocka_unit_test(every_release),
-      cmocka_unit_test(every_release_and_the_next),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

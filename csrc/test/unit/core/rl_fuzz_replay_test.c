@@ -66,24 +66,24 @@ static void play_corpus(target play, const char *name, unsigned least) {
   assert_true(played >= least);
 }
 
-static void core_takes_its_corpus(void **state) {
+TEST(core_takes_its_corpus) {
   play_corpus(fuzz_core_play, "core", 100);
 }
 
-static void addresses_take_their_corpus(void **state) {
+TEST(addresses_take_their_corpus) {
   play_corpus(fuzz_address_play, "address", 50);
 }
 
-static void options_take_their_corpus(void **state) {
+TEST(options_take_their_corpus) {
   play_corpus(fuzz_options_play, "options", 20);
 }
 
-static void api_takes_its_corpus(void **state) {
+TEST(api_takes_its_corpus) {
   play_corpus(fuzz_api_play, "api", 50);
 }
 
 /* Inputs that nobody chose: the same ones each time. */
-static void every_target_takes_random_inputs(void **state) {
+TEST(every_target_takes_random_inputs) {
   static const struct {
     target play;
     unsigned rounds;
@@ -104,15 +104,4 @@ static void every_target_takes_random_inputs(void **state) {
       assert_int_equal(targets[i].play(bytes, seed % sizeof bytes), 0);
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(core_takes_its_corpus),
-      cmocka_unit_test(addresses_take_their_corpus),
-      cmocka_unit_test(options_take_their_corpus),
-      cmocka_unit_test(api_takes_its_corpus),
-      cmocka_unit_test(every_target_takes_random_inputs),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,16 +24,15 @@ static rl_lock *start(fake_world *world, const char *name, const redlock_options
   return lock;
 }
 
-static void success_has_no_message(void **state) {
+TEST(success_has_no_message) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   assert_message(lock, "");
   fake_settle(world);
   assert_message(lock, "");
-  assert_true(fake_world_end(world));
 }
 
-static void taken_message_names_nodes_with_and_without_votes(void **state) {
+TEST(taken_message_names_nodes_with_and_without_votes) {
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 4, "-LOADING Redis is loading\r\n");
@@ -43,20 +42,18 @@ static void taken_message_names_nodes_with_and_without_votes(void **state) {
   assert_message(lock, "'orders:42' is taken: 3 of 5 nodes hold it for another client: "
                        "10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379; "
                        "without a vote: 10.0.0.5:6379: LOADING Redis is loading");
-  assert_true(fake_world_end(world));
 }
 
-static void message_names_only_denying_nodes(void **state) {
+TEST(message_names_only_denying_nodes) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "$-1\r\n");
   assert_message(lock,
                  "'orders:42' is taken: 1 of 1 nodes hold it for another client: 10.0.0.1:6379");
-  assert_true(fake_world_end(world));
 }
 
 /* Nodes that say "not yours" are named among those for which an extend or a release failed. */
-static void lost_key_is_a_reason_like_an_error(void **state) {
+TEST(lost_key_is_a_reason_like_an_error) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -74,10 +71,9 @@ static void lost_key_is_a_reason_like_an_error(void **state) {
   fake_reply(world, 2, "-ERR y\r\n");
   assert_message(lock, "'orders:42': 1 of 3 nodes confirmed its release (2 needed): "
                        "10.0.0.1:6379: lost; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
-  assert_true(fake_world_end(world));
 }
 
-static void message_omits_the_prefix(void **state) {
+TEST(message_omits_the_prefix) {
   fake_world world;
   assert_error(fake_world_open(&world, 1, "shop:"), REDLOCK_OK);
   rl_lock *lock = fake_lock(&world, "a lock", NULL);
@@ -86,7 +82,7 @@ static void message_omits_the_prefix(void **state) {
   fake_world_close(&world);
 }
 
-static void unavailable_message_counts_and_names_nodes(void **state) {
+TEST(unavailable_message_counts_and_names_nodes) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "+OK\r\n");
@@ -95,11 +91,10 @@ static void unavailable_message_counts_and_names_nodes(void **state) {
   assert_message(lock, "'orders:42': 1 of 3 nodes granted it (2 needed): "
                        "10.0.0.2:6379: OOM command not allowed; "
                        "10.0.0.3:6379: no reply within 100 ms");
-  assert_true(fake_world_end(world));
 }
 
 /* "not ours" is the reason of an extend; an acquire has nothing yet. */
-static void acquire_names_another_client(void **state) {
+TEST(acquire_names_another_client) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 1, "$-1\r\n");
@@ -108,19 +103,17 @@ static void acquire_names_another_client(void **state) {
                        "10.0.0.1:6379: no reply within 100 ms; "
                        "10.0.0.2:6379: held by another client; "
                        "10.0.0.3:6379: no reply within 100 ms");
-  assert_true(fake_world_end(world));
 }
 
-static void error_without_text_is_named(void **state) {
+TEST(error_without_text_is_named) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 0, "-\r\n");
   assert_message(lock, "'orders:42': 0 of 1 nodes granted it (1 needed): "
                        "10.0.0.1:6379: an error without a text");
-  assert_true(fake_world_end(world));
 }
 
-static void extend_and_release_have_their_own_words(void **state) {
+TEST(extend_and_release_have_their_own_words) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   fake_settle(world);
@@ -140,10 +133,9 @@ static void extend_and_release_have_their_own_words(void **state) {
   fake_reply(world, 0, "-ERR y\r\n");
   assert_message(lock, "'orders:42': 0 of 1 nodes confirmed its release (1 needed): "
                        "10.0.0.1:6379: ERR y");
-  assert_true(fake_world_end(world));
 }
 
-static void expired_message_names_the_cause(void **state) {
+TEST(expired_message_names_the_cause) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(1);
@@ -162,20 +154,18 @@ static void expired_message_names_the_cause(void **state) {
   fake_settle(world);
   assert_message(lock, "'orders:42' had expired before it was released");
   options.ttl_us = 2 * MS;
-  assert_true(fake_world_end(world));
 }
 
-static void message_names_a_ttl_without_validity(void **state) {
+TEST(message_names_a_ttl_without_validity) {
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, &options);
   assert_message(lock, "'orders:42': a ttl of 2 ms leaves nothing after the drift allowance");
-  assert_true(fake_world_end(world));
 }
 
 /* The votes of the operation before have nothing to do with this one. */
-static void message_names_a_ttl_without_validity_after_a_success(void **state) {
+TEST(message_names_a_ttl_without_validity_after_a_success) {
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -187,10 +177,9 @@ static void message_names_a_ttl_without_validity_after_a_success(void **state) {
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_message(lock, "'orders:42': a ttl of 2 ms leaves nothing after the drift allowance");
-  assert_true(fake_world_end(world));
 }
 
-static void expired_budget_does_not_show_older_votes(void **state) {
+TEST(expired_budget_does_not_show_older_votes) {
   redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
@@ -205,10 +194,9 @@ static void expired_budget_does_not_show_older_votes(void **state) {
   char message[256];
   (void)rl_lock_message(lock, message, sizeof message);
   assert_null(strstr(message, "only 1 of 1"));
-  assert_true(fake_world_end(world));
 }
 
-static void other_errors_use_their_sentences(void **state) {
+TEST(other_errors_use_their_sentences) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, KEY, NULL);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -225,10 +213,9 @@ static void other_errors_use_their_sentences(void **state) {
   assert_message(lock, "'orders:42': ttl_us is odd");
   lock->has_refused = false;
   assert_message(lock, "'orders:42': an argument is wrong");
-  assert_true(fake_world_end(world));
 }
 
-static void unprintable_and_long_names_are_shown_in_short(void **state) {
+TEST(unprintable_and_long_names_are_shown_in_short) {
   static const char odd[] = "a\0b\n\\\x7f\xc3\xa9%s";
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(1);
@@ -245,10 +232,9 @@ static void unprintable_and_long_names_are_shown_in_short(void **state) {
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn': "
                        "the lock is not held");
-  assert_true(fake_world_end(world));
 }
 
-static void message_is_cut_to_any_size(void **state) {
+TEST(message_is_cut_to_any_size) {
   char whole[2048];
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, KEY, NULL);
@@ -266,11 +252,10 @@ static void message_is_cut_to_any_size(void **state) {
     assert_int_equal(strlen(message), size - 1 < strlen(whole) ? size - 1 : strlen(whole));
     free(message);
   }
-  assert_true(fake_world_end(world));
 }
 
 /* The budget was over when the clock was read before the first byte. */
-static void message_names_unasked_nodes(void **state) {
+TEST(message_names_unasked_nodes) {
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   redlock_options options = {.wait_us = MS};
@@ -282,13 +267,12 @@ static void message_names_unasked_nodes(void **state) {
   assert_message(lock, "'orders:42': 0 of 1 nodes granted it (1 needed): "
                        "10.0.0.1:6379: not asked before the budget expired");
   world->now_us += 2 * MS;
-  assert_true(fake_world_end(world));
 }
 
 /*
  * The budget cuts the last attempt short; the connection has been waited for since the first one.
  */
-static void message_has_the_whole_time_of_a_missing_connection(void **state) {
+TEST(message_has_the_whole_time_of_a_missing_connection) {
   char message[1024] = "";
   unsigned waited_ms = 0;
   fake_world *world = fake_world_new(1);
@@ -307,10 +291,9 @@ static void message_has_the_whole_time_of_a_missing_connection(void **state) {
   assert_non_null(found);
   assert_true(waited_ms > 700);
   assert_int_equal(strtoul(found + strlen("no connection within "), NULL, 10), waited_ms);
-  assert_true(fake_world_end(world));
 }
 
-static void message_has_the_whole_time_of_a_late_reply(void **state) {
+TEST(message_has_the_whole_time_of_a_late_reply) {
   fake_world *world = fake_world_new(1);
   redlock_options once = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &once);
@@ -326,30 +309,4 @@ static void message_has_the_whole_time_of_a_late_reply(void **state) {
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "no reply within 1100 ms");
-  assert_true(fake_world_end(world));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(success_has_no_message),
-      cmocka_unit_test(taken_message_names_nodes_with_and_without_votes),
-      cmocka_unit_test(message_names_only_denying_nodes),
-      cmocka_unit_test(lost_key_is_a_reason_like_an_error),
-      cmocka_unit_test(message_omits_the_prefix),
-      cmocka_unit_test(unavailable_message_counts_and_names_nodes),
-      cmocka_unit_test(acquire_names_another_client),
-      cmocka_unit_test(error_without_text_is_named),
-      cmocka_unit_test(extend_and_release_have_their_own_words),
-      cmocka_unit_test(expired_message_names_the_cause),
-      cmocka_unit_test(message_names_a_ttl_without_validity),
-      cmocka_unit_test(message_names_a_ttl_without_validity_after_a_success),
-      cmocka_unit_test(expired_budget_does_not_show_older_votes),
-      cmocka_unit_test(other_errors_use_their_sentences),
-      cmocka_unit_test(unprintable_and_long_names_are_shown_in_short),
-      cmocka_unit_test(message_is_cut_to_any_size),
-      cmocka_unit_test(message_names_unasked_nodes),
-      cmocka_unit_test(message_has_the_whole_time_of_a_missing_connection),
-      cmocka_unit_test(message_has_the_whole_time_of_a_late_reply),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
   return __real_getaddrinfo(local ? "127.0.0.1" : host, service, hints, addresses);
 }
 
-static void local_address_is_found_without_an_interface_of_its_family(void **state) {
+TEST(local_address_is_found_without_an_interface_of_its_family) {
   static const char *const hosts[] = {"127.0.0.1", "::1", "localhost", "LOCALHOST"};
   for (unsigned i = 0; i < COUNT_OF(hosts); i++) {
     struct addrinfo *addresses = NULL;
@@ -40,17 +40,9 @@ static void local_address_is_found_without_an_interface_of_its_family(void **sta
   assert_int_equal(limited, 0);
 }
 
-static void other_name_is_asked_for_families_of_interfaces(void **state) {
+TEST(other_name_is_asked_for_families_of_interfaces) {
   struct addrinfo *addresses = NULL;
   assert_int_equal(rl_name_find("redis.test", "6379", &addresses), EAI_FAMILY);
   assert_null(addresses);
   assert_int_equal(limited, 1);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(local_address_is_found_without_an_interface_of_its_family),
-      cmocka_unit_test(other_name_is_asked_for_families_of_interfaces),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

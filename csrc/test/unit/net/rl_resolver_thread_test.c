@@ -54,7 +54,7 @@ static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
 }
 
 /* With a stack of 512 kB no thread could be started in such a program. */
-static void look_up_works_with_much_thread_local_memory(void **state) {
+TEST(look_up_works_with_much_thread_local_memory) {
   const char *error = NULL;
   host_memory[0] = 1;
   rl_resolver *resolver = look_up("localhost", 1);
@@ -65,7 +65,7 @@ static void look_up_works_with_much_thread_local_memory(void **state) {
   rl_resolver_free(resolver);
 }
 
-static void localhost_has_an_address_with_the_port(void **state) {
+TEST(localhost_has_an_address_with_the_port) {
   const char *error = NULL;
   rl_resolver *resolver = look_up("localhost", 6379);
   assert_non_null(resolver);
@@ -83,7 +83,7 @@ static void localhost_has_an_address_with_the_port(void **state) {
   freeaddrinfo(addresses); /* the caller owns it after the look-up was freed */
 }
 
-static void impossible_name_has_an_error(void **state) {
+TEST(impossible_name_has_an_error) {
   char name[80];
   const char *error = NULL;
   memset(name, 'x', sizeof name);
@@ -96,7 +96,7 @@ static void impossible_name_has_an_error(void **state) {
   rl_resolver_free(resolver);
 }
 
-static void numeric_address_needs_no_look_up(void **state) {
+TEST(numeric_address_needs_no_look_up) {
   static const char *const good[] = {"127.0.0.1", "::1", "0.0.0.0", "255.255.255.255"};
   static const char *const bad[] = {"localhost", "", "1.2.3.4.5", ":::", "127.0.0.1:80"};
   for (unsigned i = 0; i < COUNT_OF(good); i++) {
@@ -136,7 +136,7 @@ static rl_resolver *look_up_in_turn(const char *host, int port) {
   }
 }
 
-static void look_up_can_be_given_up_at_any_time(void **state) {
+TEST(look_up_can_be_given_up_at_any_time) {
   size_t before = descriptors();
   rl_resolver *flying[8] = {NULL};
   for (unsigned i = 0; i < 64; i++) {
@@ -164,7 +164,7 @@ static void look_up_can_be_given_up_at_any_time(void **state) {
   }
 }
 
-static void abandoned_answer_is_freed(void **state) {
+TEST(abandoned_answer_is_freed) {
   int before = atomic_load(&look_ups_lists);
   rl_resolver *resolver = look_up("localhost", 6379);
   assert_non_null(resolver);
@@ -179,7 +179,7 @@ static void abandoned_answer_is_freed(void **state) {
   }
 }
 
-static void many_concurrent_look_ups_end(void **state) {
+TEST(many_concurrent_look_ups_end) {
   rl_resolver *many[32];
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
     many[i] = look_up_in_turn("localhost", 1000 + (int)i);
@@ -194,7 +194,7 @@ static void many_concurrent_look_ups_end(void **state) {
   }
 }
 
-static void failed_look_up_frees_its_slot(void **state) {
+TEST(failed_look_up_frees_its_slot) {
   size_t before = descriptors();
   no_thread = true;
   for (unsigned i = 0; i < 2 * RL_RESOLVER_THREADS_MAX; i++) {
@@ -211,7 +211,7 @@ static void failed_look_up_frees_its_slot(void **state) {
 }
 
 /* A dead name server must not collect threads. */
-static void the_33rd_concurrent_look_up_is_busy(void **state) {
+TEST(the_33rd_concurrent_look_up_is_busy) {
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   bool busy = false;
   atomic_store(&look_ups_port, 7777); /* Look-ups of earlier tests do not wait. */
@@ -235,7 +235,7 @@ static void the_33rd_concurrent_look_up_is_busy(void **state) {
   rl_resolver_free(next);
 }
 
-static void close_leaves_a_look_up_to_its_thread(void **state) {
+TEST(close_leaves_a_look_up_to_its_thread) {
   redlock_client *client;
   atomic_store(&look_ups_port, 7778);
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
@@ -264,17 +264,5 @@ static void close_leaves_a_look_up_to_its_thread(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(look_up_works_with_much_thread_local_memory),
-      cmocka_unit_test(localhost_has_an_address_with_the_port),
-      cmocka_unit_test(impossible_name_has_an_error),
-      cmocka_unit_test(numeric_address_needs_no_look_up),
-      cmocka_unit_test(look_up_can_be_given_up_at_any_time),
-      cmocka_unit_test(abandoned_answer_is_freed),
-      cmocka_unit_test(many_concurrent_look_ups_end),
-      cmocka_unit_test(failed_look_up_frees_its_slot),
-      cmocka_unit_test(the_33rd_concurrent_look_up_is_busy),
-      cmocka_unit_test(close_leaves_a_look_up_to_its_thread),
-  };
-  return cmocka_run_group_tests(tests, NULL, look_ups_end);
+  return tests_run(&(tests_fixture){.end = look_ups_end});
 }

@@ -61,7 +61,7 @@ static int make(const redlock_node *node, const redlock_settings *settings) {
   return rl_route_make(&route, &address, node, settings, NULL, message);
 }
 
-static void every_option_reaches_the_transport(void **state) {
+TEST(every_option_reaches_the_transport) {
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h",
                        .tls = REDLOCK_YES,
@@ -93,7 +93,7 @@ static unsigned occurrences(const char *what) {
 }
 
 /* The node sets one field each time; the client sets the others. */
-static void node_inherits_unset_options_from_its_client(void **state) {
+TEST(node_inherits_unset_options_from_its_client) {
   const redlock_settings all = {.transport = &transport,
                                 .tls = REDLOCK_YES,
                                 .tls_ca = "above",
@@ -133,7 +133,7 @@ static void node_inherits_unset_options_from_its_client(void **state) {
   rl_route_free(&route);
 }
 
-static void node_without_tls_uses_no_transport(void **state) {
+TEST(node_without_tls_uses_no_transport) {
   redlock_settings settings = {.transport = &transport, .tls = REDLOCK_YES, .tls_ca = "a"};
   redlock_node node = {.host = "h", .tls = REDLOCK_NO};
   assert_error(make(&node, &settings), REDLOCK_OK);
@@ -149,7 +149,7 @@ static void node_without_tls_uses_no_transport(void **state) {
   assert_int_equal(freed, 0);
 }
 
-static void tls_options_of_a_node_need_tls(void **state) {
+TEST(tls_options_of_a_node_need_tls) {
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h", .tls_server_name = "s"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
@@ -161,7 +161,7 @@ static void tls_options_of_a_node_need_tls(void **state) {
 }
 
 /* A program with a CA and without "rediss" would send its password in clear text. */
-static void tls_options_of_a_client_need_a_choice(void **state) {
+TEST(tls_options_of_a_client_need_a_choice) {
   redlock_settings settings = {.transport = &transport, .tls_ca = "a"};
   redlock_node node = {.address = "redis://:secret@h"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
@@ -182,7 +182,7 @@ static void tls_options_of_a_client_need_a_choice(void **state) {
   rl_route_free(&route);
 }
 
-static void tls_needs_a_transport_of_this_version(void **state) {
+TEST(tls_needs_a_transport_of_this_version) {
   redlock_settings settings = {0};
   redlock_node node = {.address = "rediss://h"};
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
@@ -198,7 +198,7 @@ static void tls_needs_a_transport_of_this_version(void **state) {
   assert_null(route.transport);
 }
 
-static void refusal_of_the_transport_is_passed_on(void **state) {
+TEST(refusal_of_the_transport_is_passed_on) {
   static const int errors[] = {REDLOCK_E_INVALID, REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM};
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
@@ -211,7 +211,7 @@ static void refusal_of_the_transport_is_passed_on(void **state) {
   assert_int_equal(freed, 0);
 }
 
-static void route_is_freed_once(void **state) {
+TEST(route_is_freed_once) {
   redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
   assert_error(make(&node, &settings), REDLOCK_OK);
@@ -222,7 +222,7 @@ static void route_is_freed_once(void **state) {
 }
 
 /* The same through the public functions: each route is freed once, also that of a refused node. */
-static void client_frees_its_routes(void **state) {
+TEST(client_frees_its_routes) {
   redlock_client *client;
   redlock_lock *lock;
   redlock_settings settings = {.transport = &transport, .tls_server_name = "s"};
@@ -249,16 +249,5 @@ static void client_frees_its_routes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(every_option_reaches_the_transport, reset),
-      cmocka_unit_test_setup(node_inherits_unset_options_from_its_client, reset),
-      cmocka_unit_test_setup(node_without_tls_uses_no_transport, reset),
-      cmocka_unit_test_setup(tls_options_of_a_node_need_tls, reset),
-      cmocka_unit_test_setup(tls_options_of_a_client_need_a_choice, reset),
-      cmocka_unit_test_setup(tls_needs_a_transport_of_this_version, reset),
-      cmocka_unit_test_setup(refusal_of_the_transport_is_passed_on, reset),
-      cmocka_unit_test_setup(route_is_freed_once, reset),
-      cmocka_unit_test_setup(client_frees_its_routes, reset),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return tests_run(&(tests_fixture){.before = reset});
 }

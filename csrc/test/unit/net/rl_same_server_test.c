@@ -58,13 +58,13 @@ static bool same(int first, const char *first_host, int second, const char *seco
   return result;
 }
 
-static void same_address_and_port_are_one_server(void **state) {
+TEST(same_address_and_port_are_one_server) {
   assert_true(same(LOOPBACK, "localhost", LOOPBACK, "127.0.0.1"));
   assert_true(same(TEN_1, "redis.example", TEN_1, "10.0.0.1"));
   assert_true(same(TEN_1, "10.0.0.1", TEN_1_MAPPED, "::ffff:10.0.0.1"));
 }
 
-static void another_port_or_address_is_another_server(void **state) {
+TEST(another_port_or_address_is_another_server) {
   assert_false(same(LOOPBACK, "localhost", OTHER_PORT, "127.0.0.1"));
   assert_false(same(TEN_1, "a.example", TEN_2, "b.example"));
   assert_false(same(TEN_1, "a.example", LOOPBACK, "localhost"));
@@ -72,26 +72,16 @@ static void another_port_or_address_is_another_server(void **state) {
 }
 
 /* Two written addresses are two servers; a name may mean either address. */
-static void localhost_is_one_server_by_ipv4_and_ipv6(void **state) {
+TEST(localhost_is_one_server_by_ipv4_and_ipv6) {
   assert_true(same(LOOPBACK_6, "localhost", LOOPBACK, "127.0.0.1"));
   assert_true(same(LOOPBACK_6, "::1", LOOPBACK, "localhost"));
   assert_false(same(LOOPBACK_6, "::1", LOOPBACK, "127.0.0.1"));
   assert_false(same(LOOPBACK_6, "localhost", OTHER_PORT, "127.0.0.1"));
 }
 
-static void connection_without_an_address_is_no_server(void **state) {
+TEST(connection_without_an_address_is_no_server) {
   assert_false(same(UNIX, "", UNIX, ""));
   assert_false(same(UNIX, "", LOOPBACK, "localhost"));
   assert_false(same(GONE, "localhost", LOOPBACK, "127.0.0.1"));
   assert_false(same(GONE, "localhost", GONE, "127.0.0.1"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_address_and_port_are_one_server),
-      cmocka_unit_test(another_port_or_address_is_another_server),
-      cmocka_unit_test(localhost_is_one_server_by_ipv4_and_ipv6),
-      cmocka_unit_test(connection_without_an_address_is_no_server),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

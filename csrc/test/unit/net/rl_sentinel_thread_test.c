@@ -116,7 +116,7 @@ static bool ask(const script *scripts, unsigned count, const char *login) {
   return rl_sentinel_find(&address.sentinels, &connection, &found, error);
 }
 
-static void sentinel_names_its_master(void **state) {
+TEST(sentinel_names_its_master) {
   script one;
   begin(&one, MASTER, strlen(QUESTION));
   asks_until(ask(&one, 1, ""));
@@ -126,7 +126,7 @@ static void sentinel_names_its_master(void **state) {
   assert_string_equal(one.received, QUESTION);
 }
 
-static void sentinel_gets_its_login_first(void **state) {
+TEST(sentinel_gets_its_login_first) {
   static const char whole[] = "*3\r\n$4\r\nAUTH\r\n$5\r\nwatch\r\n$6\r\n" SECRET "\r\n" QUESTION;
   static const char alone[] = "*2\r\n$4\r\nAUTH\r\n$6\r\n" SECRET "\r\n" QUESTION;
   script one;
@@ -140,7 +140,7 @@ static void sentinel_gets_its_login_first(void **state) {
   assert_string_equal(one.received, alone);
 }
 
-static void sentinel_without_an_answer_is_named(void **state) {
+TEST(sentinel_without_an_answer_is_named) {
   static const char *const cases[][2] = {
       {"-NOAUTH Authentication required.\r\n", ": it answers NOAUTH"},
       {"-ERR unknown command 'AUTH', with args beginning with: '" SECRET "'\r\n",
@@ -167,7 +167,7 @@ static void sentinel_without_an_answer_is_named(void **state) {
   }
 }
 
-static void endless_answer_is_refused(void **state) {
+TEST(endless_answer_is_refused) {
   static char endless[4096];
   script one;
   memset(endless, 'x', sizeof endless - 1);
@@ -178,7 +178,7 @@ static void endless_answer_is_refused(void **state) {
 }
 
 /* One Sentinel is silent, and one names the former master. */
-static void majority_of_sentinels_decides(void **state) {
+TEST(majority_of_sentinels_decides) {
   script five[5];
   for (unsigned i = 0; i < 5; i++) {
     begin(&five[i], i == 0 ? NULL : i == 1 ? FORMER : MASTER, strlen(QUESTION));
@@ -191,7 +191,7 @@ static void majority_of_sentinels_decides(void **state) {
 }
 
 /* Half of the Sentinels is cut off with the former master. */
-static void half_of_the_sentinels_decides_nothing(void **state) {
+TEST(half_of_the_sentinels_decides_nothing) {
   script four[4];
   for (unsigned i = 0; i < 4; i++) {
     begin(&four[i], i < 2 ? FORMER : MASTER, strlen(QUESTION));
@@ -204,14 +204,14 @@ static void half_of_the_sentinels_decides_nothing(void **state) {
   assert_non_null(strstr(error, ": Connection refused"));
 }
 
-static void sentinel_that_closes_the_connection_is_named(void **state) {
+TEST(sentinel_that_closes_the_connection_is_named) {
   script one;
   begin(&one, "", strlen(QUESTION));
   asks_until(!ask(&one, 1, "") && strstr(error, ": it has closed the connection") != NULL);
   finish(&one);
 }
 
-static void majority_ends_the_questions(void **state) {
+TEST(majority_ends_the_questions) {
   script three[3];
   for (unsigned i = 0; i < 3; i++) {
     begin(&three[i], MASTER, strlen(QUESTION));
@@ -222,18 +222,4 @@ static void majority_ends_the_questions(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     finish(&three[i]);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sentinel_names_its_master),
-      cmocka_unit_test(sentinel_gets_its_login_first),
-      cmocka_unit_test(sentinel_without_an_answer_is_named),
-      cmocka_unit_test(endless_answer_is_refused),
-      cmocka_unit_test(majority_of_sentinels_decides),
-      cmocka_unit_test(half_of_the_sentinels_decides_nothing),
-      cmocka_unit_test(sentinel_that_closes_the_connection_is_named),
-      cmocka_unit_test(majority_ends_the_questions),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,9 +22,21 @@
 #include "rl_test.h"
 #include "scratch.h"
 
-#define PATIENCE_US (10 * SECONDS)
-
 static const rl_route PLAIN = {NULL, NULL};
+
+static rl_socket the_socket;
+
+static bool free_socket(void) {
+  rl_socket_free(&the_socket, false);
+  return true;
+}
+
+/* Returns a socket that is freed at the end of the test. */
+static rl_socket *new_socket(void) {
+  rl_socket_init(&the_socket);
+  tests_at_end(free_socket);
+  return &the_socket;
+}
 
 /* Number of next calls that a signal interrupts. */
 static unsigned interruptions;
@@ -78,18 +90,19 @@ static rl_address address_of(const char *host, int port, const char *path) {
   return address;
 }
 
+static void progress(rl_socket *socket) {
+  short events;
+  struct pollfd ready = {rl_socket_wait(socket, true, &events), 0, 0};
+  assert_true(ready.fd >= 0);
+  ready.events = events;
+  (void)poll(&ready, 1, 10);
+  rl_socket_progress(socket, redlock_now());
+}
+
 /* Waits until the socket neither resolves nor connects. */
 static void settle(rl_socket *socket) {
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (socket->phase == RL_SOCKET_RESOLVING || socket->phase == RL_SOCKET_CONNECTING) {
-    short events;
-    struct pollfd ready = {rl_socket_wait(socket, true, &events), 0, 0};
-    assert_true(ready.fd >= 0);
-    assert_true(redlock_now() < until_us);
-    ready.events = events;
-    (void)poll(&ready, 1, 10);
-    rl_socket_progress(socket, redlock_now());
-  }
+  eventually_by(progress(socket),
+                socket->phase != RL_SOCKET_RESOLVING && socket->phase != RL_SOCKET_CONNECTING);
 }
 
 static int accept_from(int server) {
@@ -107,8 +120,51 @@ static int option_of(int fd, int level, int option) {
   return value;
 }
 
-static void socket_is_tuned_and_does_not_block(void **state) {
-  rl_socket *socket = *state;
+/*
+ * As in a program that has closed its standard input. It is the first test: a thread of a look-up
+ * might take the descriptor.
+ */
+LINUX_TEST(descriptor_0_is_as_good_as_any) {
+  rl_socket socket;
+  int port;
+  struct epoll_event event;
+  int server = listen_on(&port, 8);
+  int set = epoll_create1(EPOLL_CLOEXEC);
+  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_socket_init(&socket);
+  (void)close(0);
+  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  assert_int_equal(socket.fd, 0);
+  int peer = accept_from(server);
+  for (unsigned i = 0; i < 2; i++) {
+    rl_socket_register(&socket, set, false); /* The second time it does nothing. */
+    assert_int_equal(socket.polled_fd, 0);
+  }
+  socket.stream.blocked = true;
+  rl_socket_register(&socket, set, true);
+  assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+  assert_int_equal(event.events, EPOLLOUT);
+  assert_int_equal(event.data.fd, 0);
+  int copy = fcntl(0, F_DUPFD_CLOEXEC, 3); /* It would stay in the epoll set. */
+  rl_socket_close(&socket);
+  assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
+  (void)close(copy);
+  assert_int_equal(fcntl(0, F_GETFD), -1);
+  assert_int_equal(socket.polled_fd, -1);
+  if (input >= 0) {
+    assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+  }
+  (void)close(peer);
+  (void)close(set);
+  (void)close(server);
+}
+
+TEST(socket_is_tuned_and_does_not_block) {
+  rl_socket *socket = new_socket();
   int port;
   int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
@@ -130,7 +186,7 @@ static void socket_is_tuned_and_does_not_block(void **state) {
   (void)close(server);
 }
 
-static void unix_socket_connects_at_once_or_explains(void **state) {
+TEST(unix_socket_connects_at_once_or_explains) {
   rl_socket socket_;
   char directory[SCRATCH_PATH_MAX];
   struct sockaddr_un local;
@@ -170,8 +226,8 @@ static void add_address(rl_socket *socket, int port) {
   atomic_fetch_sub(&look_ups_lists, 1); /* It is part of the other list. */
 }
 
-static void connect_tries_all_addresses_of_a_name(void **state) {
-  rl_socket *socket = *state;
+TEST(connect_tries_all_addresses_of_a_name) {
+  rl_socket *socket = new_socket();
   int closed_port;
   int other_port;
   int port;
@@ -218,8 +274,8 @@ static void line_ends(rl_transport_stream *line) {
 }
 
 /* "localhost" has two addresses, and many servers listen on one of them. */
-static void failed_handshake_explains_more_than_a_missing_server(void **state) {
-  rl_socket *socket = *state;
+TEST(failed_handshake_explains_more_than_a_missing_server) {
+  rl_socket *socket = new_socket();
   static const redlock_transport transport = {.stream_new = line_new,
                                               .shake = line_shake,
                                               .output = line_output,
@@ -257,8 +313,8 @@ static int full_server(int *port, int *fillers, unsigned count) {
   return server;
 }
 
-static void silent_address_gets_its_share_of_the_time(void **state) {
-  rl_socket *socket = *state;
+TEST(silent_address_gets_its_share_of_the_time) {
+  rl_socket *socket = new_socket();
   int silent_port;
   int port;
   int fillers[4];
@@ -288,8 +344,8 @@ static void silent_address_gets_its_share_of_the_time(void **state) {
   (void)close(server);
 }
 
-static void connect_resolves_names_without_blocking(void **state) {
-  rl_socket *socket = *state;
+TEST(connect_resolves_names_without_blocking) {
+  rl_socket *socket = new_socket();
   short events;
   int port;
   int server = listen_on(&port, 8);
@@ -303,8 +359,8 @@ static void connect_resolves_names_without_blocking(void **state) {
   (void)close(server);
 }
 
-static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
-  rl_socket *socket = *state;
+TEST(look_up_outlives_its_attempt_and_serves_the_next) {
+  rl_socket *socket = new_socket();
   int port;
   int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
@@ -326,8 +382,8 @@ static void look_up_outlives_its_attempt_and_serves_the_next(void **state) {
 }
 
 /* The name may have another address by now. */
-static void old_answer_serves_no_connection(void **state) {
-  rl_socket *socket = *state;
+TEST(old_answer_serves_no_connection) {
+  rl_socket *socket = new_socket();
   int port;
   int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
@@ -362,7 +418,7 @@ static int open_pair(rl_socket *socket) {
   return peer;
 }
 
-static void end_of_a_connection_raises_no_signal(void **state) {
+TEST(end_of_a_connection_raises_no_signal) {
   rl_socket socket;
   char byte;
   int peer = open_pair(&socket);
@@ -371,16 +427,13 @@ static void end_of_a_connection_raises_no_signal(void **state) {
   assert_int_equal(poll(&ready, 1, 5000), 1);
   assert_int_equal(rl_socket_receive(&socket, &byte, 1), -1);
   assert_string_equal(socket.error, "the node closed the connection");
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (rl_socket_send(&socket, "x", 1) >= 0) { /* the first write may succeed */
-    assert_true(redlock_now() < until_us);
-  }
+  eventually(rl_socket_send(&socket, "x", 1) < 0); /* The first write may succeed. */
   assert_true(strcmp(socket.error, "Broken pipe") == 0 ||
               strcmp(socket.error, "Connection reset by peer") == 0);
   rl_socket_free(&socket, false);
 }
 
-static void signal_in_a_system_call_has_no_effect(void **state) {
+TEST(signal_in_a_system_call_has_no_effect) {
   rl_socket socket;
   char bytes[8];
   int peer = open_pair(&socket);
@@ -399,51 +452,8 @@ static void signal_in_a_system_call_has_no_effect(void **state) {
   rl_socket_free(&socket, false);
 }
 
-/*
- * As in a program that has closed its standard input. It is the first test: a thread of a look-up
- * might take the descriptor.
- */
-static void descriptor_0_is_as_good_as_any(void **state) {
-  rl_socket socket;
-  int port;
-  struct epoll_event event;
-  int server = listen_on(&port, 8);
-  int set = epoll_create1(EPOLL_CLOEXEC);
-  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
-  rl_address address = address_of("127.0.0.1", port, "");
-  rl_socket_init(&socket);
-  (void)close(0);
-  rl_socket_connect(&socket, &address, &PLAIN, redlock_now());
-  settle(&socket);
-  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  assert_int_equal(socket.fd, 0);
-  int peer = accept_from(server);
-  for (unsigned i = 0; i < 2; i++) {
-    rl_socket_register(&socket, set, false); /* The second time it does nothing. */
-    assert_int_equal(socket.polled_fd, 0);
-  }
-  socket.stream.blocked = true;
-  rl_socket_register(&socket, set, true);
-  assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
-  assert_int_equal(event.events, EPOLLOUT);
-  assert_int_equal(event.data.fd, 0);
-  int copy = fcntl(0, F_DUPFD_CLOEXEC, 3); /* It would stay in the epoll set. */
-  rl_socket_close(&socket);
-  assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
-  (void)close(copy);
-  assert_int_equal(fcntl(0, F_GETFD), -1);
-  assert_int_equal(socket.polled_fd, -1);
-  if (input >= 0) {
-    assert_int_equal(dup2(input, 0), 0);
-    (void)close(input);
-  }
-  (void)close(peer);
-  (void)close(set);
-  (void)close(server);
-}
-
 /* A registered descriptor costs no system call. */
-static void registration_changes_only_if_necessary(void **state) {
+LINUX_TEST(registration_changes_only_if_necessary) {
   rl_socket socket;
   struct epoll_event event;
   int set = epoll_create1(EPOLL_CLOEXEC);
@@ -467,7 +477,7 @@ static void registration_changes_only_if_necessary(void **state) {
 }
 
 /* The new descriptor has the number of the old one. */
-static void reused_descriptor_is_registered_again(void **state) {
+LINUX_TEST(reused_descriptor_is_registered_again) {
   rl_socket socket;
   struct epoll_event event;
   int set = epoll_create1(EPOLL_CLOEXEC);
@@ -496,8 +506,8 @@ static bool has_changed(const rl_socket *socket, unsigned *before) {
   return changed;
 }
 
-static void change_counter_reports_each_new_descriptor(void **state) {
-  rl_socket *socket = *state;
+TEST(change_counter_reports_each_new_descriptor) {
+  rl_socket *socket = new_socket();
   int port;
   int server = listen_on(&port, 8);
   rl_address address = address_of("127.0.0.1", port, "");
@@ -526,7 +536,7 @@ static void change_counter_reports_each_new_descriptor(void **state) {
 }
 
 /* The limit of look-ups hangs: one more retries until it may begin. */
-static void busy_look_up_is_retried_every_10_ms(void **state) {
+TEST(busy_look_up_is_retried_every_10_ms) {
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   rl_socket socket;
   short events;
@@ -535,7 +545,7 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
   unsigned count = 0;
   int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
-  redlock_time until_us = redlock_now() + PATIENCE_US;
+  redlock_time until_us = redlock_now() + EVENTUALLY_US;
   atomic_store(&look_ups_wait, true);
   for (;;) { /* Look-ups of earlier tests may just end. */
     assert_true(redlock_now() < until_us);
@@ -561,11 +571,8 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
   while (count > 0) {
     rl_resolver_free(hanging[--count]);
   }
-  while (socket.resolver == NULL && socket.phase == RL_SOCKET_RESOLVING) {
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-    rl_socket_progress(&socket, redlock_now());
-  }
+  eventually((rl_socket_progress(&socket, redlock_now()), socket.resolver != NULL) ||
+             socket.phase != RL_SOCKET_RESOLVING);
   assert_true(socket.resolver == NULL || rl_socket_deadline(&socket) == REDLOCK_NEVER);
   settle(&socket);
   assert_int_equal(socket.phase, RL_SOCKET_OPEN);
@@ -573,8 +580,8 @@ static void busy_look_up_is_retried_every_10_ms(void **state) {
   (void)close(server);
 }
 
-static void look_up_has_no_time_out(void **state) {
-  rl_socket *socket = *state;
+TEST(look_up_has_no_time_out) {
+  rl_socket *socket = new_socket();
   int port;
   int server = listen_on(&port, 8);
   rl_address address = address_of("localhost", port, "");
@@ -587,7 +594,7 @@ static void look_up_has_no_time_out(void **state) {
 }
 
 /* A child shares the epoll set with its parent. */
-static void forked_child_keeps_its_parents_epoll_set(void **state) {
+LINUX_TEST(forked_child_keeps_its_parents_epoll_set) {
   for (unsigned forked = 0; forked < 2; forked++) {
     rl_socket socket;
     struct epoll_event event;
@@ -604,52 +611,10 @@ static void forked_child_keeps_its_parents_epoll_set(void **state) {
   }
 }
 
-static void no_address_list_leaks(void **state) {
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (atomic_load(&look_ups_lists) != 0) { /* Abandoned look-ups may still be in progress. */
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
+TEST(no_address_list_leaks) {
+  eventually(atomic_load(&look_ups_lists) == 0); /* Abandoned look-ups may still be in progress. */
 }
-
-static int begin(void **state) {
-  static rl_socket socket_;
-  rl_socket_init(&socket_);
-  *state = &socket_;
-  return 0;
-}
-
-static int end(void **state) {
-  rl_socket_free(*state, false);
-  return 0;
-}
-
-#define WITH_SOCKET(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-#ifdef __linux__ /* epoll and timerfd */
-      cmocka_unit_test(descriptor_0_is_as_good_as_any),
-#endif
-      WITH_SOCKET(socket_is_tuned_and_does_not_block),
-      cmocka_unit_test(unix_socket_connects_at_once_or_explains),
-      WITH_SOCKET(connect_tries_all_addresses_of_a_name),
-      WITH_SOCKET(failed_handshake_explains_more_than_a_missing_server),
-      WITH_SOCKET(silent_address_gets_its_share_of_the_time),
-      WITH_SOCKET(connect_resolves_names_without_blocking),
-      WITH_SOCKET(old_answer_serves_no_connection),
-      WITH_SOCKET(look_up_outlives_its_attempt_and_serves_the_next),
-      cmocka_unit_test(end_of_a_connection_raises_no_signal),
-      cmocka_unit_test(signal_in_a_system_call_has_no_effect),
-      WITH_SOCKET(change_counter_reports_each_new_descriptor),
-      WITH_SOCKET(look_up_has_no_time_out),
-      cmocka_unit_test(busy_look_up_is_retried_every_10_ms),
-#ifdef __linux__ /* epoll and timerfd */
-      cmocka_unit_test(registration_changes_only_if_necessary),
-      cmocka_unit_test(reused_descriptor_is_registered_again),
-      cmocka_unit_test(forked_child_keeps_its_parents_epoll_set),
-#endif
-      cmocka_unit_test(no_address_list_leaks), /* by all of the above */
-  };
-  return cmocka_run_group_tests(tests, NULL, look_ups_end);
+  return tests_run(&(tests_fixture){.end = look_ups_end});
 }

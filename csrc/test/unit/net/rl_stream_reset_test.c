@@ -133,7 +133,7 @@ static void say_and_reset(const int ends[2], const char *said) {
   assert_int_equal(poll(&ready, 1, 5000), 1); /* POLLERR */
 }
 
-static void reason_of_the_peer_replaces_its_reset(void **state) {
+TEST(reason_of_the_peer_replaces_its_reset) {
   static const char *const said[] = {"x", "y", ""};
   static const char *const reasons[] = {"because", "Connection reset by peer",
                                         "Connection reset by peer"};
@@ -151,7 +151,7 @@ static void reason_of_the_peer_replaces_its_reset(void **state) {
   }
 }
 
-static void reason_replaces_a_reset_in_a_handshake(void **state) {
+TEST(reason_replaces_a_reset_in_a_handshake) {
   int ends[2];
   rl_stream stream;
   char error[RL_STREAM_ERROR_MAX] = "";
@@ -163,12 +163,4 @@ static void reason_replaces_a_reset_in_a_handshake(void **state) {
   assert_string_equal(error, "because");
   rl_stream_close(&stream, ends[0], true);
   (void)close(ends[0]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reason_of_the_peer_replaces_its_reset),
-      cmocka_unit_test(reason_replaces_a_reset_in_a_handshake),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

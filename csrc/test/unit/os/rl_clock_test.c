@@ -35,7 +35,7 @@ static redlock_time read_as(time_t seconds, long nanoseconds) {
   return now_us;
 }
 
-static void clock_counts_suspend_in_microseconds(void **state) {
+TEST(clock_counts_suspend_in_microseconds) {
   no_boottime = false;
   assert_int_equal(read_as(0, 0), 0);
   assert_int_equal(asked, CLOCK_BOOTTIME);
@@ -47,26 +47,17 @@ static void clock_counts_suspend_in_microseconds(void **state) {
   }
 }
 
-static void monotonic_clock_replaces_a_missing_boot_clock(void **state) {
+TEST(monotonic_clock_replaces_a_missing_boot_clock) {
   no_boottime = true;
   assert_int_equal(read_as(7, 8000), 7000008);
   assert_int_equal(asked, CLOCK_MONOTONIC);
 }
 
-static void clock_never_goes_back(void **state) {
+TEST(clock_never_goes_back) {
   redlock_time before_us = redlock_now();
   for (unsigned i = 0; i < 100000; i++) {
     redlock_time now_us = redlock_now();
     assert_true(now_us >= before_us);
     before_us = now_us;
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(clock_counts_suspend_in_microseconds),
-      cmocka_unit_test(monotonic_clock_replaces_a_missing_boot_clock),
-      cmocka_unit_test(clock_never_goes_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

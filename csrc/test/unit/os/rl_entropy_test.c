@@ -50,26 +50,26 @@ static void assert_all_filled(size_t length) {
   }
 }
 
-static void fill_writes_every_byte_and_none_beyond(void **state) {
+TEST(fill_writes_every_byte_and_none_beyond) {
   now = WELL;
   assert_all_filled(1);
   assert_all_filled(28);
   assert_all_filled(63);
 }
 
-static void fill_completes_short_answers(void **state) {
+TEST(fill_completes_short_answers) {
   now = SHORT;
   assert_all_filled(60);
 }
 
-static void fill_ignores_interruptions(void **state) {
+TEST(fill_ignores_interruptions) {
   now = INTERRUPTED;
   calls = 0;
   assert_all_filled(20);
   assert_true(calls > 300);
 }
 
-static void fill_reports_missing_entropy(void **state) {
+TEST(fill_reports_missing_entropy) {
   unsigned char bytes[8];
   now = BROKEN;
   assert_false(rl_entropy_fill(bytes, sizeof bytes));
@@ -77,18 +77,7 @@ static void fill_reports_missing_entropy(void **state) {
   assert_false(rl_entropy_fill(bytes, sizeof bytes));
 }
 
-static void fill_of_no_bytes_succeeds(void **state) {
+TEST(fill_of_no_bytes_succeeds) {
   now = BROKEN;
   assert_true(rl_entropy_fill(NULL, 0));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fill_writes_every_byte_and_none_beyond),
-      cmocka_unit_test(fill_completes_short_answers),
-      cmocka_unit_test(fill_ignores_interruptions),
-      cmocka_unit_test(fill_reports_missing_entropy),
-      cmocka_unit_test(fill_of_no_bytes_succeeds),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

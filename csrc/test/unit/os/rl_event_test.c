@@ -33,7 +33,7 @@ static bool is_set(rl_event *event) {
   return poll(&one, 1, 0) == 1;
 }
 
-static void event_is_readable_until_it_is_cleared(void **state) {
+TEST(event_is_readable_until_it_is_cleared) {
   rl_event event;
   rl_event_init(&event);
   assert_int_equal(rl_event_fd(&event), -1);
@@ -50,7 +50,7 @@ static void event_is_readable_until_it_is_cleared(void **state) {
   rl_event_close(&event);
 }
 
-static void signal_does_not_prevent_clearing(void **state) {
+TEST(signal_does_not_prevent_clearing) {
   rl_event event;
   rl_event_init(&event);
   assert_true(rl_event_open(&event));
@@ -63,7 +63,7 @@ static void signal_does_not_prevent_clearing(void **state) {
 }
 
 /* A signal handler may run before the event is open. */
-static void set_of_a_closed_event_does_nothing(void **state) {
+TEST(set_of_a_closed_event_does_nothing) {
   rl_event event;
   rl_event_init(&event);
   errno = EINTR;
@@ -77,7 +77,7 @@ static void set_of_a_closed_event_does_nothing(void **state) {
   assert_int_equal(errno, ERANGE);
 }
 
-static void open_fails_without_a_descriptor(void **state) {
+TEST(open_fails_without_a_descriptor) {
   rl_event event;
   struct rlimit limit, none;
   rl_event_init(&event);
@@ -92,7 +92,7 @@ static void open_fails_without_a_descriptor(void **state) {
 }
 
 /* As in a program that has closed its standard input. */
-static void descriptor_0_is_as_good_as_any(void **state) {
+TEST(descriptor_0_is_as_good_as_any) {
   rl_event event;
   rl_event_init(&event);
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
@@ -109,15 +109,4 @@ static void descriptor_0_is_as_good_as_any(void **state) {
     assert_int_equal(dup2(input, 0), 0);
     (void)close(input);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(event_is_readable_until_it_is_cleared),
-      cmocka_unit_test(signal_does_not_prevent_clearing),
-      cmocka_unit_test(set_of_a_closed_event_does_nothing),
-      cmocka_unit_test(open_fails_without_a_descriptor),
-      cmocka_unit_test(descriptor_0_is_as_good_as_any),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

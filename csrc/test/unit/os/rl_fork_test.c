@@ -54,7 +54,7 @@ static bool kernel_wipes(void) {
   return wipes;
 }
 
-static void child_is_detected_and_may_adopt(void **state) {
+TEST(child_is_detected_and_may_adopt) {
   rl_fork mark;
   rl_fork_init(&mark);
   assert_int_equal(mark.page != NULL, kernel_wipes()); /* Without it each call asks the kernel. */
@@ -64,7 +64,7 @@ static void child_is_detected_and_may_adopt(void **state) {
 }
 
 /* As on a kernel without MADV_WIPEONFORK. */
-static void process_number_replaces_a_missing_page(void **state) {
+TEST(process_number_replaces_a_missing_page) {
   rl_fork mark;
   rl_fork_init(&mark);
   rl_fork_free(&mark);
@@ -72,7 +72,7 @@ static void process_number_replaces_a_missing_page(void **state) {
   check(&mark);
 }
 
-static void marks_are_independent(void **state) {
+TEST(marks_are_independent) {
   rl_fork first;
   rl_fork second;
   int status = -1;
@@ -88,13 +88,4 @@ static void marks_are_independent(void **state) {
   assert_int_equal(status, 0);
   rl_fork_free(&first);
   rl_fork_free(&second);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(child_is_detected_and_may_adopt),
-      cmocka_unit_test(process_number_replaces_a_missing_page),
-      cmocka_unit_test(marks_are_independent),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

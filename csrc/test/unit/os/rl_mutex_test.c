@@ -44,7 +44,7 @@ static bool is_held(void) {
   return false;
 }
 
-static void fork_keeps_the_mutex_and_frees_it_in_the_child(void **state) {
+TEST(fork_keeps_the_mutex_and_frees_it_in_the_child) {
   assert_true(rl_mutex_init(&mutex));
   for (unsigned held = 0; held < 2; held++) {
     int status = -1;
@@ -65,7 +65,7 @@ static void fork_keeps_the_mutex_and_frees_it_in_the_child(void **state) {
 }
 
 /* A signal handler forks while its thread holds a mutex. */
-static void handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
+TEST(handler_may_fork_while_its_thread_holds_a_mutex) {
   struct sigaction action = {.sa_handler = fork_in_a_handler};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   assert_true(rl_mutex_init(&mutex));
@@ -85,7 +85,7 @@ static void handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
   rl_mutex_free(&mutex);
 }
 
-static void init_reports_what_cannot_be_made(void **state) {
+TEST(init_reports_what_cannot_be_made) {
   rl_mutex one;
   no_attributes = true;
   assert_false(rl_mutex_init(&one));
@@ -95,13 +95,4 @@ static void init_reports_what_cannot_be_made(void **state) {
   no_mutex = false;
   assert_true(rl_mutex_init(&one));
   rl_mutex_free(&one);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(init_reports_what_cannot_be_made),
-      cmocka_unit_test(fork_keeps_the_mutex_and_frees_it_in_the_child),
-      cmocka_unit_test(handler_may_fork_while_its_thread_holds_a_mutex),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static int wait_for(pid_t child) {
 }
 
 /* A child hangs if a mutex is locked in it; SIGALRM ends it. */
-static void child_finds_free_mutexes_and_consistent_data(void **state) {
+TEST(child_finds_free_mutexes_and_consistent_data) {
   pthread_t thread;
   atomic_store(&stop, false);
   assert_true(rl_mutex_init(&first));
@@ -75,7 +75,7 @@ static void child_finds_free_mutexes_and_consistent_data(void **state) {
 }
 
 /* In any order, because they are in a list. */
-static void mutexes_come_and_go_during_forks(void **state) {
+TEST(mutexes_come_and_go_during_forks) {
   static rl_mutex some[3];
   static const unsigned orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}};
   for (size_t i = 0; i < COUNT_OF(orders); i++) {
@@ -91,12 +91,4 @@ static void mutexes_come_and_go_during_forks(void **state) {
       assert_int_equal(wait_for(child), 0);
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(child_finds_free_mutexes_and_consistent_data),
-      cmocka_unit_test(mutexes_come_and_go_during_forks),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 
 static rl_semaphore semaphore;
 
-static void earlier_post_ends_the_next_wait(void **state) {
+TEST(earlier_post_ends_the_next_wait) {
   assert_true(rl_semaphore_init(&semaphore));
   rl_semaphore_post(&semaphore);
   assert_true(rl_semaphore_wait(&semaphore, REDLOCK_NEVER));
@@ -26,7 +26,7 @@ static void earlier_post_ends_the_next_wait(void **state) {
   rl_semaphore_free(&semaphore);
 }
 
-static void sleep_ends_at_its_time_and_not_before(void **state) {
+TEST(sleep_ends_at_its_time_and_not_before) {
   assert_true(rl_semaphore_init(&semaphore));
   for (unsigned i = 0; i < 20; i++) {
     redlock_time until_us = redlock_now() + i * 500;
@@ -46,7 +46,7 @@ static void *sleep_for_a_minute(void *argument) {
 }
 
 /* A sleep consists of slices of at most a second. */
-static void sleep_ends_soon_after_a_suspend(void **state) {
+TEST(sleep_ends_soon_after_a_suspend) {
   pthread_t thread;
   void *posted;
   witness_start();
@@ -84,7 +84,7 @@ static void *sleep_until_posted(void *argument) {
 }
 
 /* With and without a time limit. */
-static void post_ends_a_sleep_and_a_signal_does_not(void **state) {
+TEST(post_ends_a_sleep_and_a_signal_does_not) {
   struct sigaction action = {.sa_handler = count};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   for (unsigned timed = 0; timed < 2; timed++) {
@@ -120,7 +120,7 @@ static void *answer(void *argument) {
   return NULL;
 }
 
-static void no_post_is_lost_between_two_threads(void **state) {
+TEST(no_post_is_lost_between_two_threads) {
   pthread_t thread;
   unsigned rounds = 2000;
   assert_true(rl_semaphore_init(&there));
@@ -133,17 +133,4 @@ static void no_post_is_lost_between_two_threads(void **state) {
   assert_int_equal(pthread_join(thread, NULL), 0);
   rl_semaphore_free(&there);
   rl_semaphore_free(&back);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(earlier_post_ends_the_next_wait),
-    cmocka_unit_test(sleep_ends_at_its_time_and_not_before),
-    cmocka_unit_test(sleep_ends_soon_after_a_suspend),
-#if !defined(__SANITIZE_THREAD__)
-    cmocka_unit_test(post_ends_a_sleep_and_a_signal_does_not),
-#endif
-    cmocka_unit_test(no_post_is_lost_between_two_threads),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void wait_for(seen *self) {
   }
 }
 
-static void thread_without_a_handle_is_detached(void **state) {
+TEST(thread_without_a_handle_is_detached) {
   static seen joined, detached; /* A detached thread may still run when the test ends. */
   pthread_t thread;
   void *result = NULL;
@@ -58,7 +58,7 @@ static void thread_without_a_handle_is_detached(void **state) {
   assert_ptr_equal(result, &joined);
 }
 
-static void thread_receives_no_signals(void **state) {
+TEST(thread_receives_no_signals) {
   static seen one;
   sigset_t before, after;
   pthread_t thread;
@@ -72,7 +72,7 @@ static void thread_receives_no_signals(void **state) {
   }
 }
 
-static void thread_gets_the_default_stack_if_its_own_is_refused(void **state) {
+TEST(thread_gets_the_default_stack_if_its_own_is_refused) {
   const size_t stacks[] = {STACK, 0, SIZE_MAX / 4};
   for (unsigned i = 0; i < COUNT_OF(stacks); i++) {
     static seen ones[3];
@@ -81,13 +81,4 @@ static void thread_gets_the_default_stack_if_its_own_is_refused(void **state) {
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(ones[i].stack > 0 && (i > 0 || ones[i].stack >= STACK));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(thread_without_a_handle_is_detached),
-      cmocka_unit_test(thread_receives_no_signals),
-      cmocka_unit_test(thread_gets_the_default_stack_if_its_own_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

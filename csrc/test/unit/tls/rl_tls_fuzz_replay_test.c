@@ -20,7 +20,7 @@ static void play(const uint8_t *bytes, size_t size) {
   free(copy);
 }
 
-static void corpus_is_accepted(void **state) {
+TEST(corpus_is_accepted) {
   const char *slash = strrchr(__FILE__, '/');
   char path[512];
   char line[2 * INPUT_MAX];
@@ -45,7 +45,7 @@ static void corpus_is_accepted(void **state) {
 }
 
 /* Pseudo-random inputs, always the same. */
-static void random_inputs_are_accepted(void **state) {
+TEST(random_inputs_are_accepted) {
   uint32_t seed = 2463534242;
   for (unsigned round = 0; round < 300; round++) {
     uint8_t bytes[200];
@@ -57,12 +57,4 @@ static void random_inputs_are_accepted(void **state) {
     }
     play(bytes, seed % sizeof bytes);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(corpus_is_accepted),
-      cmocka_unit_test(random_inputs_are_accepted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static int try(const rl_transport_options *options) {
   return error;
 }
 
-static void valid_options_are_accepted(void **state) {
+TEST(valid_options_are_accepted) {
   const rl_transport_options good[] = {
       {.host = "h"},
       {.host = "h", .ca = ca},
@@ -83,7 +83,7 @@ typedef struct mistake {
   const char *message;
 } mistake;
 
-static void mistake_is_named(void **state) {
+TEST(mistake_is_named) {
   static char many[2000];
   memset(many, 'A', sizeof many - 1);
   const mistake mistakes[] = {
@@ -132,7 +132,7 @@ static int shake(rl_transport_node *node, tls_peer *peer) {
   return ended;
 }
 
-static void changed_files_are_read_again(void **state) {
+TEST(changed_files_are_read_again) {
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   rl_transport_node *node;
   tls_peer before, after;
@@ -160,7 +160,7 @@ static void changed_files_are_read_again(void **state) {
 }
 
 /* There was no descriptor. */
-static void unreadable_files_are_tried_again(void **state) {
+TEST(unreadable_files_are_tried_again) {
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   struct rlimit limit;
   rl_transport_node *node;
@@ -184,7 +184,7 @@ static X509_STORE *trusted(const rl_transport_node *node) {
   return SSL_CTX_get_cert_store(node->context);
 }
 
-static void nodes_with_equal_cas_share_them(void **state) {
+TEST(nodes_with_equal_cas_share_them) {
   rl_transport_options options = {.host = "a", .ca = ca};
   rl_transport_options beside[] = {
       {.host = "b", .ca = ca, .ciphers = "HIGH", .cert = cert, .key = key},
@@ -205,7 +205,7 @@ static void nodes_with_equal_cas_share_them(void **state) {
 }
 
 /* A change is noticed by the node that reads the files, and by the node that shares them. */
-static void shared_cas_change_with_their_files(void **state) {
+TEST(shared_cas_change_with_their_files) {
   rl_transport_options options = {.host = "127.0.0.1", .ca = ca, .cert = cert, .key = key};
   rl_transport_node *nodes[3];
   tls_peer before, after;
@@ -235,7 +235,7 @@ static void shared_cas_change_with_their_files(void **state) {
   tls_certificate_write(&ours, ca);
 }
 
-static void client_reads_shared_cas_once(void **state) {
+TEST(client_reads_shared_cas_once) {
   redlock_settings settings = {.transport = redlock_tls(), .tls_ca = ca};
   const char *addresses[] = {"rediss://127.0.0.1:1", "127.0.0.1:2", "rediss://127.0.0.1:3"};
   redlock_client *client;
@@ -248,7 +248,7 @@ static void client_reads_shared_cas_once(void **state) {
   redlock_client_free(client);
 }
 
-static void older_versions_are_refused(void **state) {
+TEST(older_versions_are_refused) {
   static const struct {
     int wanted, offered;
   } cases[] = {{REDLOCK_TLS_1_3, TLS1_2_VERSION}, {0, TLS1_1_VERSION}};
@@ -267,7 +267,7 @@ static void older_versions_are_refused(void **state) {
   }
 }
 
-static void client_certificate_is_presented(void **state) {
+TEST(client_certificate_is_presented) {
   for (unsigned i = 0; i < 2; i++) {
     rl_transport_options options = {.host = "redis.test",
                                     .ca = ca,
@@ -292,16 +292,5 @@ static void client_certificate_is_presented(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(valid_options_are_accepted),
-      cmocka_unit_test(mistake_is_named),
-      cmocka_unit_test(changed_files_are_read_again),
-      cmocka_unit_test(unreadable_files_are_tried_again),
-      cmocka_unit_test(nodes_with_equal_cas_share_them),
-      cmocka_unit_test(shared_cas_change_with_their_files),
-      cmocka_unit_test(client_reads_shared_cas_once),
-      cmocka_unit_test(older_versions_are_refused),
-      cmocka_unit_test(client_certificate_is_presented),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

@@ -102,7 +102,7 @@ static bool live(tls_peer *peer) {
   return ok;
 }
 
-static void each_allocation_may_fail(void **state) {
+TEST(each_allocation_may_fail) {
   tls_peer peer;
   unsigned failures = 0;
   size_t calls;
@@ -131,8 +131,5 @@ static void each_allocation_may_fail(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_allocation_may_fail),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

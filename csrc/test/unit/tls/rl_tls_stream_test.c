@@ -97,7 +97,7 @@ static void talk(tls_peer *peer, rl_transport_stream *stream, size_t piece) {
 
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
-static void bytes_pass_in_pieces_of_any_size(void **state) {
+TEST(bytes_pass_in_pieces_of_any_size) {
   static const size_t pieces[] = {1, 2, 3, 4, 5, 6, 7, 100, 1000, 16384};
   rl_transport_node *node = node_for("redis.test");
   for (unsigned i = 0; i < COUNT_OF(pieces) * COUNT_OF(versions); i++) {
@@ -114,7 +114,7 @@ static void bytes_pass_in_pieces_of_any_size(void **state) {
 }
 
 /* More than a record, and more than one buffer of the caller. */
-static void large_data_arrives_whole(void **state) {
+TEST(large_data_arrives_whole) {
   enum { MUCH = 200000 };
   static unsigned char sent[MUCH], got[MUCH];
   connection it;
@@ -145,7 +145,7 @@ static void large_data_arrives_whole(void **state) {
 }
 
 /* The kernel takes some bytes at a time, and more are written in between. */
-static void output_may_be_sent_in_parts(void **state) {
+TEST(output_may_be_sent_in_parts) {
   enum { PART = 3000, PARTS = 40 };
   static unsigned char sent[PART * PARTS], got[PART * PARTS];
   connection it;
@@ -178,7 +178,7 @@ typedef struct refusal {
   const char *message;
 } refusal;
 
-static void invalid_certificate_is_refused(void **state) {
+TEST(invalid_certificate_is_refused) {
   static const refusal refusals[] = {
       {"redis.test", -1, 2, NULL},
       {"127.0.0.1", -1, 2, NULL},
@@ -214,7 +214,7 @@ static void invalid_certificate_is_refused(void **state) {
 }
 
 /* Signed by another CA, and by a CA that the system does not know. */
-static void certificate_of_an_unknown_ca_is_refused(void **state) {
+TEST(certificate_of_an_unknown_ca_is_refused) {
   tls_certificate other = tls_certificate_make("redis.test", -1, 2);
   rl_transport_options options = {.host = "redis.test"};
   tls_peer peer;
@@ -242,7 +242,7 @@ static void certificate_of_an_unknown_ca_is_refused(void **state) {
   tls_certificate_free(&other);
 }
 
-static void session_is_resumed_unless_it_is_forgotten(void **state) {
+TEST(session_is_resumed_unless_it_is_forgotten) {
   for (unsigned i = 0; i < COUNT_OF(versions); i++) {
     rl_transport_node *node = node_for("redis.test");
     tls_peer peer;
@@ -262,7 +262,7 @@ static void session_is_resumed_unless_it_is_forgotten(void **state) {
   }
 }
 
-static void farewell_is_sent_and_received(void **state) {
+TEST(farewell_is_sent_and_received) {
   char bytes[16];
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
@@ -290,7 +290,7 @@ static void farewell_is_sent_and_received(void **state) {
   rl_tls_node_free(node);
 }
 
-static void peer_may_update_keys_often(void **state) {
+TEST(peer_may_update_keys_often) {
   connection it;
   char bytes[16];
   size_t length;
@@ -308,7 +308,7 @@ static void peer_may_update_keys_often(void **state) {
   connection_close(&it);
 }
 
-static void renegotiation_is_refused(void **state) {
+TEST(renegotiation_is_refused) {
   connection it;
   char bytes[16];
   connection_open(&it, TLS1_2_VERSION);
@@ -323,7 +323,7 @@ static void renegotiation_is_refused(void **state) {
 }
 
 /* Each byte that the peer sends, flipped. */
-static void flipped_byte_ends_the_connection_with_a_message(void **state) {
+TEST(flipped_byte_ends_the_connection_with_a_message) {
   rl_transport_node *node = node_for("redis.test");
   unsigned refused = 0, taken = 0;
   for (size_t at = 0; at < 4000; at++) {
@@ -361,7 +361,7 @@ static void flipped_byte_ends_the_connection_with_a_message(void **state) {
   rl_tls_node_free(node);
 }
 
-static void reply_without_tls_is_reported(void **state) {
+TEST(reply_without_tls_is_reported) {
   static const char *const answers[] = {"-ERR unknown command\r\n",
                                         "HTTP/1.1 400 Bad Request\r\n\r\n",
                                         "SSH-2.0-OpenSSH_9.2\r\n", "+OK\r\n$3\r\nabc\r\n"};
@@ -380,7 +380,7 @@ static void reply_without_tls_is_reported(void **state) {
 }
 
 /* Errors of the program are ignored, and none is left to it. */
-static void error_queue_is_left_empty(void **state) {
+TEST(error_queue_is_left_empty) {
   rl_transport_node *node = node_for("other.test");
   tls_peer peer;
   char bytes[16];
@@ -407,7 +407,7 @@ static void error_queue_is_left_empty(void **state) {
 }
 
 /* The certificate is valid for two days. */
-static void certificate_returns_its_remaining_validity(void **state) {
+TEST(certificate_returns_its_remaining_validity) {
   const redlock_duration day_us = 86400 * SECONDS;
   rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
@@ -424,20 +424,5 @@ static void certificate_returns_its_remaining_validity(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_pass_in_pieces_of_any_size),
-      cmocka_unit_test(large_data_arrives_whole),
-      cmocka_unit_test(output_may_be_sent_in_parts),
-      cmocka_unit_test(invalid_certificate_is_refused),
-      cmocka_unit_test(certificate_of_an_unknown_ca_is_refused),
-      cmocka_unit_test(session_is_resumed_unless_it_is_forgotten),
-      cmocka_unit_test(farewell_is_sent_and_received),
-      cmocka_unit_test(peer_may_update_keys_often),
-      cmocka_unit_test(renegotiation_is_refused),
-      cmocka_unit_test(flipped_byte_ends_the_connection_with_a_message),
-      cmocka_unit_test(reply_without_tls_is_reported),
-      cmocka_unit_test(error_queue_is_left_empty),
-      cmocka_unit_test(certificate_returns_its_remaining_validity),
-  };
-  return cmocka_run_group_tests(tests, start, end);
+  return tests_run(&(tests_fixture){.start = start, .end = end});
 }

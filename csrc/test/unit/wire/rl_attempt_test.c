@@ -9,7 +9,7 @@
 
 static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
 
-static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
+TEST(attempt_has_a_token_and_the_key_of_its_resource) {
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
@@ -25,7 +25,7 @@ static void attempt_has_a_token_and_the_key_of_its_resource(void **state) {
   rl_attempt_pool_free(&pool);
 }
 
-static void last_reference_returns_attempt_to_pool(void **state) {
+TEST(last_reference_returns_attempt_to_pool) {
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
@@ -40,7 +40,7 @@ static void last_reference_returns_attempt_to_pool(void **state) {
   rl_attempt_pool_free(&pool);
 }
 
-static void reused_attempt_is_cleared(void **state) {
+TEST(reused_attempt_is_cleared) {
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
@@ -63,7 +63,7 @@ static void reused_attempt_is_cleared(void **state) {
   rl_attempt_pool_free(&pool);
 }
 
-static void labelled_token_is_digits_colon_and_label(void **state) {
+TEST(labelled_token_is_digits_colon_and_label) {
   static const rl_label none = {0, ""};
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
@@ -94,7 +94,7 @@ static void labelled_token_is_digits_colon_and_label(void **state) {
 }
 
 /* The ttl, a tenth of it for the node's clock, and a second for the way. */
-static void key_has_expired_a_tenth_and_a_second_after_ttl(void **state) {
+TEST(key_has_expired_a_tenth_and_a_second_after_ttl) {
   static const struct {
     uint64_t key_ms;
     redlock_duration life_us;
@@ -112,7 +112,7 @@ static void key_has_expired_a_tenth_and_a_second_after_ttl(void **state) {
   }
 }
 
-static void longest_life_counts(void **state) {
+TEST(longest_life_counts) {
   rl_attempt attempt;
   memset(&attempt, 0, sizeof attempt);
   rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
@@ -130,7 +130,7 @@ static void longest_life_counts(void **state) {
 }
 
 /* The node may read the command only when its connection has ended, and the key lives from then. */
-static void unanswered_key_lives_from_the_end_of_the_connection(void **state) {
+TEST(unanswered_key_lives_from_the_end_of_the_connection) {
   rl_attempt attempt;
   memset(&attempt, 0, sizeof attempt);
   rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
@@ -143,17 +143,4 @@ static void unanswered_key_lives_from_the_end_of_the_connection(void **state) {
   assert_int_equal(attempt.life_us, 12 * SECONDS);
   rl_attempt_unanswered(&attempt, REDLOCK_NEVER);
   assert_int_equal(attempt.expired_us, REDLOCK_NEVER);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(attempt_has_a_token_and_the_key_of_its_resource),
-      cmocka_unit_test(last_reference_returns_attempt_to_pool),
-      cmocka_unit_test(reused_attempt_is_cleared),
-      cmocka_unit_test(labelled_token_is_digits_colon_and_label),
-      cmocka_unit_test(key_has_expired_a_tenth_and_a_second_after_ttl),
-      cmocka_unit_test(longest_life_counts),
-      cmocka_unit_test(unanswered_key_lives_from_the_end_of_the_connection),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void fill(char *key, size_t length) {
   }
 }
 
-static void native_commands_equal_hiredis(void **state) {
+TEST(native_commands_equal_hiredis) {
   char key[REDLOCK_KEY_MAX], flag[REDLOCK_KEY_MAX + sizeof RL_COMMAND_WAIT];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
@@ -71,7 +71,7 @@ static void native_commands_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void set_equals_hiredis(void **state) {
+TEST(set_equals_hiredis) {
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
@@ -144,7 +144,7 @@ static void assert_script(rl_buffer *buffer, rl_script script, bool by_text,
   assert_formatted(buffer, from, expected.count, expected.words, expected.lengths);
 }
 
-static void scripts_equal_hiredis(void **state) {
+TEST(scripts_equal_hiredis) {
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths) * COUNT_OF(ttls_ms) * 2; i++) {
@@ -163,7 +163,7 @@ static void scripts_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void scripts_of_several_keys_equal_hiredis(void **state) {
+TEST(scripts_of_several_keys_equal_hiredis) {
   static const unsigned counts[] = {2, 3, 9, 10, REDLOCK_RESOURCES_MAX};
   static const rl_script scripts[] = {RL_SCRIPT_RELEASE_ALL, RL_SCRIPT_EXTEND_ALL,
                                       RL_SCRIPT_ACQUIRE_ALL, RL_SCRIPT_HEAL_ALL,
@@ -222,7 +222,7 @@ static void assert_hold(rl_buffer *buffer, const rl_command_key *key, unsigned i
   assert_formatted(buffer, from, expected.count, expected.words, expected.lengths);
 }
 
-static void releases_that_keep_keys_equal_hiredis(void **state) {
+TEST(releases_that_keep_keys_equal_hiredis) {
   static char keys[3 * REDLOCK_KEY_MAX];
   uint16_t lengths[3];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -242,7 +242,7 @@ static void releases_that_keep_keys_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void enqueue_in_several_queues_equals_hiredis(void **state) {
+TEST(enqueue_in_several_queues_equals_hiredis) {
   static const uint16_t lengths[] = {1, 2};
   static const size_t expected_lengths[] = {7, 40, 1, 1, 2, 24, 5, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -254,7 +254,7 @@ static void enqueue_in_several_queues_equals_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void queue_scripts_equal_hiredis(void **state) {
+TEST(queue_scripts_equal_hiredis) {
   static const char *const modes[] = {"0", "1", "2"};
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -279,7 +279,7 @@ static void queue_scripts_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void scripts_of_a_semaphore_equal_hiredis(void **state) {
+TEST(scripts_of_a_semaphore_equal_hiredis) {
   char key[REDLOCK_KEY_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2 * 3; i++) {
@@ -309,7 +309,7 @@ static void scripts_of_a_semaphore_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void arguments_equal_hiredis(void **state) {
+TEST(arguments_equal_hiredis) {
   char secret[600];
   for (size_t i = 0; i < sizeof secret; i++) {
     secret[i] = (char)i; /* every byte */
@@ -330,7 +330,7 @@ static void arguments_equal_hiredis(void **state) {
 }
 
 /* A token may be of any bytes, and of none. */
-static void tokens_of_any_length_equal_hiredis(void **state) {
+TEST(tokens_of_any_length_equal_hiredis) {
   char token[REDLOCK_TOKEN_MAX];
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(token, sizeof token);
@@ -352,7 +352,7 @@ static void tokens_of_any_length_equal_hiredis(void **state) {
 }
 
 /* Of one key, or of two, with all that TAKE can have, and without. */
-static void take_equals_hiredis(void **state) {
+TEST(take_equals_hiredis) {
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < 16; i++) {
@@ -403,7 +403,7 @@ static void take_equals_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void prolong_and_confirm_equal_hiredis(void **state) {
+TEST(prolong_and_confirm_equal_hiredis) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL, {NULL, 0}};
   rl_command_watch keep = {
@@ -422,7 +422,7 @@ static void prolong_and_confirm_equal_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void guard_script_equals_hiredis(void **state) {
+TEST(guard_script_equals_hiredis) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   const char *text = rl_script_guard_text();
   const char *words[] = {
@@ -437,7 +437,7 @@ static void guard_script_equals_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void attach_equals_hiredis(void **state) {
+TEST(attach_equals_hiredis) {
   static const uint16_t two[] = {1, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key key = {"abb", 3, TOKEN, 40, 2, two, {NULL, 0}};
@@ -461,7 +461,7 @@ static void attach_equals_hiredis(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void command_without_room_is_not_appended(void **state) {
+TEST(command_without_room_is_not_appended) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   rl_command_key name = {"k", 1, TOKEN, 40, 1, NULL, {NULL, 0}};
   assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 0, &name, 0, 0), 0);
@@ -475,25 +475,4 @@ static void command_without_room_is_not_appended(void **state) {
   assert_int_equal(buffer.tail, tail);
   assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 0, &name, 0, 1), 1);
   rl_buffer_free(&buffer);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(set_equals_hiredis),
-      cmocka_unit_test(native_commands_equal_hiredis),
-      cmocka_unit_test(scripts_equal_hiredis),
-      cmocka_unit_test(releases_that_keep_keys_equal_hiredis),
-      cmocka_unit_test(enqueue_in_several_queues_equals_hiredis),
-      cmocka_unit_test(queue_scripts_equal_hiredis),
-      cmocka_unit_test(scripts_of_a_semaphore_equal_hiredis),
-      cmocka_unit_test(scripts_of_several_keys_equal_hiredis),
-      cmocka_unit_test(arguments_equal_hiredis),
-      cmocka_unit_test(tokens_of_any_length_equal_hiredis),
-      cmocka_unit_test(take_equals_hiredis),
-      cmocka_unit_test(prolong_and_confirm_equal_hiredis),
-      cmocka_unit_test(guard_script_equals_hiredis),
-      cmocka_unit_test(attach_equals_hiredis),
-      cmocka_unit_test(command_without_room_is_not_appended),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static const char *written(const rl_lineage_fingerprint *fingerprint) {
   return text;
 }
 
-static void fingerprint_has_five_words(void **state) {
+TEST(fingerprint_has_five_words) {
   assert_string_equal(
       written(&THREE),
       "nodes=3 quorum=2 max_ttl=30000 list=3bdfb5624768c686 prefix=2fa646ae/orders:");
@@ -35,7 +35,7 @@ static bool differs(rl_lineage_fingerprint other) {
   return strcmp(text, written(&other)) != 0;
 }
 
-static void fingerprint_covers_all_shared_settings(void **state) {
+TEST(fingerprint_covers_all_shared_settings) {
   rl_lineage_fingerprint other = THREE;
   assert_false(differs(other));
   other.names[0] = "c:6379", other.names[2] = "a:6379"; /* In another order they are the same. */
@@ -58,7 +58,7 @@ static void fingerprint_covers_all_shared_settings(void **state) {
   assert_true(differs(other));
 }
 
-static void named_cluster_ignores_names_of_nodes(void **state) {
+TEST(named_cluster_ignores_names_of_nodes) {
   char text[RL_LINEAGE_FINGERPRINT_MAX + 1];
   rl_lineage_fingerprint one = THREE, other = THREE;
   one.cluster = other.cluster = "blue";
@@ -68,7 +68,7 @@ static void named_cluster_ignores_names_of_nodes(void **state) {
   assert_non_null(strstr(text, " cluster=blue "));
 }
 
-static void longest_fingerprint_fits_and_is_printable(void **state) {
+TEST(longest_fingerprint_fits_and_is_printable) {
   static char prefix[REDLOCK_KEY_MAX];
   char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
   rl_lineage_fingerprint longest = {32,  32,     REDLOCK_TTL_MAX_US, cluster, {NULL},
@@ -94,7 +94,7 @@ static void longest_fingerprint_fits_and_is_printable(void **state) {
   assert_non_null(strstr(written(&many), "nodes=32 quorum=17 max_ttl=0 list="));
 }
 
-static void key_has_the_name_of_the_cluster(void **state) {
+TEST(key_has_the_name_of_the_cluster) {
   char key[RL_LINEAGE_KEY_MAX + 1];
   rl_lineage_write_key(key, NULL);
   assert_string_equal(key, "redlock:lineage");
@@ -106,7 +106,7 @@ static bool reads(rl_lineage_answer *answer, const char *text) {
   return rl_lineage_read(answer, text, strlen(text));
 }
 
-static void answer_has_clock_identity_and_record(void **state) {
+TEST(answer_has_clock_identity_and_record) {
   rl_lineage_answer answer;
   assert_true(reads(
       &answer, "1700000000000001 abc123 - abc123 1699999999999999 restart nodes=3 rest of it"));
@@ -118,7 +118,7 @@ static void answer_has_clock_identity_and_record(void **state) {
   assert_string_equal(answer.fingerprint, "nodes=3 rest of it");
 }
 
-static void answer_without_a_record_has_a_reason(void **state) {
+TEST(answer_without_a_record_has_a_reason) {
   static const struct {
     const char *text;
     rl_lineage_why why;
@@ -134,7 +134,7 @@ static void answer_without_a_record_has_a_reason(void **state) {
   }
 }
 
-static void truncated_answer_is_rejected_or_shorter(void **state) {
+TEST(truncated_answer_is_rejected_or_shorter) {
   static const char text[] = "1700000000000001 abc123 - abc123 1699999999999999 ready nodes=3";
   for (size_t length = 0; length < sizeof text - 1; length++) {
     rl_lineage_answer answer;
@@ -145,7 +145,7 @@ static void truncated_answer_is_rejected_or_shorter(void **state) {
   }
 }
 
-static void identity_may_include_the_history(void **state) {
+TEST(identity_may_include_the_history) {
   rl_lineage_answer answer;
   assert_true(reads(&answer, "5 0af-1e12 - 0af-1e12 1 ready "));
   assert_string_equal(answer.run_id, "0af-1e12");
@@ -154,7 +154,7 @@ static void identity_may_include_the_history(void **state) {
   assert_false(reads(&answer, "5 ?-1e12 empty "));
 }
 
-static void oversized_answer_is_rejected(void **state) {
+TEST(oversized_answer_is_rejected) {
   rl_lineage_answer answer;
   char text[1024];
   (void)snprintf(text, sizeof text, "5 a - a 1 ready %0*d", RL_LINEAGE_MAX - 9, 1);
@@ -170,7 +170,7 @@ static void oversized_answer_is_rejected(void **state) {
   assert_false(rl_lineage_read(&answer, text, sizeof text));
 }
 
-static void difference_lists_changed_words(void **state) {
+TEST(difference_lists_changed_words) {
   char text[192];
   assert_string_equal(
       rl_lineage_difference(text, sizeof text, "nodes=3 b c d e f", "nodes=3 b c d e f"), "");
@@ -181,21 +181,4 @@ static void difference_lists_changed_words(void **state) {
                       "x (ours a),  (ours b),  (ours c),  (ours d),  (ours e)");
   assert_int_equal(
       strlen(rl_lineage_difference(text, 20, "nodes=5 b c d e f", "nodes=3 b c d e g")), 19);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fingerprint_has_five_words),
-      cmocka_unit_test(fingerprint_covers_all_shared_settings),
-      cmocka_unit_test(named_cluster_ignores_names_of_nodes),
-      cmocka_unit_test(longest_fingerprint_fits_and_is_printable),
-      cmocka_unit_test(key_has_the_name_of_the_cluster),
-      cmocka_unit_test(answer_has_clock_identity_and_record),
-      cmocka_unit_test(answer_without_a_record_has_a_reason),
-      cmocka_unit_test(truncated_answer_is_rejected_or_shorter),
-      cmocka_unit_test(identity_may_include_the_history),
-      cmocka_unit_test(oversized_answer_is_rejected),
-      cmocka_unit_test(difference_lists_changed_words),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

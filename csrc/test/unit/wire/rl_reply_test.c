@@ -44,7 +44,7 @@ static void assert_reply(const rl_reply_reader *reader, const reply_case *row) {
   assert_string_equal(reader->reply.text, row->text);
 }
 
-static void every_reply_is_parsed_whole_and_byte_by_byte(void **state) {
+TEST(every_reply_is_parsed_whole_and_byte_by_byte) {
   rl_reply_reader reader;
   const char *reason = NULL;
   assert_int_equal(rl_reply_open(&reader), 0);
@@ -66,7 +66,7 @@ static void every_reply_is_parsed_whole_and_byte_by_byte(void **state) {
 }
 
 /* All of them in one piece, then cut in two at every place. */
-static void replies_arrive_in_order(void **state) {
+TEST(replies_arrive_in_order) {
   char all[1024] = "";
   const char *reason = NULL;
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
@@ -89,7 +89,7 @@ static void replies_arrive_in_order(void **state) {
   }
 }
 
-static void long_text_is_cut_to_fit(void **state) {
+TEST(long_text_is_cut_to_fit) {
   char line[4000];
   const char *reason = NULL;
   rl_reply_reader reader;
@@ -124,7 +124,7 @@ static void assert_broken(const char *bytes, const char *expected) {
   rl_reply_close(&reader);
 }
 
-static void invalid_resp_is_rejected(void **state) {
+TEST(invalid_resp_is_rejected) {
   static const char *const garbage[] = {"HTTP/1.1 400 Bad Request\r\n",
                                         "\r\n",
                                         "OK\r\n",
@@ -145,7 +145,7 @@ static void invalid_resp_is_rejected(void **state) {
 }
 
 /* Of a length that is none, too, the rest of the line is waited for. */
-static void line_is_judged_when_complete(void **state) {
+TEST(line_is_judged_when_complete) {
   static const char *const lines[] = {"$x", "$1x", "$-", ":1a", "*x"};
   for (unsigned i = 0; i < COUNT_OF(lines); i++) {
     rl_reply_reader reader;
@@ -160,7 +160,7 @@ static void line_is_judged_when_complete(void **state) {
   }
 }
 
-static void announced_array_is_rejected(void **state) {
+TEST(announced_array_is_rejected) {
   assert_broken("*17\r\n", "the reply is too large");
   assert_broken("*1000000\r\n", "the reply is too large");
   assert_broken("*2147483647\r\n", "the reply is too large");
@@ -168,7 +168,7 @@ static void announced_array_is_rejected(void **state) {
   assert_broken("*16\r\n*16\r\n*17\r\n", "the reply is too large");
 }
 
-static void array_size_beyond_int_is_rejected(void **state) {
+TEST(array_size_beyond_int_is_rejected) {
   rl_reply_reader reader;
   static const char *const sizes[] = {"*2147483648\r\n", "*4294967296\r\n", "*4294967297\r\n",
                                       "*9223372036854775807\r\n", "*18446744073709551615\r\n"};
@@ -182,7 +182,7 @@ static void array_size_beyond_int_is_rejected(void **state) {
   }
 }
 
-static void announced_bulk_is_rejected(void **state) {
+TEST(announced_bulk_is_rejected) {
   assert_broken("$65537\r\n", "the reply is too large");
   assert_broken("$536870912\r\n", "the reply is too large");
   assert_broken("$2147483647\r\n", "the reply is too large");
@@ -192,7 +192,7 @@ static void announced_bulk_is_rejected(void **state) {
   assert_broken("+OK\r\n$2000000000\r\n", "the reply is too large");
 }
 
-static void nesting_is_bounded(void **state) {
+TEST(nesting_is_bounded) {
   char deep[1024] = "";
   rl_reply_reader reader;
   const char *reason = NULL;
@@ -226,7 +226,7 @@ static size_t feed_for_ever(const char *begin, const char *piece, size_t length,
   return fed;
 }
 
-static void endless_line_is_refused_and_costs_little_memory(void **state) {
+TEST(endless_line_is_refused_and_costs_little_memory) {
   static const char *const begins[] = {"+", "-", ":", "$", "*", "*1\r\n+", "*1\r\n$", "$000"};
   char piece[1000];
   memset(piece, '0', sizeof piece);
@@ -241,7 +241,7 @@ static void endless_line_is_refused_and_costs_little_memory(void **state) {
 }
 
 /* As much as may be held of a reply that is not complete is held, and not one byte more. */
-static void every_bound_is_exact(void **state) {
+TEST(every_bound_is_exact) {
   static const struct {
     const char *begin; /* after small replies, which do not count any more */
     char more;
@@ -275,7 +275,7 @@ static void every_bound_is_exact(void **state) {
 }
 
 /* The largest bulk and the largest arrays, in every piece. */
-static void largest_replies_are_read(void **state) {
+TEST(largest_replies_are_read) {
   char bulk[RL_REPLY_BULK_MAX + 16];
   char array[8 + 4 * RL_REPLY_ELEMENTS_MAX] = "*16\r\n";
   const char *const nested = "*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n";
@@ -302,7 +302,7 @@ static void largest_replies_are_read(void **state) {
   }
 }
 
-static void string_is_kept_with_all_its_bytes(void **state) {
+TEST(string_is_kept_with_all_its_bytes) {
   for (size_t length = 0; length <= RL_REPLY_BYTES_MAX + 1; length++) {
     char bytes[RL_REPLY_BYTES_MAX + 32];
     rl_reply_reader reader;
@@ -326,7 +326,7 @@ static void string_is_kept_with_all_its_bytes(void **state) {
   }
 }
 
-static void stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
+TEST(stream_of_small_replies_costs_no_more_memory_with_time) {
   rl_reply_reader reader;
   const char *reason = NULL;
   char many[5 * 3000];
@@ -349,7 +349,7 @@ static void stream_of_small_replies_costs_no_more_memory_with_time(void **state)
   rl_reply_close(&reader);
 }
 
-static void message_has_kind_and_payload(void **state) {
+TEST(message_has_kind_and_payload) {
   static const struct {
     const char *bytes, *word, *said;
   } rows[] = {
@@ -378,7 +378,7 @@ static void message_has_kind_and_payload(void **state) {
   rl_reply_close(&reader);
 }
 
-static void message_keeps_any_bytes_and_is_cut(void **state) {
+TEST(message_keeps_any_bytes_and_is_cut) {
   static char bytes[RL_REPLY_BYTES_MAX * 2 + 100];
   rl_reply_reader reader;
   const char *reason = NULL;
@@ -398,26 +398,4 @@ static void message_keeps_any_bytes_and_is_cut(void **state) {
                         length < RL_REPLY_BYTES_MAX ? length : RL_REPLY_BYTES_MAX);
   }
   rl_reply_close(&reader);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_reply_is_parsed_whole_and_byte_by_byte),
-      cmocka_unit_test(replies_arrive_in_order),
-      cmocka_unit_test(long_text_is_cut_to_fit),
-      cmocka_unit_test(invalid_resp_is_rejected),
-      cmocka_unit_test(line_is_judged_when_complete),
-      cmocka_unit_test(announced_array_is_rejected),
-      cmocka_unit_test(array_size_beyond_int_is_rejected),
-      cmocka_unit_test(announced_bulk_is_rejected),
-      cmocka_unit_test(nesting_is_bounded),
-      cmocka_unit_test(endless_line_is_refused_and_costs_little_memory),
-      cmocka_unit_test(every_bound_is_exact),
-      cmocka_unit_test(largest_replies_are_read),
-      cmocka_unit_test(string_is_kept_with_all_its_bytes),
-      cmocka_unit_test(stream_of_small_replies_costs_no_more_memory_with_time),
-      cmocka_unit_test(message_has_kind_and_payload),
-      cmocka_unit_test(message_keeps_any_bytes_and_is_cut),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void assert_name(const rl_resource *resource, unsigned index, const char 
   assert_ptr_equal(name.resource, name.key + prefix_length);
 }
 
-static void resource_is_prefix_and_name(void **state) {
+TEST(resource_is_prefix_and_name) {
   rl_resource *resource = rl_resource_new("a\0:", 3, "b\0", 2);
   assert_int_equal(resource->count, 1);
   assert_int_equal(resource->prefix_length, 3);
@@ -28,14 +28,14 @@ static void resource_is_prefix_and_name(void **state) {
   rl_resource_unref(resource);
 }
 
-static void one_resource_stores_no_lengths(void **state) {
+TEST(one_resource_stores_no_lengths) {
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   assert_int_equal(rl_resource_size(resource), sizeof *resource + 6);
   assert_int_equal(sizeof *resource, sizeof(unsigned) + sizeof(uint32_t) + 2 * sizeof(uint16_t));
   rl_resource_unref(resource);
 }
 
-static void each_of_several_has_the_prefix(void **state) {
+TEST(each_of_several_has_the_prefix) {
   static const redlock_resource names[] = {{"a", 1}, {NULL, 0}, {"b\0c", 3}, {"dd", 2}};
   rl_resource *resource = rl_resource_new_many("p:", 2, names, 4);
   assert_int_equal(resource->count, 4);
@@ -49,7 +49,7 @@ static void each_of_several_has_the_prefix(void **state) {
   rl_resource_unref(resource);
 }
 
-static void largest_resources_fit(void **state) {
+TEST(largest_resources_fit) {
   static char bytes[REDLOCK_KEY_MAX];
   redlock_resource names[REDLOCK_RESOURCES_MAX];
   memset(bytes, 'x', sizeof bytes);
@@ -63,7 +63,7 @@ static void largest_resources_fit(void **state) {
   rl_resource_unref(resource);
 }
 
-static void repeated_resource_is_found(void **state) {
+TEST(repeated_resource_is_found) {
   static const redlock_resource different[] = {
       {"a", 1}, {"ab", 2}, {"a\0", 2}, {NULL, 0}, {"b", 1}};
   static const redlock_resource same[] = {{"a", 1}, {"b\0c", 3}, {"d", 1}, {"b\0c", 3}};
@@ -75,7 +75,7 @@ static void repeated_resource_is_found(void **state) {
   assert_false(rl_resource_repeats(empty, 1));
 }
 
-static void keys_of_counters_and_queues_are_reserved(void **state) {
+TEST(keys_of_counters_and_queues_are_reserved) {
   static const redlock_resource counter = {"a:redlock-fence", 15};
   static const redlock_resource short_of_it = {"redlock-fence", 13};
   static const redlock_resource beyond = {"a:redlock-fence2", 16};
@@ -93,7 +93,7 @@ static void keys_of_counters_and_queues_are_reserved(void **state) {
   assert_false(rl_resource_is_reserved("redlock-", 8, &end));
 }
 
-static void key_of_a_record_is_reserved(void **state) {
+TEST(key_of_a_record_is_reserved) {
   static const redlock_resource record = {"redlock:lineage", 15};
   static const redlock_resource of_cluster = {"redlock:lineage:a", 17};
   static const redlock_resource beyond = {"redlock:lineages", 16};
@@ -108,7 +108,7 @@ static void key_of_a_record_is_reserved(void **state) {
   assert_true(rl_resource_is_reserved("redlock:", 8, &(redlock_resource){"lineage", 7}));
 }
 
-static void slot_is_the_name_of_its_semaphore_and_a_number(void **state) {
+TEST(slot_is_the_name_of_its_semaphore_and_a_number) {
   static const unsigned slots[] = {1, 9, 10, 1024};
   rl_resource *base = rl_resource_new("a:", 2, "pool/7", 6);
   assert_int_equal(rl_resource_slot(base), 0); /* The name of a lock may look like a slot. */
@@ -123,7 +123,7 @@ static void slot_is_the_name_of_its_semaphore_and_a_number(void **state) {
   rl_resource_unref(base);
 }
 
-static void name_of_a_slot_ends_in_its_number(void **state) {
+TEST(name_of_a_slot_ends_in_its_number) {
   static const struct {
     const char *name;
     unsigned slot;
@@ -138,19 +138,4 @@ static void name_of_a_slot_ends_in_its_number(void **state) {
                      names[i].slot);
     assert_int_equal(length, names[i].length);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(resource_is_prefix_and_name),
-      cmocka_unit_test(one_resource_stores_no_lengths),
-      cmocka_unit_test(each_of_several_has_the_prefix),
-      cmocka_unit_test(largest_resources_fit),
-      cmocka_unit_test(repeated_resource_is_found),
-      cmocka_unit_test(keys_of_counters_and_queues_are_reserved),
-      cmocka_unit_test(key_of_a_record_is_reserved),
-      cmocka_unit_test(slot_is_the_name_of_its_semaphore_and_a_number),
-      cmocka_unit_test(name_of_a_slot_ends_in_its_number),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
