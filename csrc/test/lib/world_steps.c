@@ -5,6 +5,11 @@
  */
 #include "world_steps.h"
 
+void fake_begin_ask(fake_world *world, rl_lock *lock, rl_operation operation) {
+  assert_error(rl_lock_ask(lock, world->now_us, operation, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+}
+
 void fake_begin_acquire(fake_world *world, rl_lock *lock) {
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
@@ -26,6 +31,10 @@ static int fake_finish(fake_world *world, rl_lock *lock, int error) {
   }
   fake_settle(world);
   return rl_lock_outcome(lock, world->now_us);
+}
+
+int fake_ask(fake_world *world, rl_lock *lock, rl_operation operation) {
+  return fake_finish(world, lock, rl_lock_ask(lock, world->now_us, operation, NULL, true));
 }
 
 int fake_acquire(fake_world *world, rl_lock *lock, const redlock_options *options) {

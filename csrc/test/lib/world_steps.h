@@ -10,6 +10,7 @@
 #include "rl_test.h"
 
 /* Starts an operation, which must be possible. The nodes receive it, and none answers. */
+void fake_begin_ask(fake_world *world, rl_lock *lock, rl_operation operation);
 void fake_begin_acquire(fake_world *world, rl_lock *lock);
 void fake_begin_extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us);
 void fake_begin_release(fake_world *world, rl_lock *lock);
@@ -18,6 +19,7 @@ void fake_begin_release(fake_world *world, rl_lock *lock);
  * Start an operation; all nodes answer. Return the result, or why the operation did not start. The
  * loop is notified.
  */
+int fake_ask(fake_world *world, rl_lock *lock, rl_operation operation);
 int fake_acquire(fake_world *world, rl_lock *lock, const redlock_options *options);
 int fake_extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us);
 int fake_release(fake_world *world, rl_lock *lock);

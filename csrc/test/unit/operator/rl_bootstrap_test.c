@@ -15,9 +15,7 @@ static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
 #define QUARANTINE (35 * SECONDS + 2 * MS)
 
 static int bootstrap(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
-  fake_settle(world);
-  return rl_lock_result(lock);
+  return fake_ask(world, lock, RL_OPERATION_BOOTSTRAP);
 }
 
 static rl_lock *lock_of(fake_world *world) {
@@ -95,8 +93,7 @@ TEST(twin_or_node_with_wrong_clock_does_not_vote) {
 TEST(refusing_node_does_not_vote) {
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   fake_command command = fake_take(world, 0);
   if (strcmp(command.make, "ready") != 0) { /* The guard makes the record meanwhile. */
     fake_deliver(world, 0, "-MISCONF Errors writing to the AOF file\r\n");
@@ -143,8 +140,7 @@ TEST(held_lock_is_not_bootstrapped) {
 TEST(broken_connection_is_no_vote) {
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   fake_break(world, 0, "Connection reset by peer");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_votes(lock, "u");
@@ -155,8 +151,7 @@ TEST(late_answer_reaches_guard) {
   fake_world *world = fake_world_new_guarded(1, 0);
   rl_lock *lock = lock_of(world);
   (void)fake_hold(world, lock); /* It is quarantined now. */
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   assert_string_equal(fake_execute(world, 0, reply).make, "ready");
   fake_pass(world, 1 * SECONDS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);

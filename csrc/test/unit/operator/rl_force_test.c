@@ -89,7 +89,6 @@ TEST(force_release_is_sent_once) {
       assert_int_equal(world->nodes[1].queued, 0);
     }
     assert_int_equal(fake_holders(world, KEY, TWO), 2);
-    assert_true(fake_world_end(world));
   }
 }
 
