@@ -5,34 +5,15 @@
  */
 #include "operator/rl_bootstrap.h"
 
-#include "fake_guard.h"
-#include "lock/rl_round.h"
-#include "world_steps.h"
-
-static const char KEY[] = "orders:42";
-static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
-
-#define QUARANTINE (35 * SECONDS + 2 * MS)
+#include "guarded_world.h"
 
 static int bootstrap(fake_world *world, rl_lock *lock) {
   return fake_ask(world, lock, RL_OPERATION_BOOTSTRAP);
 }
 
-static rl_lock *lock_of(fake_world *world) {
-  return fake_lock(world, KEY, &ONCE);
-}
-
-static void assert_votes(const rl_lock *lock, const char *votes) {
-  char seen[FAKE_NODES_MAX + 1] = "";
-  for (unsigned i = 0; i < lock->core->node_count; i++) {
-    seen[i] = redlock_vote_name(lock->votes[i].vote)[0];
-  }
-  assert_string_equal(seen, votes);
-}
-
 TEST(bootstrapped_nodes_vote_at_once) {
   char message[512];
-  fake_world *world = fake_world_new_guarded(3, 0);
+  fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   assert_error(bootstrap(world, lock), REDLOCK_OK);
   assert_votes(lock, "ggg");
@@ -49,7 +30,7 @@ TEST(bootstrapped_nodes_vote_at_once) {
 }
 
 TEST(bootstrap_takes_nodes_of_other_clients) {
-  fake_world *world = fake_world_new_guarded(3, 0);
+  fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &world->nodes[i].store;
@@ -61,7 +42,7 @@ TEST(bootstrap_takes_nodes_of_other_clients) {
 }
 
 TEST(majority_replaces_token_and_other_votes_have_reasons) {
-  fake_world *world = fake_world_new_guarded(3, 0);
+  fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   world->nodes[1].policy = FAKE_REFUSES;
   assert_error(bootstrap(world, lock), REDLOCK_OK);
@@ -71,7 +52,7 @@ TEST(majority_replaces_token_and_other_votes_have_reasons) {
 
 TEST(bootstrap_of_minority_fails) {
   char message[1024];
-  fake_world *world = fake_world_new_guarded(3, 0);
+  fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   world->nodes[0].policy = world->nodes[1].policy = FAKE_REFUSES;
   assert_error(bootstrap(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -80,7 +61,7 @@ TEST(bootstrap_of_minority_fails) {
 }
 
 TEST(twin_or_node_with_wrong_clock_does_not_vote) {
-  fake_world *world = fake_world_new_guarded(5, 0);
+  fake_world *world = fresh(5);
   rl_lock *lock = lock_of(world);
   (void)snprintf(world->nodes[4].store.run_id, sizeof world->nodes[4].store.run_id, "run0");
   world->nodes[3].store.ahead_us = 100 * SECONDS;
@@ -91,7 +72,7 @@ TEST(twin_or_node_with_wrong_clock_does_not_vote) {
 }
 
 TEST(refusing_node_does_not_vote) {
-  fake_world *world = fake_world_new_guarded(1, 0);
+  fake_world *world = fresh(1);
   rl_lock *lock = lock_of(world);
   fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   fake_command command = fake_take(world, 0);
@@ -128,7 +109,7 @@ TEST(closed_client_refuses_wrong_question_as_closed) {
 }
 
 TEST(held_lock_is_not_bootstrapped) {
-  fake_world *world = fake_world_new_guarded(1, 0);
+  fake_world *world = fresh(1);
   rl_lock *lock = lock_of(world);
   assert_error(bootstrap(world, lock), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
@@ -138,7 +119,7 @@ TEST(held_lock_is_not_bootstrapped) {
 }
 
 TEST(broken_connection_is_no_vote) {
-  fake_world *world = fake_world_new_guarded(1, 0);
+  fake_world *world = fresh(1);
   rl_lock *lock = lock_of(world);
   fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   fake_break(world, 0, "Connection reset by peer");
@@ -148,7 +129,7 @@ TEST(broken_connection_is_no_vote) {
 
 TEST(late_answer_reaches_guard) {
   char reply[FAKE_REPLY_MAX];
-  fake_world *world = fake_world_new_guarded(1, 0);
+  fake_world *world = fresh(1);
   rl_lock *lock = lock_of(world);
   (void)fake_hold(world, lock); /* It is quarantined now. */
   fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
