@@ -9,7 +9,19 @@
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
-/* A lock on one node, which holds the key for somebody else. */
+/*
+ * Options of an acquire that tries again after |delay_us|: |count| times, or as often as it can if
+ * that is 0, and for |wait_us|, unless that is 0.
+ */
+static redlock_options retrying(int count, redlock_duration delay_us, redlock_duration wait_us) {
+  redlock_options options = {.retry_count = count,
+                             .retry_delay_us = delay_us,
+                             .retry_jitter_us = REDLOCK_DURATION_NONE,
+                             .wait_us = wait_us};
+  return options;
+}
+
+/* A lock on one node, which holds the key for another client. */
 static rl_lock *start(fake_world *world, const redlock_options *options) {
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   rl_lock *lock = fake_lock(world, KEY, options);
@@ -42,23 +54,17 @@ static void assert_asked_again_after(fake_world *world, redlock_duration delay_u
   assert_int_equal(world->nodes[0].sets, sets + 1);
 }
 
-TEST(default_retry_count_is_three) {
-  fake_world *world = fake_world_new(1);
-  world->jitter = 100 * MS; /* in the middle: the delay itself */
-  rl_lock *lock = start(world, NULL);
-  assert_int_equal(run(world, lock), 4);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_int_equal(world->now_us, FAKE_START_US + 3 * 200 * MS);
-}
-
 TEST(retry_count_counts_the_attempts_after_the_first) {
-  for (int count = 0; count <= 5; count++) {
-    redlock_options options = fake_once();
-    options.retry_count = count == 0 ? REDLOCK_RETRIES_NONE : count;
+  static const int counts[] = {REDLOCK_RETRIES_NONE, 0, 1, 2, 5};
+  for (unsigned i = 0; i < COUNT_OF(counts); i++) {
+    redlock_options options = {.retry_count = counts[i]};
+    int retries = counts[i] == 0 ? 3 : counts[i] == REDLOCK_RETRIES_NONE ? 0 : counts[i];
     fake_world *world = fake_world_new(1);
+    world->jitter = 100 * MS; /* in the middle: the delay itself */
     rl_lock *lock = start(world, &options);
-    assert_int_equal(run(world, lock), count + 1);
+    assert_int_equal(run(world, lock), retries + 1);
     assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    assert_int_equal(world->now_us, FAKE_START_US + (unsigned)retries * 200 * MS);
   }
 }
 
@@ -89,10 +95,7 @@ TEST(pause_is_exact_to_the_microsecond) {
 }
 
 TEST(pause_begins_when_the_attempt_fails) {
-  redlock_options options = fake_once();
-  options.retry_count = 1;
-  options.retry_delay_us = 10 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  redlock_options options = retrying(1, 10 * MS, 0);
   fake_world *world = fake_world_new(1);
   (void)start(world, &options);
   world->now_us += 35 * MS;
@@ -102,10 +105,7 @@ TEST(pause_begins_when_the_attempt_fails) {
 
 /* Nodes that refuse at once must not be asked as fast as the processor goes. */
 TEST(pause_lasts_at_least_1_ms) {
-  redlock_options options = fake_once();
-  options.retry_count = 1;
-  options.retry_delay_us = REDLOCK_DURATION_NONE;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  redlock_options options = retrying(1, REDLOCK_DURATION_NONE, 0);
   fake_world *world = fake_world_new(1);
   (void)start(world, &options);
   fake_settle(world);
@@ -135,11 +135,7 @@ TEST(wait_0_still_has_the_budget_of_one_attempt) {
 }
 
 TEST(last_attempt_begins_5_ms_before_the_end_of_wait) {
-  redlock_options options = fake_once();
-  options.retry_count = 0;
-  options.retry_delay_us = 100 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.wait_us = SECONDS;
+  redlock_options options = retrying(0, 100 * MS, SECONDS);
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, &options);
   unsigned attempts = run(world, lock);
@@ -150,11 +146,7 @@ TEST(last_attempt_begins_5_ms_before_the_end_of_wait) {
 }
 
 TEST(retry_count_limits_the_attempts_within_wait_as_well) {
-  redlock_options options = fake_once();
-  options.retry_count = 2;
-  options.retry_delay_us = 100 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.wait_us = SECONDS;
+  redlock_options options = retrying(2, 100 * MS, SECONDS);
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, &options);
   assert_int_equal(run(world, lock), 3);
@@ -162,11 +154,7 @@ TEST(retry_count_limits_the_attempts_within_wait_as_well) {
 }
 
 TEST(pause_longer_than_wait_ends_for_one_last_attempt) {
-  redlock_options options = fake_once();
-  options.retry_count = 0;
-  options.retry_delay_us = 10 * SECONDS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.wait_us = 100 * MS;
+  redlock_options options = retrying(0, 10 * SECONDS, 100 * MS);
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, &options);
   world->now_us += 20 * MS;
@@ -177,9 +165,7 @@ TEST(pause_longer_than_wait_ends_for_one_last_attempt) {
 }
 
 TEST(wait_clips_the_last_attempt) {
-  redlock_options options = fake_once();
-  options.retry_count = 0;
-  options.wait_us = 30 * MS;
+  redlock_options options = retrying(0, 200 * MS, 30 * MS);
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, &options);
   fake_pass(world, 30 * MS - 1);
@@ -196,12 +182,8 @@ TEST(wait_clips_the_last_attempt) {
 typedef enum behaviour { SLOW, SILENT, FAILING } behaviour;
 
 static int result_of_waiting_for(behaviour of_nodes) {
-  redlock_options options = fake_once(), once = fake_once();
+  redlock_options options = retrying(0, 50 * MS, 400 * MS), once = fake_once();
   char name[] = "other-a";
-  options.retry_count = 0;
-  options.retry_delay_us = 50 * MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.wait_us = 400 * MS;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, &options);
   for (unsigned node = 0; node < 3; node++) {
@@ -234,9 +216,7 @@ TEST(slow_nodes_do_not_turn_taken_into_unavailable) {
 
 TEST(budget_too_short_for_a_retry_ends_the_acquire) {
   for (int more = 0; more <= 1; more++) {
-    redlock_options options = fake_once();
-    options.retry_count = 0;
-    options.wait_us = 20 * MS;
+    redlock_options options = retrying(0, 200 * MS, 20 * MS);
     fake_world *world = fake_world_new(1);
     rl_lock *lock = start(world, &options);
     world->now_us += 14 * MS + (more ? 0 : 1);
@@ -249,22 +229,27 @@ TEST(budget_too_short_for_a_retry_ends_the_acquire) {
   }
 }
 
-TEST(expired_budget_sends_nothing) {
-  redlock_options options = fake_once();
-  options.wait_us = 5 * MS;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  world->now_us += 5 * MS;
-  fake_turn(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->nodes[0].sets, 0);
+/* The driver was held up before its turn, or in it, between the timers and the commands. */
+TEST(acquire_after_its_budget_sends_nothing) {
+  static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
+  for (unsigned in_turn = 0; in_turn <= 1; in_turn++) {
+    redlock_options options = {.retry_count = REDLOCK_RETRIES_NONE, .wait_us = 5 * MS};
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    world->now_us += 5 * MS;
+    if (in_turn) {
+      rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
+      assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    }
+    fake_turn(world);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(world->nodes[0].sets, 0);
+  }
 }
 
 TEST(budget_that_expires_in_the_pause_reports_the_last_attempt) {
-  redlock_options options = fake_once();
-  options.retry_count = 0;
-  options.wait_us = 20 * MS;
+  redlock_options options = retrying(0, 200 * MS, 20 * MS);
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, &options);
   fake_settle(world);
@@ -276,9 +261,7 @@ TEST(budget_that_expires_in_the_pause_reports_the_last_attempt) {
 }
 
 TEST(acquire_succeeds_after_failed_attempts) {
-  redlock_options options = fake_once();
-  options.retry_count = 2;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  redlock_options options = retrying(2, 200 * MS, 0);
   fake_world *world = fake_world_new(1);
   rl_lock *lock = start(world, &options);
   fake_settle(world);
@@ -357,11 +340,7 @@ static fake_world *far_away(void) {
  * answered within 30.
  */
 TEST(attempt_without_time_to_succeed_is_not_made) {
-  redlock_options options = fake_once();
-  options.retry_count = 0; /* until the budget is used up */
-  options.retry_delay_us = MS;
-  options.retry_jitter_us = 0;
-  options.wait_us = 100 * MS;
+  redlock_options options = retrying(0, MS, 100 * MS);
   fake_world *world = far_away();
   redlock_time start_us = world->now_us;
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -390,11 +369,7 @@ TEST(attempt_without_time_to_succeed_is_not_made) {
  */
 static void check_that_a_second_attempt_is_made(fake_world *world, redlock_duration left_us,
                                                 bool made) {
-  redlock_options options = fake_once();
-  options.retry_count = 0;
-  options.retry_delay_us = MS;
-  options.retry_jitter_us = 0;
-  options.wait_us = 50 * MS;
+  redlock_options options = retrying(0, MS, 50 * MS);
   unsigned sets = world->nodes[2].sets;
   rl_lock *lock = fake_lock(world, KEY, &options);
   fake_begin_acquire(world, lock);
@@ -433,10 +408,7 @@ TEST(disconnected_node_does_not_count_as_distant) {
 
 /* The next SET would find the key that the one before has left. */
 TEST(the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is) {
-  redlock_options options = fake_once();
-  options.retry_count = 1;
-  options.retry_delay_us = MS;
-  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  redlock_options options = retrying(1, MS, 0);
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, &options);
   fake_reply(world, 1, "$-1\r\n");
@@ -454,11 +426,7 @@ TEST(the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_
 /* A driver that was held up between the timer and the launch: the attempt is not made any more. */
 TEST(retry_without_time_is_not_sent) {
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
-  redlock_options options = fake_once();
-  options.retry_count = 0;
-  options.retry_delay_us = MS;
-  options.retry_jitter_us = 0;
-  options.wait_us = 100 * MS;
+  redlock_options options = retrying(0, MS, 100 * MS);
   fake_world *world = far_away();
   unsigned sets = world->nodes[0].sets;
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -476,21 +444,6 @@ TEST(retry_without_time_is_not_sent) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_turn(world);
   assert_int_equal(world->nodes[0].sets, sets + 1);
-}
-
-/* The same for the first: its budget is over. */
-TEST(acquire_after_its_budget_sends_nothing) {
-  static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
-  redlock_options options = fake_once();
-  options.wait_us = 5 * MS;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  world->now_us += 5 * MS;
-  rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  fake_turn(world);
-  assert_int_equal(world->nodes[0].sets, 0);
 }
 
 /* The first is made whatever was seen: it may be faster, and nobody would learn of it otherwise. */
