@@ -10,32 +10,11 @@
 
 static const char KEY[] = "orders:42";
 
-TEST(release_refused_by_a_busy_node_is_retried) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+/* Returns a lock that all nodes have granted. |options| may be NULL. */
+static rl_lock *held(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  for (unsigned i = 0; i < 3; i++) {
-    (void)fake_reply(world, i, "-BUSY Redis is busy running a script.\r\n");
-  }
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  fake_pass(world, RL_RELEASE_RETRY_US);
-  fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 0);
-}
-
-TEST(forbidden_release_is_not_repeated_for_ever) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_reply(world, 0, "-NOPERM no permissions to run 'eval'\r\n");
-  unsigned releases = world->nodes[0].releases;
-  fake_pass(world, 4 * RL_RELEASE_RETRY_US);
-  assert_int_equal(world->nodes[0].releases, releases);
+  return lock;
 }
 
 TEST(extend_keeps_drift_and_lock_delay_of_its_acquire) {
@@ -54,22 +33,6 @@ TEST(extend_keeps_drift_and_lock_delay_of_its_acquire) {
   assert_int_equal(command.ttl_ms, 130000);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 80 * SECONDS - 2 * MS);
-}
-
-/* Three stopped nodes: the first release is executed when the second has been sent. */
-TEST(repeated_release_does_not_report_a_loss) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_pass(world, 100 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(refusing_nodes_do_not_make_a_busy_loop) {
@@ -116,8 +79,7 @@ TEST(greeting_peer_does_not_leak_the_password) {
 /* The error makes the core send the script; the second reply comes before that. */
 TEST(reply_that_precedes_its_command_is_no_vote) {
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   redlock_duration left_us = rl_lock_remaining(lock, world->now_us);
@@ -131,8 +93,7 @@ TEST(reply_that_precedes_its_command_is_no_vote) {
 
 TEST(release_of_an_expired_lease_without_majority_is_expired) {
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, NULL);
   world->now_us += 9950 * MS; /* past the deadline, before the keys' end */
   fake_store_remove(&world->nodes[1].store, KEY);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -145,8 +106,7 @@ TEST(release_of_an_expired_lease_without_majority_is_expired) {
 
 TEST(closing_core_reconnects_for_due_releases) {
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  (void)held(world, NULL);
   fake_pass(world, 2 * SECONDS);
   rl_core_close(&world->core, world->now_us);
   for (unsigned i = 0; i < 3; i++) {
@@ -160,36 +120,6 @@ TEST(closing_core_reconnects_for_due_releases) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_false(rl_core_unanswered(&world->core));
-}
-
-TEST(node_that_came_up_after_the_decision_gets_the_key) {
-  fake_world *world = fake_world_new(3);
-  world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 2);
-  fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_settle(world);
-  assert_int_equal(fake_keys(world, KEY), 0);
-}
-
-TEST(a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script) {
-  fake_world *world = fake_world_new(1);
-  world->nodes[0].store.forgot_release = true;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  rl_lock_free(lock, world->now_us);
-  fake_turn(world);
-  char reply[FAKE_REPLY_MAX];
-  (void)fake_execute(world, 0, reply); /* and the reply is never delivered */
-  assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 /*
@@ -214,8 +144,7 @@ TEST(late_extend_as_text_leaves_no_key) {
   redlock_options options = fake_once();
   options.ttl_us = 100 * SECONDS;
   options.node_timeout_us = 100 * SECONDS;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, &options);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -241,8 +170,7 @@ TEST(extend_read_after_its_connection_broke_leaves_no_key) {
   redlock_options options = fake_once();
   char reply[FAKE_REPLY_MAX];
   options.ttl_us = 100 * SECONDS;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, &options);
   fake_pass(world, 10 * SECONDS);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
@@ -277,33 +205,12 @@ TEST(set_answered_with_garbage_leaves_no_key) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-/* Nodes 1 and 2 come back when the key has expired; node 0 does not answer. */
-/* The client was suspended, so that its release had been given up when the garbage came. */
-TEST(set_answered_late_with_garbage_leaves_no_key) {
-  redlock_options options = fake_once();
-  options.ttl_us = 400 * MS;
-  options.node_timeout_us = 60 * SECONDS;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_reply(world, 0, "-READONLY x\r\n");
-  (void)fake_reply(world, 1, "-READONLY x\r\n");
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  fake_pass(world, 2 * SECONDS);
-  unsigned releases = world->nodes[2].releases;
-  (void)fake_reply(world, 2, "$3\r\nfoo\r\n");
-  fake_settle(world);
-  assert_true(world->nodes[2].releases > releases);
-}
-
 TEST(release_does_not_wait_for_unsent_commands) {
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.ttl_us = 10 * SECONDS;
   options.node_timeout_us = 60 * SECONDS;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, &options);
   fake_pass(world, 11 * SECONDS);
   for (unsigned i = 1; i < 3; i++) {
     world->nodes[i].policy = FAKE_SILENT;
@@ -324,8 +231,7 @@ TEST(release_does_not_wait_for_unsent_commands) {
 TEST(taken_lock_is_reported_when_the_budget_expires) {
   fake_world *world = fake_world_new(3);
   char message[256];
-  rl_lock *holder = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, holder), REDLOCK_OK);
+  (void)held(world, NULL);
   redlock_options options = fake_once();
   options.retry_count = 0;
   options.retry_delay_us = 20 * MS;
@@ -347,8 +253,7 @@ TEST(taken_lock_is_reported_when_the_budget_expires) {
 
 TEST(a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal) {
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, NULL);
   fake_store_remove(&world->nodes[2].store, KEY);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);

@@ -11,6 +11,12 @@
 
 static const char KEY[] = "orders:42";
 
+static rl_lock *held(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  return lock;
+}
+
 static void begin(fake_world *world, rl_lock *lock) {
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
   fake_turn(world);
@@ -31,23 +37,6 @@ TEST(no_connection_is_wanted_before_the_first_operation) {
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].connections, 1);
     assert_int_equal(rl_core_connection(&world->core, i, world->now_us), RL_CONNECTION_OPEN);
-  }
-}
-
-TEST(refused_node_backs_off) {
-  static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
-                                              800 * MS, SECONDS,  SECONDS,  SECONDS};
-  fake_world *world = fake_world_new(2);
-  world->nodes[1].policy = FAKE_REFUSES;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  begin(world, lock);
-  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-  fake_settle(world);
-  for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
-    assert_int_equal(rl_core_deadline(&world->core), world->now_us + waits_us[i]);
-    world->now_us += waits_us[i] - 1;
-    assert_int_equal(rl_core_connection(&world->core, 1, world->now_us), RL_CONNECTION_NONE);
-    fake_pass(world, 1);
   }
 }
 
@@ -146,62 +135,18 @@ TEST(silent_handshake_is_given_up) {
 
 /* Nothing at all for 3 s while a reply is outstanding; an attempt's timeout closes nothing. */
 TEST(silent_connection_is_given_up_after_3_s) {
-  static const redlock_duration ttls_us[] = {100 * MS, 3 * SECONDS, 10 * SECONDS, 3600 * SECONDS};
-  for (unsigned i = 0; i < COUNT_OF(ttls_us); i++) {
-    redlock_options options = fake_once();
-    options.ttl_us = ttls_us[i];
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = fake_lock(world, KEY, &options);
-    begin(world, lock);
-    fake_pass(world, 3 * SECONDS - 1);
-    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-    assert_int_equal(world->nodes[0].connections, 1);
-    assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
-    world->now_us++;
-    rl_core_advance(&world->core, world->now_us);
-    assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
-    assert_string_equal(world->core.nodes[0]->error, "the node does not answer any more");
-  }
-}
-
-TEST(any_byte_ends_the_silence) {
-  redlock_options options = fake_once();
-  options.ttl_us = SECONDS;
   fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &options);
   begin(world, lock);
-  fake_pass(world, 2 * SECONDS);
-  fake_deliver(world, 0, "+");
   fake_pass(world, 3 * SECONDS - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].connections, 1);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
   world->now_us++;
   rl_core_advance(&world->core, world->now_us);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
-}
-
-TEST(idle_node_may_be_silent) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
-  fake_pass(world, 3600 * SECONDS);
-  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
-  assert_int_equal(world->nodes[0].connections, 1);
-}
-
-TEST(useful_connection_is_made_again_at_once) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  fake_break(world, 0, "Connection reset by peer");
-  assert_int_equal(world->nodes[0].connections, 2);
-  fake_break(world, 0, "Connection reset by peer"); /* of no use, and short-lived */
-  assert_int_equal(world->nodes[0].connections, 2);
-  fake_pass(world, 50 * MS);
-  assert_int_equal(world->nodes[0].connections, 3);
-  fake_pass(world, SECONDS); /* of no use either, but it has lasted */
-  fake_break(world, 0, "Connection reset by peer");
-  assert_int_equal(world->nodes[0].connections, 4);
+  assert_string_equal(world->core.nodes[0]->error, "the node does not answer any more");
 }
 
 TEST(input_for_a_node_that_is_down_is_dropped) {
@@ -210,22 +155,6 @@ TEST(input_for_a_node_that_is_down_is_dropped) {
   rl_core_disconnected(&world->core, 0, world->now_us, "again");
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
   assert_string_equal(world->core.nodes[0]->error, "");
-}
-
-TEST(replies_arrive_in_any_pieces) {
-  static const char *const replies[] = {FAKE_HANDSHAKE, "+OK\r\n"};
-  fake_world *world = fake_world_new(1);
-  world->nodes[0].policy = FAKE_SILENT;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  begin(world, lock);
-  for (unsigned round = 0; round < 2; round++) {
-    for (unsigned i = 0; i < strlen(replies[round]); i++) {
-      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-      rl_core_input(&world->core, 0, world->now_us, replies[round] + i, 1);
-    }
-    fake_turn(world);
-  }
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
 /* -------------------------------------------------------------------------------------- time */
@@ -307,8 +236,7 @@ TEST(output_is_taken_in_any_pieces) {
 
 TEST(unsent_includes_releases_for_connections_that_are_being_made) {
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, NULL);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
   assert_false(rl_core_unsent(&world->core));
@@ -324,8 +252,7 @@ TEST(unsent_includes_releases_for_connections_that_are_being_made) {
 /* A release on a node in back-off does not count as about to be sent. */
 TEST(unsent_counts_a_release_by_how_soon_its_node_is_tried) {
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, NULL);
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[0].connected = false;
   rl_core_disconnected(&world->core, 0, world->now_us, "Connection reset by peer");
@@ -347,8 +274,7 @@ TEST(unsent_counts_a_release_by_how_soon_its_node_is_tried) {
 
 TEST(core_does_not_await_a_silent_node) {
   fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, NULL);
   assert_false(rl_core_awaits(&world->core, world->now_us, REDLOCK_NEVER));
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
@@ -372,7 +298,8 @@ TEST(core_with_a_lock_accepts_no_nodes) {
   assert_error(rl_core_add(&world->core, address), REDLOCK_E_BUSY);
 }
 
-TEST(core_accepts_32_nodes) {
+TEST(seventeen_of_32_nodes_grant_a_lock) {
+  unsigned char entropy[RL_LOCK_ENTROPY] = {1};
   fake_world *world = fake_world_new(1);
   const rl_address *address = &world->core.nodes[0]->address;
   for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
@@ -380,14 +307,6 @@ TEST(core_accepts_32_nodes) {
   }
   assert_error(rl_core_add(&world->core, address), REDLOCK_E_LIMIT);
   assert_int_equal(world->core.node_count, REDLOCK_NODES_MAX);
-}
-
-TEST(seventeen_of_32_nodes_grant_a_lock) {
-  unsigned char entropy[RL_LOCK_ENTROPY] = {1};
-  fake_world *world = fake_world_new(1);
-  for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
-    assert_error(rl_core_add(&world->core, &world->core.nodes[0]->address), REDLOCK_OK);
-  }
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
@@ -445,49 +364,6 @@ TEST(outstanding_replies_are_bounded_and_leave_room_for_releases) {
   assert_int_equal(rl_lock_result(held), REDLOCK_PENDING);
 }
 
-/* Nothing waited for any node. */
-TEST(message_names_a_budget_that_expired_before_sending) {
-  fake_world *world = fake_world_new(1);
-  redlock_options options = fake_once();
-  options.wait_us = 1;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  world->now_us += 10;
-  fake_turn(world);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(rl_round_reason(lock, 0), "not asked before the budget expired");
-}
-
-/* A node whose socket takes nothing: what waits for it is bounded in bytes. */
-TEST(queued_bytes_are_bounded) {
-  fake_world *world = fake_world_new(1);
-  world->core.pacer.in_flight_limit = UINT_MAX; /* Everything is sent at once. */
-  char *name = malloc(REDLOCK_KEY_MAX);
-  redlock_options options = fake_once();
-  options.node_timeout_us = 60 * SECONDS;
-  memset(name, 'x', REDLOCK_KEY_MAX);
-  rl_lock *warm = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, warm), REDLOCK_OK);
-  world->nodes[0].blocked = true;
-  rl_lock *lock = fake_lock_of(world, name, REDLOCK_KEY_MAX, &options);
-  size_t length = 0;
-  unsigned rounds = 0;
-  do {
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
-    (void)rl_core_output(&world->core, 0, &length);
-    assert_true(++rounds < 4096);
-    if (rl_lock_result(lock) == REDLOCK_PENDING) {
-      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-    }
-  } while (rl_lock_result(lock) == REDLOCK_E_CANCELLED);
-  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
-  assert_true(length >= RL_LINK_OUTPUT_ACQUIRE_MAX);
-  assert_true(length < RL_LINK_OUTPUT_ACQUIRE_MAX + 3 * REDLOCK_KEY_MAX);
-  free(name);
-}
-
 /* When even a release finds no room, it goes out as soon as there is room again. */
 TEST(release_without_room_is_sent_later) {
   fake_world *world = fake_world_new(1);
@@ -495,8 +371,7 @@ TEST(release_without_room_is_sent_later) {
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   options.ttl_us = 600 * SECONDS;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world, &options);
   world->nodes[0].blocked = true;
   while (world->core.nodes[0]->link.outstanding_count < RL_LINK_OUTSTANDING_MAX) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -561,64 +436,21 @@ TEST(forgotten_script_without_room_is_an_error) {
   }
 }
 
-/*
- * Attempts whose SET went to the nodes |sent|, which are gone when they are given up; the first
- * |held| of them were leases.
- */
-static const rl_attempt *give_up_on(fake_world *world, uint32_t sent, const rl_lock *lock,
-                                    unsigned count, unsigned held) {
-  const rl_attempt *first = NULL;
-  for (unsigned i = 0; i < world->count; i++) {
-    if ((sent >> i & 1) != 0) {
-      world->nodes[i].policy = FAKE_REFUSES;
-      world->core.nodes[i]->link.phase = RL_LINK_DOWN;
-      world->core.nodes[i]->connect_at_us = REDLOCK_NEVER;
-    }
-  }
-  for (unsigned i = 0; i < count; i++) {
-    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
-                                         (const unsigned char *)"12345678901234567890");
-    assert_non_null(attempt);
-    attempt->sent = sent;
-    attempt->held = i < held;
-    first = i == 0 ? attempt : first;
-    attempt->expired_us = world->now_us + SECONDS;
-    rl_release_begin(&world->core, world->now_us, attempt, true);
-    rl_attempt_unref(&world->core.attempts, attempt);
-  }
-  return first;
+/* Returns a new attempt whose SET went to the nodes |sent|. */
+static rl_attempt *sent_to(fake_world *world, const rl_lock *lock, uint32_t sent, bool held_it) {
+  rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
+                                       (const unsigned char *)"12345678901234567890");
+  assert_non_null(attempt);
+  attempt->sent = sent;
+  attempt->held = held_it;
+  attempt->expired_us = world->now_us + 60 * SECONDS;
+  return attempt;
 }
 
-static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigned count,
-                                 unsigned held) {
-  return give_up_on(world, 2, lock, count, held);
-}
-
-/*
- * Releases for nodes that do not come back are kept for as long as the key can live, and bounded.
- */
-TEST(pending_releases_are_bounded) {
-  fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX + 10, 5);
-  size_t left = RL_RELEASE_NODE_MAX + 10 - RL_RELEASE_FORGOTTEN;
-  assert_int_equal(world->core.releases->count, left);
-  assert_int_equal(world->core.nodes[1]->due_count, left);
-  assert_int_equal(world->core.attempts.live, left + 1);
-  /* Releases of leases stay. */
-  assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
-}
-
-/* Releases |count| leases between two turns, as a garbage collector does. The nodes are up. */
+/* Releases |count| leases between two turns, as a garbage collector does. Node 1 is up. */
 static void free_many(fake_world *world, const rl_lock *lock, unsigned count, bool kept) {
   for (unsigned i = 0; i < count; i++) {
-    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
-                                         (const unsigned char *)"12345678901234567890");
-    assert_non_null(attempt);
-    attempt->sent = 2;
-    attempt->held = true;
-    attempt->expired_us = world->now_us + 60 * SECONDS;
+    rl_attempt *attempt = sent_to(world, lock, 2, true);
     attempt->keep_until_us = (kept ? world->now_us + 30 * SECONDS : 0) & RL_ATTEMPT_KEEP_MAX_US;
     rl_release_begin(&world->core, world->now_us, attempt, false);
     rl_attempt_unref(&world->core.attempts, attempt);
@@ -628,9 +460,7 @@ static void free_many(fake_world *world, const rl_lock *lock, unsigned count, bo
 TEST(releases_of_many_freed_locks_are_not_dropped) {
   for (unsigned kept = 0; kept <= 1; kept++) {
     fake_world *world = fake_world_new(2);
-    rl_lock *lock = fake_lock(world, KEY, NULL);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
-    free_many(world, lock, 50000, kept == 1);
+    free_many(world, held(world, NULL), 50000, kept == 1);
     assert_true(world->core.releases->count <= RL_RELEASE_GROW);
     assert_int_equal(world->core.attempts.live, 50000 + 1);
   }
@@ -639,46 +469,72 @@ TEST(releases_of_many_freed_locks_are_not_dropped) {
 /* The text failed, so that the node lacks the script at the commands behind it. */
 TEST(release_behind_a_refused_text_is_sent_as_text) {
   fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  free_many(world, lock, 2, true);
+  free_many(world, held(world, NULL), 2, true);
   fake_turn(world);
   assert_true(fake_reply(world, 1, "-BUSY a script runs\r\n").by_text);
   assert_false(fake_reply(world, 1, "-NOSCRIPT No matching script.\r\n").by_text);
   assert_true(fake_take(world, 1).by_text);
 }
 
-/* Where there are no others, leases are forgotten, too: the bound holds whatever they were. */
-TEST(pending_releases_of_leases_are_bounded) {
-  fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  (void)give_up(world, lock, RL_RELEASE_NODE_MAX + 1, RL_RELEASE_NODE_MAX + 1);
-  size_t left = RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN;
-  assert_int_equal(world->core.releases->count, left);
-  assert_int_equal(world->core.nodes[1]->due_count, left);
+/*
+ * Gives up |count| attempts whose SET went to the nodes |sent|, which do not come back; the first
+ * |leases| of them were leases. Returns the first.
+ */
+static const rl_attempt *give_up(fake_world *world, uint32_t sent, const rl_lock *lock,
+                                 unsigned count, unsigned leases) {
+  const rl_attempt *first = NULL;
+  for (unsigned i = 0; i < world->count; i++) {
+    if ((sent >> i & 1) != 0) {
+      world->nodes[i].policy = FAKE_REFUSES;
+      world->core.nodes[i]->link.phase = RL_LINK_DOWN;
+      world->core.nodes[i]->connect_at_us = REDLOCK_NEVER;
+    }
+  }
+  for (unsigned i = 0; i < count; i++) {
+    rl_attempt *attempt = sent_to(world, lock, sent, i < leases);
+    first = i == 0 ? attempt : first;
+    rl_release_begin(&world->core, world->now_us, attempt, true);
+    rl_attempt_unref(&world->core.attempts, attempt);
+  }
+  return first;
 }
 
-/* Where there are some others, only these are forgotten, however few they are. */
-TEST(oldest_pending_releases_of_attempts_are_dropped) {
-  fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX, RL_RELEASE_NODE_MAX - 1);
-  (void)give_up(world, lock, 1, 1);
-  assert_int_equal(world->core.releases->count, RL_RELEASE_NODE_MAX);
-  assert_ptr_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue), first);
+/*
+ * Releases for nodes that do not come back are kept for as long as the key can live, and bounded.
+ * Those of leases are forgotten last.
+ */
+TEST(pending_releases_are_bounded) {
+  static const struct {
+    unsigned count, leases, more_leases; /* the latter are given up in addition */
+    size_t left;
+    bool first_stays;
+  } rows[] = {
+      {RL_RELEASE_NODE_MAX + 10, 5, 0, RL_RELEASE_NODE_MAX + 10 - RL_RELEASE_FORGOTTEN, true},
+      {RL_RELEASE_NODE_MAX + 1, RL_RELEASE_NODE_MAX + 1, 0,
+       RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN, false},
+      {RL_RELEASE_NODE_MAX, RL_RELEASE_NODE_MAX - 1, 1, RL_RELEASE_NODE_MAX, true},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    fake_world *world = fake_world_new(2);
+    rl_lock *lock = held(world, NULL);
+    const rl_attempt *first = give_up(world, 2, lock, rows[i].count, rows[i].leases);
+    (void)give_up(world, 2, lock, rows[i].more_leases, rows[i].more_leases);
+    assert_int_equal(world->core.releases->count, rows[i].left);
+    assert_int_equal(world->core.nodes[1]->due_count, rows[i].left);
+    assert_int_equal(world->core.attempts.live, rows[i].left + 1);
+    assert_int_equal(RL_LIST_FIRST(&world->core.releases->queue, rl_attempt, queue) == first,
+                     rows[i].first_stays);
+  }
 }
 
 /* Node 0 has too many; what is due on node 1 stays, be it of the same attempt. */
 TEST(pending_release_is_dropped_on_one_node_only) {
   fake_world *world = fake_world_new(2);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  rl_lock *lock = held(world, NULL);
   unsigned both = RL_RELEASE_NODE_MAX + 1 - 20;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  const rl_attempt *first = give_up_on(world, 2, lock, 10, 0);
-  (void)give_up_on(world, 1, lock, 20, 0);
-  (void)give_up_on(world, 3, lock, both, 0);
+  const rl_attempt *first = give_up(world, 2, lock, 10, 0);
+  (void)give_up(world, 1, lock, 20, 0);
+  (void)give_up(world, 3, lock, both, 0);
   assert_int_equal(world->core.nodes[0]->due_count, RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN);
   assert_int_equal(world->core.nodes[1]->due_count, 10 + both);
   assert_int_equal(world->core.releases->count, 10 + both);
