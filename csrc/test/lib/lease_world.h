@@ -11,9 +11,9 @@
 #include "keys.h"
 #include "world_steps.h"
 
-static fake_world *world;                    /* the latest of the test */
-static rl_lock *lock;                        /* of KEY */
-static char token[REDLOCK_TOKEN_LENGTH + 1]; /* of the lease that hold() has got */
+static fake_world *world;                          /* the latest of the test */
+static rl_lock *lock;                              /* of KEY */
+static char lease_token[REDLOCK_TOKEN_LENGTH + 1]; /* of the lease that hold() has got */
 
 #define LEASE_US (9898 * MS) /* of a ttl of 10 s */
 
@@ -22,7 +22,7 @@ static inline void hold(unsigned count, const redlock_options *options) {
   world = fake_world_new(count);
   lock = fake_lock(world, KEY, options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
+  memcpy(lease_token, rl_attempt_token(lock->lease), sizeof lease_token);
 }
 
 /* fake_begin_extend() and fake_begin_release(). */

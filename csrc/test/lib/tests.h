@@ -43,7 +43,7 @@ typedef struct tests_case {
   struct tests_case *next;
 } tests_case;
 
-/* What runs before and after; each may be NULL. */
+/* Functions that run before and after the tests; each may be NULL. */
 typedef struct tests_fixture {
   CMFixtureFunction start;  /* before all tests; the state that it sets is that of each test */
   CMFixtureFunction before; /* before each test; it may set the state of the test */

@@ -40,14 +40,14 @@ TEST(failed_extend_changes_nothing) {
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   fake_settle(world);
-  assert_int_equal(fake_holders(world, KEY, token), 3);
+  assert_int_equal(fake_holders(world, KEY, lease_token), 3);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 0);
   }
   world->now_us += SECONDS;
   assert_error(extend(lock, 0), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 2 * SECONDS + LEASE_US);
-  assert_string_equal(rl_attempt_token(lock->lease), token);
+  assert_string_equal(rl_attempt_token(lock->lease), lease_token);
 }
 
 /* Another client may have the lock already: that a majority denies it proves it. */
@@ -62,7 +62,7 @@ TEST(lease_that_majority_denies_ends_at_once) {
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   fake_settle(world);
-  assert_int_equal(fake_holders(world, KEY, token), 0); /* what was left is released */
+  assert_int_equal(fake_holders(world, KEY, lease_token), 0); /* what was left is released */
   assert_int_equal(fake_holders(world, KEY, OTHER), 3);
   assert_int_equal(world->core.attempts.live, 0);
 }
@@ -109,7 +109,7 @@ TEST(late_denials_end_lease) {
     assert_error(rl_lock_result(lock), result); /* The result stands. */
     assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
     fake_settle(world);
-    assert_int_equal(fake_holders(world, KEY, token), 0);
+    assert_int_equal(fake_holders(world, KEY, lease_token), 0);
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
     assert_string_equal(rl_lock_message(lock, after, sizeof after),
                         "'orders:42' is lost: 2 of 3 nodes no longer have its token: "

@@ -5,15 +5,13 @@
  */
 #include "lease/rl_fence.h"
 
-#include "fake_nodes.h"
 #include "lease/rl_attach.h"
 #include "lifecycle/rl_detach.h"
 #include "lock/rl_round.h"
 #include "operator/rl_force.h"
-#include "rl_test.h"
 
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+#include "lease_world.h"
+
 static const char *const AB[] = {"a", "b"};
 
 #define EPOCH_US (1700000000 * SECONDS) /* of the nodes' clocks; the test's counts from 0 */
@@ -21,125 +19,103 @@ static const char *const AB[] = {"a", "b"};
 
 static const redlock_options FENCED = {.fence = REDLOCK_YES, .retry_count = REDLOCK_RETRIES_NONE};
 
-static fake_world *world_of(unsigned count) {
-  fake_world *world = fake_world_new(count);
+static void open_world(unsigned count) {
+  world = fake_world_new(count);
   for (unsigned i = 0; i < count; i++) {
     world->nodes[i].store.ahead_us = EPOCH_US;
   }
-  return world;
 }
 
-static uint64_t clock_of(const fake_world *world) {
+static uint64_t clock_of(void) {
   return world->now_us + EPOCH_US;
 }
 
 /* A world with a lock whose acquire is on its way to the nodes. */
-static fake_world *acquiring(unsigned count, rl_lock **lock) {
-  fake_world *world = world_of(count);
-  *lock = fake_lock(world, KEY, &FENCED);
-  assert_error(rl_lock_acquire(*lock, world->now_us, NULL, false), REDLOCK_OK);
+static void acquiring(unsigned count) {
+  open_world(count);
+  lock = fake_lock(world, KEY, &FENCED);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  return world;
 }
 
-static fake_world *held(unsigned count, rl_lock **lock) {
-  fake_world *world = world_of(count);
-  *lock = fake_lock(world, KEY, &FENCED);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
+static void hold_fenced(unsigned count) {
+  open_world(count);
+  lock = fake_lock(world, KEY, &FENCED);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
 
-static uint64_t token_of(const rl_lock *lock) {
-  return rl_lock_remaining(lock, lock->core->now_us) > 0 ? rl_fence_token(lock) : 0;
+static uint64_t token_of(const rl_lock *self) {
+  return rl_lock_remaining(self, self->core->now_us) > 0 ? rl_fence_token(self) : 0;
 }
 
-static int release(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  return rl_lock_result(lock);
-}
-
-static int extend(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
-  return rl_lock_result(lock);
-}
-
-static void assert_message(const rl_lock *lock, const char *text) {
-  char message[512];
-  assert_string_equal(rl_lock_message(lock, message, sizeof message), text);
-}
-
-static void set_counter(fake_world *world, unsigned node, const char *key, uint64_t value) {
+static void set_counter(unsigned node, const char *key, uint64_t value) {
   fake_store_count(&world->nodes[node].store, key, value, REDLOCK_NEVER);
 }
 
-static uint64_t counter(fake_world *world, unsigned node) {
+static uint64_t counter(unsigned node) {
   return fake_store_counter(&world->nodes[node].store, world->now_us, KEY);
 }
 
 /* ------------------------------------------------------------------------------------ one round */
 
 TEST(first_proposal_without_clock_is_1) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
+  acquiring(3);
   assert_true(world->nodes[2].queue[0].fence == 1);
   fake_settle(world);
-  assert_true(token_of(lock) == (clock_of(world) - SECONDS) / RL_FENCE_TICK_US);
+  assert_true(token_of(lock) == (clock_of() - SECONDS) / RL_FENCE_TICK_US);
 }
 
 /* A program with a correct wall clock needs no second round for its first grant. */
 TEST(first_proposal_uses_clock_of_program) {
-  fake_world *world = world_of(3);
+  open_world(3);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.ahead_us = EPOCH_US + (redlock_duration)i * 300;
   }
   assert_true(
-      rl_node_clock_note(&world->core.wall, clock_of(world) + 5000, world->now_us, world->now_us));
-  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+      rl_node_clock_note(&world->core.wall, clock_of() + 5000, world->now_us, world->now_us));
+  lock = fake_lock(world, KEY, &FENCED);
   world->now_us += SECONDS;
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  assert_true(world->nodes[2].queue[0].fence == (clock_of(world) + 5000) / RL_FENCE_TICK_US);
+  assert_true(world->nodes[2].queue[0].fence == (clock_of() + 5000) / RL_FENCE_TICK_US);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(token_of(lock) == (clock_of(world) + 5000) / RL_FENCE_TICK_US);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == (clock_of() + 5000) / RL_FENCE_TICK_US);
+  assert_error(release(lock), REDLOCK_OK);
   world->now_us += SECONDS; /* From now on it goes by theirs. */
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  assert_true(world->nodes[2].queue[0].fence == (clock_of(world) + 300) / RL_FENCE_TICK_US);
+  assert_true(world->nodes[2].queue[0].fence == (clock_of() + 300) / RL_FENCE_TICK_US);
   fake_settle(world);
 }
 
 TEST(next_proposal_is_median_of_clocks) {
-  fake_world *world = world_of(3);
+  open_world(3);
   world->nodes[0].store.ahead_us = EPOCH_US + 7000;
   world->nodes[1].store.ahead_us = EPOCH_US - 9000;
   world->nodes[2].store.ahead_us = EPOCH_US + 300;
-  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  lock = fake_lock(world, KEY, &FENCED);
   rl_lock *other = fake_lock(world, "other", &FENCED);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_pass(world, 5 * SECONDS);
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
-    assert_true(world->nodes[i].queue[0].fence == (clock_of(world) + 300) / RL_FENCE_TICK_US);
+    assert_true(world->nodes[i].queue[0].fence == (clock_of() + 300) / RL_FENCE_TICK_US);
   }
   fake_settle(world);
-  assert_true(token_of(other) == (clock_of(world) + 300) / RL_FENCE_TICK_US);
+  assert_true(token_of(other) == (clock_of() + 300) / RL_FENCE_TICK_US);
 }
 
 TEST(proposal_exceeds_each_token_seen) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  uint64_t seen = clock_of(world) + 500; /* The nodes' clocks will be behind that. */
-  assert_error(release(world, lock), REDLOCK_OK);
-  set_counter(world, 1, KEY, seen - 1);
+  hold_fenced(3);
+  uint64_t seen = clock_of() + 500; /* The nodes' clocks will be behind that. */
+  assert_error(release(lock), REDLOCK_OK);
+  set_counter(1, KEY, seen - 1);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == seen);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_true(world->nodes[0].queue[0].fence == seen + 1);
@@ -149,10 +125,9 @@ TEST(proposal_exceeds_each_token_seen) {
 
 TEST(acquire_without_fence_has_no_token) {
   redlock_options off = {.fence = REDLOCK_NO};
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold_fenced(3);
   rl_lock *plain = fake_lock(world, "plain", NULL);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, &off, false), REDLOCK_OK);
   assert_error(rl_lock_acquire(plain, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
@@ -163,17 +138,16 @@ TEST(acquire_without_fence_has_no_token) {
   assert_true(token_of(lock) == 0);
   assert_true(token_of(plain) == 0);
   assert_null(plain->extension);
-  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_true(token_of(lock) == 0);
 }
 
 /* ----------------------------------------------------------------------------------- two rounds */
 
 TEST(majority_confirms_greatest_number) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  uint64_t ahead = clock_of(world) + 7;
-  set_counter(world, 1, KEY, ahead - 1);
+  acquiring(3);
+  uint64_t ahead = clock_of() + 7;
+  set_counter(1, KEY, ahead - 1);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
@@ -184,15 +158,14 @@ TEST(majority_confirms_greatest_number) {
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(token_of(lock) == ahead);
-  assert_true(counter(world, 0) == ahead);
+  assert_true(counter(0) == ahead);
 }
 
 TEST(later_grant_above_highest_does_not_confirm) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  uint64_t ahead = clock_of(world) + 7;
-  set_counter(world, 1, KEY, ahead - 1);
-  set_counter(world, 2, KEY, ahead + 100);
+  acquiring(3);
+  uint64_t ahead = clock_of() + 7;
+  set_counter(1, KEY, ahead - 1);
+  set_counter(2, KEY, ahead + 100);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   (void)fake_answer(world, 2);
@@ -206,11 +179,10 @@ TEST(later_grant_above_highest_does_not_confirm) {
 
 /* The rival's token would be the same one else. */
 TEST(node_without_key_does_not_confirm) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
+  acquiring(3);
   world->nodes[2].policy = FAKE_REFUSES;
   fake_break(world, 2, "gone");
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
@@ -220,15 +192,14 @@ TEST(node_without_key_does_not_confirm) {
                  "'orders:42': 2 of 3 nodes granted it, but no majority confirmed its fencing "
                  "token: 10.0.0.1:6379: it has lost the key; 10.0.0.3:6379: gone");
   assert_true(token_of(lock) == 0);
-  assert_true(counter(world, 0) < clock_of(world));
+  assert_true(counter(0) < clock_of());
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 1); /* The rival's. */
 }
 
 TEST(late_confirmation_is_none) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  acquiring(3);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_take(world, 2);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
@@ -248,9 +219,8 @@ TEST(late_confirmation_is_none) {
 }
 
 TEST(broken_connection_does_not_confirm_fencing_token) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  acquiring(3);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_break(world, 0, "it broke");
@@ -264,12 +234,12 @@ TEST(broken_connection_does_not_confirm_fencing_token) {
 TEST(node_whose_connection_broke_is_not_asked_to_confirm) {
   redlock_options options = FENCED;
   options.node_timeout_us = SECONDS;
-  fake_world *world = world_of(3);
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  open_world(3);
+  lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
-  set_counter(world, 2, KEY, clock_of(world) + 60);
+  set_counter(1, KEY, clock_of() + 6);
+  set_counter(2, KEY, clock_of() + 60);
   (void)fake_answer(world, 0);
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "it broke");
@@ -288,9 +258,8 @@ TEST(node_whose_connection_broke_is_not_asked_to_confirm) {
 
 /* The attempt has left the lock at that time. */
 TEST(a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  acquiring(3);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -301,9 +270,8 @@ TEST(a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothin
 }
 
 TEST(confirmation_is_not_repeated_after_round) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  acquiring(3);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_take(world, 2);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
@@ -323,11 +291,11 @@ TEST(token_confirmed_after_deadline_grants_nothing) {
   redlock_options options = FENCED;
   options.ttl_us = 50 * MS;
   options.node_timeout_us = 100 * MS;
-  fake_world *world = world_of(3);
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  open_world(3);
+  lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_pass(world, 47500);
@@ -338,37 +306,34 @@ TEST(token_confirmed_after_deadline_grants_nothing) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-static void by_cancelling(fake_world *world, rl_lock *lock) {
-  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+static void by_cancelling(rl_lock *self) {
+  rl_lock_cancel(self, world->now_us, REDLOCK_E_CANCELLED);
 }
-static void by_freeing(fake_world *world, rl_lock *lock) {
-  rl_lock_free(lock, world->now_us);
+static void by_freeing(rl_lock *self) {
+  rl_lock_free(self, world->now_us);
 }
-static void by_closing(fake_world *world, rl_lock *lock) {
-  (void)lock;
+static void by_closing(rl_lock *self) {
+  (void)self;
   rl_core_close(&world->core, world->now_us);
 }
 
 TEST(operation_ended_during_confirmation_leaves_nothing) {
-  static void (*const ways[])(fake_world *, rl_lock *) = {by_cancelling, by_freeing, by_closing};
+  static void (*const ways[])(rl_lock *) = {by_cancelling, by_freeing, by_closing};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
-    rl_lock *lock;
-    fake_world *world = acquiring(3, &lock);
-    set_counter(world, 1, KEY, clock_of(world) + 6);
+    acquiring(3);
+    set_counter(1, KEY, clock_of() + 6);
     (void)fake_answer(world, 0);
     (void)fake_answer(world, 1);
     assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
-    ways[i](world, lock);
+    ways[i](lock);
     fake_settle(world);
     assert_int_equal(fake_keys(world, KEY), 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(forked_child_drops_confirmations) {
-  rl_lock *lock;
-  fake_world *world = acquiring(3, &lock);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  acquiring(3);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   rl_core_reset(&world->core);
@@ -379,14 +344,14 @@ TEST(forked_child_drops_confirmations) {
 /* ------------------------------------------------------------------------- replies of all kinds */
 
 TEST(node_at_last_number_answers_error) {
-  fake_world *world = world_of(3);
-  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  open_world(3);
+  lock = fake_lock(world, KEY, &FENCED);
   for (unsigned i = 0; i < 3; i++) {
-    set_counter(world, i, KEY, MAX - 1);
+    set_counter(i, KEY, MAX - 1);
   }
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == MAX);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock, "'orders:42': 0 of 3 nodes granted it (2 needed): 10.0.0.1:6379: ERR no "
                        "fencing token is left; 10.0.0.2:6379: ERR no fencing token is left");
@@ -414,24 +379,21 @@ TEST(malformed_answer_ends_connection) {
       "$25\r\nOK 5 99999999999999999999\r\n",
   };
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
-    rl_lock *lock;
-    fake_world *world = acquiring(3, &lock);
+    acquiring(3);
     world->nodes[0].policy = FAKE_REFUSES;
     (void)fake_reply(world, 0, replies[i]);
     assert_false(world->nodes[0].connected);
     assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(each_reply_reports_clock_of_node) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold_fenced(3);
   const rl_node_clock *clock = &world->core.nodes[1]->link.clock;
   assert_true(clock->known);
   assert_true(clock->offset_us == (int64_t)EPOCH_US);
   world->nodes[1].store.ahead_us += 5;
-  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_true(clock->offset_us == (int64_t)EPOCH_US + 5);
   world->nodes[1].policy = FAKE_REFUSES;
   fake_break(world, 1, "another server may be there next");
@@ -441,7 +403,7 @@ TEST(each_reply_reports_clock_of_node) {
 }
 
 TEST(refused_text_repeats_scripts_behind_it) {
-  fake_world *world = world_of(1);
+  open_world(1);
   rl_lock *b = fake_lock(world, "b", &FENCED);
   rl_lock *a = fake_lock(world, "a", &FENCED); /* The newest is sent first when a node comes up. */
   assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
@@ -455,7 +417,7 @@ TEST(refused_text_repeats_scripts_behind_it) {
   assert_true(world->nodes[0].queue[0].by_text);
   fake_settle(world);
   assert_error(rl_lock_result(b), REDLOCK_OK);
-  assert_error(release(world, b), REDLOCK_OK);
+  assert_error(release(b), REDLOCK_OK);
   assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_false(world->nodes[0].queue[0].by_text);
@@ -468,17 +430,16 @@ TEST(refused_text_repeats_scripts_behind_it) {
 }
 
 TEST(node_without_script_gets_its_text) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  assert_error(extend(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
-  set_counter(world, 1, KEY, clock_of(world) + 6); /* CONFIRM is known from then on. */
+  hold_fenced(3);
+  assert_error(extend(lock, 0), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
+  set_counter(1, KEY, clock_of() + 6); /* CONFIRM is known from then on. */
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.forgot_watched = true;
   }
-  set_counter(world, 1, KEY, clock_of(world) + 60);
+  set_counter(1, KEY, clock_of() + 60);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   for (unsigned i = 0; i < 2; i++) {
@@ -494,119 +455,114 @@ TEST(node_without_script_gets_its_text) {
   assert_true(world->nodes[0].queue[0].by_text);
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_true(token_of(lock) == clock_of(world) + 61);
-  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == clock_of() + 61);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_int_equal(rl_quorum_count(lock->lease->set), 3);
 }
 
 /* -------------------------------------------------------------- extend, heal, backfill, release */
 
 TEST(extend_raises_counters_of_all_nodes) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold_fenced(3);
   uint64_t token = token_of(lock);
   fake_pass(world, SECONDS);
-  set_counter(world, 0, KEY, 5); /* It has lost it, and not the key. */
-  set_counter(world, 1, KEY, token + 50);
-  assert_error(extend(world, lock), REDLOCK_OK);
-  assert_true(counter(world, 0) == token);
-  assert_true(counter(world, 1) == token + 50); /* It never goes back. */
-  assert_true(counter(world, 2) == token);
+  set_counter(0, KEY, 5); /* It has lost it, and not the key. */
+  set_counter(1, KEY, token + 50);
+  assert_error(extend(lock, 0), REDLOCK_OK);
+  assert_true(counter(0) == token);
+  assert_true(counter(1) == token + 50); /* It never goes back. */
+  assert_true(counter(2) == token);
 }
 
 TEST(healed_node_gets_counter) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold_fenced(3);
   uint64_t token = token_of(lock);
   fake_store_remove(&world->nodes[2].store, KEY);
-  set_counter(world, 2, KEY, 5);
-  assert_error(extend(world, lock), REDLOCK_OK);
+  set_counter(2, KEY, 5);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(counter(world, 2) == token);
+  assert_true(counter(2) == token);
 }
 
 TEST(backfilled_node_gets_counter) {
-  fake_world *world = world_of(3);
+  open_world(3);
   world->nodes[2].policy = FAKE_REFUSES;
-  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  lock = fake_lock(world, KEY, &FENCED);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   uint64_t token = token_of(lock);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 3 * SECONDS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(counter(world, 2) == token);
+  assert_true(counter(2) == token);
   assert_true(token_of(lock) == token);
 }
 
 TEST(counter_outlives_key_by_a_week) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold_fenced(3);
   uint64_t token = token_of(lock);
   redlock_duration week_us = (redlock_duration)7 * 86400 * SECONDS;
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_true(fake_store_counter(&world->nodes[0].store, world->now_us + week_us, KEY) == token);
   assert_true(
       fake_store_counter(&world->nodes[0].store, world->now_us + week_us + 11 * SECONDS, KEY) == 0);
 }
 
 TEST(several_resources_share_token_above_all_counters) {
-  fake_world *world = world_of(3);
-  rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
+  open_world(3);
+  lock = fake_lock_many(world, AB, 2, &FENCED);
   for (unsigned i = 0; i < 3; i++) {
-    set_counter(world, i, "a", clock_of(world) + 10);
-    set_counter(world, i, "b", clock_of(world) + 40);
+    set_counter(i, "a", clock_of() + 10);
+    set_counter(i, "b", clock_of() + 40);
   }
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_true(token_of(lock) == clock_of(world) + 41);
+  assert_true(token_of(lock) == clock_of() + 41);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(fake_store_counter(&world->nodes[i].store, world->now_us, "a") == token_of(lock));
     assert_true(fake_store_counter(&world->nodes[i].store, world->now_us, "b") == token_of(lock));
   }
   fake_store_remove(&world->nodes[1].store, "b");
-  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_error(extend(lock, 0), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "b"), 3);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
 }
 
 /* ---------------------------------------------------------------- other locks of the same lease */
 
-static rl_lock *owned(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
+static rl_lock *owned(const redlock_options *options) {
+  lock = fake_lock(world, KEY, options);
   assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
   return lock;
 }
 
 TEST(locks_of_one_owner_share_fencing_token) {
-  fake_world *world = world_of(3);
-  rl_lock *outer = owned(world, &FENCED);
-  rl_lock *inner = owned(world, NULL); /* It need not ask for it. */
+  open_world(3);
+  rl_lock *outer = owned(&FENCED);
+  rl_lock *inner = owned(NULL); /* It need not ask for it. */
   assert_error(fake_hold(world, outer), REDLOCK_OK);
   uint64_t token = token_of(outer);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
   assert_true(rl_fence_token(rl_ring_owner(inner)) == token);
-  assert_error(release(world, outer), REDLOCK_OK); /* Now the other one has the lease. */
+  assert_error(release(outer), REDLOCK_OK); /* Now the other one has the lease. */
   assert_true(token_of(inner) == token);
-  assert_error(extend(world, inner), REDLOCK_OK);
-  assert_true(counter(world, 0) == token);
-  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(extend(inner, 0), REDLOCK_OK);
+  assert_true(counter(0) == token);
+  assert_error(release(inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 /* Of a majority that granted it, one knows more than that it was taken before. */
 TEST(unconfirmed_attempt_at_end_of_budget_has_message) {
   redlock_options options = {.fence = REDLOCK_YES, .wait_us = SECONDS, .node_timeout_us = SECONDS};
-  fake_world *world = world_of(3);
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 100 * MS);
-  }
+  open_world(3);
+  lock = fake_lock(world, KEY, &options);
+  let_other_hold(3, world->now_us + 100 * MS);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
   fake_pass(world, 400 * MS);
-  set_counter(world, 1, KEY, clock_of(world) + 6);
+  set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
@@ -618,14 +574,12 @@ TEST(unconfirmed_attempt_at_end_of_budget_has_message) {
 /* The first lease is deleted by force, so a lock that waits for a token gets a lease beside it. */
 TEST(lock_acquired_again_shares_its_former_lease) {
   redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
-  fake_world *world = world_of(3);
-  rl_lock *outer = owned(world, NULL);
-  rl_lock *inner = owned(world, NULL);
-  rl_lock *waits = owned(world, &options);
+  open_world(3);
+  rl_lock *outer = owned(NULL);
+  rl_lock *inner = owned(NULL);
+  rl_lock *waits = owned(&options);
   rl_lock *remover = fake_lock(world, KEY, NULL);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 50 * MS);
-  }
+  let_other_hold(3, world->now_us + 50 * MS);
   assert_error(rl_lock_acquire(waits, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   fake_pass(world, 60 * MS);
@@ -644,27 +598,26 @@ TEST(lock_acquired_again_shares_its_former_lease) {
   assert_ptr_equal(rl_ring_owner(inner), outer);
   redlock_options fenced = FENCED; /* Only the other one has a token. */
   assert_error(rl_lock_acquire(inner, world->now_us, &fenced, false), REDLOCK_E_HELD);
-  assert_error(extend(world, inner), REDLOCK_E_LOST); /* The nodes report the loss. */
+  assert_error(extend(inner, 0), REDLOCK_E_LOST); /* The nodes report the loss. */
   assert_error(rl_lock_release(inner, world->now_us, false), REDLOCK_E_LOST);
   assert_error(rl_lock_release(inner, world->now_us, false), REDLOCK_E_LOST);
   assert_error(rl_lock_release(outer, world->now_us, false), REDLOCK_E_LOST);
   assert_true(token_of(waits) > 0);
-  assert_error(release(world, waits), REDLOCK_OK);
+  assert_error(release(waits), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(attached_lease_keeps_fencing_token) {
   static char text[REDLOCK_HANDOVER_MAX];
   rl_handover handover, read;
-  rl_lock *lock;
-  fake_world *world = world_of(3);
+  open_world(3);
   for (unsigned i = 0; i < 3; i++) {
-    set_counter(world, i, KEY, clock_of(world) + 900 * MS);
+    set_counter(i, KEY, clock_of() + 900 * MS);
   }
   lock = fake_lock(world, KEY, &FENCED);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   uint64_t token = token_of(lock);
-  assert_true(token == clock_of(world) + 900 * MS + 1);
+  assert_true(token == clock_of() + 900 * MS + 1);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
   rl_handover_write(&handover, text);
   rl_lock_detach(lock);
@@ -675,13 +628,11 @@ TEST(attached_lease_keeps_fencing_token) {
   assert_error(rl_attach_set(heir, &read), REDLOCK_OK);
   rl_handover_free(&read);
   redlock_options off = {.fence = REDLOCK_NO}; /* It is the lease's, whatever is asked for. */
-  assert_error(rl_lock_acquire(heir, world->now_us, &off, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(heir), REDLOCK_OK);
+  assert_error(acquire(heir, &off), REDLOCK_OK);
   assert_true(token_of(heir) == token);
-  assert_error(extend(world, heir), REDLOCK_OK);
-  assert_true(counter(world, 2) == token);
-  assert_error(release(world, heir), REDLOCK_OK);
+  assert_error(extend(heir, 0), REDLOCK_OK);
+  assert_true(counter(2) == token);
+  assert_error(release(heir), REDLOCK_OK);
   assert_error(rl_lock_acquire(heir, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_true(world->nodes[0].queue[0].fence == token + 1); /* It has seen it. */
@@ -690,8 +641,8 @@ TEST(attached_lease_keeps_fencing_token) {
 }
 
 TEST(taken_resource_of_several_is_named) {
-  fake_world *world = world_of(3);
-  rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
+  open_world(3);
+  lock = fake_lock_many(world, AB, 2, &FENCED);
   for (unsigned i = 0; i < 2; i++) {
     fake_store_put(&world->nodes[i].store, "b", OTHER, REDLOCK_NEVER);
   }

@@ -12,6 +12,8 @@
 #include "lifecycle/rl_detach.h"
 #include "options/rl_options.h"
 
+#include "lease_world.h"
+
 #define HOLD_US (30 * SECONDS)
 
 static redlock_options holding(redlock_duration hold_us) {
@@ -29,88 +31,65 @@ static redlock_time end_of(redlock_duration hold_us) {
   return FAKE_START_US + rl_options_hold_us(&options);
 }
 
-static fake_world *held_with(unsigned count, rl_lock **lock, const redlock_options *options) {
-  fake_world *world = fake_world_new(count);
-  *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
-}
-
-static fake_world *held(unsigned count, rl_lock **lock, redlock_duration hold_us) {
+static void hold_at_least(unsigned count, redlock_duration hold_us) {
   redlock_options options = holding(hold_us);
-  return held_with(count, lock, &options);
-}
-
-static int release(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_settle(world);
-  return rl_lock_result(lock);
-}
-
-static redlock_time expiry(fake_world *world, unsigned node) {
-  return fake_store_expiry(&world->nodes[node].store, world->now_us, KEY);
+  hold(count, &options);
 }
 
 /* The key ends at |end_us| on all nodes, to the millisecond. */
-static void assert_ends(fake_world *world, redlock_time end_us) {
+static void assert_ends(redlock_time end_us) {
   for (unsigned i = 0; i < world->count; i++) {
-    assert_in_range(expiry(world, i), end_us, end_us + MS);
+    assert_in_range(expiry(i), end_us, end_us + MS);
   }
 }
 
 /* HLD-1, HLD-2 */
 TEST(release_keeps_key_until_hold_at_least_is_over) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US); /* longer than the ttl */
+  hold_at_least(3, HOLD_US); /* longer than the ttl */
   fake_pass(world, 1500 * MS);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   assert_null(lock->unreleased);
-  assert_ends(world, end_of(HOLD_US));
+  assert_ends(end_of(HOLD_US));
   assert_true(end_of(HOLD_US) >= FAKE_START_US + HOLD_US);
   assert_true(end_of(HOLD_US) <= FAKE_START_US + HOLD_US + HOLD_US / 98 + 3 * MS);
 }
 
 TEST(release_shortens_key_that_would_last_longer) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 2 * SECONDS); /* shorter than the ttl */
+  hold_at_least(3, 2 * SECONDS); /* shorter than the ttl */
   fake_pass(world, SECONDS);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_ends(world, end_of(2 * SECONDS));
+  assert_error(release(lock), REDLOCK_OK);
+  assert_ends(end_of(2 * SECONDS));
 }
 
 TEST(release_after_hold_at_least_deletes_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 2 * SECONDS);
+  hold_at_least(3, 2 * SECONDS);
   fake_pass(world, end_of(2 * SECONDS) - world->now_us);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(kept_key_is_not_extended) {
-  rl_lock *lock;
   redlock_options options = holding(HOLD_US);
   options.auto_extend = REDLOCK_YES;
-  fake_world *world = held_with(3, &lock, &options);
+  hold(3, &options);
   fake_pass(world, SECONDS);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   unsigned before = world->nodes[0].extends;
   for (unsigned i = 0; i < 20; i++) {
     fake_pass(world, SECONDS);
     fake_settle(world);
   }
   assert_int_equal(world->nodes[0].extends, before);
-  assert_ends(world, end_of(HOLD_US));
+  assert_ends(end_of(HOLD_US));
   assert_int_equal(world->core.stats.lost_expired + world->core.stats.lost_denied, 0);
 }
 
 TEST(second_lock_gets_resource_after_hold_at_least) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 2 * SECONDS);
+  hold_at_least(3, 2 * SECONDS);
   redlock_options once = fake_once();
   rl_lock *other = fake_lock(world, KEY, &once);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
   assert_error(fake_hold(world, other), REDLOCK_E_TAKEN);
   assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN); /* the same holds for its own client */
@@ -120,92 +99,82 @@ TEST(second_lock_gets_resource_after_hold_at_least) {
 
 /* HLD-2 */
 TEST(late_node_gets_rest_of_time) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 5 * SECONDS);
+  hold_at_least(3, 5 * SECONDS);
   world->nodes[2].policy = FAKE_REFUSES;
   fake_break(world, 2, "it was cut");
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_in_range(expiry(world, 2), FAKE_START_US + 10 * SECONDS, FAKE_START_US + 11 * SECONDS);
+  assert_error(release(lock), REDLOCK_OK);
+  assert_in_range(expiry(2), FAKE_START_US + 10 * SECONDS, FAKE_START_US + 11 * SECONDS);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 3 * SECONDS);
   fake_settle(world);
-  assert_ends(world, end_of(5 * SECONDS));
+  assert_ends(end_of(5 * SECONDS));
 }
 
 TEST(node_that_returns_after_hold_at_least_deletes_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 2 * SECONDS);
+  hold_at_least(3, 2 * SECONDS);
   world->nodes[2].policy = FAKE_REFUSES;
   fake_break(world, 2, "it was cut");
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   fake_pass(world, 3 * SECONDS);
   fake_settle(world);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 2 * SECONDS);
   fake_settle(world);
-  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(expiry(2), 0);
 }
 
 /* HLD-4 */
 TEST(key_that_late_command_prolongs_is_deleted_in_time) {
-  rl_lock *lock;
-  char token[REDLOCK_TOKEN_LENGTH + 1];
-  fake_world *world = held(3, &lock, 5 * SECONDS);
-  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
+  hold_at_least(3, 5 * SECONDS);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_break(world, 2, "Connection reset by peer");
   fake_settle(world);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_ends(world, end_of(5 * SECONDS));
+  assert_error(release(lock), REDLOCK_OK);
+  assert_ends(end_of(5 * SECONDS));
   /* The node reads the extend of the old connection now. */
-  fake_store_put(&world->nodes[2].store, KEY, token, world->now_us + 60 * SECONDS);
+  fake_store_put(&world->nodes[2].store, KEY, lease_token, world->now_us + 60 * SECONDS);
   fake_pass(world, end_of(5 * SECONDS) - world->now_us);
   fake_settle(world);
-  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(expiry(2), 0);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
 /* Releases a lock. Node 2 executes the release |late_us| later than the other nodes. */
-static fake_world *released_late(rl_lock **lock, redlock_duration hold_us,
-                                 redlock_duration late_us) {
-  fake_world *world = held(3, lock, hold_us);
-  assert_error(rl_lock_release(*lock, world->now_us, false), REDLOCK_OK);
+static void released_late(redlock_duration hold_us, redlock_duration late_us) {
+  hold_at_least(3, hold_us);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(*lock), REDLOCK_OK);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
   fake_pass(world, late_us);
   (void)fake_answer(world, 2);
-  assert_in_range(expiry(world, 2), end_of(hold_us) + late_us - MS, end_of(hold_us) + late_us + MS);
-  return world;
+  assert_in_range(expiry(2), end_of(hold_us) + late_us - MS, end_of(hold_us) + late_us + MS);
 }
 
 TEST(key_that_late_release_prolongs_is_deleted_in_time) {
-  rl_lock *lock;
-  fake_world *world = released_late(&lock, 8 * SECONDS, 2 * SECONDS);
+  released_late(8 * SECONDS, 2 * SECONDS);
   fake_pass(world, end_of(8 * SECONDS) - MS - world->now_us);
   fake_settle(world);
-  assert_int_not_equal(expiry(world, 2), 0);
+  assert_int_not_equal(expiry(2), 0);
   fake_pass(world, MS);
   fake_settle(world);
-  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(expiry(2), 0);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
 TEST(key_kept_after_hold_at_least_is_deleted_at_once) {
-  rl_lock *lock;
-  fake_world *world = released_late(&lock, SECONDS, 2 * SECONDS);
+  released_late(SECONDS, 2 * SECONDS);
   fake_settle(world);
-  assert_int_equal(expiry(world, 2), 0);
+  assert_int_equal(expiry(2), 0);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
 TEST(unanswered_release_is_repeated_with_rest_of_time) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_take(world, 2); /* lost on the way */
@@ -215,25 +184,22 @@ TEST(unanswered_release_is_repeated_with_rest_of_time) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   fake_pass(world, 4 * SECONDS);
   fake_settle(world);
-  assert_ends(world, end_of(HOLD_US));
+  assert_ends(end_of(HOLD_US));
 }
 
 /* REL-3 */
 TEST(release_of_lost_keys_reports_loss) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   fake_store_remove(&world->nodes[0].store, KEY);
   fake_store_remove(&world->nodes[1].store, KEY);
-  assert_error(release(world, lock), REDLOCK_E_LOST);
-  assert_in_range(expiry(world, 2), end_of(HOLD_US), end_of(HOLD_US) + MS);
+  assert_error(release(lock), REDLOCK_E_LOST);
+  assert_in_range(expiry(2), end_of(HOLD_US), end_of(HOLD_US) + MS);
 }
 
 TEST(repeated_release_keeps_key_for_rest_of_time) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   for (unsigned i = 0; i < 3; i++) {
-    world->nodes[i].policy = FAKE_REFUSES;
-    fake_break(world, i, "Connection reset by peer");
+    take_down(i);
   }
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_pass(world, 4 * SECONDS);
@@ -242,17 +208,15 @@ TEST(repeated_release_keeps_key_for_rest_of_time) {
     world->nodes[i].policy = FAKE_ACCEPTS;
   }
   fake_pass(world, 2 * SECONDS);
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_ends(world, end_of(HOLD_US));
+  assert_error(release(lock), REDLOCK_OK);
+  assert_ends(end_of(HOLD_US));
 }
 
 /* The first release reached one node. The keys of the other nodes have expired since. */
 TEST(repeated_release_of_expired_keys_reports_loss) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   for (unsigned i = 1; i < 3; i++) {
-    world->nodes[i].policy = FAKE_REFUSES;
-    fake_break(world, i, "Connection reset by peer");
+    take_down(i);
   }
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
@@ -264,48 +228,44 @@ TEST(repeated_release_of_expired_keys_reports_loss) {
   }
   fake_pass(world, 2 * SECONDS);
   fake_settle(world); /* They deny the key. */
-  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(release(lock), REDLOCK_E_LOST);
 }
 
 TEST(node_without_script_gets_text_of_hold) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   for (unsigned i = 0; i < 3; i++) {
     world->core.nodes[i]->link.knows[RL_SCRIPT_HOLD] = true;
     world->nodes[i].store.forgot_release = true;
   }
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_ends(world, end_of(HOLD_US));
+  assert_error(release(lock), REDLOCK_OK);
+  assert_ends(end_of(HOLD_US));
 }
 
 TEST(freed_lock_keeps_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   rl_lock_free(lock, world->now_us);
   fake_settle(world);
-  assert_ends(world, end_of(HOLD_US));
+  assert_ends(end_of(HOLD_US));
 }
 
 TEST(closed_client_keeps_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   rl_core_close(&world->core, world->now_us);
   fake_settle(world);
-  assert_ends(world, end_of(HOLD_US));
+  assert_ends(end_of(HOLD_US));
 }
 
 TEST(abandoned_release_keeps_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   fake_settle(world);
-  assert_ends(world, end_of(HOLD_US));
+  assert_ends(end_of(HOLD_US));
 }
 
 TEST(failed_acquire_deletes_its_keys_at_once) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = holding(HOLD_US);
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  lock = fake_lock(world, KEY, &options);
   take_key(world, 3, REDLOCK_NEVER);
   assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
   fake_settle(world);
@@ -314,10 +274,9 @@ TEST(failed_acquire_deletes_its_keys_at_once) {
 
 /* A grant that its caller learns of too late is a failed acquire. */
 TEST(acquire_reported_as_expired_deletes_its_keys) {
-  rl_lock *lock;
   redlock_options options = holding(HOLD_US);
   options.lock_delay_us = 20 * SECONDS; /* The keys last longer than the lease. */
-  fake_world *world = held_with(3, &lock, &options);
+  hold(3, &options);
   fake_pass(world, 10 * SECONDS);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
   fake_settle(world);
@@ -326,12 +285,12 @@ TEST(acquire_reported_as_expired_deletes_its_keys) {
 
 TEST(several_keys_are_kept_together) {
   static const char *const names[] = {"a", "b"};
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = holding(HOLD_US);
   options.fence = REDLOCK_YES;
-  rl_lock *lock = fake_lock_many(world, names, 2, &options);
+  lock = fake_lock_many(world, names, 2, &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &world->nodes[i].store;
     assert_in_range(fake_store_expiry(store, world->now_us, "a"), end_of(HOLD_US),
@@ -344,12 +303,11 @@ TEST(several_keys_are_kept_together) {
 /* FEN-5: a counter lives a week longer than its key. */
 TEST(counter_outlives_kept_key_by_a_week) {
   const redlock_duration days_us = 30 * (redlock_duration)86400 * SECONDS;
-  rl_lock *lock;
   redlock_options options = holding(days_us);
   options.fence = REDLOCK_YES;
-  fake_world *world = held_with(3, &lock, &options);
-  assert_error(release(world, lock), REDLOCK_OK);
-  redlock_time end_us = expiry(world, 0);
+  hold(3, &options);
+  assert_error(release(lock), REDLOCK_OK);
+  redlock_time end_us = expiry(0);
   assert_true(end_us >= FAKE_START_US + days_us);
   redlock_time week_us = 7 * (redlock_duration)86400 * SECONDS;
   assert_true(fake_store_counter(&world->nodes[0].store, end_us + week_us - MS, KEY) > 0);
@@ -357,7 +315,7 @@ TEST(counter_outlives_kept_key_by_a_week) {
 
 /* HLD-5 */
 TEST(last_release_of_owner_keeps_key_for_longest_time) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   rl_lock *locks[2];
   for (unsigned i = 0; i < 2; i++) {
     redlock_options options = holding(i == 0 ? 5 * SECONDS : HOLD_US);
@@ -365,14 +323,14 @@ TEST(last_release_of_owner_keeps_key_for_longest_time) {
     assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
     assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
   }
-  assert_error(release(world, locks[1]), REDLOCK_OK);
-  assert_ends(world, FAKE_START_US + 10 * SECONDS); /* nothing was sent */
-  assert_error(release(world, locks[0]), REDLOCK_OK);
-  assert_ends(world, end_of(HOLD_US));
+  assert_error(release(locks[1]), REDLOCK_OK);
+  assert_ends(FAKE_START_US + 10 * SECONDS); /* nothing was sent */
+  assert_error(release(locks[0]), REDLOCK_OK);
+  assert_ends(end_of(HOLD_US));
 }
 
 TEST(nested_acquire_does_not_shorten_hold) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   rl_lock *locks[2];
   for (unsigned i = 0; i < 2; i++) {
     redlock_options options = holding(i == 0 ? HOLD_US : 2 * SECONDS);
@@ -380,16 +338,16 @@ TEST(nested_acquire_does_not_shorten_hold) {
     assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
     assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
   }
-  assert_error(release(world, locks[0]), REDLOCK_OK);
-  assert_error(release(world, locks[1]), REDLOCK_OK);
-  assert_ends(world, end_of(HOLD_US));
+  assert_error(release(locks[0]), REDLOCK_OK);
+  assert_error(release(locks[1]), REDLOCK_OK);
+  assert_ends(end_of(HOLD_US));
 }
 
 /* Node 2 is node 0 under another name: its key is the same one. */
 TEST(twin_that_keeps_key_counts_once) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = holding(HOLD_US);
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 0);
@@ -411,9 +369,9 @@ TEST(twin_that_keeps_key_counts_once) {
 
 /* Node 4 is node 0 under another name, and holds the key. Node 0 refused it, as did node 1. */
 TEST(repeated_release_counts_no_twin_as_loss) {
-  fake_world *world = fake_world_new(5);
+  world = fake_world_new(5);
   redlock_options options = holding(HOLD_US);
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_reply(world, 0, "$-1\r\n");
@@ -421,11 +379,11 @@ TEST(repeated_release_counts_no_twin_as_loss) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   world->core.nodes[4]->twins = 1;
-  assert_error(release(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(release(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(release(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(release(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(lock->votes[4].vote, REDLOCK_VOTE_ERROR);
   fake_pass(world, end_of(HOLD_US) - world->now_us);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
 }
 
 /* ----------------------------------------------------------------------------------- hand-over */
@@ -433,12 +391,12 @@ TEST(repeated_release_counts_no_twin_as_loss) {
 static char text[REDLOCK_HANDOVER_MAX];
 
 /* Detaches the lease, lets |pass_us| go by, and returns a lock that is to attach it. */
-static rl_lock *to_attach(fake_world *world, rl_lock *lock, redlock_duration pass_us) {
+static rl_lock *to_attach(rl_lock *self, redlock_duration pass_us) {
   rl_handover handover;
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_detachable(self, world->now_us, &handover), REDLOCK_OK);
   size_t length = rl_handover_length(&handover);
   rl_handover_write(&handover, text);
-  rl_lock_detach(lock);
+  rl_lock_detach(self);
   fake_pass(world, pass_us);
   assert_error(rl_handover_read(&handover, text, length), REDLOCK_OK);
   rl_lock *attached = fake_lock(world, KEY, NULL);
@@ -448,36 +406,30 @@ static rl_lock *to_attach(fake_world *world, rl_lock *lock, redlock_duration pas
 }
 
 /* Detaches the lease, lets |pass_us| go by, and attaches it with |options|. */
-static rl_lock *hand_over(fake_world *world, rl_lock *lock, redlock_duration pass_us,
-                          const redlock_options *options) {
-  rl_lock *attached = to_attach(world, lock, pass_us);
-  assert_error(rl_lock_acquire(attached, world->now_us, options, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_settle(world);
-  assert_error(rl_lock_result(attached), REDLOCK_OK);
+static rl_lock *hand_over(rl_lock *self, redlock_duration pass_us, const redlock_options *options) {
+  rl_lock *attached = to_attach(self, pass_us);
+  assert_error(acquire(attached, options), REDLOCK_OK);
   return attached;
 }
 
 /* ATT-9 */
 TEST(attached_lease_keeps_key_until_its_own_time) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   for (unsigned i = 0; i < 3; i++) {
-    lock = hand_over(world, lock, 4 * SECONDS, NULL);
+    lock = hand_over(lock, 4 * SECONDS, NULL);
     assert_memory_equal(text, "redlock3.", 9);
   }
   fake_pass(world, SECONDS);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) { /* Each hand-over rounds to a millisecond. */
-    assert_in_range(expiry(world, i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
+    assert_in_range(expiry(i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
   }
 }
 
 TEST(lease_attached_after_hold_at_least_deletes_key) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 3 * SECONDS);
-  lock = hand_over(world, lock, 4 * SECONDS, NULL);
-  assert_error(release(world, lock), REDLOCK_OK);
+  hold_at_least(3, 3 * SECONDS);
+  lock = hand_over(lock, 4 * SECONDS, NULL);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
@@ -487,48 +439,44 @@ TEST(lease_attached_after_hold_at_least_deletes_key) {
  * lengthens the rest.
  */
 TEST(chain_of_attaches_lengthens_hold_by_times_between) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, HOLD_US);
+  hold_at_least(3, HOLD_US);
   for (unsigned i = 1; i <= 5; i++) {
     redlock_duration rest_us = lock->lease->keep_until_us - world->now_us;
     fake_store_put(&world->nodes[0].store, KEY, rl_attempt_token(lock->lease),
                    world->now_us + 60 * SECONDS);
-    lock = hand_over(world, lock, 4 * SECONDS, NULL);
+    lock = hand_over(lock, 4 * SECONDS, NULL);
     assert_true(lock->lease->keep_until_us - world->now_us <= rest_us);
     assert_true(lock->lease->keep_until_us >= end_of(HOLD_US));
     assert_true(lock->lease->keep_until_us <= end_of(HOLD_US) + i * (4 * SECONDS + MS));
   }
-  assert_error(release(world, lock), REDLOCK_OK);
-  assert_true(expiry(world, 1) <= end_of(HOLD_US) + 5 * (4 * SECONDS + MS));
+  assert_error(release(lock), REDLOCK_OK);
+  assert_true(expiry(1) <= end_of(HOLD_US) + 5 * (4 * SECONDS + MS));
 }
 
 TEST(option_of_attach_replaces_that_of_text) {
-  rl_lock *lock;
   redlock_options none = {.hold_at_least_us = REDLOCK_DURATION_NONE};
-  fake_world *world = held(3, &lock, HOLD_US);
-  lock = hand_over(world, lock, SECONDS, &none);
-  assert_error(release(world, lock), REDLOCK_OK);
+  hold_at_least(3, HOLD_US);
+  lock = hand_over(lock, SECONDS, &none);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(refused_attach_does_not_end_hold_of_text) {
-  rl_lock *lock;
   redlock_options options = {.hold_at_least_us = SECONDS, .fence = REDLOCK_YES};
-  fake_world *world = held(3, &lock, HOLD_US);
-  lock = to_attach(world, lock, SECONDS);
+  hold_at_least(3, HOLD_US);
+  lock = to_attach(lock, SECONDS);
   assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_E_INVALID);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
-    assert_in_range(expiry(world, i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
+    assert_in_range(expiry(i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
   }
 }
 
 TEST(lease_without_hold_at_least_is_detached_as_before) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 0);
-  lock = hand_over(world, lock, SECONDS, NULL);
+  hold_at_least(3, 0);
+  lock = hand_over(lock, SECONDS, NULL);
   assert_memory_equal(text, "redlock1.", 9);
   assert_int_equal(lock->lease->keep_until_us, 0);
 }
@@ -537,18 +485,18 @@ TEST(lease_without_hold_at_least_is_detached_as_before) {
 
 /* HLD-3 */
 TEST(kept_release_notifies_head_and_dequeues_its_ticket) {
-  fake_world *world = listening(3);
+  world = listening(3);
   redlock_options options = patient();
   options.hold_at_least_us = 5 * SECONDS;
   take_key(world, 7, FAKE_START_US + 60 * SECONDS);
-  rl_lock *lock = begin_of(world, KEY, &options);
+  lock = begin_of(world, KEY, &options);
   for (unsigned i = 0; i < 3; i++) {
     release_key(world, i);
   }
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   let_other_stand(world);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(other_hears(world, i));
     assert_stands(world, i, 0, OTHERS_ENTRY);
@@ -559,15 +507,15 @@ TEST(kept_release_notifies_head_and_dequeues_its_ticket) {
 
 /* The holder's ttl is longer: a waiter must learn that the key ends sooner now. */
 TEST(waiter_gets_lock_when_hold_at_least_is_over) {
-  fake_world *world = listening(3);
+  world = listening(3);
   redlock_options options = holding(SECONDS);
   options.ttl_us = 60 * SECONDS;
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  lock = fake_lock(world, KEY, &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   redlock_time end_us = lock->lease->keep_until_us;
   rl_lock *waiter = begin_patient(world);
   pass(world, 100 * MS);
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   fake_settle(world);
   unsigned sets = world->nodes[0].sets;
   pass_until(world, end_us - MS);
@@ -579,15 +527,14 @@ TEST(waiter_gets_lock_when_hold_at_least_is_over) {
 
 /* WAIT-4 lets a waiter of the client try right behind its release. */
 TEST(waiter_of_same_client_does_not_try_behind_kept_release) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock, 5 * SECONDS);
+  hold_at_least(3, 5 * SECONDS);
   redlock_options waits = {
       .wait_us = 60 * SECONDS, .retry_delay_us = SECONDS, .retry_jitter_us = REDLOCK_DURATION_NONE};
   rl_lock *waiter = fake_lock(world, KEY, &waits);
   assert_error(rl_lock_acquire(waiter, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   unsigned sets = world->nodes[0].sets;
-  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(world->nodes[0].sets, sets);
 }

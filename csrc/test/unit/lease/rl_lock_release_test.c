@@ -28,7 +28,7 @@ TEST(release_sends_key_and_token) {
   fake_command command = fake_answer(world, 0);
   assert_int_equal(command.verb, FAKE_RELEASE);
   assert_string_equal(command.key, KEY);
-  assert_string_equal(command.token, token);
+  assert_string_equal(command.token, lease_token);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
@@ -157,7 +157,7 @@ TEST(unavailable_release_can_be_repeated) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_int_equal(fake_holders(world, KEY, token), 3);
+  assert_int_equal(fake_holders(world, KEY, lease_token), 3);
   assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(release(lock), REDLOCK_E_NOT_HELD);

@@ -12,18 +12,24 @@
 #include "lock/rl_round.h"
 #include "operator/rl_ask.h"
 
+#include "lease_world.h"
+
+/* The lock is held, and auto-extended. */
+static void keep(unsigned count) {
+  redlock_options options = kept();
+  hold(count, &options);
+}
+
 /* The nodes refuse its first automatic extend, and all that follow. */
-static fake_world *failing(rl_lock **lock) {
-  fake_world *world = held(3, lock);
+static void failing(void) {
+  keep(3);
   refuse_all(world);
   fake_pass(world, THIRD_US);
-  assert_error(reason_of(world, *lock), REDLOCK_E_UNAVAILABLE);
-  return world;
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
 }
 
 TEST(expiry_of_lease_is_reported_once) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  keep(3);
   refuse_all(world);
   fake_pass(world, THIRD_US - 1);
   assert_null(rl_loss_next(&world->core, world->now_us));
@@ -54,8 +60,7 @@ TEST(expiry_of_lease_is_reported_once) {
 
 /* The extends fail, and then the lease expires before the program asks. */
 TEST(reported_loss_is_current) {
-  rl_lock *lock;
-  fake_world *world = failing(&lock);
+  failing();
   world->now_us = lock->deadline_us;
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
   assert_error(lock->loss, REDLOCK_E_EXPIRED);
@@ -65,10 +70,9 @@ TEST(reported_loss_is_current) {
 
 /* Its leases are not auto-extended, so no timer runs between its calls. */
 TEST(next_lost_reports_expiry_without_a_turn) {
-  rl_lock *lock;
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
-  fake_world *world = held_by(3, &lock, &options);
+  hold(3, &options);
   rl_lock *later = fake_lock(world, "later", &options);
   fake_pass(world, SECONDS);
   assert_error(fake_hold(world, later), REDLOCK_OK);
@@ -86,8 +90,7 @@ TEST(next_lost_reports_expiry_without_a_turn) {
 
 /* A program that asks later learns of each loss. */
 TEST(loss_counts_after_an_unread_loss) {
-  rl_lock *lock;
-  fake_world *world = failing(&lock);
+  failing();
   uint32_t count = world->core.losses->count;
   fake_pass(world, LEASE_US - THIRD_US);
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
@@ -97,8 +100,7 @@ TEST(loss_counts_after_an_unread_loss) {
 }
 
 TEST(process_stopped_beyond_deadline_revives_no_lease) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  keep(3);
   world->now_us += LEASE_US;
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* before any timer */
@@ -113,8 +115,7 @@ TEST(process_stopped_beyond_deadline_revives_no_lease) {
 /* The process had stopped between the beginning of the extend and its round, or after that. */
 TEST(answer_after_deadline_revives_no_lease) {
   for (unsigned answered = 0; answered <= 1; answered++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock);
+    keep(3);
     fake_pass(world, THIRD_US);
     assert_int_equal(extends(world), 3);
     world->now_us = FAKE_START_US + LEASE_US;
@@ -130,16 +131,12 @@ TEST(answer_after_deadline_revives_no_lease) {
     assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
     assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
     assert_int_equal(extends(world), 3);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(denied_lease_is_lost_and_not_taken_back) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  for (unsigned i = 0; i < 2; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
-  }
+  keep(3);
+  let_other_hold(2, REDLOCK_NEVER);
   fake_pass(world, THIRD_US);
   fake_settle(world);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -169,8 +166,7 @@ TEST(denied_lease_is_lost_and_not_taken_back) {
 
 /* Extends fail, and then the deadline passes before the timer is looked at. */
 TEST(expired_lease_is_not_reported_unavailable) {
-  rl_lock *lock;
-  fake_world *world = failing(&lock);
+  failing();
   world->now_us = lock->deadline_us;
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_int_equal(since_of(world, lock), world->now_us);
@@ -183,8 +179,7 @@ TEST(expired_lease_is_lost_until_its_release) {
   for (unsigned i = 0; i < 4; i++) {
     bool notified = i >= 2;
     bool asks = i % 2 != 0;
-    rl_lock *lock;
-    fake_world *world = held_by(3, &lock, notified ? &extended : &plain);
+    hold(3, notified ? &extended : &plain);
     redlock_time deadline_us = lock->deadline_us;
     world->now_us = deadline_us + SECONDS;
     if (asks) {
@@ -198,50 +193,47 @@ TEST(expired_lease_is_lost_until_its_release) {
     assert_ptr_equal(rl_loss_next(&world->core, world->now_us), notified ? lock : NULL);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
     assert_error(reason_of(world, lock), REDLOCK_OK);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* Ways in which a lease ends that are no loss. */
-static void by_release(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+static void by_release(rl_lock *self) {
+  assert_error(rl_lock_release(self, world->now_us, false), REDLOCK_OK);
 }
-static void by_close(fake_world *world, rl_lock *lock) {
-  (void)lock;
+static void by_close(rl_lock *self) {
+  (void)self;
   rl_core_close(&world->core, world->now_us);
 }
-static void by_fork(fake_world *world, rl_lock *lock) {
-  (void)lock;
+static void by_fork(rl_lock *self) {
+  (void)self;
   for (unsigned i = 0; i < world->count; i++) {
     world->nodes[i].connected = false;
     world->nodes[i].queued = 0;
   }
   rl_core_reset(&world->core);
 }
-static void by_expiry(fake_world *world, rl_lock *lock) {
-  rl_lock_expire(lock, world->now_us);
+static void by_expiry(rl_lock *self) {
+  rl_lock_expire(self, world->now_us);
 }
 
-static void by_detach(fake_world *world, rl_lock *lock) {
+static void by_detach(rl_lock *self) {
   rl_handover handover;
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
-  rl_lock_detach(lock);
+  assert_error(rl_lock_detachable(self, world->now_us, &handover), REDLOCK_OK);
+  rl_lock_detach(self);
 }
 
-static void (*const ends[])(fake_world *world, rl_lock *lock) = {by_release, by_close, by_fork,
-                                                                 by_expiry, by_detach};
+static void (*const ends[])(rl_lock *self) = {by_release, by_close, by_fork, by_expiry, by_detach};
 
 TEST(released_lease_is_no_loss_and_not_extended) {
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
-      rl_lock *lock;
-      fake_world *world = held(3, &lock);
+      keep(3);
       if (in_flight) {
         fake_pass(world, THIRD_US);
         assert_true(rl_lock_is_in_flight(lock) && !rl_lock_is_busy(lock));
       }
       unsigned before = extends(world);
-      ends[i](world, lock);
+      ends[i](lock);
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
       for (unsigned k = 0; k < 20; k++) {
         fake_settle(world);
@@ -262,21 +254,18 @@ TEST(result_of_released_lease_reports_no_loss) {
   static const int results[] = {REDLOCK_PENDING, REDLOCK_E_CLOSED, REDLOCK_E_NOT_HELD,
                                 REDLOCK_E_EXPIRED, REDLOCK_E_NOT_HELD};
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock);
-    ends[i](world, lock);
+    keep(3);
+    ends[i](lock);
     assert_error(rl_lock_outcome(lock, world->now_us), results[i]);
     assert_error(reason_of(world, lock), REDLOCK_OK);
     assert_null(rl_loss_next(&world->core, world->now_us));
     fake_settle(world);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* Its extends had begun to fail, and the program had not asked. */
 TEST(closed_client_reports_no_loss) {
-  rl_lock *lock;
-  fake_world *world = failing(&lock);
+  failing();
   rl_core_close(&world->core, world->now_us);
   assert_null(rl_loss_next(&world->core, world->now_us));
 }
@@ -285,7 +274,7 @@ TEST(freed_released_or_acquired_lock_reports_no_loss) {
   rl_lock *locks[4];
   redlock_options options = kept();
   static const char *const keys[] = {"a", "b", "c", "d"};
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
     locks[i] = fake_lock(world, keys[i], &options);
     assert_error(fake_hold(world, locks[i]), REDLOCK_OK);

@@ -8,11 +8,18 @@
 #include "kept.h"
 #include "lock/rl_round.h"
 
+#include "lease_world.h"
+
+/* The lock is held, and auto-extended. */
+static void keep(unsigned count) {
+  redlock_options options = kept();
+  hold(count, &options);
+}
+
 /* -------------------------------------------------------------------------- when (REN-1, REN-2) */
 
 TEST(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed) {
-  rl_lock *lock;
-  fake_world *world = held(5, &lock);
+  keep(5);
   redlock_time start_us = FAKE_START_US;
   for (unsigned i = 0; i < 20; i++) {
     assert_int_equal(rl_core_deadline(&world->core), start_us + THIRD_US);
@@ -31,9 +38,8 @@ TEST(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed
 }
 
 TEST(lock_without_auto_extend_is_not_extended) {
-  rl_lock *lock;
   redlock_options options = fake_once();
-  fake_world *world = held_by(3, &lock, &options);
+  hold(3, &options);
   assert_null(lock->renewal);
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   fake_pass(world, 20 * SECONDS);
@@ -60,14 +66,12 @@ TEST(extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity
       {REDLOCK_DURATION_NONE, 10 * SECONDS, 0.01, THIRD_US},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    rl_lock *lock;
     redlock_options options = kept();
     options.extend_every_us = cases[i].every_us;
     options.ttl_us = cases[i].ttl_us;
     options.drift_factor = cases[i].drift_factor;
-    fake_world *world = held_by(1, &lock, &options);
+    hold(1, &options);
     assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + cases[i].expected_us);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -75,8 +79,8 @@ TEST(leases_taken_together_are_extended_apart) {
   redlock_options options = kept();
   redlock_duration earliest_us = REDLOCK_NEVER, latest_us = 0;
   for (unsigned i = 1; i <= 100; i++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = fake_lock(world, KEY, &options);
+    world = fake_world_new(1);
+    lock = fake_lock(world, KEY, &options);
     world->jitter = i * 0x9e3779b97f4a7c15u;
     assert_error(fake_hold(world, lock), REDLOCK_OK);
     redlock_duration due_us = rl_core_deadline(&world->core) - FAKE_START_US;
@@ -93,8 +97,7 @@ TEST(leases_taken_together_are_extended_apart) {
 }
 
 TEST(failed_automatic_extend_is_repeated_sooner_near_deadline) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  keep(3);
   unsigned tries = 0;
   refuse_all(world);
   fake_pass(world, THIRD_US);
@@ -117,8 +120,7 @@ TEST(failed_automatic_extend_is_repeated_sooner_near_deadline) {
 }
 
 TEST(recovered_nodes_save_lease) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  keep(3);
   refuse_all(world);
   while (world->now_us < lock->deadline_us - 50 * MS) {
     wait_for_core(world);
@@ -136,10 +138,9 @@ TEST(recovered_nodes_save_lease) {
 /* ----------------------------------------------------------------------------- max_hold (REN-4) */
 
 TEST(automatic_extend_ends_at_max_hold) {
-  rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 25 * SECONDS;
-  fake_world *world = held_by(3, &lock, &options);
+  hold(3, &options);
   redlock_time end_us = FAKE_START_US + 25 * SECONDS;
   uint64_t last_ms = 0;
   while (rl_lock_remaining(lock, world->now_us) > 0) {
@@ -168,10 +169,9 @@ TEST(automatic_extend_ends_at_max_hold) {
 
 /* The result is the same before the timer. */
 TEST(expiry_at_max_hold_reports_max_hold) {
-  rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 10 * SECONDS;
-  fake_world *world = held_by(1, &lock, &options);
+  hold(1, &options);
   world->now_us += LEASE_US;
   assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
@@ -179,10 +179,9 @@ TEST(expiry_at_max_hold_reports_max_hold) {
 
 /* The in-flight limit delays it. */
 TEST(delayed_extend_asks_for_the_rest_of_max_hold) {
-  rl_lock *lock;
   redlock_options options = kept();
   options.max_hold_us = 12 * SECONDS;
-  fake_world *world = held_by(1, &lock, &options);
+  hold(1, &options);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
@@ -202,25 +201,23 @@ TEST(delayed_extend_asks_for_the_rest_of_max_hold) {
 /* --------------------------------------------------------------- operations of the user (REN-3) */
 
 /* The automatic extend is in LAUNCH, or its round is out. */
-static fake_world *extending(unsigned launched, rl_lock **lock) {
-  fake_world *world = held(3, lock);
+static void extending(unsigned launched) {
+  keep(3);
   world->now_us += THIRD_US;
   if (launched) {
     fake_turn(world);
   } else {
     rl_core_advance(&world->core, world->now_us);
   }
-  assert_int_equal((*lock)->phase, launched ? RL_PHASE_ROUND : RL_PHASE_SEND);
-  assert_true((*lock)->automatic);
-  assert_error(rl_lock_result(*lock), REDLOCK_OK); /* of the acquire */
-  assert_false(rl_lock_is_busy(*lock));
-  return world;
+  assert_int_equal(lock->phase, launched ? RL_PHASE_ROUND : RL_PHASE_SEND);
+  assert_true(lock->automatic);
+  assert_error(rl_lock_result(lock), REDLOCK_OK); /* of the acquire */
+  assert_false(rl_lock_is_busy(lock));
 }
 
 TEST(release_ends_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
-    fake_world *world = extending(launched, &lock);
+    extending(launched);
     assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
@@ -230,14 +227,12 @@ TEST(release_ends_automatic_extend) {
     assert_ptr_equal(rl_core_next_ended(&world->core), lock);
     assert_null(rl_core_next_ended(&world->core));
     assert_int_equal(extends(world), launched ? 3 : 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(extend_of_user_ends_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
-    fake_world *world = extending(launched, &lock);
+    extending(launched);
     assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, true), REDLOCK_OK);
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
     fake_turn(world);
@@ -253,16 +248,14 @@ TEST(extend_of_user_ends_automatic_extend) {
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_int_equal(lock->deadline_us, world->now_us + 20 * SECONDS - 202 * MS);
     assert_ptr_equal(rl_core_next_ended(&world->core), lock);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(cancel_and_wrong_arguments_keep_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
     redlock_options wrong = {.ttl_us = 1};
     char message[512];
-    fake_world *world = extending(launched, &lock);
+    extending(launched);
     rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_error(rl_lock_extend(lock, world->now_us, 1, false), REDLOCK_E_INVALID);
@@ -270,28 +263,24 @@ TEST(cancel_and_wrong_arguments_keep_automatic_extend) {
     assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_HELD);
     fake_settle(world);
     assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(lock_is_freed_during_automatic_extend) {
   for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
-    fake_world *world = extending(launched, &lock);
+    extending(launched);
     rl_lock_free(lock, world->now_us);
     fake_settle(world);
     assert_int_equal(fake_keys(world, KEY), 0);
     assert_int_equal(world->core.attempts.live, 0);
     assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* A user's extend fails for a reason; the automatic ones that follow do well. */
 TEST(automatic_extend_keeps_result_of_user) {
-  rl_lock *lock;
   char before[512], after[512];
-  fake_world *world = held(3, &lock);
+  keep(3);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 0);
@@ -320,8 +309,8 @@ TEST(automatic_extend_keeps_result_of_user) {
 
 TEST(unfetched_acquire_keeps_its_position_in_queue) {
   redlock_options options = kept();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  world = fake_world_new(3);
+  lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
   fake_settle(world);
   fake_pass(world, THIRD_US);
@@ -336,8 +325,7 @@ TEST(unfetched_acquire_keeps_its_position_in_queue) {
  * EXT-4 holds for automatic extends: a node that has lost the key gets it back, after the majority.
  */
 TEST(node_that_lost_key_is_healed) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  keep(3);
   fake_store_remove(&world->nodes[2].store, KEY);
   fake_pass(world, THIRD_US);
   (void)fake_answer(world, 2);
@@ -354,8 +342,8 @@ TEST(node_that_lost_key_is_healed) {
 
 TEST(options_of_an_acquire_turn_auto_extend_on_and_off) {
   redlock_options call = kept(), off = fake_once();
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
   assert_null(lock->renewal);
   assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
   fake_settle(world);
@@ -379,7 +367,7 @@ TEST(options_of_an_acquire_turn_auto_extend_on_and_off) {
 TEST(ten_thousand_leases_are_extended_in_time) {
   enum { LEASES = 10000 };
   redlock_options options = kept();
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   rl_lock **locks = calloc(LEASES, sizeof *locks);
   assert_non_null(locks);
   for (unsigned i = 0; i < LEASES; i++) {
