@@ -31,6 +31,15 @@ static void acquire_and_release(fake_world *world, rl_lock *lock) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
+/* A lock that was acquired and released |pairs| times: two, and its nodes' commands are known. */
+static rl_lock *used_lock(fake_world *world, unsigned pairs) {
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  for (unsigned i = 0; i < pairs; i++) {
+    acquire_and_release(world, lock);
+  }
+  return lock;
+}
+
 static rl_native native_of(const fake_world *world, unsigned node) {
   return world->core.nodes[node]->link.native;
 }
@@ -44,16 +53,14 @@ static fake_command begin_release(fake_world *world, rl_lock *lock) {
 
 TEST(first_release_of_connection_tries_nothing) {
   fake_world *world = native_world(3, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
+  (void)used_lock(world, 1);
   assert_int_equal(world->nodes[0].releases, 1);
   assert_int_equal(native_of(world, 0), RL_NATIVE_WANTED);
 }
 
 TEST(second_release_is_followed_by_tries_of_the_same_key_and_token) {
   fake_world *world = native_world(1, RL_NATIVE_DELEX);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 1);
   fake_command release = begin_release(world, lock);
   assert_int_equal(world->nodes[0].queued, 1);
   assert_int_equal(release.native, 0);
@@ -73,8 +80,7 @@ TEST(second_release_is_followed_by_tries_of_the_same_key_and_token) {
 /* The tries would delete the key before the text of the script does. */
 TEST(release_by_unknown_script_is_not_lost) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 1);
   world->nodes[0].store.forgot_release = true;
   acquire_and_release(world, lock);
   assert_int_equal(native_of(world, 0), RL_NATIVE_DELIFEQ);
@@ -84,9 +90,7 @@ TEST(each_node_is_released_by_the_command_that_it_knows) {
   fake_world *world = native_world(3, RL_NATIVE_DELIFEQ);
   world->nodes[1].store.native = RL_NATIVE_DELEX;
   world->nodes[2].store.native = 0;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 2);
   (void)begin_release(world, lock);
   static const unsigned known[] = {RL_NATIVE_DELIFEQ, RL_NATIVE_DELEX, 0};
   for (unsigned i = 0; i < 3; i++) {
@@ -100,8 +104,7 @@ TEST(each_node_is_released_by_the_command_that_it_knows) {
 /* A proxy answers for the server, and deletes nothing. */
 TEST(try_that_claims_to_have_deleted_the_key_is_no_proof) {
   fake_world *world = native_world(1, 0);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 1);
   (void)begin_release(world, lock);
   (void)fake_answer(world, 0);
   (void)fake_reply(world, 0, ":1\r\n");
@@ -113,8 +116,7 @@ TEST(try_that_claims_to_have_deleted_the_key_is_no_proof) {
 
 TEST(node_that_hangs_up_on_tries_gets_none_again) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 1);
   (void)begin_release(world, lock);
   (void)fake_answer(world, 0);
   fake_break(world, 0, "reset by peer");
@@ -126,8 +128,7 @@ TEST(node_that_hangs_up_on_tries_gets_none_again) {
 
 TEST(release_with_callers_token_is_not_followed_by_tries) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 1);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_begin_release(world, lock);
@@ -137,9 +138,7 @@ TEST(release_with_callers_token_is_not_followed_by_tries) {
 
 TEST(native_release_that_is_unknown_again_is_repeated_by_script) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 2);
   world->nodes[0].store.native = 0; /* A proxy leads to another server now. */
   acquire_and_release(world, lock);
   assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
@@ -154,9 +153,7 @@ TEST(native_release_without_right_is_repeated_by_script) {
       "-NOPERM User app has no permissions to run the 'delex' command\r\n"};
   for (unsigned i = 0; i < 2; i++) {
     fake_world *world = native_world(1, natives[i]);
-    rl_lock *lock = fake_lock(world, KEY, NULL);
-    acquire_and_release(world, lock);
-    acquire_and_release(world, lock);
+    rl_lock *lock = used_lock(world, 2);
     assert_int_equal(begin_release(world, lock).native, natives[i]);
     (void)fake_reply(world, 0, errors[i]);
     fake_settle(world);
@@ -169,9 +166,7 @@ TEST(native_release_without_right_is_repeated_by_script) {
 /* The user has the right to DELIFEQ again, but no longer that to EVAL. */
 TEST(refused_native_command_is_tried_again_without_scripts) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 2);
   world->nodes[0].store.native = 0;
   acquire_and_release(world, lock);
   assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
@@ -186,9 +181,7 @@ TEST(refused_native_command_is_tried_again_without_scripts) {
 
 TEST(unanswered_native_release_is_repeated) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 2);
   assert_int_equal(begin_release(world, lock).native, RL_NATIVE_DELIFEQ);
   fake_break(world, 0, "reset by peer");
   fake_settle(world);
@@ -197,9 +190,7 @@ TEST(unanswered_native_release_is_repeated) {
 
 TEST(native_release_keeps_key_of_another_client) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  acquire_and_release(world, lock);
+  rl_lock *lock = used_lock(world, 2);
   (void)begin_release(world, lock);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   fake_settle(world);
@@ -272,20 +263,14 @@ TEST(native_extend_with_shorter_ttl_keeps_end_of_key) {
   assert_true(fake_store_expiry(&world->nodes[0].store, world->now_us, KEY) >= end_us);
 }
 
-TEST(native_extend_never_grows_after_an_unanswered_one) {
-  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock); /* The node is known to run no scripts. */
+/* A lease on a node that runs no scripts. */
+static rl_lock *scriptless_lease(fake_world *world) {
+  rl_lock *lock = used_lock(world, 1);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  fake_begin_extend(world, lock, 20 * SECONDS);
-  assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
-  fake_break(world, 0, "reset by peer"); /* The node may execute it at any time. */
-  fake_settle(world);
-  assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_E_UNAVAILABLE);
-  assert_error(fake_extend(world, lock, 20 * SECONDS), REDLOCK_OK);
+  return lock;
 }
 
-/* Makes the node of a lease one that may still execute an extend for |ttl_us|. */
+/* The node of a lease may still execute an extend for |ttl_us|. */
 static void leave_extend_unanswered(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
   fake_begin_extend(world, lock, ttl_us);
   assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
@@ -293,15 +278,15 @@ static void leave_extend_unanswered(fake_world *world, rl_lock *lock, redlock_du
   fake_settle(world);
 }
 
-TEST(script_extend_never_grows_after_an_unanswered_native_one) {
-  fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  leave_extend_unanswered(world, lock, 20 * SECONDS);
-  world->nodes[0].store.runs_none = false; /* The user has the right again. */
-  assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_E_UNAVAILABLE);
-  assert_error(fake_extend(world, lock, 20 * SECONDS), REDLOCK_OK);
+TEST(extend_never_grows_after_an_unanswered_native_one) {
+  for (unsigned by_script = 0; by_script <= 1; by_script++) {
+    fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
+    rl_lock *lock = scriptless_lease(world);
+    leave_extend_unanswered(world, lock, 20 * SECONDS);
+    world->nodes[0].store.runs_none = !by_script; /* The user may have the right again. */
+    assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_E_UNAVAILABLE);
+    assert_error(fake_extend(world, lock, 20 * SECONDS), REDLOCK_OK);
+  }
 }
 
 /* The proxy's connection to the server may be slow, or another one. */
@@ -310,9 +295,7 @@ TEST(native_extend_never_grows_after_an_error_of_a_proxy) {
                                        "-NOPERM no permissions to run the 'set' command\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
-    rl_lock *lock = fake_lock(world, KEY, NULL);
-    acquire_and_release(world, lock);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    rl_lock *lock = scriptless_lease(world);
     fake_begin_extend(world, lock, 20 * SECONDS);
     (void)fake_reply(world, 0, errors[i]);
     fake_settle(world);
@@ -325,9 +308,7 @@ TEST(native_extend_never_grows_after_an_error_of_a_proxy) {
 
 TEST(node_that_may_shorten_its_key_gets_none_again) {
   fake_world *world = scriptless_world(3, RL_NATIVE_DELIFEQ);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  acquire_and_release(world, lock);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = scriptless_lease(world);
   leave_extend_unanswered(world, lock, 10 * SECONDS);
   assert_error(fake_extend(world, lock, 30 * SECONDS), REDLOCK_OK);
   assert_contains(rl_round_reason(lock, 0), "may still execute an earlier extend");
