@@ -61,6 +61,18 @@ static inline void assert_votes(const rl_lock *lock, const char *votes) {
   assert_string_equal(seen, votes);
 }
 
+/* An acquire ends with |result|, by these votes. */
+static inline void assert_hold(fake_world *world, rl_lock *lock, int result, const char *votes) {
+  assert_error(fake_hold(world, lock), result);
+  assert_votes(lock, votes);
+}
+
+/* Acquires and releases the lock. */
+static inline void use(fake_world *world, rl_lock *lock) {
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
+}
+
 static inline void assert_reason(const rl_lock *lock, unsigned node, const char *part) {
   assert_contains(rl_round_reason(lock, node), part);
 }
@@ -69,8 +81,7 @@ static inline void assert_reason(const rl_lock *lock, unsigned node, const char 
 static inline fake_world *used(unsigned count, rl_lock **lock) {
   fake_world *world = ready(count);
   *lock = lock_of(world);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  assert_error(fake_release(world, *lock), REDLOCK_OK);
+  use(world, *lock);
   return world;
 }
 

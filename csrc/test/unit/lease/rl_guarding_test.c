@@ -64,8 +64,7 @@ TEST(second_quarantine_of_a_node_counts_again) {
     fake_store_restart(&world->nodes[2].store, run_id, false);
     fake_break(world, 2, "Connection reset by peer");
     fake_settle(world);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
-    assert_votes(lock, "ggq");
+    assert_hold(world, lock, REDLOCK_OK, "ggq");
     assert_int_equal(quarantines(world, 2), round);
     assert_error(fake_release(world, lock), REDLOCK_OK);
     /* Nothing is asked when the quarantine ends. */

@@ -17,20 +17,17 @@ TEST(new_node_votes_after_the_longest_lease) {
   fake_world *world = fresh(3);
   rl_lock *lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_votes(lock, "qqq");
+  assert_hold(world, lock, REDLOCK_E_UNAVAILABLE, "qqq");
   redlock_time made_us = world->now_us;
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].sets, 0);
     assert_contains(world->nodes[i].store.record, " empty nodes=3 quorum=2 max_ttl=20000 list=");
   }
   fake_pass(world, QUARANTINE - 1);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_votes(lock, "qqq");
+  assert_hold(world, lock, REDLOCK_E_UNAVAILABLE, "qqq");
   fake_pass(world, 1);
   assert_int_equal(world->now_us, made_us + QUARANTINE);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "ggg");
+  assert_hold(world, lock, REDLOCK_OK, "ggg");
 }
 
 TEST(quarantine_lasts_at_least_six_seconds) {
@@ -51,22 +48,19 @@ TEST(old_record_lets_node_vote_at_once) {
   fake_world *world = ready(3);
   remember(world, 1, QUARANTINE - 1, "empty");
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gqg");
+  assert_hold(world, lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 0.1 s more: it has no record");
   assert_int_equal(fake_keys(world, KEY), 2); /* Nor does the node join. */
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, 1);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "ggg");
+  assert_hold(world, lock, REDLOCK_OK, "ggg");
 }
 
 TEST(record_of_another_server_is_replaced) {
   fake_world *world = ready(3);
   fake_store_restart(&world->nodes[2].store, "run7", false);
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "ggq");
+  assert_hold(world, lock, REDLOCK_OK, "ggq");
   assert_contains(world->nodes[2].store.record, "run7 ");
   assert_contains(world->nodes[2].store.record, " restart ");
   assert_error(fake_release(world, lock), REDLOCK_OK);
@@ -96,16 +90,19 @@ TEST(record_waits_for_clocks_of_a_majority) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
 
+static void assert_guard_reason(fake_world *world, unsigned node, const char *expected) {
+  char reason[RL_REASON_MAX + 1];
+  assert_string_equal(rl_guard_reason(guard_of(world, node), world->now_us, reason, sizeof reason),
+                      expected);
+}
+
 TEST(wrong_clock_creates_no_record) {
   fake_world *world = ready(3);
   world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
   world->nodes[1].store.record[0] = '\0';
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gqg");
-  char reason[RL_REASON_MAX + 1];
-  assert_string_equal(rl_guard_reason(guard_of(world, 1), world->now_us, reason, sizeof reason),
-                      "its clock is 2.1 s ahead of those of the other nodes");
+  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_guard_reason(world, 1, "its clock is 2.1 s ahead of those of the other nodes");
   assert_string_equal(world->nodes[1].store.record, "");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[1].store.ahead_us = 2 * SECONDS;
@@ -125,8 +122,7 @@ TEST(uncertain_clock_creates_no_record) {
   world->nodes[1].store.ahead_us = 10 * SECONDS;
   world->nodes[1].store.record[0] = '\0';
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(fake_release(world, lock), REDLOCK_OK);
+  use(world, lock);
   fake_pass(world, 2 * SECONDS);
   fake_begin_acquire(world, lock);
   assert_int_equal(fake_next(world, 1), FAKE_GUARD);
@@ -154,11 +150,10 @@ TEST(node_with_a_known_clock_receives_the_key) {
   assert_false(guard_of(world, 1)->near);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_begin_acquire(world, lock);
-  while (fake_next(world, 0) != FAKE_OTHER) {
-    fake_answer(world, 0);
-  }
-  while (fake_next(world, 2) != FAKE_OTHER) {
-    fake_answer(world, 2);
+  for (unsigned i = 0; i < 3; i += 2) {
+    while (fake_next(world, i) != FAKE_OTHER) {
+      fake_answer(world, i);
+    }
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 2);
@@ -173,8 +168,7 @@ TEST(node_with_a_wrong_clock_does_not_vote) {
   fake_world *world = ready(3);
   world->nodes[0].store.ahead_us = 100 * SECONDS;
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "qgg");
+  assert_hold(world, lock, REDLOCK_OK, "qgg");
   assert_true(rl_guard_quarantined(guard_of(world, 0), world->now_us) == REDLOCK_NEVER);
 }
 
@@ -223,8 +217,7 @@ TEST(flushed_node_has_no_vote) {
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   fake_store_flush(&world->nodes[1].store);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gqg");
+  assert_hold(world, lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1,
                 "it has no record: it is new, was restarted without its keys or flushed, or "
                 "is another database; its quarantine begins now");
@@ -240,8 +233,7 @@ TEST(flushed_node_grants_no_second_lease) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY); /* The holder has a bare majority. */
   fake_store_flush(&world->nodes[1].store);
-  assert_error(fake_hold(world, rival), REDLOCK_E_TAKEN);
-  assert_votes(rival, "tqg");
+  assert_hold(world, rival, REDLOCK_E_TAKEN, "tqg");
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
 }
 
@@ -265,8 +257,7 @@ TEST(a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_sam
   rl_lock *lock;
   fake_world *world = used(3, &lock);
   fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gqg");
+  assert_hold(world, lock, REDLOCK_OK, "gqg");
   assert_contains(world->nodes[1].store.record, "run9 ");
 }
 
@@ -293,8 +284,7 @@ TEST(late_client_teaches_no_script_to_another_server) {
   assert_string_equal(command.seal, guard_of(late, 1)->seal);
   assert_string_not_equal(command.seal, guard_of(world, 1)->seal);
   world->nodes[1].store = late->nodes[1].store;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gqg");
+  assert_hold(world, lock, REDLOCK_OK, "gqg");
   fake_settle(late);
 }
 
@@ -310,14 +300,12 @@ TEST(node_that_failed_over_and_back_grants_nothing) {
     rl_lock *lock = lock_of(world);
     (void)snprintf(store->run_id, sizeof store->run_id, "run1-5e");
     remember(world, 1, QUARANTINE, "ready");
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
-    assert_votes(lock, "ggg");
+    assert_hold(world, lock, REDLOCK_OK, "ggg");
     assert_error(fake_release(world, lock), REDLOCK_OK);
     (void)snprintf(store->run_id, sizeof store->run_id, "run1-6f");
     store->unsealed = lags == 0;
     fake_pass(world, lags == 0 ? 0 : TRUSTED);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
-    assert_votes(lock, "gqg");
+    assert_hold(world, lock, REDLOCK_OK, "gqg");
     assert_contains(store->record, "6f ");
   }
 }
@@ -329,8 +317,7 @@ TEST(history_is_trusted_from_its_send_time) {
   rl_guard *guard = guard_of(world, 1);
   redlock_time reported_us = guard->history_us;
   fake_pass(world, TRUSTED - 1);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(fake_release(world, lock), REDLOCK_OK);
+  use(world, lock);
   assert_int_equal(guard->history_us, reported_us);
   assert_null(rl_guard_history(guard, reported_us + TRUSTED - 1));
   assert_non_null(rl_guard_history(guard, reported_us + TRUSTED));
@@ -354,12 +341,10 @@ TEST(seal_reveals_a_server_that_kept_its_scripts) {
   (void)snprintf(store->run_id, sizeof store->run_id, "run1-");
   remember(world, 1, QUARANTINE, "ready");
   lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(fake_release(world, lock), REDLOCK_OK);
+  use(world, lock);
   (void)snprintf(store->run_id, sizeof store->run_id, "run9-"); /* With its scripts. */
   store->unsealed = true;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gqg");
+  assert_hold(world, lock, REDLOCK_OK, "gqg");
 }
 
 TEST(flushed_script_is_sent_again_only_after_a_check) {
@@ -383,8 +368,7 @@ TEST(node_bootstrapped_by_another_client_votes_in_the_same_attempt) {
   rl_lock *lock;
   fake_world *world = used(1, &lock);
   remember(world, 0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "g");
+  assert_hold(world, lock, REDLOCK_OK, "g");
 }
 
 TEST(node_without_a_vote_is_checked_once_a_second) {
@@ -425,8 +409,7 @@ TEST(repeated_bootstrap_is_permitted) {
   fake_world *world = used(1, &lock);
   for (unsigned i = 0; i < 10; i++) {
     remember(world, 0, QUARANTINE + 5 + i, "ready");
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
-    assert_error(fake_release(world, lock), REDLOCK_OK);
+    use(world, lock);
   }
 }
 
@@ -435,8 +418,7 @@ TEST(new_connection_checks_the_record) {
   fake_world *world = used(3, &lock);
   fake_store_restart(&world->nodes[0].store, "run5", true);
   fake_break(world, 0, "Connection reset by peer");
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "qgg");
+  assert_hold(world, lock, REDLOCK_OK, "qgg");
 }
 
 /* --------------------------------------------------------------------------------- refusals */
@@ -453,8 +435,7 @@ TEST(restarted_server_keeps_its_clients) {
   (void)snprintf(store->record, sizeof store->record, "%s", theirs);
   (void)snprintf(store->run_id, sizeof store->run_id, "run9");
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "egg");
+  assert_hold(world, lock, REDLOCK_OK, "egg");
   assert_string_equal(store->record, theirs);
 }
 
@@ -466,13 +447,12 @@ TEST(server_with_a_record_in_another_database_is_refused) {
                  world->core.guards->fingerprint);
   store->record[0] = '\0';
   rl_lock *lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "qgg"); /* It is to be made a voter, and is found not to be one. */
+  assert_hold(world, lock, REDLOCK_OK,
+              "qgg"); /* It is to be made a voter, and is found not to be one. */
   fake_settle(world);
   assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "egg");
+  assert_hold(world, lock, REDLOCK_OK, "egg");
   assert_reason(lock, 0,
                 "it is guarded for other clients: prefix=da39a3ee/ database=3 (ours "
                 "prefix=da39a3ee/); if it has no others, delete redlock:lineage* in all its "
@@ -489,19 +469,16 @@ TEST(clients_with_other_settings_see_the_difference) {
       {"nodes=3 quorum=2 max_ttl=20000 cluster=blue", "cluster=blue (ours list="},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    char message[512];
     fake_world *world = ready(3);
     fake_store *store = &world->nodes[0].store;
     const char *rest = strstr(world->core.guards->fingerprint, "list=");
     rest = strchr(cases[i].theirs, 'c') != NULL ? strchr(rest, ' ') : rest + 5;
     (void)snprintf(store->record, sizeof store->record, "run0 1 ready %s%s", cases[i].theirs, rest);
     rl_lock *lock = lock_of(world);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
-    assert_votes(lock, "egg");
+    assert_hold(world, lock, REDLOCK_OK, "egg");
     assert_reason(lock, 0, "it is guarded for other clients: ");
     assert_reason(lock, 0, cases[i].said);
     assert_reason(lock, 0, "; if it has no others, delete redlock:lineage* in all its databases");
-    (void)message;
   }
 }
 
@@ -517,17 +494,23 @@ TEST(two_nodes_of_one_server_have_one_vote) {
   assert_string_equal(guard_of(world, 2)->reason, "it is the same server as 10.0.0.1:6379");
   fake_settle(world);
   (void)fake_release(world, lock);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "gge");
+  assert_hold(world, lock, REDLOCK_OK, "gge");
 }
 
-/* The answer of node 0 to the guard. */
-static rl_lock *answering(fake_world *world, const char *reply) {
+/* Begins an acquire. Node 0 has been asked by the guard, and has not answered. */
+static rl_lock *begin_question(fake_world *world) {
   rl_lock *lock = lock_of(world);
   world->nodes[0].policy = FAKE_SILENT;
   fake_begin_acquire(world, lock);
   (void)fake_reply(world, 0, "+OK\r\n");
-  assert_int_equal(fake_reply(world, 0, reply).verb, FAKE_GUARD);
+  assert_int_equal(fake_next(world, 0), FAKE_GUARD);
+  return lock;
+}
+
+/* The answer of node 0 to the guard. */
+static rl_lock *answering(fake_world *world, const char *reply) {
+  rl_lock *lock = begin_question(world);
+  (void)fake_reply(world, 0, reply);
   fake_settle(world);
   return lock;
 }
@@ -580,11 +563,12 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
       "c7e2b2d468714581ec7c87f25acc9a69fdc27e3b, on @user_script:1.\r\n",
       "-ERR Error running script (call to f_c7e2b2d468714581ec7c87f25acc9a69fdc27e3b): "
       "@user_script:1: @user_script: 1: -NOREPLICAS Not enough good replicas to write.\r\n"};
+  static const char restarted[] =
+      "the server was restarted, replaced or promoted; its quarantine begins now";
   static const char reason[] =
       "NOREPLICAS Not enough good replicas to write. Its quarantine begins when it has the "
       "replicas of min-replicas-to-write: start one";
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
-    char text[RL_REASON_MAX + 1];
     fake_world *world = ready(1);
     fake_store_restart(&world->nodes[0].store, "run7", false);
     rl_lock *lock = lock_of(world);
@@ -597,11 +581,7 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
       fake_answer(world, 0); /* the check */
       const rl_guard *guard = guard_of(world, 0);
       assert_int_equal(guard->state, RL_GUARD_MISSING);
-      (void)rl_guard_reason(guard, world->now_us, text, sizeof text);
-      assert_string_equal(text, connection > 0
-                                    ? reason
-                                    : "the server was restarted, replaced or promoted; its "
-                                      "quarantine begins now");
+      assert_guard_reason(world, 0, connection > 0 ? reason : restarted);
       assert_int_equal(rl_guard_refuses(guard), connection > 0);
       assert_int_equal(rl_guard_vote(guard),
                        connection > 0 ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED);
@@ -679,18 +659,13 @@ TEST(unreadable_record_is_refused) {
 TEST(answer_of_another_type_is_refused) {
   static const char *const answers[] = {":1\r\n", "$-1\r\n", "*0\r\n", "+OK\r\n"};
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
-    fake_world *world = ready(3);
-    rl_lock *lock = answering(world, answers[i]);
-    assert_votes(lock, "egg");
+    assert_votes(answering(ready(3), answers[i]), "egg");
   }
 }
 
 TEST(node_without_a_record_is_refused) {
   fake_world *world = fresh(1);
-  rl_lock *lock = lock_of(world);
-  world->nodes[0].policy = FAKE_SILENT;
-  fake_begin_acquire(world, lock);
-  (void)fake_reply(world, 0, "+OK\r\n");
+  (void)begin_question(world);
   (void)fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
   fake_command command = fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
   assert_string_equal(command.make, "make");

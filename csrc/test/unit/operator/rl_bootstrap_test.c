@@ -25,8 +25,7 @@ TEST(bootstrapped_nodes_vote_at_once) {
     assert_memory_equal(end, " ready ", 7);
     assert_int_equal(world->nodes[i].sets + world->nodes[i].releases, 0);
   }
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_votes(lock, "ggg");
+  assert_hold(world, lock, REDLOCK_OK, "ggg");
 }
 
 TEST(bootstrap_takes_nodes_of_other_clients) {
