@@ -20,8 +20,12 @@ typedef struct fixture {
   rl_node node;
   rl_attempt_pool pool;
   rl_resource *resource;
+  rl_attempt *attempt; /* of attempt_of(); NULL before */
   redlock_time now_us;
+  struct fixture *next;
 } fixture;
+
+static fixture *fixtures; /* of the test */
 
 static fixture *make(const char *text) {
   fixture *made = calloc(1, sizeof *made);
@@ -36,20 +40,45 @@ static fixture *make(const char *text) {
   made->resource = rl_resource_new(NULL, 0, "k", 1);
   assert_non_null(made->resource);
   made->now_us = START_US;
+  made->next = fixtures;
+  fixtures = made;
   return made;
 }
 
-static void destroy(fixture *it) {
-  rl_node_free(&it->node, &it->pool);
-  rl_resource_unref(it->resource);
-  rl_attempt_pool_free(&it->pool);
-  free(it);
+static int destroy_all(void **state) {
+  while (fixtures != NULL) {
+    fixture *it = fixtures;
+    fixtures = it->next;
+    if (it->attempt != NULL) {
+      rl_attempt_unref(&it->pool, it->attempt);
+    }
+    rl_node_free(&it->node, &it->pool); /* gives up what is outstanding */
+    rl_resource_unref(it->resource);
+    rl_attempt_pool_free(&it->pool);
+    free(it);
+  }
+  return 0;
 }
 
 static void connect_node(fixture *it) {
   rl_link_connecting(&it->node.link, it->now_us);
   rl_node_connected(&it->node, it->now_us);
   assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
+}
+
+/* A node of which the client waits for the reply to the first command of the handshake. */
+static fixture *connected(const char *text) {
+  fixture *it = make(text);
+  connect_node(it);
+  return it;
+}
+
+/* The connection ends, and its commands are given up. */
+static void disconnect(fixture *it, const char *reason) {
+  rl_outstanding command;
+  rl_node_disconnected(&it->node, it->now_us, reason);
+  while (rl_link_take(&it->node.link, &command)) {
+  }
 }
 
 /* Returns the link's complaint about bytes, whatever part of the output is sent. */
@@ -80,8 +109,7 @@ static const char *feed(fixture *it, const char *bytes) {
 }
 
 static fixture *make_up(void) {
-  fixture *it = make("h");
-  connect_node(it);
+  fixture *it = connected("h");
   assert_null(feed(it, FAKE_HANDSHAKE));
   assert_int_equal(it->node.link.phase, RL_LINK_UP);
   rl_buffer_clear(&it->node.link.output);
@@ -89,9 +117,21 @@ static fixture *make_up(void) {
 }
 
 static rl_attempt *attempt_of(fixture *it) {
-  rl_attempt *attempt = rl_attempt_new(&it->pool, it->resource, NULL, ENTROPY);
-  assert_non_null(attempt);
-  return attempt;
+  if (it->attempt == NULL) {
+    it->attempt = rl_attempt_new(&it->pool, it->resource, NULL, ENTROPY);
+    assert_non_null(it->attempt);
+  }
+  return it->attempt;
+}
+
+static void queue_set(fixture *it, unsigned ttl_ms) {
+  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt_of(it),
+                                1, ttl_ms));
+}
+
+static void queue_release(fixture *it, unsigned round) {
+  assert_true(
+      rl_link_queue_release(&it->node.link, it->now_us, attempt_of(it), round, false, true));
 }
 
 /* -------------------------------------------------------------------------------- handshake */
@@ -126,8 +166,7 @@ TEST(handshake_logs_in_selects_and_sets_the_name) {
       {"redis://u:@h/2", "AUTH u ;SELECT 2;" HELLO, 5},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    fixture *it = make(cases[i].address);
-    connect_node(it);
+    fixture *it = connected(cases[i].address);
     assert_steps(it, cases[i].steps);
     assert_int_equal(it->node.link.outstanding_count, cases[i].command);
     for (unsigned k = 0; k < cases[i].command; k++) {
@@ -140,7 +179,6 @@ TEST(handshake_logs_in_selects_and_sets_the_name) {
     assert_int_equal(it->node.link.up_us, it->now_us);
     assert_int_equal(it->node.link.latency_us, 5 * cases[i].command);
     assert_string_equal(it->node.error, "");
-    destroy(it);
   }
 }
 
@@ -207,8 +245,7 @@ static const refusal refusals[] = {
 
 TEST(refused_step_ends_the_connection_with_a_reason) {
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
-    fixture *it = make(refusals[i].address);
-    connect_node(it);
+    fixture *it = connected(refusals[i].address);
     const char *reason = feed(it, refusals[i].replies);
     if (refusals[i].reason == NULL) {
       assert_null(reason);
@@ -221,7 +258,6 @@ TEST(refused_step_ends_the_connection_with_a_reason) {
       assert_int_equal(it->node.link.phase, RL_LINK_DOWN);
       assert_string_equal(it->node.error, refusals[i].reason);
     }
-    destroy(it);
   }
 }
 
@@ -238,12 +274,10 @@ TEST(error_with_a_password_names_the_forbidden_command) {
       {"+OK\r\n-ERR no 'select\r\n", "ERR no "},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    fixture *it = make("redis://u:" SECRET "@h/99");
-    connect_node(it);
+    fixture *it = connected("redis://u:" SECRET "@h/99");
     const char *reason = feed(it, cases[i][0]);
     assert_non_null(reason);
     assert_string_equal(reason, cases[i][1]);
-    destroy(it);
   }
 }
 
@@ -254,28 +288,21 @@ static void assert_next_handshake(fixture *it, const char *replies, const char *
   rl_buffer_clear(&it->node.link.output);
   assert_null(feed(it, replies));
   rl_link_closed(&it->node.link);
-  rl_node_disconnected(&it->node, it->now_us, "closed");
-  rl_outstanding command;
-  while (rl_link_take(&it->node.link, &command)) {
-  }
+  disconnect(it, "closed");
   connect_node(it);
   assert_steps(it, steps);
-  while (rl_link_take(&it->node.link, &command)) {
-  }
-  rl_node_disconnected(&it->node, it->now_us, "the test");
+  disconnect(it, "the test");
 }
 
 TEST(close_at_setname_skips_it_on_the_next_connection) {
   fixture *it = make("redis://:p@h");
   assert_next_handshake(it, "", "AUTH p;EXISTS redlock;");
-  destroy(it);
   it = make("redis://:p@h");
   assert_next_handshake(it, "+OK\r\n", "AUTH p;EXISTS redlock;");
   /* It was not the command then. */
   assert_next_handshake(it, "+OK\r\n", "AUTH p;" HELLO);
   /* Nor is it when the handshake is over. */
   assert_next_handshake(it, "+OK\r\n+OK\r\n" OKS, "AUTH p;" HELLO);
-  destroy(it);
 }
 
 TEST(close_at_setinfo_skips_it_on_the_next_connection) {
@@ -284,25 +311,19 @@ TEST(close_at_setinfo_skips_it_on_the_next_connection) {
     assert_next_handshake(it, replies == 0 ? "+OK\r\n+OK\r\n" : "+OK\r\n+OK\r\n+OK\r\n",
                           "AUTH p;CLIENT SETNAME redlock;");
     assert_next_handshake(it, "+OK\r\n+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
-    destroy(it);
   }
 }
 
 /* The peer is silent after |replies|. The next handshake has |steps|. */
 static void assert_handshake_after_stall(const char *replies, const char *steps) {
-  fixture *it = make("h");
-  rl_outstanding command;
-  connect_node(it);
+  fixture *it = connected("h");
   rl_buffer_clear(&it->node.link.output);
   assert_null(feed(it, replies));
   assert_non_null(rl_link_overdue(&it->node.link, it->node.link.phase_deadline_us));
   rl_link_gave_up(&it->node.link);
-  rl_node_disconnected(&it->node, it->now_us, "overdue");
-  while (rl_link_take(&it->node.link, &command)) {
-  }
+  disconnect(it, "overdue");
   connect_node(it);
   assert_steps(it, steps);
-  destroy(it);
 }
 
 /* A proxy may drop a command that it does not know. */
@@ -315,37 +336,28 @@ TEST(peer_that_never_answers_setinfo_is_used_by_the_next_connection) {
 /* The reply to SUBSCRIBE counts for the CLIENT SETINFO before it. */
 TEST(subscriber_gives_setinfo_up_that_is_never_answered) {
   fixture *it = make("h");
-  rl_outstanding command;
   it->node.link.channel = "redlock:call:0011223344556677";
   connect_node(it);
   rl_buffer_clear(&it->node.link.output);
   assert_null(feed(it, "+OK\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"));
   assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
   rl_link_gave_up(&it->node.link);
-  rl_node_disconnected(&it->node, it->now_us, "overdue");
-  while (rl_link_take(&it->node.link, &command)) {
-  }
+  disconnect(it, "overdue");
   connect_node(it);
   assert_steps(it, "CLIENT SETNAME redlock;SUBSCRIBE redlock:call:0011223344556677;");
-  destroy(it);
 }
 
 /* The error may be the reply to SETINFO. The next connection has only one meaning for it. */
 TEST(peer_that_refuses_all_courtesies_is_used_by_the_next_connection) {
-  fixture *it = make("h");
-  rl_outstanding command;
-  connect_node(it);
+  fixture *it = connected("h");
   assert_string_equal(feed(it, "-LOADING x\r\n-LOADING x\r\n-LOADING x\r\n|-LOADING x\r\n"),
                       "LOADING x");
-  rl_node_disconnected(&it->node, it->now_us, "LOADING x");
-  while (rl_link_take(&it->node.link, &command)) {
-  }
+  disconnect(it, "LOADING x");
   assert_true(rl_node_wants_connection(&it->node, it->now_us));
   connect_node(it);
   assert_steps(it, "CLIENT SETNAME redlock;");
   assert_null(feed(it, "-LOADING x\r\n|-LOADING x\r\n"));
   assert_int_equal(it->node.link.phase, RL_LINK_UP);
-  destroy(it);
 }
 
 static void queue_the_rest(fixture *it) {
@@ -367,24 +379,19 @@ TEST(exists_is_accepted_before_the_rest_is_sent) {
     queue_the_rest(it);
     rl_link_sent(&it->node.link, exists - missing);
     assert_int_equal(hear(it, ":0\r\n", 4) == NULL, missing == 0);
-    destroy(it);
   }
 }
 
 TEST(close_at_setname_is_tried_again_at_once_and_once) {
   fixture *it = make("h");
   for (unsigned i = 0; i < 4; i++) {
-    rl_outstanding command;
     connect_node(it);
     rl_buffer_clear(&it->node.link.output);
     rl_link_closed(&it->node.link);
-    rl_node_disconnected(&it->node, it->now_us, "closed");
-    while (rl_link_take(&it->node.link, &command)) {
-    }
+    disconnect(it, "closed");
     assert_true(rl_node_wants_connection(&it->node, it->now_us) == (i % 2 == 0));
     assert_int_equal(it->node.failures, i + 1);
   }
-  destroy(it);
 }
 
 /* A node that ends closes its connections before its port. */
@@ -396,17 +403,14 @@ TEST(refused_connection_restores_setname_and_setinfo) {
   rl_node_disconnected(&it->node, it->now_us, "refused");
   connect_node(it);
   assert_steps(it, HELLO);
-  destroy(it);
 }
 
 /* A password that was cut, or changed, by the way an error is kept is still a password. */
 TEST(no_part_of_an_unusual_password_leaks) {
-  fixture *it = make("redis://:s3%09cr3t@h");
-  connect_node(it);
+  fixture *it = connected("redis://:s3%09cr3t@h");
   const char *reason = feed(it, "-ERR bad password s3\tcr3t here\r\n");
   assert_non_null(reason);
   assert_null(strstr(reason, "cr3t"));
-  destroy(it);
   char text[400];
   char reply[600];
   memset(text, 'x', sizeof text);
@@ -414,39 +418,29 @@ TEST(no_part_of_an_unusual_password_leaks) {
   char address[420];
   (void)snprintf(address, sizeof address, "redis://:%s@h", text);
   (void)snprintf(reply, sizeof reply, "-ERR bad password %s here\r\n", text);
-  it = make(address);
-  connect_node(it);
+  it = connected(address);
   reason = feed(it, reply);
   assert_non_null(reason);
   assert_null(strstr(reason, "xxxxxxxxxx"));
-  destroy(it);
 }
 
 TEST(login_has_any_bytes) {
   static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$3\r\nu\x01\xff\r\n$7\r\na\0b\r\n\xff"
                                  "c\r\n";
-  fixture *it = make("redis://u%01%ff:a%00b%0d%0a%ffc@h");
-  connect_node(it);
+  fixture *it = connected("redis://u%01%ff:a%00b%0d%0a%ffc@h");
   const rl_buffer *output = &it->node.link.output;
   assert_true(rl_buffer_length(output) > sizeof expected - 1);
   assert_memory_equal(output->data + output->head, expected, sizeof expected - 1);
-  destroy(it);
 }
 
 TEST(password_with_a_nul_does_not_leak) {
-  fixture *it = make("redis://:a%00bcdef@h/1");
-  connect_node(it);
+  fixture *it = connected("redis://:a%00bcdef@h/1");
   assert_null(feed(it, "+OK\r\n"));
   assert_string_equal(feed(it, "-ERR aside\r\n"), "ERR aside");
-  destroy(it);
-  it = make("redis://:a%00bcdef@h");
-  connect_node(it);
+  it = connected("redis://:a%00bcdef@h");
   assert_string_equal(feed(it, "-ERR a?bcdef\r\n"), "an error that quotes the password");
-  destroy(it);
-  it = make("redis://:a%00@h"); /* The NUL that ends a text is none of a password's. */
-  connect_node(it);
+  it = connected("redis://:a%00@h"); /* The NUL that ends a text is none of a password's. */
   assert_string_equal(feed(it, "-ERR a\r\n"), "ERR a");
-  destroy(it);
 }
 
 TEST(long_error_without_the_password_is_kept) {
@@ -461,7 +455,6 @@ TEST(long_error_without_the_password_is_kept) {
   text[RL_REPLY_TEXT_MAX] = '\0';
   assert_non_null(reason);
   assert_string_equal(reason, text);
-  destroy(it);
 }
 
 /* Whatever an operation is answered with; only what quotes a command is cut. */
@@ -479,18 +472,13 @@ TEST(errors_of_operations_hide_the_password) {
       {"h", "-ERR unknown command 'EVALSHA'\r\n", "ERR unknown command 'EVALSHA'"},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    fixture *it = make(cases[i].address);
-    connect_node(it);
+    fixture *it = connected(cases[i].address);
     while (it->node.link.phase != RL_LINK_UP) {
       assert_null(feed(it, "+OK\r\n"));
     }
-    rl_attempt *attempt = attempt_of(it);
-    assert_true(
-        rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
+    queue_set(it, 1000);
     assert_null(feed(it, cases[i].reply));
     assert_string_equal(rl_link_error_text(&it->node.link), cases[i].said);
-    rl_attempt_unref(&it->pool, attempt);
-    destroy(it);
   }
 }
 
@@ -511,7 +499,6 @@ TEST(back_off_doubles_up_to_a_second) {
     assert_true(rl_node_wants_connection(&it->node, it->now_us + waits_us[i]));
     it->now_us += waits_us[i];
   }
-  destroy(it);
 }
 
 TEST(ten_thousand_failures_do_not_overflow_the_back_off) {
@@ -525,22 +512,17 @@ TEST(ten_thousand_failures_do_not_overflow_the_back_off) {
   rl_link_connecting(&it->node.link, it->now_us);
   rl_node_disconnected(&it->node, it->now_us, "Connection refused");
   assert_int_equal(it->node.connect_at_us, it->now_us + SECONDS);
-  destroy(it);
 }
 
 TEST(answer_to_an_operation_resets_the_back_off) {
   fixture *it = make_up();
   it->node.failures = 5;
-  rl_attempt *attempt = attempt_of(it);
-  assert_true(
-      rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
+  queue_set(it, 1000);
   assert_null(feed(it, "+OK\r\n"));
   assert_true(it->node.link.useful);
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
   assert_int_equal(it->node.failures, 0);
   assert_int_equal(it->node.connect_at_us, it->now_us);
-  rl_attempt_unref(&it->pool, attempt);
-  destroy(it);
 }
 
 TEST(connection_of_a_second_resets_the_back_off) {
@@ -551,7 +533,6 @@ TEST(connection_of_a_second_resets_the_back_off) {
     rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
     assert_int_equal(it->node.failures, lasted ? 0 : 4);
     assert_int_equal(it->node.connect_at_us, it->now_us + (lasted ? 0 : 400 * MS));
-    destroy(it);
   }
 }
 
@@ -561,14 +542,12 @@ TEST(silence_counts_from_the_first_command_and_from_every_byte) {
   fixture *it = make_up();
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
   assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), 0);
-  rl_attempt *attempt = attempt_of(it);
   it->now_us += 50 * SECONDS;
   redlock_time first_us = it->now_us;
-  assert_true(
-      rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
+  queue_set(it, 1000);
   assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
   it->now_us += SECONDS;
-  assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
+  queue_release(it, 1);
   assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
   assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), SECONDS);
   assert_null(rl_link_overdue(&it->node.link, first_us + 3 * SECONDS - 1));
@@ -581,8 +560,6 @@ TEST(silence_counts_from_the_first_command_and_from_every_byte) {
   assert_int_equal(rl_link_oldest_age(&it->node.link, it->now_us), SECONDS);
   assert_null(feed(it, ":1\r\n"));
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
-  rl_attempt_unref(&it->pool, attempt);
-  destroy(it);
 }
 
 /* All locks of the client share the connection. */
@@ -590,11 +567,8 @@ TEST(long_ttl_does_not_allow_a_long_silence) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   assert_true(rl_link_queue_extend(&it->node.link, it->now_us, attempt, 1, false, 60000));
-  assert_true(
-      rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 60000));
+  queue_set(it, 60000);
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
-  rl_attempt_unref(&it->pool, attempt);
-  destroy(it);
 }
 
 /* -------------------------------------------------------------------------- what is outstanding */
@@ -607,7 +581,7 @@ TEST(outstanding_commands_keep_their_order) {
   /* The ring grows while its head is in the middle. */
   for (unsigned burst = 1; burst < 300; burst += 37) {
     for (unsigned i = 0; i < burst; i++) {
-      assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, in++, false, true));
+      queue_release(it, in++);
     }
     rl_buffer_clear(&it->node.link.output);
     while (out < in - burst / 3) {
@@ -619,24 +593,19 @@ TEST(outstanding_commands_keep_their_order) {
     }
   }
   assert_int_equal(attempt->references, 1 + in - out);
-  rl_attempt_unref(&it->pool, attempt);
-  destroy(it); /* gives up what is still outstanding */
 }
 
 TEST(acquires_have_lower_bounds) {
   fixture *it = make_up();
-  rl_attempt *attempt = attempt_of(it);
   for (unsigned command = 0; command < RL_LINK_OUTSTANDING_MAX; command++) {
     assert_int_equal(rl_link_has_room(&it->node.link, RL_OUTSTANDING_ACQUIRE),
                      command < RL_LINK_OUTSTANDING_ACQUIRE_MAX);
     assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
     assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_EXTEND));
-    assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
+    queue_release(it, 1);
     rl_buffer_clear(&it->node.link.output);
   }
   assert_false(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
-  rl_attempt_unref(&it->pool, attempt);
-  destroy(it);
 }
 
 TEST(room_ends_at_the_bound_of_the_output) {
@@ -655,7 +624,6 @@ TEST(room_ends_at_the_bound_of_the_output) {
     it->node.link.output.tail++;
     assert_false(rl_link_has_room(&it->node.link, cases[i].kind));
   }
-  destroy(it);
 }
 
 TEST(release_without_growing_allocates_nothing) {
@@ -671,8 +639,6 @@ TEST(release_without_growing_allocates_nothing) {
   assert_int_equal(it->node.link.outstanding_capacity, capacity);
   assert_int_equal(rl_buffer_length(&it->node.link.output), 0);
   assert_int_equal(attempt->references, 1 + queued);
-  rl_attempt_unref(&it->pool, attempt);
-  destroy(it);
 }
 
 TEST(large_output_buffer_is_not_kept_across_connections) {
@@ -684,7 +650,6 @@ TEST(large_output_buffer_is_not_kept_across_connections) {
   assert_non_null(rl_buffer_reserve(&it->node.link.output, 65537, true));
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
   assert_null(it->node.link.output.data);
-  destroy(it);
 }
 
 TEST(long_reason_is_cut) {
@@ -694,7 +659,6 @@ TEST(long_reason_is_cut) {
   reason[sizeof reason - 1] = '\0';
   rl_node_disconnected(&it->node, it->now_us, reason);
   assert_int_equal(strlen(it->node.error), RL_NODE_ERROR_MAX);
-  destroy(it);
 }
 
 TEST(every_state_has_its_name) {
@@ -705,10 +669,12 @@ TEST(every_state_has_its_name) {
 }
 
 TEST(freed_node_leaves_no_password) {
-  fixture *it = make("redis://:s3cr3t@h");
-  connect_node(it);
+  fixture *it = connected("redis://:s3cr3t@h");
   assert_non_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));
   rl_node_free(&it->node, &it->pool);
   assert_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));
-  destroy(it);
+}
+
+int main(void) {
+  return tests_run(&(tests_fixture){.after = destroy_all});
 }
