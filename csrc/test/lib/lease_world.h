@@ -25,6 +25,29 @@ static inline void hold(unsigned count, const redlock_options *options) {
   memcpy(lease_token, rl_attempt_token(lock->lease), sizeof lease_token);
 }
 
+/* |lock| is a new lock; the nodes have the commands of its acquire, and none has answered. */
+static inline void start(const redlock_options *options) {
+  lock = fake_lock(world, KEY, options);
+  fake_begin_acquire(world, lock);
+}
+
+/* The same with one attempt. */
+static inline void start_once(void) {
+  redlock_options options = fake_once();
+  start(&options);
+}
+
+/* The same in a new world. */
+static inline void begin(unsigned count, const redlock_options *options) {
+  world = fake_world_new(count);
+  start(options);
+}
+
+static inline void begin_once(unsigned count) {
+  world = fake_world_new(count);
+  start_once();
+}
+
 /* fake_begin_extend() and fake_begin_release(). */
 static inline void begin_extend(redlock_duration ttl_us) {
   fake_begin_extend(world, lock, ttl_us);

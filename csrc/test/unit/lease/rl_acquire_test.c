@@ -3,35 +3,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 
-/* ttl 10 s, less 1 % and 2 ms. */
-#define LEASE_US (9898 * MS)
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
-
-static rl_lock *start(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
-  assert_non_null(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  fake_turn(world);
-  return lock;
-}
-
-static rl_lock *start_once(fake_world *world) {
-  redlock_options once = fake_once();
-  return start(world, &once);
-}
+#include "lease_world.h"
 
 /* --------------------------------------------------------------------------------- the decision */
 
 TEST(lease_is_measured_from_before_first_byte) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   redlock_time start_us = world->now_us;
   world->now_us += 30 * MS;
   fake_answer(world, 0);
@@ -45,9 +24,9 @@ TEST(lease_is_measured_from_before_first_byte) {
 }
 
 TEST(lease_is_measured_from_its_round) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   redlock_options once = fake_once();
-  rl_lock *lock = fake_lock(world, KEY, &once);
+  lock = fake_lock(world, KEY, &once);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   world->now_us += 50 * MS;
   fake_turn(world);
@@ -59,8 +38,7 @@ TEST(lease_is_measured_from_its_round) {
 /* For every N: held with the N/2+1st grant and not before, without waiting for the rest. */
 TEST(majority_decides_acquire) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    fake_world *world = fake_world_new(count);
-    rl_lock *lock = start_once(world);
+    begin_once(count);
     for (unsigned granted = 1; granted <= count / 2 + 1; granted++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -69,15 +47,13 @@ TEST(majority_decides_acquire) {
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_true(rl_lock_remaining(lock, world->now_us) > 0);
     assert_true(lock->lease->held); /* Its release is the last to be forgotten. */
-    assert_true(fake_world_end(world));
   }
 }
 
 /* For every N: with an even N, half of the nodes could still fail, and the lock be unavailable. */
 TEST(majority_of_refusals_decides) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    fake_world *world = fake_world_new(count);
-    rl_lock *lock = start_once(world);
+    begin_once(count);
     unsigned enough = count / 2 + 1;
     for (unsigned refused = 1; refused <= enough; refused++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -85,7 +61,6 @@ TEST(majority_of_refusals_decides) {
       fake_answer(world, refused - 1);
     }
     assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -95,21 +70,18 @@ TEST(majority_of_refusals_decides) {
  */
 TEST(errors_decide_once_no_majority_is_possible) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    fake_world *world = fake_world_new(count);
-    rl_lock *lock = start_once(world);
+    begin_once(count);
     unsigned enough = count - count / 2;
     for (unsigned failed = 1; failed <= enough; failed++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
       fake_reply(world, failed - 1, "-LOADING Redis is loading the dataset in memory\r\n");
     }
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(refusal_and_failure_of_three_are_taken) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   fake_answer(world, 0);
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_answer(world, 1);
@@ -121,8 +93,7 @@ TEST(refusal_and_failure_of_three_are_taken) {
 TEST(late_majority_is_expired_and_released) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, &options);
+  begin(3, &options);
   fake_answer(world, 0);
   world->now_us += LEASE_US; /* Exactly at the deadline there is no validity left. */
   fake_reply(world, 1, "+OK\r\n");
@@ -137,8 +108,7 @@ TEST(late_majority_is_expired_and_released) {
 TEST(majority_one_microsecond_before_deadline_is_a_lock) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, &options);
+  begin(3, &options);
   redlock_time end_us = world->now_us + LEASE_US;
   /* The replies come byte by byte: silence would end their connections. */
   for (const char *byte = "+OK\r"; *byte != '\0'; byte++) {
@@ -157,8 +127,7 @@ TEST(majority_one_microsecond_before_deadline_is_a_lock) {
 TEST(ttl_within_drift_is_expired_and_sends_nothing) {
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, &options);
+  begin(3, &options);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].sets, 0);
@@ -168,26 +137,27 @@ TEST(ttl_within_drift_is_expired_and_sends_nothing) {
 TEST(lock_delay_lengthens_key_and_not_lease) {
   redlock_options options = fake_once();
   options.lock_delay_us = 1500 * MS + 1;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
+  begin(1, &options);
   redlock_time start_us = world->now_us;
   assert_int_equal(fake_answer(world, 0).ttl_ms, 11501);
   assert_int_equal(lock->deadline_us, start_us + LEASE_US);
 }
 
 TEST(prefix_precedes_resource) {
-  fake_world *world = calloc(1, sizeof *world);
+  world = calloc(1, sizeof *world);
   assert_non_null(world);
   assert_int_equal(fake_world_open(world, 1, "app:"), REDLOCK_OK);
-  (void)start_once(world);
+  start_once();
   assert_string_equal(fake_take(world, 0).key, "app:orders:42");
+  fake_world_close(world);
+  free(world);
 }
 
 TEST(resource_is_any_bytes) {
   static const char name[] = "a b\0%s\r\n\xff\x80\"'";
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   redlock_options options = fake_once();
-  rl_lock *lock = fake_lock_of(world, name, sizeof name - 1, &options);
+  lock = fake_lock_of(world, name, sizeof name - 1, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_command set = fake_answer(world, 0);
@@ -205,8 +175,7 @@ TEST(resource_is_any_bytes) {
 /* ------------------------------------------------------------------------------ after a failure */
 
 TEST(failed_attempt_is_released_on_each_node_that_got_it) {
-  fake_world *world = fake_world_new(5);
-  rl_lock *lock = start_once(world);
+  begin_once(5);
   char token[FAKE_TOKEN_MAX + 1];
   memcpy(token, world->nodes[0].queue[0].token, sizeof token);
   for (unsigned i = 1; i <= 3; i++) {
@@ -238,8 +207,7 @@ TEST(failed_attempt_is_released_on_each_node_that_got_it) {
 }
 
 TEST(silent_node_gets_release) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   fake_answer(world, 0);
   fake_pass(world, 100 * MS - 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -254,12 +222,12 @@ TEST(silent_node_gets_release) {
 }
 
 TEST(each_attempt_draws_its_own_token) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   redlock_options options = fake_once();
   options.retry_count = 2;
   char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = start(world, &options);
+  start(&options);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(fake_next(world, 0), FAKE_SET);
@@ -274,14 +242,14 @@ TEST(each_attempt_draws_its_own_token) {
 }
 
 TEST(late_grant_does_not_count_in_next_attempt) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
   options.retry_delay_us = REDLOCK_DURATION_NONE;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = start(world, &options);
+  start(&options);
   fake_answer(world, 1);
   fake_answer(world, 2);
   fake_pass(world, MS);
@@ -302,8 +270,7 @@ TEST(late_grant_does_not_count_in_next_attempt) {
 
 TEST(broken_connection_makes_vote_unknown_and_next_one_sends_release) {
   char reply[FAKE_REPLY_MAX];
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   (void)fake_execute(world, 0, reply); /* executed; the reply is lost */
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
@@ -324,8 +291,7 @@ TEST(broken_connection_makes_vote_unknown_and_next_one_sends_release) {
 }
 
 TEST(unknown_vote_is_not_granted) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   fake_answer(world, 0);
   fake_break(world, 1, "Connection reset by peer");
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -379,8 +345,7 @@ static const reply_case reply_cases[] = {
 TEST(only_ok_grants) {
   for (unsigned i = 0; i < COUNT_OF(reply_cases); i++) {
     const reply_case *row = &reply_cases[i];
-    fake_world *world = fake_world_new(2);
-    rl_lock *lock = start_once(world);
+    begin_once(2);
     unsigned before = world->nodes[0].connections;
     fake_reply(world, 0, row->reply);
     assert_int_equal(lock->votes[0].vote, row->vote);
@@ -392,7 +357,6 @@ TEST(only_ok_grants) {
     }
     fake_pass(world, 50 * MS);
     assert_int_equal(world->nodes[0].connections, before + (row->breaks ? 1 : 0));
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -408,8 +372,7 @@ TEST(quoted_token_is_masked_in_votes) {
   for (unsigned i = 0; i < COUNT_OF(texts); i++) {
     char reply[512];
     char begins[9];
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = start_once(world);
+    begin_once(1);
     const char *token = rl_attempt_token(lock->attempt);
     (void)snprintf(begins, sizeof begins, "%.8s", token);
     (void)snprintf(reply, sizeof reply, "%s%s%s%s", texts[i][0], token, i == 1 ? token : "",
@@ -420,7 +383,6 @@ TEST(quoted_token_is_masked_in_votes) {
     assert_non_null(strstr(reason, "********"));
     assert_null(strstr(reason, begins));
     assert_null(strstr(world->core.nodes[0]->error, begins));
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -433,8 +395,8 @@ TEST(quoted_token_with_a_label_is_masked_in_votes) {
     char begins[9];
     redlock_options options = fake_once();
     options.label = "host a, pid 7";
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = fake_lock(world, KEY, &options);
+    world = fake_world_new(1);
+    lock = fake_lock(world, KEY, &options);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
     fake_turn(world);
     const char *token = rl_attempt_token(lock->attempt);
@@ -448,7 +410,6 @@ TEST(quoted_token_with_a_label_is_masked_in_votes) {
     assert_non_null(strstr(reason, "********"));
     assert_null(strstr(reason, begins));
     assert_null(strstr(world->core.nodes[0]->error, begins));
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -471,26 +432,19 @@ TEST(token_has_the_label_of_the_acquire) {
     redlock_options of_lock = fake_once();
     redlock_options of_acquire = {.label = cases[i].of_acquire};
     of_lock.label = cases[i].of_lock;
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     assert_null(rl_options_read(&world->core.options, &of_client));
     rl_options options = world->core.options;
     assert_null(rl_options_read(&options, &of_lock));
-    rl_lock *lock = rl_lock_new(&world->core, KEY, strlen(KEY), &options);
-    assert_error(rl_lock_acquire(lock, world->now_us, &of_acquire, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    lock = rl_lock_new(&world->core, KEY, strlen(KEY), &options);
+    assert_error(acquire(lock, &of_acquire), REDLOCK_OK);
     const char *token = rl_attempt_token(lock->lease);
     assert_string_equal(token + REDLOCK_TOKEN_LENGTH, cases[i].expected);
     assert_int_equal(lock->lease->token_length, strlen(token));
     assert_int_equal(fake_keys(world, KEY), 3);
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(extend(lock, 0), REDLOCK_OK);
+    assert_error(release(lock), REDLOCK_OK);
     assert_int_equal(fake_keys(world, KEY), 0);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -502,19 +456,17 @@ TEST(label_of_unprintable_bytes_is_refused) {
   const char *const wrong[] = {longer, "line\nbreak", "\xff", "\xc3"};
   for (unsigned i = 0; i < COUNT_OF(wrong); i++) {
     redlock_options options = {.label = wrong[i]};
-    fake_world *world = fake_world_new(3);
-    rl_lock *lock = fake_lock(world, KEY, NULL);
+    world = fake_world_new(3);
+    lock = fake_lock(world, KEY, NULL);
     assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_E_INVALID);
     assert_string_equal(rl_lock_message(lock, message, sizeof message),
                         "'orders:42': label must be at most 64 bytes of UTF-8 without control "
                         "characters");
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(unexpected_reply_ends_connection) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   fake_reply(world, 0, "+OK\r\n+OK\r\n");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_GRANTED);
   assert_int_equal(world->nodes[0].connections, 2);

@@ -5,64 +5,55 @@
  */
 #include <stdlib.h>
 
-#include "fake_nodes.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_release.h"
 #include "lifecycle/rl_detach.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+#include "lease_world.h"
 
-static char handed[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was detached */
-static unsigned char *bytes;                  /* of what was read last */
-static char text[REDLOCK_HANDOVER_MAX];
+static rl_handover handover;                  /* of the lease that was detached */
+static char handed[REDLOCK_TOKEN_LENGTH + 1]; /* its token */
+static unsigned char *bytes;                  /* of |handover| */
 
-/* A lock that is held, and |options| for it, or NULL. */
-static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *options) {
-  fake_world *world = fake_world_new(count);
-  *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  memcpy(handed, rl_attempt_token((*lock)->lease), sizeof handed);
-  return world;
-}
-
-static void detach(fake_world *world, rl_lock *lock, rl_handover *handover) {
-  assert_error(rl_lock_detachable(lock, world->now_us, handover), REDLOCK_OK);
-  size_t length = rl_handover_length(handover);
-  rl_handover_write(handover, text);
+static void detach(void) {
+  char text[REDLOCK_HANDOVER_MAX];
+  memcpy(handed, rl_attempt_token(lock->lease), sizeof handed);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  size_t length = rl_handover_length(&handover);
+  rl_handover_write(&handover, text);
   rl_lock_detach(lock);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   free(bytes);
-  assert_error(rl_handover_read(handover, text, length), REDLOCK_OK);
-  bytes = handover->bytes;
+  assert_error(rl_handover_read(&handover, text, length), REDLOCK_OK);
+  bytes = handover.bytes;
+}
+
+static void hold_and_detach(unsigned count, const redlock_options *options) {
+  hold(count, options);
+  detach();
 }
 
 /* Another process: another lock object for what was handed over. Its commands are out. */
-static rl_lock *begin(fake_world *world, const rl_handover *handover) {
-  redlock_options options = {.ttl_us = handover->ttl_us, .lock_delay_us = handover->lock_delay_us};
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  assert_error(rl_attach_set(lock, handover), REDLOCK_OK);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
-  fake_turn(world);
-  return lock;
+static rl_lock *begin_attach(void) {
+  redlock_options options = {.ttl_us = handover.ttl_us, .lock_delay_us = handover.lock_delay_us};
+  rl_lock *other = fake_lock(world, KEY, &options);
+  assert_error(rl_attach_set(other, &handover), REDLOCK_OK);
+  fake_begin_acquire(world, other);
+  return other;
 }
 
-static int attach(fake_world *world, const rl_handover *handover, rl_lock **lock) {
-  *lock = begin(world, handover);
+static int attach(rl_lock **other) {
+  *other = begin_attach();
   fake_settle(world);
-  return rl_lock_result(*lock);
+  return rl_lock_result(*other);
 }
 
 /* Only the script of a guard answers this. */
 TEST(quoted_handed_token_is_masked) {
   char reply[128];
-  rl_lock *lock;
-  fake_world *world = held(1, &lock, NULL);
-  rl_handover handover;
-  detach(world, lock, &handover);
-  rl_lock *attached = begin(world, &handover);
+  hold_and_detach(1, NULL);
+  rl_lock *attached = begin_attach();
   (void)snprintf(reply, sizeof reply, "-ERR bad argument '%s'\r\n", handed);
   (void)fake_reply(world, 0, reply);
   assert_string_equal(rl_round_reason(attached, 0),
@@ -70,10 +61,7 @@ TEST(quoted_handed_token_is_masked) {
 }
 
 TEST(detached_lease_is_not_held_and_not_released) {
-  rl_lock *lock;
-  rl_handover handover;
-  fake_world *world = held(3, &lock, NULL);
-  detach(world, lock, &handover);
+  hold_and_detach(3, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
@@ -86,21 +74,19 @@ TEST(detached_lease_is_not_held_and_not_released) {
 }
 
 TEST(second_attach_finds_no_lease) {
-  rl_lock *lock, *first, *second;
-  rl_handover handover;
-  fake_world *world = held(5, &lock, NULL);
-  detach(world, lock, &handover);
-  assert_error(attach(world, &handover, &first), REDLOCK_OK);
-  assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
+  rl_lock *first, *second;
+  hold_and_detach(5, NULL);
+  assert_error(attach(&first), REDLOCK_OK);
+  assert_error(attach(&second), REDLOCK_E_LOST);
   assert_int_equal(rl_lock_remaining(second, world->now_us), 0);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
   /* Also when the first client has released it, and when another client holds it. */
   assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
-  assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
+  assert_error(attach(&second), REDLOCK_E_LOST);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(fake_hold(world, first), REDLOCK_OK);
-  assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
+  assert_error(attach(&second), REDLOCK_E_LOST);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
 }
 
@@ -108,13 +94,11 @@ TEST(second_attach_finds_no_lease) {
 TEST(two_clients_that_attach_are_not_both_granted) {
   unsigned granted[3] = {0, 0, 0};
   for (unsigned order = 0; order < 32 * 4; order++) {
-    rl_lock *lock, *locks[2];
-    rl_handover handover;
+    rl_lock *locks[2];
     unsigned winners = 0;
-    fake_world *world = held(5, &lock, NULL);
-    detach(world, lock, &handover);
-    locks[0] = begin(world, &handover);
-    locks[1] = begin(world, &handover);
+    hold_and_detach(5, NULL);
+    locks[0] = begin_attach();
+    locks[1] = begin_attach();
     for (unsigned i = 0; i < 5; i++) {
       if (i < order / 32) { /* nodes that are gone */
         world->nodes[i].policy = FAKE_HANGS;
@@ -151,12 +135,10 @@ TEST(two_clients_that_attach_are_not_both_granted) {
 }
 
 TEST(expired_lease_is_not_attached) {
-  rl_lock *lock, *other;
-  rl_handover handover;
-  fake_world *world = held(3, &lock, NULL);
-  detach(world, lock, &handover);
+  rl_lock *other;
+  hold_and_detach(3, NULL);
   world->now_us += 10 * SECONDS;
-  assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
+  assert_error(attach(&other), REDLOCK_E_LOST);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
@@ -164,38 +146,31 @@ TEST(expired_lease_is_not_attached) {
 TEST(lock_delay_belongs_to_no_lease) {
   redlock_options options = {.lock_delay_us = 20 * SECONDS};
   for (unsigned over = 0; over <= 1; over++) {
-    rl_lock *lock, *other;
-    rl_handover handover;
-    fake_world *world = held(3, &lock, &options);
-    detach(world, lock, &handover);
+    rl_lock *other;
+    hold_and_detach(3, &options);
     world->now_us += over ? 10 * SECONDS : 9 * SECONDS;
-    assert_error(attach(world, &handover, &other), over ? REDLOCK_E_LOST : REDLOCK_OK);
+    assert_error(attach(&other), over ? REDLOCK_E_LOST : REDLOCK_OK);
     assert_int_equal(fake_keys(world, KEY), 3);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(forged_token_attaches_nothing) {
-  rl_lock *lock, *other;
-  rl_handover handover;
-  fake_world *world = held(3, &lock, NULL);
-  detach(world, lock, &handover);
+  rl_lock *other;
+  hold_and_detach(3, NULL);
   handover.token = (const unsigned char *)OTHER;
-  assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
+  assert_error(attach(&other), REDLOCK_E_LOST);
   assert_int_equal(fake_holders(world, KEY, handed), 3);
 }
 
 /* ATT-5. The token of a minority is released. */
 TEST(attach_by_minority_releases_fresh_token) {
-  rl_lock *lock, *other, *third;
-  rl_handover handover;
-  fake_world *world = held(5, &lock, NULL);
-  detach(world, lock, &handover);
+  rl_lock *other, *third;
+  hold_and_detach(5, NULL);
   for (unsigned i = 2; i < 5; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
     fake_break(world, i, "it was cut");
   }
-  assert_error(attach(world, &handover, &other), REDLOCK_E_UNAVAILABLE);
+  assert_error(attach(&other), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, handed), 3);
   assert_int_equal(fake_keys(world, KEY), 3);
@@ -205,47 +180,38 @@ TEST(attach_by_minority_releases_fresh_token) {
     world->nodes[i].policy = FAKE_ACCEPTS;
   }
   fake_pass(world, 3 * SECONDS);
-  assert_error(attach(world, &handover, &third), REDLOCK_OK);
+  assert_error(attach(&third), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(third->lease)), 3);
 }
 
 /* Of three nodes the last has not answered yet. */
-static fake_world *held_by_two(rl_lock **lock) {
-  fake_world *world = fake_world_new(3);
-  *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_acquire(*lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+static void detach_from_two(void) {
+  begin(3, NULL);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(*lock), REDLOCK_OK);
-  memcpy(handed, rl_attempt_token((*lock)->lease), sizeof handed);
-  return world;
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  detach();
 }
 
 /* ATT-2. A node that may yet execute a SET of the token has no vote. */
 TEST(suspect_node_has_no_vote) {
-  rl_lock *lock, *other;
-  rl_handover handover;
-  fake_world *world = held_by_two(&lock);
-  detach(world, lock, &handover);
+  rl_lock *other;
+  detach_from_two();
   assert_int_equal(handover.suspect, 4);
   /* The keys of node 0 are lost; then the SET is executed on node 2: a majority has the token. */
   fake_store_remove(&world->nodes[0].store, KEY);
   (void)fake_answer(world, 2);
   assert_int_equal(fake_holders(world, KEY, handed), 2);
-  assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
+  assert_error(attach(&other), REDLOCK_E_LOST);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0); /* Replaced there, and given up. */
 }
 
 /* ATT-8. It was behind, and so it was not asked to replace the token that it sets later. */
 TEST(handed_token_is_released_on_node_that_was_behind) {
-  rl_lock *lock, *other;
-  rl_handover handover;
-  fake_world *world = held_by_two(&lock);
-  detach(world, lock, &handover);
+  detach_from_two();
   fake_pass(world, 150 * MS);
-  other = begin(world, &handover);
+  rl_lock *other = begin_attach();
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(other), REDLOCK_OK);
@@ -260,13 +226,10 @@ TEST(handed_token_is_released_on_node_that_was_behind) {
 
 /* ATT-8. Where too much waits for a node, what was never a lease is forgotten first. */
 TEST(handed_token_is_forgotten_after_failed_attempts) {
-  rl_lock *lock, *other;
-  rl_handover handover;
-  fake_world *world = held_by_two(&lock);
-  detach(world, lock, &handover);
+  detach_from_two();
   world->nodes[2].policy = FAKE_HANGS;
   fake_break(world, 2, "it was cut");
-  other = begin(world, &handover);
+  rl_lock *other = begin_attach();
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(other), REDLOCK_OK);
@@ -286,16 +249,13 @@ TEST(handed_token_is_forgotten_after_failed_attempts) {
 }
 
 TEST(only_lasting_lease_is_detached) {
-  rl_handover handover;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(3);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
   fake_settle(world);
-  for (unsigned i = 0; i < 2; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
-  }
+  let_other_hold(2, REDLOCK_NEVER);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_LOST);
@@ -304,9 +264,8 @@ TEST(only_lasting_lease_is_detached) {
 }
 
 TEST(detach_after_fire_and_forget_release_is_not_held) {
-  rl_handover handover;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(3);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
@@ -317,10 +276,8 @@ TEST(detach_after_fire_and_forget_release_is_not_held) {
 
 TEST(unused_attach_leaves_nothing) {
   for (unsigned way = 0; way < 3; way++) {
-    rl_lock *lock, *other;
-    rl_handover handover;
-    fake_world *world = held(3, &lock, NULL);
-    detach(world, lock, &handover);
+    rl_lock *other;
+    hold_and_detach(3, NULL);
     rl_lock_free(lock, world->now_us);
     other = fake_lock(world, KEY, NULL);
     assert_error(rl_attach_set(other, &handover), REDLOCK_OK);
@@ -335,28 +292,22 @@ TEST(unused_attach_leaves_nothing) {
     assert_true(way == 0 || rl_lock_attach(other) == NULL);
     assert_int_equal(world->core.attempts.live, 0);
     assert_int_equal(fake_holders(world, KEY, handed), 3);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(several_resources_are_attached_together) {
   static const char *const names[] = {"a", "b", "c"};
   for (unsigned lost = 0; lost <= 3; lost++) {
-    rl_handover handover;
-    fake_world *world = fake_world_new(3);
-    rl_lock *lock = fake_lock_many(world, names, 3, NULL);
+    world = fake_world_new(3);
+    lock = fake_lock_many(world, names, 3, NULL);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
-    memcpy(handed, rl_attempt_token(lock->lease), sizeof handed);
-    detach(world, lock, &handover);
+    detach();
     for (unsigned i = 0; i < lost; i++) {
       fake_store_remove(&world->nodes[i].store, names[i]); /* another one on each */
     }
     rl_lock *other = fake_lock_many(world, names, 3, NULL);
     assert_error(rl_attach_set(other, &handover), REDLOCK_OK);
-    assert_error(rl_lock_acquire(other, world->now_us, NULL, true), REDLOCK_OK);
-    fake_turn(world);
-    fake_settle(world);
-    assert_error(rl_lock_result(other), lost < 2 ? REDLOCK_OK : REDLOCK_E_LOST);
+    assert_error(acquire(other, NULL), lost < 2 ? REDLOCK_OK : REDLOCK_E_LOST);
     for (unsigned k = 0; k < 3 && lost < 2; k++) {
       /*
        * A node that lost a key keeps the handed token on the other nodes; its vote does not count.
@@ -366,6 +317,5 @@ TEST(several_resources_are_attached_together) {
     for (unsigned k = 0; k < 3; k++) {
       assert_int_equal(fake_holders(world, names[k], handed), lost - (k < lost));
     }
-    assert_true(fake_world_end(world));
   }
 }

@@ -3,52 +3,36 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 
-static const char KEY[] = "orders:42";
-
-static rl_lock *start(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
-  assert_non_null(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  fake_turn(world);
-  return lock;
-}
-
-static rl_lock *start_once(fake_world *world) {
-  redlock_options once = fake_once();
-  return start(world, &once);
-}
+#include "lease_world.h"
 
 /* Nodes 0 and 1 of three. */
-static void a_majority_answers(fake_world *world) {
+static void a_majority_answers(void) {
   fake_answer(world, 0);
   fake_answer(world, 1);
 }
 
 /* A lock acquired while a reply of node 2 is overdue for longer than an attempt may last. */
-static rl_lock *taken_behind(fake_world *world) {
+static void take_behind(void) {
+  world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *first = fake_lock(world, "first", &once);
   assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  a_majority_answers(world);
+  a_majority_answers();
   fake_pass(world, 101 * MS);
-  rl_lock *lock = start_once(world);
-  a_majority_answers(world);
+  start_once();
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  return lock;
 }
 
 /* The more nodes hold the key, the more of them may forget it. */
 TEST(backfill_asks_a_node_that_comes_up_after_the_decision) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = start_once(world);
-  a_majority_answers(world);
+  start_once();
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   redlock_time deadline_us = lock->deadline_us;
   fake_pass(world, 500 * MS);
@@ -63,11 +47,6 @@ TEST(backfill_asks_a_node_that_comes_up_after_the_decision) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-/* When the key of node 2 expires. */
-static redlock_time expiry(fake_world *world) {
-  return fake_store_expiry(&world->nodes[2].store, world->now_us, KEY);
-}
-
 /* A key that outlives the lease would keep other clients out. */
 TEST(backfill_sets_the_rest_of_the_ttl) {
   static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
@@ -75,50 +54,46 @@ TEST(backfill_sets_the_rest_of_the_ttl) {
     for (unsigned delayed = 0; delayed <= 1; delayed++) {
       redlock_options options = fake_once();
       options.lock_delay_us = delayed ? 250 * MS : 0;
-      fake_world *world = fake_world_new(3);
+      world = fake_world_new(3);
       world->nodes[2].policy = FAKE_SILENT;
-      rl_lock *lock = start(world, &options);
-      a_majority_answers(world);
+      start(&options);
+      a_majority_answers();
       assert_error(rl_lock_result(lock), REDLOCK_OK);
       fake_pass(world, waits_us[i]);
       fake_reply(world, 2, "+OK\r\n"); /* the handshake */
       fake_answer(world, 2);
       redlock_time end_us = FAKE_START_US + 10 * SECONDS + options.lock_delay_us;
-      assert_true(expiry(world) >= end_us && expiry(world) < end_us + MS);
+      assert_true(expiry(2) >= end_us && expiry(2) < end_us + MS);
       assert_true(fake_world_end(world));
     }
   }
 }
 
-static void assert_joined(fake_world *world, rl_lock *lock) {
-  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
-  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
-  assert_true(expiry(world) >= lock->deadline_us);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+static void assert_joined(rl_lock *self) {
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(self->lease)), world->count);
+  assert_int_equal(self->votes[2].vote, REDLOCK_VOTE_GRANTED);
+  assert_true(expiry(2) >= self->deadline_us);
+  assert_error(release(self), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 TEST(backfill_asks_a_node_that_has_caught_up) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world);
+  take_behind();
   assert_int_equal(world->nodes[2].sets, 1);
   fake_pass(world, 50 * MS);
   (void)fake_answer(world, 2); /* its outstanding command */
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
-  assert_joined(world, lock);
+  assert_joined(lock);
 }
 
 /* The node denies an extend that overtook nothing: its SET is on its way behind it. */
 TEST(extend_does_not_heal_a_node_in_backfill) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world);
+  take_behind();
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
-  a_majority_answers(world);
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   (void)fake_answer(world, 2); /* its outstanding command */
   fake_pass(world, 100 * MS);
@@ -132,21 +107,21 @@ TEST(extend_does_not_heal_a_node_in_backfill) {
 /* It has answered, but other replies are overdue for longer than an attempt may last. */
 TEST(backfill_skips_a_node_that_is_behind) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
   assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  a_majority_answers(world);
+  a_majority_answers();
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
-  rl_lock *lock = fake_lock(world, KEY, &once);
+  lock = fake_lock(world, KEY, &once);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  a_majority_answers(world);
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world); /* to node 2 as well */
-  a_majority_answers(world);
+  a_majority_answers();
   fake_pass(world, 120 * MS);
   (void)fake_answer(world, 2); /* the SET of |first|; the extend has been outstanding for 120 ms */
   fake_pass(world, 100 * MS);
@@ -155,13 +130,12 @@ TEST(backfill_skips_a_node_that_is_behind) {
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
-  assert_joined(world, lock);
+  assert_joined(lock);
 }
 
 /* A search through many locks takes time: no search for each reply of an unstable node. */
 TEST(backfill_visits_all_locks_every_100_ms_at_most) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world);
+  take_behind();
   redlock_time start_us = world->now_us;
   (void)fake_answer(world, 2); /* its outstanding command */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
@@ -169,14 +143,14 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
-  a_majority_answers(world);
+  a_majority_answers();
   redlock_options quick = fake_once();
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
   assert_error(rl_lock_acquire(next, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  a_majority_answers(world);
+  a_majority_answers();
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
   while (world->nodes[2].queued > 0) {
@@ -194,8 +168,7 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
 
 /* It has caught up, but the locks have just been gone through; and then its connection breaks. */
 TEST(backfill_does_not_wait_for_a_node_that_disconnects_again) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world);
+  take_behind();
   world->core.backfills->at_us = world->now_us + RL_BACKFILL_EVERY_US;
   (void)fake_answer(world, 2); /* its outstanding command */
   assert_int_equal(world->nodes[2].sets, 1);
@@ -207,8 +180,7 @@ TEST(backfill_does_not_wait_for_a_node_that_disconnects_again) {
 }
 
 TEST(backfill_pauses_during_an_operation) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world);
+  take_behind();
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 2); /* its outstanding command */
@@ -222,9 +194,9 @@ TEST(backfill_pauses_during_an_operation) {
 
 TEST(backfill_asks_a_node_that_is_back) {
   for (unsigned refused = 0; refused <= 1; refused++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
-    rl_lock *lock = start_once(world);
+    start_once();
     fake_answer(world, 0);
     fake_answer(world, 1);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -232,17 +204,16 @@ TEST(backfill_asks_a_node_that_is_back) {
     world->nodes[2].policy = FAKE_ACCEPTS;
     fake_pass(world, SECONDS);
     fake_settle(world);
-    assert_joined(world, lock);
-    assert_true(fake_world_end(world));
+    assert_joined(lock);
   }
 }
 
 /* An extend that fails leaves the lease as it was; one that succeeds carries the node along. */
 TEST(backfill_joins_an_extended_lease) {
   for (unsigned failed = 0; failed <= 1; failed++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     world->nodes[2].policy = FAKE_REFUSES;
-    rl_lock *lock = start_once(world);
+    start_once();
     fake_answer(world, 0);
     fake_answer(world, 1);
     fake_pass(world, 2 * SECONDS);
@@ -258,20 +229,16 @@ TEST(backfill_joins_an_extended_lease) {
     fake_pass(world, SECONDS);
     fake_settle(world);
     assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-    assert_int_equal(expiry(world), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
-    assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
-    fake_settle(world);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_int_equal(expiry(world), world->now_us + 30 * SECONDS);
-    assert_true(fake_world_end(world));
+    assert_int_equal(expiry(2), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
+    assert_error(extend(lock, 30 * SECONDS), REDLOCK_OK);
+    assert_int_equal(expiry(2), world->now_us + 30 * SECONDS);
   }
 }
 
 /* The node may have executed the SET: sent again, it could be executed after its release. */
 TEST(backfill_skips_a_node_that_disconnected_during_its_set) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
-  a_majority_answers(world);
+  begin_once(3);
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[2].sets, 1);
   fake_break(world, 2, "Connection reset by peer");
@@ -284,9 +251,9 @@ TEST(backfill_skips_a_node_that_disconnected_during_its_set) {
 /* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
 TEST(backfill_ends_with_the_lease) {
   for (unsigned what = 0; what < 6; what++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     world->nodes[2].policy = FAKE_SILENT;
-    rl_lock *lock = start_once(world);
+    start_once();
     fake_answer(world, 0);
     fake_answer(world, 1);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -313,12 +280,11 @@ TEST(backfill_ends_with_the_lease) {
     world->nodes[2].policy = FAKE_ACCEPTS;
     fake_settle(world);
     assert_int_equal(world->nodes[2].sets, 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* Attempts with keys of |length| bytes, to be released on |node| when it is up. */
-static void owe_releases(fake_world *world, unsigned node, unsigned count, size_t length) {
+static void owe_releases(unsigned node, unsigned count, size_t length) {
   static char name[REDLOCK_KEY_MAX];
   memset(name, 'x', sizeof name);
   rl_resource *resource = rl_resource_new(NULL, 0, name, length);
@@ -338,12 +304,12 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
 
 /* The releases that are due go first, and what they leave may be too little for another SET. */
 TEST(backfill_skips_a_node_with_a_full_queue) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = start_once(world);
-  a_majority_answers(world);
+  start_once();
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
+  owe_releases(2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
@@ -356,12 +322,12 @@ TEST(backfill_skips_a_node_with_a_full_queue) {
 
 /* Outstanding commands are answered first: a backfill waits. */
 TEST(backfill_waits_for_outstanding_replies) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = start_once(world);
-  a_majority_answers(world);
+  start_once();
+  a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  owe_releases(world, 2, RL_BACKFILL_WINDOW, 1);
+  owe_releases(2, RL_BACKFILL_WINDOW, 1);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   fake_turn(world);
