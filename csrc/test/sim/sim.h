@@ -71,9 +71,7 @@
 #define SIM_RECORD_MAX 512  /* bytes */
 #define SIM_ENTRY_LENGTH 24 /* and 8 digits of a ticket */
 #define SIM_WAITERS_MAX 48  /* in a queue; a real one takes 1024 */
-#define SIM_CALLS_SCRIPTS 9
 #define SIM_ENQUEUED_MAX 64 /* tickets of a client in the queues of a node */
-#define SIM_HOLD_SCRIPTS 2
 #define SIM_NO_CONNECTION (-1)
 #define SIM_NO_TOKEN UINT32_MAX
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
@@ -481,18 +479,16 @@ struct sim {
   size_t watch_lengths[SIM_WATCHES_MAX];
   sim_naming namings[SIM_NAMINGS_MAX];  /* the last names of texts for one process alone */
   sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
-  char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
-  uint64_t calls;        /* of the core */
-  bool notifying;        /* all runs are with notifications */
-  bool native;           /* in all runs nodes have native commands */
-  bool scriptless;       /* in most runs no node runs scripts */
-  bool labels;           /* most locks have a label */
-  unsigned nodes_wanted; /* 0: drawn */
-  bool permits;          /* all locks are semaphores */
-  bool mixing;           /* all runs have a mix of waiters */
+  uint64_t calls;                       /* of the core */
+  bool notifying;                       /* all runs are with notifications */
+  bool native;                          /* in all runs nodes have native commands */
+  bool scriptless;                      /* in most runs no node runs scripts */
+  bool labels;                          /* most locks have a label */
+  unsigned nodes_wanted;                /* 0: drawn */
+  bool permits;                         /* all locks are semaphores */
+  bool mixing;                          /* all runs have a mix of waiters */
   sim_mix_state mix;
-  bool holding; /* all runs are with releases that keep their keys */
-  char hold_names[SIM_HOLD_SCRIPTS][SIM_SHA1_LENGTH + 1];
+  bool holding;                              /* all runs are with releases that keep their keys */
   uint64_t kept_until_us[SIM_RESOURCES_MAX]; /* true time: a release has promised it until then */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us[SIM_RESOURCES_MAX];     /* true time: free since then; SIM_NEVER: it is held */

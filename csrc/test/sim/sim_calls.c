@@ -1,5 +1,5 @@
 /*
- * Queues of waiters on a node, and notifications: executes the scripts of sim_calls_script.c.
+ * Queues of waiters on a node, and notifications: the effect of their scripts.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "sim_calls_script.h"
 #include "sim_key.h"
 #include "sim_publish.h"
 #include "sim_script.h"
@@ -22,16 +21,34 @@
 
 /* ------------------------------------------------------------------------------- what is asked */
 
+/* The scripts, and what they are for an observer. */
+static const struct {
+  rl_script script;
+  sim_command_kind kind;
+} sim_calls_scripts[] = {{RL_SCRIPT_RELEASE_NOTIFY, SIM_COMMAND_RELEASE},
+                         {RL_SCRIPT_RELEASE_ALL_NOTIFY, SIM_COMMAND_RELEASE},
+                         {RL_SCRIPT_ENQUEUE, SIM_COMMAND_ENQUEUE},
+                         {RL_SCRIPT_ENQUEUE_LABEL, SIM_COMMAND_ENQUEUE},
+                         {RL_SCRIPT_ENQUEUE_ALL, SIM_COMMAND_ENQUEUE},
+                         {RL_SCRIPT_ENQUEUE_SLOTS, SIM_COMMAND_ENQUEUE},
+                         {RL_SCRIPT_DEQUEUE, SIM_COMMAND_DEQUEUE},
+                         {RL_SCRIPT_DEQUEUE_SLOTS, SIM_COMMAND_DEQUEUE},
+                         {RL_SCRIPT_SLOTS, SIM_COMMAND_SLOTS}};
+
+/* Returns the script that EVAL or EVALSHA names, and its kind; or RL_SCRIPT_NONE. */
+static rl_script sim_calls_script(const resp_request *command, sim_command_kind *kind) {
+  for (size_t i = 0; i < sizeof sim_calls_scripts / sizeof sim_calls_scripts[0]; i++) {
+    if (sim_script_is(command, sim_calls_scripts[i].script)) {
+      *kind = sim_calls_scripts[i].kind;
+      return sim_calls_scripts[i].script;
+    }
+  }
+  return RL_SCRIPT_NONE;
+}
+
 sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
-  static const sim_command_kind kinds[] = {
-      [SIM_CALLS_RELEASE] = SIM_COMMAND_RELEASE,     [SIM_CALLS_RELEASE_ALL] = SIM_COMMAND_RELEASE,
-      [SIM_CALLS_STAND] = SIM_COMMAND_ENQUEUE,       [SIM_CALLS_STAND_LABEL] = SIM_COMMAND_ENQUEUE,
-      [SIM_CALLS_LEAVE] = SIM_COMMAND_DEQUEUE,       [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
-      [SIM_CALLS_STAND_SLOTS] = SIM_COMMAND_ENQUEUE, [SIM_CALLS_LEAVE_SLOTS] = SIM_COMMAND_DEQUEUE,
-      [SIM_CALLS_SLOTS] = SIM_COMMAND_SLOTS,         [SIM_CALLS_STAND_ALL] = SIM_COMMAND_ENQUEUE,
-  };
-  if (s->config.permits > 0 && command->count == 5 &&
-      sim_calls_find(s, command) == SIM_CALLS_SLOTS) {
+  sim_command_kind kind = SIM_COMMAND_UNKNOWN;
+  if (s->config.permits > 0 && command->count == 5 && sim_script_is(command, RL_SCRIPT_SLOTS)) {
     return SIM_COMMAND_SLOTS;
   }
   if (!s->config.notifications) {
@@ -42,7 +59,10 @@ sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
   }
   bool script = command->count >= 5 && command->count <= 8 &&
                 (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA"));
-  return script ? kinds[sim_calls_find(s, command)] : SIM_COMMAND_UNKNOWN;
+  if (script) {
+    (void)sim_calls_script(command, &kind);
+  }
+  return kind;
 }
 
 static bool sim_calls_is_semaphore(const resp_request *command) {
@@ -90,11 +110,11 @@ uint32_t sim_calls_place(const char *entry) {
   return place;
 }
 
-bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place) {
-  sim_calls_script script = sim_calls_find(s, command);
-  unsigned at = script == SIM_CALLS_RELEASE_ALL ? 6 : 5;
-  if ((script != SIM_CALLS_RELEASE && script != SIM_CALLS_RELEASE_ALL) ||
-      command->count != at + 1 || command->lengths[at] != SIM_ENTRY_LENGTH) {
+bool sim_calls_leaves(const resp_request *command, uint32_t *place) {
+  bool several = sim_script_is(command, RL_SCRIPT_RELEASE_ALL_NOTIFY);
+  unsigned at = several ? 6 : 5;
+  if ((!several && !sim_script_is(command, RL_SCRIPT_RELEASE_NOTIFY)) || command->count != at + 1 ||
+      command->lengths[at] != SIM_ENTRY_LENGTH) {
     return false;
   }
   *place = sim_calls_place(command->words[at]);
@@ -487,7 +507,7 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
                                                   : SIM_ENQUEUE_HELD);
   SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %lld", from->node,
             sim_calls_place(entry), from->client, resource, (long long)answer);
-  if (sim_calls_find(s, command) != SIM_CALLS_STAND_LABEL ||
+  if (!sim_script_is(command, RL_SCRIPT_ENQUEUE_LABEL) ||
       !sim_calls_label(s, from, resource, answer, reply, sizeof reply)) {
     (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);
   }
@@ -583,7 +603,7 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
                             const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   unsigned resource = sim_calls_resource(s, command);
-  bool slots = sim_calls_find(s, command) == SIM_CALLS_LEAVE_SLOTS;
+  bool slots = sim_script_is(command, RL_SCRIPT_DEQUEUE_SLOTS);
   if (resource == SIM_RESOURCES_MAX || command->count != (slots ? 6 : 5)) {
     sim_violation(s, "wire", "a LEAVE that the node does not understand");
     return;
@@ -643,7 +663,8 @@ void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_req
     sim_calls_probe(s, connection, command, request);
     return;
   }
-  sim_calls_script script = sim_calls_find(s, command);
+  sim_command_kind kind;
+  rl_script script = sim_calls_script(command, &kind);
   if (!request->by_text && (node->calling >> script & 1) == 0) {
     sim_count(s, SIM_SCRIPT_UNKNOWN);
     sim_node_reply(s, connection, request, "-NOSCRIPT No matching script.\r\n",
@@ -658,23 +679,21 @@ void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_req
     s->tokens[request->token].released_there |= 1u << s->connections[connection].node;
   }
   switch (script) {
-  case SIM_CALLS_RELEASE:
+  case RL_SCRIPT_RELEASE_NOTIFY:
     sim_calls_release(s, connection, command, request);
     break;
-  case SIM_CALLS_RELEASE_ALL:
+  case RL_SCRIPT_RELEASE_ALL_NOTIFY:
     sim_calls_release_all(s, connection, command, request);
     break;
-  case SIM_CALLS_STAND:
-  case SIM_CALLS_STAND_LABEL:
+  case RL_SCRIPT_ENQUEUE:
+  case RL_SCRIPT_ENQUEUE_LABEL:
+  case RL_SCRIPT_ENQUEUE_SLOTS:
     sim_calls_stand(s, connection, command, request);
     break;
-  case SIM_CALLS_STAND_SLOTS:
-    sim_calls_stand(s, connection, command, request);
-    break;
-  case SIM_CALLS_SLOTS:
+  case RL_SCRIPT_SLOTS:
     sim_calls_slots(s, connection, command, request);
     break;
-  case SIM_CALLS_STAND_ALL:
+  case RL_SCRIPT_ENQUEUE_ALL:
     sim_calls_stand_all(s, connection, command, request);
     break;
   default:

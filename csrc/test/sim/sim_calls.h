@@ -29,7 +29,7 @@ uint32_t sim_calls_place(const char *entry);
 uint32_t sim_calls_ticket(const resp_request *command);
 
 /* Returns true if a release dequeues a ticket, and sets |*place| to the ticket. */
-bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);
+bool sim_calls_leaves(const resp_request *command, uint32_t *place);
 
 /*
  * A release that keeps its key dequeues |entry|, which may be NULL, and notifies the first entry if

@@ -101,6 +101,11 @@ static const sim_script sim_scripts[] = {
 };
 #define SIM_SCRIPT_COUNT (sizeof sim_scripts / sizeof sim_scripts[0])
 
+bool sim_script_is(const resp_request *command, rl_script script) {
+  bool by_text = resp_is(command, 0, "EVAL");
+  return resp_is(command, 1, by_text ? rl_script_text(script) : rl_script_sha1(script));
+}
+
 unsigned sim_script_resource(const resp_request *command, unsigned argument) {
   for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
     size_t length;

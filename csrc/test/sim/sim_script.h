@@ -7,6 +7,10 @@
 #define SIM_SCRIPT_H
 
 #include "sim_node.h"
+#include "wire/rl_script.h"
+
+/* Returns true if EVAL or EVALSHA names |script|. */
+bool sim_script_is(const resp_request *command, rl_script script);
 
 /* The resource that the word names, or SIM_RESOURCES_MAX. */
 unsigned sim_script_resource(const resp_request *command, unsigned argument);

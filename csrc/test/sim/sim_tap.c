@@ -306,7 +306,7 @@ static void sim_tap_sends(sim *s, sim_client *client, unsigned node, const resp_
   sent->tests = sim_tap_tests(s, client, token, node, sent);
   if (sent->kind == SIM_COMMAND_RELEASE && s->config.notifications) {
     sent->leaves =
-        sim_calls_leaves(s, command, &sent->ticket) || sim_hold_leaves(s, command, &sent->ticket);
+        sim_calls_leaves(command, &sent->ticket) || sim_hold_leaves(s, command, &sent->ticket);
   }
   if (sent->kind == SIM_COMMAND_SET) {
     sim_tap_slot(s, client, token, command);
