@@ -95,26 +95,29 @@ TEST(bootstrap_needs_guard) {
   assert_contains(rl_lock_message(lock, message, sizeof message), "the client has no guard");
 }
 
-TEST(closed_client_refuses_wrong_question_as_closed) {
+/* That the question is wrong, too, is reported only of an idle lock. */
+static void assert_asked_nothing(fake_world *world, rl_lock *lock, int error) {
   static const rl_question wrong = {.token_length = 1, .flags = 64};
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = lock_of(world);
-  rl_core_close(&world->core, world->now_us);
   for (rl_operation operation = RL_OPERATION_FIRST_ASKED; operation < RL_OPERATION_COUNT;
        operation++) {
-    assert_error(rl_lock_ask(lock, world->now_us, operation, &wrong, false), REDLOCK_E_CLOSED);
-    assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
+    assert_error(rl_lock_ask(lock, world->now_us, operation, &wrong, false), error);
   }
 }
 
-TEST(held_lock_is_not_bootstrapped) {
-  fake_world *world = fresh(1);
+TEST(busy_held_or_closed_lock_is_asked_nothing) {
+  fake_world *world = fake_world_new(3);
   rl_lock *lock = lock_of(world);
-  assert_error(bootstrap(world, lock), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_BOOTSTRAP, NULL, false),
-               REDLOCK_E_HELD);
+  fake_begin_acquire(world, lock);
+  assert_asked_nothing(world, lock, REDLOCK_E_BUSY);
+  fake_settle(world);
+  assert_asked_nothing(world, lock, REDLOCK_E_HELD);
+  assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
+  assert_error(fake_ask(world, lock, RL_OPERATION_INSPECT), REDLOCK_OK);
+  rl_core_close(&world->core, world->now_us);
+  assert_asked_nothing(world, lock, REDLOCK_E_CLOSED);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
 }
 
 TEST(broken_connection_is_no_vote) {

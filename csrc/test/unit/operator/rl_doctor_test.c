@@ -33,6 +33,14 @@ static const rl_doctor_node *of(const rl_lock *lock, unsigned node) {
   return &doctor->nodes[node];
 }
 
+/* The same for three nodes, of which the first two are well, and the test answers for the third. */
+static rl_lock *begin_third(fake_world *world) {
+  rl_lock *lock = begin(world, NULL);
+  answer(world, 0, "role=master");
+  answer(world, 1, "role=master");
+  return lock;
+}
+
 /* The name of the |index|th finding, or "". */
 static const char *found(const rl_lock *lock, unsigned index) {
   rl_finding finding;
@@ -114,9 +122,7 @@ TEST(clocks_are_compared_by_middle_of_round_trip) {
 
 TEST(missing_evalsha_right_is_reported) {
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin(world, NULL);
-  answer(world, 0, "role=master");
-  answer(world, 1, "role=master");
+  rl_lock *lock = begin_third(world);
   (void)fake_reply(world, 2, "-NOPERM this user has no permissions to run 'evalsha'\r\n");
   (void)fake_reply(world, 2, "-NOPERM this user has no permissions to run 'eval'\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -128,9 +134,7 @@ TEST(missing_evalsha_right_is_reported) {
 
 TEST(server_without_evalsha_is_reported) {
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin(world, NULL);
-  answer(world, 0, "role=master");
-  answer(world, 1, "role=master");
+  rl_lock *lock = begin_third(world);
   (void)fake_reply(world, 2, "-ERR unknown command 'EVALSHA', with args beginning with: \r\n");
   (void)fake_reply(world, 2, "$11\r\nrole=master\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -145,9 +149,7 @@ TEST(sentinel_is_recognised) {
                                       "-ERR unknown command 'ROLE'\r\n"};
   for (unsigned i = 0; i < COUNT_OF(roles); i++) {
     fake_world *world = fake_world_new(3);
-    rl_lock *lock = begin(world, NULL);
-    answer(world, 0, "role=master");
-    answer(world, 1, "role=master");
+    rl_lock *lock = begin_third(world);
     (void)fake_reply(world, 2, "-ERR unknown command 'EVALSHA', with args beginning with: \r\n");
     (void)fake_reply(world, 2, "-ERR unknown command 'EVAL', with args beginning with: \r\n");
     assert_int_equal(fake_next(world, 2), FAKE_ROLE);
@@ -223,21 +225,6 @@ TEST(reply_that_is_no_answer_ends_connection) {
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_string_equal(of(lock, 0)->said, "the node sent an unexpected reply");
   }
-}
-
-TEST(held_or_busy_lock_is_not_examined) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_E_BUSY);
-  fake_settle(world);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false), REDLOCK_E_HELD);
-  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_null(rl_doctor_of(lock));
-  assert_error(fake_release(world, lock), REDLOCK_OK);
-  rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_DOCTOR, NULL, false),
-               REDLOCK_E_CLOSED);
 }
 
 TEST(cancelled_or_freed_examination_leaves_nothing) {

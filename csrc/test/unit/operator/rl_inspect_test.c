@@ -168,22 +168,6 @@ TEST(reply_that_is_no_answer_ends_connection) {
   }
 }
 
-TEST(held_or_busy_lock_is_not_inspected) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_E_BUSY);
-  fake_settle(world);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false), REDLOCK_E_HELD);
-  assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
-  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-  assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_error(fake_ask(world, lock, RL_OPERATION_INSPECT), REDLOCK_OK);
-  rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, false),
-               REDLOCK_E_CLOSED);
-}
-
 TEST(cancelled_or_freed_lock_leaves_no_answers) {
   for (unsigned freed = 0; freed <= 1; freed++) {
     fake_world *world = fake_world_new(3);

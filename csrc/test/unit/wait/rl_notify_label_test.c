@@ -57,16 +57,7 @@ TEST(waiter_with_a_label_names_the_holder) {
   assert_null(strstr(message_of(lock), "held by"));
 }
 
-TEST(waiter_without_a_label_names_no_holder) {
-  redlock_options options = labelled();
-  options.label = NULL;
-  fake_world *world = listening(3);
-  hold_all(world, DIGITS ":host a");
-  rl_lock *lock = begin_of(world, KEY, &options);
-  assert_contains(taken(world, lock), "'orders:42' is taken: ");
-}
-
-/* Other programs, and clients without a label. */
+/* Other programs, and clients without a label; and a waiter without one. */
 TEST(token_without_a_valid_label_names_no_holder) {
   static const char *const tokens[] = {
       DIGITS,
@@ -78,11 +69,13 @@ TEST(token_without_a_valid_label_names_no_holder) {
       DIGITS ":\x1b[2J",
       DIGITS ":\xff",
       DIGITS ":\xc2\x9b",
+      DIGITS ":host a",
   };
   for (unsigned i = 0; i < COUNT_OF(tokens); i++) {
-    redlock_options options = labelled();
+    redlock_options options = i + 1 < COUNT_OF(tokens) ? labelled() : patient();
     fake_world *world = listening(3);
     hold_all(world, tokens[i]);
+    options.wait_us = 5 * SECONDS;
     rl_lock *lock = begin_of(world, KEY, &options);
     assert_contains(taken(world, lock), "'orders:42' is taken: ");
   }

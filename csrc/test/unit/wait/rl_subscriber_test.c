@@ -167,10 +167,15 @@ TEST(notifications_count_only_after_the_probe) {
   assert_int_equal(fake_next(world, 0), FAKE_STAND);
 }
 
-static void subscribe_and_probe(fake_world *world, const char *answer) {
+/* The node accepts the subscription, and has received the probe. */
+static void subscribe(fake_world *world) {
   (void)shake_hands(world);
   fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
   assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
+}
+
+static void subscribe_and_probe(fake_world *world, const char *answer) {
+  subscribe(world);
   (void)fake_reply(world, 0, answer);
 }
 
@@ -250,10 +255,8 @@ TEST(refused_probe_turns_notifications_off) {
 
 TEST(subscriber_that_ends_before_the_probe_is_not_ready) {
   fake_world *world = by_hand();
-  (void)shake_hands(world);
-  fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
+  subscribe(world);
   fake_break(world, 1, "Connection reset by peer");
-  assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
   (void)fake_reply(world, 0, ":1\r\n");
   assert_false(arrives(world, 0));
 }
@@ -374,22 +377,13 @@ TEST(subscribers_close_after_a_minute_without_waiters) {
   }
 }
 
-TEST(waiter_keeps_the_subscribers_for_longer_than_a_minute) {
-  redlock_options options = patient();
-  options.wait_us = 300 * SECONDS;
-  fake_world *world = held_world(3);
-  (void)begin_of(world, KEY, &options);
-  pass(world, 200 * SECONDS);
-  assert_true(arrives(world, 0));
-  assert_int_equal(subscriber_of(world, 0)->connections, 1);
-}
-
 TEST(idle_minute_begins_after_the_last_waiter) {
   fake_world *world = held_world(1);
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   rl_lock *lock = begin_of(world, KEY, &options);
   pass(world, 70 * SECONDS);
+  assert_int_equal(subscriber_of(world, 0)->connections, 1);
   release_keys(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   pass(world, 59 * SECONDS);

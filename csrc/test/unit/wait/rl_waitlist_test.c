@@ -438,21 +438,6 @@ TEST(close_ends_the_whole_wait_list) {
   }
 }
 
-TEST(forked_child_has_no_wait_lists) {
-  rl_lock *locks[3];
-  fake_world *world = held_world(3);
-  for (unsigned i = 0; i < 3; i++) {
-    locks[i] = begin_patient(world);
-  }
-  rl_core_reset(&world->core);
-  assert_int_equal(world->core.waitlists->table.count, 0);
-  assert_int_equal(world->core.waitlists->queued_count, 0);
-  assert_int_equal(world->core.busy_count, 0);
-  for (unsigned i = 0; i < 3; i++) {
-    assert_null(locks[i]->waitlist);
-  }
-}
-
 TEST(waiters_may_leave_in_any_order) {
   for (unsigned order = 0; order < 24; order++) {
     rl_lock *locks[4];
