@@ -1,17 +1,18 @@
 /*
- * Out of memory in Lua: runs a script that uses the whole module in a state whose allocator fails
- * at its n-th call, for every n, until the script succeeds. No run may crash, or leave a byte of
- * the allocator or a descriptor. Valgrind and the address sanitizer check the library's own
+ * Out of memory in Lua: runs scripts that together use the whole module in a state whose allocator
+ * fails at its n-th call, for every n, until the script succeeds. No run may crash, or leave a byte
+ * of the allocator or a descriptor. Valgrind and the address sanitizer check the library's own
  * allocations.
  *
  * SPDX-License-Identifier: MIT
  *
  *     rl_lua_oom_test <directory of redlock.lua> [address...]
  *
- * Without addresses the nodes refuse connections; with those of running servers the script gets its
- * locks.
+ * Without addresses the nodes refuse connections; with those of running servers the scripts get
+ * their locks.
  */
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,54 +41,86 @@
  */
 static const char INTERPRETED[] = "if jit then jit.off() end\n";
 
-static const char SCRIPT[] =
-    "local redlock = require 'redlock'\n"
-    "local seen = {}\n"
-    "local client = redlock.new(nodes, { retry_count = 0, prefix = 'oom:', username = nil,\n"
-    "  on_event = function(event) seen[#seen + 1] = event.event end })\n"
-    "local lock = client:new_lock('name', { ttl = 30000, node_timeout = 5000 })\n"
-    "local validity, message, code = lock:acquire()\n"
-    "if reachable then assert(validity, message) else assert(code == 'unavailable', code) end\n"
-    "local text = tostring(lock) .. tostring(client)\n"
-    "assert(#lock:votes() == #client:nodes() and #client:stats().nodes == #client:nodes())\n"
-    "lock:acquire({ wait = 0, node_timeout = 5000 })\n"
-    "lock:extend(31000)\n"
-    "lock:token() lock:resource() lock:ttl() lock:remaining()\n"
-    "lock:release()\n"
-    "lock:start('acquire') client:process() lock:result() lock:cancel()\n"
-    "client:pollfd() client:events() client:timeout()\n"
-    "local reported\n"
-    "local function on_lost(_, reason) reported = reason end\n"
-    "local kept = client:new_lock('kept', { node_timeout = 500, ttl = 8, on_lost = on_lost,\n"
-    "  auto_extend = { every = 3, max_hold = 12 } })\n"
-    /* The time passes in C: LuaJIT does not bear it when its compiler finds no memory. */
-    "if kept:acquire({ on_lost = on_lost }) then\n"
-    "  client:acquire('kept', { wait = 100, node_timeout = 500, retry_delay = 3, retry_jitter = 0 })\n"
-    "end\n"
-    "kept:lost() client:process() pcall(kept.check, kept) kept:release()\n"
-    "local dropped = client:acquire('dropped', { node_timeout = 500 })\n"
-    "dropped = nil\n"
-    "collectgarbage()\n"
-    "client:with('section', { node_timeout = 500 }, function(held) return held:is_held() end)\n"
-    "local abandoned = redlock.new(nodes):new_lock('abandoned')\n"
-    "abandoned:start('acquire')\n"
-    "abandoned = nil\n"
-    "collectgarbage()\n"
-    "pcall(redlock.new, { 'host:port' })\n"
-    "pcall(lock.acquire, lock, { ttl = -1 })\n"
-    "client:close()\n";
+#define NEW_CLIENT                                                                                 \
+  "redlock.new(nodes, { retry_count = 0, prefix = 'oom:', username = nil,\n"                       \
+  "  on_event = function(event) seen[#seen + 1] = event.event end })\n"
+
+/*
+ * Each scenario is short, because it runs once for each of its allocations. They fail between
+ * arm(true) and arm(false), or the end.
+ */
+typedef struct scenario {
+  const char *name;
+  bool uses_nodes;
+  const char *script;
+} scenario;
+
+static const scenario SCENARIOS[] = {
+    {"the module", false,
+     "arm(true)\n"
+     "local redlock = require 'redlock'\n"
+     "arm(false)\n"
+     "local client = redlock.new(nodes)\n"
+     "client:new_lock('name'):start('acquire')\n"
+     "client:process()\n"},
+    {"a lock", true,
+     "local redlock = require 'redlock'\n"
+     "local seen = {}\n"
+     "arm(true)\n"
+     "local client = " NEW_CLIENT
+     "local lock = client:new_lock('name', { ttl = 30000, node_timeout = 5000 })\n"
+     "local validity, message, code = lock:acquire()\n"
+     "if reachable then assert(validity, message) else assert(code == 'unavailable', code) end\n"
+     "local text = tostring(lock) .. tostring(client)\n"
+     "assert(#lock:votes() == #client:nodes() and #client:stats().nodes == #client:nodes())\n"
+     "lock:acquire({ wait = 0, node_timeout = 5000 })\n"
+     "lock:extend(31000)\n"
+     "lock:token() lock:resource() lock:ttl() lock:remaining()\n"
+     "lock:release()\n"
+     "lock:start('acquire') client:process() lock:result() lock:cancel()\n"
+     "client:pollfd() client:events() client:timeout()\n"
+     "pcall(redlock.new, { 'host:port' })\n"
+     "pcall(lock.acquire, lock, { ttl = -1 })\n"
+     "client:close()\n"},
+    {"a lost lock", true,
+     "local redlock = require 'redlock'\n"
+     "local seen = {}\n"
+     "local client = " NEW_CLIENT "arm(true)\n"
+     "local reported\n"
+     "local function on_lost(_, reason) reported = reason end\n"
+     "local kept = client:new_lock('kept', { node_timeout = 500, ttl = 8, on_lost = on_lost,\n"
+     "  auto_extend = { every = 3, max_hold = 12 } })\n"
+     /* The time passes in C: LuaJIT does not bear it when its compiler finds no memory. */
+     "if kept:acquire({ on_lost = on_lost }) then\n"
+     "  client:acquire('kept', { wait = 100, node_timeout = 500, retry_delay = 3, retry_jitter = 0 })\n"
+     "end\n"
+     "kept:lost() client:process() pcall(kept.check, kept) kept:release()\n"
+     "client:close()\n"},
+    {"dropped objects", true,
+     "local redlock = require 'redlock'\n"
+     "local seen = {}\n"
+     "local client = " NEW_CLIENT "arm(true)\n"
+     "local dropped = client:acquire('dropped', { node_timeout = 500 })\n"
+     "dropped = nil\n"
+     "collectgarbage()\n"
+     "client:with('section', { node_timeout = 500 }, function(held) return held:is_held() end)\n"
+     "local abandoned = redlock.new(nodes):new_lock('abandoned')\n"
+     "abandoned:start('acquire')\n"
+     "abandoned = nil\n"
+     "collectgarbage()\n"
+     "client:close()\n"}};
 
 typedef struct memory {
   size_t in_use;
-  size_t calls;   /* that could fail, since the script began */
+  size_t calls;   /* that could fail, while armed */
   size_t fail_at; /* 0 = never */
   size_t fail_count;
-  int armed;
+  bool armed;
 } memory;
 
 typedef struct run {
   memory memory;
-  const char *lua_directory;
+  const char *script;
   int address_count;
   char **addresses;
 } run;
@@ -141,29 +174,73 @@ static void push_nodes(lua_State *L, const run *self) {
   lua_setglobal(L, "reachable");
 }
 
-/* Compiled before memory runs out: LuaJIT leaves a file open when it fails to read one. */
-static void preload(lua_State *L, const run *self) {
-  static const char *const modules[][2] = {{"redlock", "redlock.lua"},
-                                           {"redlock.client", "redlock/client.lua"},
-                                           {"redlock.lead", "redlock/lead.lua"},
-                                           {"redlock.lock", "redlock/lock.lua"},
-                                           {"redlock.loss", "redlock/loss.lua"},
-                                           {"redlock.options", "redlock/options.lua"},
-                                           {"redlock.section", "redlock/section.lua"},
-                                           {"redlock.slots", "redlock/slots.lua"}};
+/* The modules of redlock.lua as bytecode, because compiling them again would take most of a run. */
+typedef struct module {
+  const char *name;
+  const char *file;
+  char *code;
+  size_t length;
+} module;
 
+static module modules[] = {{.name = "redlock", .file = "redlock.lua"},
+                           {.name = "redlock.client", .file = "redlock/client.lua"},
+                           {.name = "redlock.lead", .file = "redlock/lead.lua"},
+                           {.name = "redlock.lock", .file = "redlock/lock.lua"},
+                           {.name = "redlock.loss", .file = "redlock/loss.lua"},
+                           {.name = "redlock.options", .file = "redlock/options.lua"},
+                           {.name = "redlock.section", .file = "redlock/section.lua"},
+                           {.name = "redlock.slots", .file = "redlock/slots.lua"}};
+
+#define MODULE_COUNT (sizeof modules / sizeof modules[0])
+
+/* Returns false after a message if a file does not compile. */
+static bool compile_modules(const char *directory) {
+  lua_State *L = luaL_newstate();
+  bool succeeded = true;
+
+  luaL_openlibs(L);
+  for (module *one = modules; succeeded && one < modules + MODULE_COUNT; one++) {
+    const char *code;
+
+    succeeded = luaL_loadstring(L, "return string.dump(assert(loadfile(...)), true)") == 0;
+    lua_pushfstring(L, "%s/%s", directory, one->file);
+    succeeded = succeeded && lua_pcall(L, 1, 1, 0) == 0;
+    code = lua_tolstring(L, -1, &one->length);
+    if (succeeded)
+      one->code = memcpy(malloc(one->length), code, one->length);
+    else
+      fprintf(stderr, "%s\n", code);
+    lua_pop(L, 1);
+  }
+  lua_close(L);
+  return succeeded;
+}
+
+static void free_modules(void) {
+  for (module *one = modules; one < modules + MODULE_COUNT; one++)
+    free(one->code);
+}
+
+/* Loads before memory runs out: LuaJIT leaves a file open when it fails to read one. */
+static void preload(lua_State *L) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");
-  for (size_t index = 0; index < sizeof modules / sizeof modules[0]; index++) {
-    lua_pushfstring(L, "%s/%s", self->lua_directory, modules[index][1]);
-    if (luaL_loadfile(L, lua_tostring(L, -1)) != 0)
+  for (const module *one = modules; one < modules + MODULE_COUNT; one++) {
+    if (luaL_loadbuffer(L, one->code, one->length, one->name) != 0)
       lua_error(L);
-    lua_setfield(L, -3, modules[index][0]);
-    lua_pop(L, 1);
+    lua_setfield(L, -2, one->name);
   }
   lua_pushcfunction(L, luaopen_redlock_core);
   lua_setfield(L, -2, "redlock.core");
   lua_pop(L, 2);
+}
+
+/* arm(true) lets allocations fail from now on. */
+static int arm(lua_State *L) {
+  memory *self = lua_touserdata(L, lua_upvalueindex(1));
+
+  self->armed = lua_toboolean(L, 1);
+  return 0;
 }
 
 /*
@@ -173,14 +250,16 @@ static int body(lua_State *L) {
   run *self = lua_touserdata(L, 1);
 
   luaL_openlibs(L);
-  preload(L, self);
+  preload(L);
   push_nodes(L, self);
+  lua_pushlightuserdata(L, &self->memory);
+  lua_pushcclosure(L, arm, 1);
+  lua_setglobal(L, "arm");
   if (luaL_loadstring(L, INTERPRETED) != 0)
     return lua_error(L);
   lua_call(L, 0, 0);
-  if (luaL_loadstring(L, SCRIPT) != 0)
+  if (luaL_loadstring(L, self->script) != 0)
     return lua_error(L);
-  self->memory.armed = 1;
   lua_call(L, 0, 0);
   return 0;
 }
@@ -219,7 +298,7 @@ static int run_once(run *self, size_t fail_at, size_t fail_count) {
     exit(2);
   }
   status = protected_body(L, self);
-  self->memory.armed = 0;
+  self->memory.armed = false;
   (void)snprintf(message, sizeof message, "%s",
                  status != 0 && lua_tostring(L, -1) != NULL ? lua_tostring(L, -1) : "");
   lua_close(L);
@@ -248,8 +327,37 @@ static const size_t FAIL_COUNTS[] = {1, 2, SIZE_MAX};
 /* Under valgrind only some of the allocations fail: all of them would take minutes there. */
 #define VALGRIND_STRIDE 7
 
+/* Lets each allocation of a scenario fail in each way. Returns false after a message if it cannot. */
+static bool run_scenario(run *self, const scenario *one, size_t stride) {
+  static const char *const names[] = {"once", "twice in a row", "from there on"};
+
+  self->script = one->script;
+  for (size_t mode = 0; mode < sizeof FAIL_COUNTS / sizeof FAIL_COUNTS[0]; mode++) {
+    size_t total, failed = 0, fail_at = 0;
+
+    if (!run_once(self, 0, 0)) {
+      fprintf(stderr, "%s: the script fails without a failing allocator\n", one->name);
+      return false;
+    }
+    total = self->memory.calls;
+    do {
+      fail_at += stride;
+      if (!run_once(self, fail_at, FAIL_COUNTS[mode]))
+        failed++;
+    } while (self->memory.calls >= fail_at);
+    printf("ok - %s: %zu allocations, failing %s: %zu runs ended by it, %s left\n", one->name,
+           total, names[mode], failed, COUNTS_BYTES ? "nothing is" : "no descriptor is");
+    if (mode > 0 && failed == 0) {
+      fprintf(stderr, "no failure had an effect: this test tests nothing\n");
+      return false;
+    }
+  }
+  return true;
+}
+
 int main(int argc, char **argv) {
   run self;
+  bool succeeded;
 
   if (argc < 2) {
     fprintf(stderr, "usage: %s <directory of redlock.lua> [address...]\n", argv[0]);
@@ -257,30 +365,14 @@ int main(int argc, char **argv) {
   }
   size_t stride = getenv("REDLOCK_TEST_VALGRIND") != NULL ? VALGRIND_STRIDE : 1;
   memset(&self, 0, sizeof self);
-  self.lua_directory = argv[1];
   self.address_count = argc - 2;
   self.addresses = argv + 2;
 
-  for (size_t mode = 0; mode < sizeof FAIL_COUNTS / sizeof FAIL_COUNTS[0]; mode++) {
-    static const char *const names[] = {"once", "twice in a row", "from there on"};
-    size_t total, failed = 0, fail_at = 0;
-
-    if (!run_once(&self, 0, 0)) {
-      fprintf(stderr, "the script fails without a failing allocator\n");
-      return 1;
-    }
-    total = self.memory.calls;
-    do {
-      fail_at += stride;
-      if (!run_once(&self, fail_at, FAIL_COUNTS[mode]))
-        failed++;
-    } while (self.memory.calls >= fail_at);
-    printf("ok - %zu allocations, failing %s: %zu runs ended by it, %s left\n", total, names[mode],
-           failed, COUNTS_BYTES ? "nothing is" : "no descriptor is");
-    if (mode > 0 && failed == 0) {
-      fprintf(stderr, "no failure had an effect: this test tests nothing\n");
-      return 1;
-    }
+  succeeded = compile_modules(argv[1]);
+  for (size_t index = 0; index < sizeof SCENARIOS / sizeof SCENARIOS[0]; index++) {
+    if (succeeded && (self.address_count == 0 || SCENARIOS[index].uses_nodes))
+      succeeded = run_scenario(&self, &SCENARIOS[index], stride);
   }
-  return 0;
+  free_modules();
+  return succeeded ? 0 : 1;
 }
