@@ -41,16 +41,17 @@ for file in "$shared" "$static" "$module" "$binding"; do
   names=$(strangers "$file")
   [ -z "$names" ] || complain "$file also exports:" $names
 done
-for name in $for_all; do
-  for file in "$shared" "$static" "$module" "$binding"; do
-    exported "$file" | grep -qx "$name" || complain "$file lacks $name"
+# must_export NAMES FILE...
+must_export() {
+  wanted=$1
+  shift
+  for file in "$@"; do
+    names=$(echo "$wanted" | grep -vxF "$(exported "$file")")
+    [ -z "$names" ] || complain "$file lacks" $names
   done
-done
-for name in $for_lua; do
-  for file in "$module" "$binding"; do
-    exported "$file" | grep -qx "$name" || complain "$file lacks $name"
-  done
-done
+}
+must_export "$for_all" "$shared" "$static" "$module" "$binding"
+must_export "$for_lua" "$module" "$binding"
 undeclared=$(exported "$shared" | grep -vxF "$declared")
 [ -z "$undeclared" ] || complain "$shared exports what $header does not declare:" $undeclared
 for file in "$shared" "$static" "$module" "$binding"; do
