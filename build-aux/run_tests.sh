@@ -36,7 +36,7 @@ unset LUA LUA_PATH LUA_CPATH LUA_VERSION BUILD CFLAGS CPPFLAGS LDFLAGS
 
 log_directory=build/log
 processors=$(nproc 2>/dev/null || echo 2)
-declare -A slots=([computing]=$processors [sleeping]=$((2 * processors + 2)))
+declare -A slots=([computing]=$processors [sleeping]=$((3 * processors + 2)))
 # Ends hanging jobs. A slow machine needs a fraction of this.
 job_limit=${REDLOCK_JOB_SECONDS:-1500}
 
@@ -281,7 +281,8 @@ build_all() {
   local started=$SECONDS version targets
   say '%-14s starts\n' build
   for version in 5.4 jit 5.1 5.2 5.3; do
-    targets=$(printf '%s\n' $build_targets | sed -n "s/^$version://p")
+    # "lib" and "lua" come first: each compiles the whole library as one unit, which takes longest.
+    targets=$(printf '%s\n' $build_targets | sed -n "s/^$version://p" | awk '{ print !/^(lib|lua)$/, $0 }' | sort | cut -d' ' -f2)
     [ -n "$targets" ] || continue
     # shellcheck disable=SC2086
     timeout "$job_limit" $MAKE -j"$processors" LUA_VERSION=$version $targets >"$log_directory/build.log" 2>&1 9>&- &

@@ -54,7 +54,7 @@ unit_jobs() {
 over_tls=$(sed -n 's/^INTEGRATION_OVER_TLS = //p' build-aux/integration.mk)
 integration_jobs() {
   local name
-  for name in $(first='' programs "$INTEGRATION") $(printf 'over_tls_%s ' $over_tls); do
+  for name in $(first='cli_run cli cli_loss cli_signal_table guard' programs "$INTEGRATION") $(printf 'over_tls_%s ' $over_tls); do
     case $name in
     cli_container | failover) continue ;; # container_job, failover_job
     esac
@@ -105,10 +105,10 @@ fake_jobs() {
 
 test_jobs() {
   unit_jobs
-  spec_jobs
-  fake_jobs
   integration_jobs
   failover_job integration/failover "FAILOVER_WAY=crash FAILOVER_ROUNDS=1 FAILOVER_TEST='promoted*'"
+  spec_jobs
+  fake_jobs
   job sim/short computing '' 5.4:build/sim/sim 'sh build-aux/sim_test.sh build/sim/sim 2000 1 1 1'
   job examples/c sleeping '' 5.4:examples-programs "$MAKE examples-test"
   job demo/demo sleeping '' 5.4:lua "$MAKE demo-test"
